@@ -9,7 +9,7 @@
 #include <linux/ktrxer_view.h>
 
 enum {
-	RULES_LIST_MAX = 256, /* rules with wildcards: each costs every packet some nanoseconds; exact ones do not */
+	RULES_LIST_MAX = 1024, /* rules with wildcards: each costs every packet some nanoseconds; exact ones do not */
 	RULES_NONE = 0xffffffffu,
 	RULES_DATA_MAX = 65536,
 	RULES_FILTER_BITS = 17, /* eight places for each of the most rules that there may be */

@@ -23,8 +23,11 @@
  *             end: a field that a smaller struct lacks counts as zero, and a byte other than zero behind the end of
  *             this library's struct is -E2BIG. Values and flags that this version does not know are -EINVAL. Structs
  *             and strings are copied, and need to exist during the call only.
- *   results   Structs that the library fills keep their size for ever. Their `reserved` words are zero; new fields take
- *             their place.
+ *   results   A function that fills a struct of the caller, or an array of them, has the name _sized and a parameter
+ *             `size`, sizeof one struct; the inline function of the same name without _sized passes it. A struct may
+ *             grow at its end: the library fills the fields that the caller's struct has, fields that this library
+ *             does not know are zero, and no byte behind `size` is written. A size of 0 is like NULL. Programs in
+ *             other languages call the functions _sized. ktrxer_addr and ktrxer_error never grow.
  *   strings   A string in a result is constant for ever, or exists until the object is closed.
  *   threads   A function without an object may be called by any thread at any time. Of the functions of one object
  *             (ktx, krx, schedule, histogram, template) one runs at a time, in any thread; templates are constant, so

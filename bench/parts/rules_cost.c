@@ -59,7 +59,7 @@ int rules_cost_open(struct rules_cost **out, const struct rules_cost_options *op
 	*out = NULL;
 	if (!c)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the bench");
-	rc = krx_ruleset_new(&c->set, options->rules, options->count, err);
+	rc = krx_ruleset_new(&c->set, options->rules, sizeof(struct krx_rule), options->count, err);
 	if (rc < 0)
 		goto fail;
 	setup.rules = c->set;

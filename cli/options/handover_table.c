@@ -4,6 +4,8 @@
 #include <stddef.h>
 
 const struct handover handover_table[] = {
+	{ "batch", "Make a series of runs from one file" },
+	{ "compare", "Compare groups of runs: differences with intervals" },
 	{ "export", "Write runs as Flent's data files" },
 	{ "import", "Make runs of Flent's data files" },
 	{ "lab", "Run commands in networks of namespaces, and in emulated devices" },

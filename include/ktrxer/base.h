@@ -52,11 +52,14 @@ struct ktrxer_clock_pair {
 	uint64_t mono_ns;  /* the instant */
 	int64_t real_ns;   /* CLOCK_REALTIME at that instant */
 	uint32_t bound_ns; /* largest error of real_ns, in both directions */
-	uint32_t reserved;
 };
 
 /* Reads both clocks. Takes some hundred nanoseconds. */
-KTRXER_API void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair);
+KTRXER_API void ktrxer_clock_pair_read_sized(struct ktrxer_clock_pair *pair, size_t size);
+static inline void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
+{
+	ktrxer_clock_pair_read_sized(pair, sizeof *pair);
+}
 
 /* ------------------------------------------------------------------------------------------------------- addresses */
 

@@ -30,7 +30,7 @@ struct ktrxer_device {
 	char qdisc[16];
 	char driver[32]; /* by ethtool; "" if ethtool reports none */
 	uint32_t tx_queues;
-	uint32_t reserved[8];
+	uint32_t reserved[8]; /* zero. This struct is a part of ktrxer_path, so new fields take the place of these */
 };
 
 /* Addresses for the headers of a frame to a destination (from rtnetlink, then ARP or ND). */
@@ -44,7 +44,6 @@ struct ktrxer_path {
 	bool needs_stack;            /* whole frames are lost on this path (IPv4 from this host to itself: its kernel
 					drops them, unless accept_local is set); the engines of the host's stack get
 					through */
-	uint32_t reserved[8];
 };
 
 struct ktrxer_path_options {
@@ -62,28 +61,46 @@ struct ktrxer_path_options {
  * A device of this network namespace by its name or an alternative name. 0; -ENODEV: there is no such device;
  * -EOPNOTSUPP: all fields are filled, but `link` is 0, because this library cannot build frames for it.
  */
-KTRXER_API int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktrxer_error *err);
+KTRXER_API int ktrxer_device_get_sized(struct ktrxer_device *device, size_t size, const char *name,
+				       struct ktrxer_error *err);
+static inline int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktrxer_error *err)
+{
+	return ktrxer_device_get_sized(device, sizeof *device, name, err);
+}
 
 /* The names of two of a device's qdiscs. */
 struct ktrxer_qdiscs {
 	char root[16];   /* the root qdisc; "noqueue" where there is none */
 	char shaper[16]; /* one that delays packets by itself (a rate or a delay); "": none */
 };
-/* Asks rtnetlink for the present qdiscs. 0, or a negative errno. */
-KTRXER_API int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device);
+/* Reads the present qdiscs by rtnetlink. 0, or a negative errno. */
+KTRXER_API int ktrxer_device_qdiscs_sized(struct ktrxer_qdiscs *qdiscs, size_t size, uint32_t device_index);
+static inline int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device)
+{
+	return ktrxer_device_qdiscs_sized(qdiscs, sizeof *qdiscs, device ? device->index : 0);
+}
 
 /*
  * The first `max` devices of this network namespace, also those with a `link` of 0. Returns the number of devices,
  * which may be larger than `max`, or a negative errno.
  */
-KTRXER_API int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_error *err);
+KTRXER_API int ktrxer_device_list_sized(struct ktrxer_device *devices, size_t size, int max, struct ktrxer_error *err);
+static inline int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_error *err)
+{
+	return ktrxer_device_list_sized(devices, sizeof *devices, max, err);
+}
 /*
  * The path to options->to. Waits up to timeout_ms for an answer to ARP or ND. 0; -ENODEV: there is no such device;
  * -ENETDOWN: the device is down; -ENETUNREACH: no route; -EADDRNOTAVAIL: no address to send from; -EHOSTUNREACH: no
  * answer to ARP or ND; -EOPNOTSUPP: a link header that this library cannot build.
  */
-KTRXER_API int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_options *options,
-				   struct ktrxer_error *err);
+KTRXER_API int ktrxer_path_resolve_sized(struct ktrxer_path *path, size_t size,
+					 const struct ktrxer_path_options *options, struct ktrxer_error *err);
+static inline int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_options *options,
+				      struct ktrxer_error *err)
+{
+	return ktrxer_path_resolve_sized(path, sizeof *path, options, err);
+}
 
 /* ------------------------------------------------------------------------------------------------------- frames */
 
@@ -105,6 +122,7 @@ enum ktrxer_tcp_flag {
 struct ktrxer_frame_spec {
 	size_t size;
 	const struct ktrxer_path *path;
+	size_t path_size;       /* sizeof(struct ktrxer_path), which may grow */
 	uint8_t proto;          /* KTRXER_UDP, KTRXER_TCP, or KTRXER_ICMP / KTRXER_ICMPV6: echo */
 	uint16_t from_port;     /* ICMP: the identifier */
 	uint16_t to_port;       /* ICMP: the sequence number */
@@ -124,7 +142,7 @@ struct ktrxer_frame_spec {
 	bool vlan;                  /* Ethernet only: an 802.1Q tag with vlan_tci */
 	uint16_t vlan_tci;          /* priority << 13 | drop eligible << 12 | VLAN identifier */
 };
-#define KTRXER_FRAME_SPEC_INIT { .size = sizeof(struct ktrxer_frame_spec) }
+#define KTRXER_FRAME_SPEC_INIT { .size = sizeof(struct ktrxer_frame_spec), .path_size = sizeof(struct ktrxer_path) }
 
 /*
  * Writes link, IP and transport headers, payload and checksums. The payload and the TCP options may lie within the
@@ -162,15 +180,19 @@ struct ktrxer_frame_view {
 	bool fragment;               /* any fragment */
 	bool first_fragment;         /* the first one, or no fragment: the transport header is there */
 	bool malformed;              /* a header is cut short or contradicts itself */
-	uint32_t reserved[5];
 };
 /*
  * Reads the headers of a frame, for example of a krx_packet with its `link`. Checksums are not compared. 0; -EBADMSG:
  * this is no IP packet, a header is cut short or contradicts itself, or it is a fragment: `view` has the fields that
  * were read before that.
  */
-KTRXER_API int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length,
-				 enum ktrxer_link link);
+KTRXER_API int ktrxer_frame_read_sized(struct ktrxer_frame_view *view, size_t size, const uint8_t *frame,
+				       uint32_t length, enum ktrxer_link link);
+static inline int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length,
+				    enum ktrxer_link link)
+{
+	return ktrxer_frame_read_sized(view, sizeof *view, frame, length, link);
+}
 
 #ifdef __cplusplus
 }

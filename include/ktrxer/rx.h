@@ -21,16 +21,23 @@ struct krx_rule {
 	uint8_t from_prefix, to_prefix; /* bits that count */
 	uint16_t from_port, to_port;    /* 0: any. For ICMP there are no ports */
 	uint32_t priority;              /* smaller first; equal: the earlier rule first */
-	uint32_t reserved[2];           /* 0, or the rule is -EINVAL */
 };
 
 /*
  * "OP PROTO from ADDR[:PORT] to ADDR[:PORT] [prio N]", e.g. "capture udp from any to 192.0.2.0/24:53". 0, or -EINVAL.
  */
-KTRXER_API int krx_rule_parse(struct krx_rule *rule, const char *text, struct ktrxer_error *err);
+KTRXER_API int krx_rule_parse_sized(struct krx_rule *rule, size_t size, const char *text, struct ktrxer_error *err);
+static inline int krx_rule_parse(struct krx_rule *rule, const char *text, struct ktrxer_error *err)
+{
+	return krx_rule_parse_sized(rule, sizeof *rule, text, err);
+}
 #define KRX_RULE_TEXT 192
 /* Writes the rule in the form that krx_rule_parse() reads, and returns `text`. */
-KTRXER_API const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT]);
+KTRXER_API const char *krx_rule_format_sized(const struct krx_rule *rule, size_t size, char text[KRX_RULE_TEXT]);
+static inline const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT])
+{
+	return krx_rule_format_sized(rule, sizeof *rule, text);
+}
 
 enum ktrxer_stamp_clock {
 	KTRXER_CLOCK_REALTIME = 1,
@@ -56,7 +63,6 @@ struct krx_packet {
 	uint32_t rule;            /* index of the rule that captured it */
 	uint32_t device;          /* index of the device that received it */
 	uint8_t link;             /* enum ktrxer_link: what data begins with */
-	uint8_t reserved[15];
 };
 
 /*
@@ -82,8 +88,14 @@ struct krx_options {
 	const struct krx_session *sessions; /* TCP connections that the rules must not interrupt, e.g. the user's own
 					       login */
 	uint32_t session_count;
+	/* Of one element of `sessions`, and of the rules of krx_open(). Both may grow: the same policy as for `size` */
+	size_t session_size, rule_size;
 };
-#define KRX_OPTIONS_INIT { .size = sizeof(struct krx_options) }
+#define KRX_OPTIONS_INIT                                                                           \
+	{                                                                                          \
+		.size = sizeof(struct krx_options), .session_size = sizeof(struct krx_session),    \
+		.rule_size = sizeof(struct krx_rule)                                               \
+	}
 
 struct krx;
 /*
@@ -102,17 +114,25 @@ KTRXER_API void krx_close(struct krx *rx);
  */
 KTRXER_API int krx_module_check(struct ktrxer_error *err);
 /*
+ * Writes what sees arriving packets of the device before rules at its ingress hook (the back ends module and nftables)
+ * do, as krx_stats.preceded_by; XDP comes before all of it but other XDP programs. 0; -ENODEV, -EINVAL, -EOPNOTSUPP.
+ */
+KTRXER_API int krx_preceding(char *text, size_t size, const char *device, struct ktrxer_error *err);
+/*
  * The descriptor stays open and the same until krx_close(). Readable while packets or a change of the device wait: use
  * it level-triggered (poll(), epoll without EPOLLET).
  */
 KTRXER_API int krx_fd(const struct krx *rx);
 /* 1 and a packet; 0: no packet waits; -ENETDOWN: the device went down; -ENODEV: it was removed. */
-KTRXER_API int krx_next(struct krx *rx, struct krx_packet *packet);
+KTRXER_API int krx_next_sized(struct krx *rx, struct krx_packet *packet, size_t size);
+static inline int krx_next(struct krx *rx, struct krx_packet *packet)
+{
+	return krx_next_sized(rx, packet, sizeof *packet);
+}
 
 struct krx_rule_stats {
 	uint64_t matched, captured, dropped; /* captured: delivered by krx_next(). Matched, but not captured and not
 						lost: still waits */
-	uint64_t reserved;
 };
 struct krx_stats {
 	const char *backend;
@@ -125,10 +145,17 @@ struct krx_stats {
 	const char *why;      /* why this back end was chosen */
 	const char *note;     /* limitations and their reasons; "": none. Valid until the next krx_stats() or
 				 krx_close() */
-	uint64_t reserved[8];
+	/* programs and sockets that saw packets of the device before the rules at the start, e.g. "XDP program 12
+	   (generic), 2 taps, 1 tc filter"; "": nothing, or no device was named */
+	const char *preceded_by;
 };
 /* The counters now, also of the first `count` rules, in the order in which they were given. 0, or a negative errno. */
-KTRXER_API int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count);
+KTRXER_API int krx_stats_sized(struct krx *rx, struct krx_stats *stats, size_t size, struct krx_rule_stats *rules,
+			       size_t rule_size, int count);
+static inline int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count)
+{
+	return krx_stats_sized(rx, stats, sizeof *stats, rules, sizeof *rules, count);
+}
 
 #ifdef __cplusplus
 }

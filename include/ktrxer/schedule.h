@@ -50,10 +50,14 @@ struct ktrxer_deadline {
 	uint64_t at_ns;
 	uint64_t index;     /* of the probe, from 0 */
 	bool train_goes_on; /* the next probe belongs to the same back-to-back train */
-	uint8_t reserved[7];
 };
 /* The next probe. 0; -ENODATA: the list has ended; -EOVERFLOW: the time does not fit into 64 bits (584 years). */
-KTRXER_API int ktrxer_schedule_next(struct ktrxer_schedule *schedule, struct ktrxer_deadline *deadline);
+KTRXER_API int ktrxer_schedule_next_sized(struct ktrxer_schedule *schedule, struct ktrxer_deadline *deadline,
+					  size_t size);
+static inline int ktrxer_schedule_next(struct ktrxer_schedule *schedule, struct ktrxer_deadline *deadline)
+{
+	return ktrxer_schedule_next_sized(schedule, deadline, sizeof *deadline);
+}
 
 /* ------------------------------------------------------------------------------------------------------ histograms */
 

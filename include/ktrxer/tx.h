@@ -116,10 +116,13 @@ struct ktx_info {
 	int64_t compensation_ns;   /* transmit latency compensation: the submission starts this early */
 	uint32_t features;         /* enum ktx_feature, of the open engine */
 	char notes[512];           /* lines: what was not permitted, and the consequence; "": none */
-	uint64_t reserved[8];
 };
 /* The present state. The strings exist until ktx_close(). */
-KTRXER_API void ktx_info(const struct ktx *tx, struct ktx_info *info);
+KTRXER_API void ktx_info_sized(const struct ktx *tx, struct ktx_info *info, size_t size);
+static inline void ktx_info(const struct ktx *tx, struct ktx_info *info)
+{
+	ktx_info_sized(tx, info, sizeof *info);
+}
 
 struct ktx_slot {
 	uint8_t *frame;    /* write the frame here, from the link header on; yours until ktx_commit() */
@@ -127,6 +130,7 @@ struct ktx_slot {
 	uint32_t index;    /* number of the slot, below ktx_info.slots */
 };
 
+/* A later version reads a further field only if a flag, which is new as well, says that the field is there. */
 struct ktx_probe {
 	uint64_t id;     /* any number; the report contains it */
 	uint64_t at_ns;  /* scheduled time; 0: at once, back to back with the probe before it */
@@ -141,7 +145,11 @@ enum ktx_probe_flag {
  * 0; -EAGAIN: no slot is free; poll ktx_fd() and read reports. One slot is reserved at a time: a second call returns
  * the same.
  */
-KTRXER_API int ktx_reserve(struct ktx *tx, struct ktx_slot *slot);
+KTRXER_API int ktx_reserve_sized(struct ktx *tx, struct ktx_slot *slot, size_t size);
+static inline int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
+{
+	return ktx_reserve_sized(tx, slot, sizeof *slot);
+}
 /*
  * Submits the reserved slot. 0, or the probe is not sent and the slot stays reserved: -EINVAL: no slot is reserved, a
  * deadline before the last one, an unknown flag; -EMSGSIZE: the frame is too large; -EBADMSG: the engine cannot parse
@@ -169,17 +177,19 @@ struct ktx_report {
 	uint8_t status;        /* enum ktx_status */
 	uint8_t departure_source; /* enum ktx_departure_source */
 	uint8_t sent_source;      /* enum ktx_sent_source */
-	uint8_t reserved;
-	int32_t error;  /* negative errno of the last submission, 0 when sent */
-	int64_t raw_ns; /* the stamp on its own clock, 0: none */
-	uint64_t reserved_more[1];
+	int32_t error;            /* negative errno of the last submission, 0 when sent */
+	int64_t raw_ns;           /* the stamp on its own clock, 0: none */
 };
 
 /*
  * Up to `max` reports in the order of commitment. Returns how many, 0: none is ready. The slots of these probes become
  * free.
  */
-KTRXER_API int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max);
+KTRXER_API int ktx_reports_sized(struct ktx *tx, struct ktx_report *reports, size_t size, int max);
+static inline int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
+{
+	return ktx_reports_sized(tx, reports, sizeof *reports, max);
+}
 /*
  * The descriptor stays open and the same until ktx_close(). Readable while reports wait (of the kind in
  * ktx_options.reports), when slots are free again after -EAGAIN, and when ktx_pump() has work. Only for poll() and the
@@ -225,10 +235,13 @@ struct ktx_accounts {
 	int32_t last_error;           /* negative errno of the last failure */
 	/* Of `queued`: missing in the statistics of the device, so lost, or (some drivers) not counted yet. */
 	uint64_t uncounted;
-	uint64_t reserved[8];
 };
 /* The accounts now. */
-KTRXER_API void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts);
+KTRXER_API void ktx_accounts_sized(struct ktx *tx, struct ktx_accounts *accounts, size_t size);
+static inline void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts)
+{
+	ktx_accounts_sized(tx, accounts, sizeof *accounts);
+}
 /*
  * Lateness in nanoseconds of all sent probes that had a scheduled time: a copy, free it with ktrxer_hist_free(). NULL:
  * no memory.
@@ -251,10 +264,13 @@ struct ktx_network_error {
 	struct ktrxer_addr reporter; /* sender of the ICMP message; family 0: this host */
 	uint16_t quoted_length;      /* bytes in `quoted` */
 	uint8_t quoted[64];          /* begin of the datagram; for ICMP from its transport header on */
-	uint32_t reserved[4];
 };
 /* Engines that send by the host's stack only. Oldest first; returns how many. When 64 wait, newer ones are dropped. */
-KTRXER_API int ktx_network_errors(struct ktx *tx, struct ktx_network_error *errors, int max);
+KTRXER_API int ktx_network_errors_sized(struct ktx *tx, struct ktx_network_error *errors, size_t size, int max);
+static inline int ktx_network_errors(struct ktx *tx, struct ktx_network_error *errors, int max)
+{
+	return ktx_network_errors_sized(tx, errors, sizeof *errors, max);
+}
 
 /* --------------------------------------------------------------------------------------------------------- engines */
 
@@ -285,7 +301,6 @@ struct ktx_engine_info {
 	bool available;
 	uint32_t features;              /* enum ktx_feature, tested on the device where that is possible */
 	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing, what to do */
-	uint32_t reserved[7];
 };
 /*
  * Does this engine send by the host's stack (KTX_CAN_HOST_STACK), so that ktx_open() needs no device? `name` as in
@@ -296,7 +311,11 @@ KTRXER_API bool ktx_engine_by_stack(const char *name, bool stack_needed);
  * The first `max` engines of this build, each tried on `device` (NULL: engines that need one are not available). The
  * strings are constant. Returns the number of engines, which may be larger than `max`, or a negative errno.
  */
-KTRXER_API int ktx_engines(struct ktx_engine_info *engines, int max, const char *device);
+KTRXER_API int ktx_engines_sized(struct ktx_engine_info *engines, size_t size, int max, const char *device);
+static inline int ktx_engines(struct ktx_engine_info *engines, int max, const char *device)
+{
+	return ktx_engines_sized(engines, sizeof *engines, max, device);
+}
 
 #ifdef __cplusplus
 }

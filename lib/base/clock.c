@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "clock.h"
 
+#include "options.h"
+
 #include <time.h>
 
 static int64_t clock_ns(clockid_t clock)
@@ -37,20 +39,21 @@ static struct sandwich sandwich_take(clockid_t clock, int tries)
 	return best;
 }
 
-void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
+void ktrxer_clock_pair_read_sized(struct ktrxer_clock_pair *to, size_t size)
 {
+	struct ktrxer_clock_pair pair;
 	struct sandwich s;
 	int64_t width;
 
-	if (!pair)
+	if (!to)
 		return;
 	s = sandwich_take(CLOCK_REALTIME, 5);
 	width = s.after - s.before;
-	pair->reserved = 0;
-	pair->mono_ns = (uint64_t)(s.before + width / 2);
-	pair->real_ns = s.real;
-	/* + 1: the two clocks are rounded to nanoseconds each for itself */
-	pair->bound_ns = width / 2 + 1 > UINT32_MAX ? UINT32_MAX : (uint32_t)(width / 2 + 1);
+	pair.mono_ns = (uint64_t)(s.before + width / 2);
+	pair.real_ns = s.real;
+	/* + 1: each of the two clocks is rounded to nanoseconds */
+	pair.bound_ns = width / 2 + 1 > UINT32_MAX ? UINT32_MAX : (uint32_t)(width / 2 + 1);
+	ktrxer_result_write(to, size, &pair, sizeof pair);
 }
 
 static void map_restart(struct ktrxer_clock_map *map, const struct sandwich *s)

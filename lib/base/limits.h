@@ -77,6 +77,7 @@ enum ktrxer_limits {
 
 	/* receiver */
 	KRX_RULES_MAX = 16384,
+	KRX_LIST_MAX = 1024, /* with wildcards or prefixes: every back end compares them one after another */
 	KRX_RING_DEFAULT = 8 << 20,
 	KRX_SESSIONS_MAX = 1024,
 	KRX_RING_MAX = 1 << 30,
@@ -91,9 +92,8 @@ enum ktrxer_limits {
 	KRX_STAMP_BEFORE_NS = 20 * 1000 * 1000,
 	KRX_CLOCK_AGE_NS = 10 * 1000 * 1000, /* between two samples of the clocks; a step is noticed that late */
 	KRX_STAMPS_ON_NS = 2 * 1000 *
-		1000,             /* the kernel switches arrival stamps on by deferred work (engines.md 3.2) */
-	KRX_QUEUES_MAX = 64,      /* receive queues that get an AF_XDP socket of their own */
-	KRX_NFT_RULES_MAX = 1024, /* each packet passes them one after another */
+		1000,        /* the kernel switches arrival stamps on by deferred work (engines.md 3.2) */
+	KRX_QUEUES_MAX = 64, /* receive queues that get an AF_XDP socket of their own */
 	KRX_NOTE = 320,
 	KRX_HEADERS_SNAP = 256, /* link, IP and transport headers with room for options: what matching a rule needs */
 

@@ -1,44 +1,25 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Structs of a caller that was compiled with older or newer headers: its `size` is not sizeof here. */
 #ifndef KTRXER_LIB_OPTIONS_H
 #define KTRXER_LIB_OPTIONS_H
 
-#include "error.h"
-
-#include <errno.h>
-#include <string.h>
+#include <ktrxer/base.h>
 
 /*
  * An option struct of the caller's size becomes one of ours. Fields that an older caller does not know are zero; fields
  * that a newer caller knows and we do not must be zero, or what they ask for would be ignored in silence. `least` is
  * the end of the struct's first version.
  */
-static inline int ktrxer_options_copy(void *to, size_t known, const void *from, size_t size, size_t least,
-				      const char *what, struct ktrxer_error *err)
-{
-	const uint8_t *extra = (const uint8_t *)from + known;
-
-	memset(to, 0, known);
-	if (size < least)
-		return ktrxer_fail(err, -EINVAL, "%s: `size` is %zu, at least %zu is expected; use its _INIT macro",
-				   what, size, least);
-	memcpy(to, from, size < known ? size : known);
-	for (size_t i = known; i < size; i++)
-		if (*extra++)
-			return ktrxer_fail(err, -E2BIG, "%s: made for a newer libktrxer than this one, %s", what,
-					   ktrxer_version());
-	return 0;
-}
-
+int ktrxer_options_copy(void *to, size_t known, const void *from, size_t size, size_t least, const char *what,
+			struct ktrxer_error *err);
 /* The same for a struct that begins with its `size`. NULL is refused. */
-static inline int ktrxer_options_read(void *to, size_t known, const void *from, size_t least, const char *what,
-				      struct ktrxer_error *err)
-{
-	size_t size;
+int ktrxer_options_read(void *to, size_t known, const void *from, size_t least, const char *what,
+			struct ktrxer_error *err);
 
-	if (!from)
-		return ktrxer_fail(err, -EINVAL, "%s: it is NULL; begin with its _INIT macro", what);
-	memcpy(&size, from, sizeof size);
-	return ktrxer_options_copy(to, known, from, size, least, what, err);
-}
+/*
+ * Writes a result of `known` bytes to the caller's struct of `size` bytes: an older caller gets the fields that its
+ * struct has, and the fields that this library does not know are zero for a newer one.
+ */
+void ktrxer_result_write(void *to, size_t size, const void *from, size_t known);
 
 #endif

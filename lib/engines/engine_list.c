@@ -24,9 +24,9 @@ static const struct ktx_engine *const ktx_engine_table[] = {
 };
 /* clang-format on */
 
-int ktx_engines(struct ktx_engine_info *engines, int max, const char *device_name)
+int ktx_engines_sized(struct ktx_engine_info *engines, size_t size, int max, const char *device_name)
 {
-	return ktx_engine_try_all(ktx_engine_table, engines, max, device_name);
+	return ktx_engine_try_all(ktx_engine_table, engines, size, max, device_name);
 }
 
 bool ktx_engine_by_stack(const char *name, bool stack_needed)

@@ -33,7 +33,7 @@ static int spec_read(struct ktrxer_frame_spec *into, const struct ktrxer_frame_s
 
 	if (rc)
 		return rc;
-	if (!into->path || into->path->to.family != into->path->source.family ||
+	if (!into->path || into->path_size < sizeof *into->path || into->path->to.family != into->path->source.family ||
 	    (unsigned)into->link > KTRXER_LINK_RAW_IP)
 		return -EINVAL;
 	if (!into->link)
@@ -253,15 +253,18 @@ int ktrxer_frame_checksum(uint8_t *frame, uint32_t length, enum ktrxer_link link
 	return 0;
 }
 
-int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link)
+int ktrxer_frame_read_sized(struct ktrxer_frame_view *to, size_t size, const uint8_t *frame, uint32_t length,
+			    enum ktrxer_link link)
 {
 	struct ktrxer_packet_view packet;
+	struct ktrxer_frame_view view;
 	const uint8_t *transport;
+	bool whole;
 
-	if (!view || !frame)
+	if (!to || !size || !frame)
 		return -EINVAL;
 	ktrxer_packet_parse(&packet, frame, length, link);
-	*view = (struct ktrxer_frame_view){
+	view = (struct ktrxer_frame_view){
 		.from = packet.from,
 		.to = packet.to,
 		.from_port = packet.ports ? packet.from_port : packet.icmp_id,
@@ -283,15 +286,15 @@ int ktrxer_frame_read(struct ktrxer_frame_view *view, const uint8_t *frame, uint
 		.first_fragment = packet.first_fragment,
 		.malformed = packet.malformed,
 	};
-	view->payload_length = packet.l4 && !packet.malformed ? packet.end - view->payload : 0;
-	if (packet.malformed || packet.fragment || !packet.version || !packet.l4)
-		return -EBADMSG;
-	if (packet.proto == KTRXER_TCP) {
+	view.payload_length = packet.l4 && !packet.malformed ? packet.end - view.payload : 0;
+	whole = !packet.malformed && !packet.fragment && packet.version && packet.l4;
+	if (whole && packet.proto == KTRXER_TCP) {
 		transport = frame + packet.l4;
-		view->tcp_sequence = load_be32(transport + 4);
-		view->tcp_acknowledgement = load_be32(transport + 8);
-		view->tcp_flags = transport[13];
-		view->tcp_window = load_be16(transport + 14);
+		view.tcp_sequence = load_be32(transport + 4);
+		view.tcp_acknowledgement = load_be32(transport + 8);
+		view.tcp_flags = transport[13];
+		view.tcp_window = load_be16(transport + 14);
 	}
-	return 0;
+	ktrxer_result_write(to, size, &view, sizeof view);
+	return whole ? 0 : -EBADMSG;
 }

@@ -3,6 +3,7 @@
 #include "path.h"
 
 #include "limits.h"
+#include "options.h"
 
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -151,7 +152,8 @@ static void driver_read(struct ktrxer_device *device)
 /* ------------------------------------------------------------------------------------------------------ the list */
 
 struct device_list {
-	struct ktrxer_device *devices;
+	uint8_t *devices;
+	size_t size; /* of one, in the caller's headers */
 	int max, count;
 };
 
@@ -167,8 +169,11 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	ret = ktrxer_device_parse(&device, &more, body);
 	if (ret)
 		return ret;
-	if (list->count < list->max)
-		list->devices[list->count] = device;
+	if (list->count < list->max) {
+		driver_read(&device);
+		ktrxer_result_write(list->devices + (size_t)list->count * list->size, list->size, &device,
+				    sizeof device);
+	}
 	list->count++;
 	return 0;
 }
@@ -192,13 +197,13 @@ static int list_read(struct rtnl *rtnl, struct device_list *list)
 	return ret == -EINTR ? 0 : ret; /* devices that come and go all the time: what was seen is good enough */
 }
 
-int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_error *err)
+int ktrxer_device_list_sized(struct ktrxer_device *devices, size_t size, int max, struct ktrxer_error *err)
 {
-	struct device_list list = { .devices = devices, .max = max };
+	struct device_list list = { .devices = (uint8_t *)devices, .size = size, .max = max };
 	struct rtnl *rtnl;
 	int ret;
 
-	if (max < 0 || (max && !devices))
+	if (max < 0 || !size || (max && !devices))
 		return ktrxer_fail(err, -EINVAL, "ktrxer_device_list: no place for %d devices", max);
 	ret = ktrxer_rtnl_open(&rtnl);
 	if (!ret) {
@@ -207,8 +212,6 @@ int ktrxer_device_list(struct ktrxer_device *devices, int max, struct ktrxer_err
 	}
 	if (ret)
 		return ktrxer_fail(err, ret, "cannot list the network devices by rtnetlink: %m");
-	for (int i = 0; i < list.count && i < max; i++)
-		driver_read(&devices[i]);
 	return list.count;
 }
 
@@ -243,7 +246,7 @@ static unsigned int name_distance(const char *a, const char *b)
 static int fail_unknown(struct rtnl *rtnl, const char *name, struct ktrxer_error *err)
 {
 	struct ktrxer_device devices[64];
-	struct device_list list = { .devices = devices, .max = 64 };
+	struct device_list list = { .devices = (uint8_t *)devices, .size = sizeof *devices, .max = 64 };
 	char names[NAMES_SHOWN] = "";
 	unsigned int nearest = 3;
 	const char *meant = NULL;
@@ -355,22 +358,24 @@ int ktrxer_device_odd_link(const struct ktrxer_device *device, const struct devi
 		device->name, more->type, device->kind[0] ? ", " : "", device->kind);
 }
 
-int ktrxer_device_get(struct ktrxer_device *device, const char *name, struct ktrxer_error *err)
+int ktrxer_device_get_sized(struct ktrxer_device *to, size_t size, const char *name, struct ktrxer_error *err)
 {
+	struct ktrxer_device device = { 0 };
 	struct device_more more;
 	struct rtnl *rtnl;
 	int ret;
 
-	if (!device || !name)
+	if (!to || !size || !name)
 		return ktrxer_fail(err, -EINVAL, "ktrxer_device_get: no %s (NULL)",
-				   device ? "name" : "place for the device");
-	memset(device, 0, sizeof *device);
+				   to && size ? "name" : "place for the device");
+	ktrxer_result_write(to, size, &device, sizeof device);
 	ret = ktrxer_rtnl_open(&rtnl);
 	if (ret)
 		return ktrxer_fail(err, ret, "no rtnetlink socket: %m");
-	ret = ktrxer_device_by_name(rtnl, device, &more, name, err);
+	ret = ktrxer_device_by_name(rtnl, &device, &more, name, err);
 	ktrxer_rtnl_close(rtnl);
 	if (!ret && more.no_link)
-		ret = ktrxer_device_odd_link(device, &more, err);
+		ret = ktrxer_device_odd_link(&device, &more, err);
+	ktrxer_result_write(to, size, &device, sizeof device);
 	return ret;
 }

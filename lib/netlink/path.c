@@ -307,14 +307,16 @@ static int resolve(struct resolution *r)
 	return link_address_choose(r);
 }
 
-int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_options *options, struct ktrxer_error *err)
+int ktrxer_path_resolve_sized(struct ktrxer_path *to, size_t size, const struct ktrxer_path_options *options,
+			      struct ktrxer_error *err)
 {
-	struct resolution r = { .path = path, .err = err };
+	struct ktrxer_path path = { 0 };
+	struct resolution r = { .path = &path, .err = err };
 	int ret;
 
-	if (!path)
+	if (!to || !size)
 		return ktrxer_fail(err, -EINVAL, "ktrxer_path_resolve: no place for the path (NULL)");
-	memset(path, 0, sizeof *path);
+	ktrxer_result_write(to, size, &path, sizeof path);
 	ret = ktrxer_options_read(&r.options, sizeof r.options, options,
 				  offsetof(struct ktrxer_path_options, timeout_ms) + sizeof r.options.timeout_ms,
 				  "ktrxer_path_options", err);
@@ -325,5 +327,6 @@ int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktrxer_path_optio
 		return ktrxer_fail(err, ret, "no rtnetlink socket: %m");
 	ret = resolve(&r);
 	ktrxer_rtnl_close(r.rtnl);
+	ktrxer_result_write(to, size, &path, sizeof path);
 	return ret;
 }

@@ -2,6 +2,7 @@
 #include "qdisc.h"
 
 #include "limits.h"
+#include "options.h"
 
 #include <errno.h>
 #include <linux/pkt_sched.h>
@@ -243,27 +244,27 @@ static int list_read(struct qdisc_list *list)
 	return rc;
 }
 
-int ktrxer_device_qdiscs(struct ktrxer_qdiscs *qdiscs, const struct ktrxer_device *device)
+int ktrxer_device_qdiscs_sized(struct ktrxer_qdiscs *to, size_t size, uint32_t device_index)
 {
 	static const char *const shapers[] = {
 		"tbf", "htb", "hfsc", "cbq", "cake", "cake_mq", "netem", "taprio", "etf"
 	};
-	struct qdisc_list list = { 0 };
+	struct ktrxer_qdiscs qdiscs = { .root = "noqueue" };
+	struct qdisc_list list = { .device = device_index };
 	int rc;
 
-	if (!qdiscs || !device)
+	if (!to || !size || !device_index)
 		return -EINVAL;
-	list.device = device->index;
 	rc = list_read(&list);
-	*qdiscs = (struct ktrxer_qdiscs){ .root = "noqueue" };
 	for (int i = 0; rc == 0 && i < list.count; i++) {
 		if (list.all[i].parent == TC_H_ROOT)
-			memcpy(qdiscs->root, list.all[i].kind, sizeof qdiscs->root);
+			memcpy(qdiscs.root, list.all[i].kind, sizeof qdiscs.root);
 		for (size_t j = 0; j < sizeof shapers / sizeof *shapers; j++)
 			if (!strcmp(list.all[i].kind, shapers[j]))
-				memcpy(qdiscs->shaper, list.all[i].kind, sizeof qdiscs->shaper);
+				memcpy(qdiscs.shaper, list.all[i].kind, sizeof qdiscs.shaper);
 	}
 	free(list.all);
+	ktrxer_result_write(to, size, &qdiscs, sizeof qdiscs);
 	return rc;
 }
 

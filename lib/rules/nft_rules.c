@@ -2,13 +2,16 @@
 #include "nft_rules.h"
 
 #include "error.h"
-#include "limits.h"
+#include "rule_hash.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/ktrxer_view.h>
 #include <linux/netfilter/nf_tables.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #define CHAIN "rules"
@@ -54,15 +57,20 @@ static void load_meta(struct rtnl_request *b, uint32_t key)
 	expression_end(b, &e);
 }
 
-static void load_payload(struct rtnl_request *b, uint32_t base, uint32_t offset, uint32_t length)
+static void load_payload_into(struct rtnl_request *b, uint32_t reg, uint32_t base, uint32_t offset, uint32_t length)
 {
 	struct expression e = expression_begin(b, "payload");
 
-	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_DREG, REGISTER);
+	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_DREG, reg);
 	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_BASE, base);
 	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_OFFSET, offset);
 	ktrxer_rtnl_request_put_be32(b, NFTA_PAYLOAD_LEN, length);
 	expression_end(b, &e);
+}
+
+static void load_payload(struct rtnl_request *b, uint32_t base, uint32_t offset, uint32_t length)
+{
+	load_payload_into(b, REGISTER, base, offset, length);
 }
 
 static void put_data(struct rtnl_request *b, uint16_t type, const void *value, size_t length)
@@ -86,14 +94,19 @@ static void mask(struct rtnl_request *b, const void *bits, uint32_t length)
 	expression_end(b, &e);
 }
 
-static void equals(struct rtnl_request *b, const void *value, uint32_t length)
+static void compares(struct rtnl_request *b, uint32_t reg, uint32_t how, const void *value, uint32_t length)
 {
 	struct expression e = expression_begin(b, "cmp");
 
-	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_SREG, REGISTER);
-	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_OP, NFT_CMP_EQ);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_SREG, reg);
+	ktrxer_rtnl_request_put_be32(b, NFTA_CMP_OP, how);
 	put_data(b, NFTA_CMP_DATA, value, length);
 	expression_end(b, &e);
+}
+
+static void equals(struct rtnl_request *b, const void *value, uint32_t length)
+{
+	compares(b, REGISTER, NFT_CMP_EQ, value, length);
 }
 
 static void equals_be16(struct rtnl_request *b, uint16_t value)
@@ -103,20 +116,29 @@ static void equals_be16(struct rtnl_request *b, uint16_t value)
 	equals(b, &swapped, sizeof swapped);
 }
 
-static void count_and_end(struct rtnl_request *b, uint32_t verdict)
+/* `chain`: of a verdict that goes on there; else NULL. */
+static void put_verdict(struct rtnl_request *b, int32_t verdict, const char *chain)
 {
-	struct expression e = expression_begin(b, "counter");
+	struct expression e = expression_begin(b, "immediate");
 	size_t data, code;
 
-	expression_end(b, &e);
-	e = expression_begin(b, "immediate");
 	ktrxer_rtnl_request_put_be32(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
 	data = ktrxer_rtnl_request_nest(b, NFTA_IMMEDIATE_DATA);
 	code = ktrxer_rtnl_request_nest(b, NFTA_DATA_VERDICT);
-	ktrxer_rtnl_request_put_be32(b, NFTA_VERDICT_CODE, verdict);
+	ktrxer_rtnl_request_put_be32(b, NFTA_VERDICT_CODE, (uint32_t)verdict);
+	if (chain)
+		ktrxer_rtnl_request_put_string(b, NFTA_VERDICT_CHAIN, chain);
 	ktrxer_rtnl_request_nest_end(b, code);
 	ktrxer_rtnl_request_nest_end(b, data);
 	expression_end(b, &e);
+}
+
+static void count_and_end(struct rtnl_request *b, int32_t verdict)
+{
+	struct expression e = expression_begin(b, "counter");
+
+	expression_end(b, &e);
+	put_verdict(b, verdict, NULL);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ rules */
@@ -137,23 +159,34 @@ static void match_addr(struct rtnl_request *b, const struct ktrxer_addr *addr, u
 	equals(b, addr->bytes, length);
 }
 
-/* One rule of the chain; `family` and `proto` 0: any. */
-static void put_rule(struct rtnl_request *b, const char *table, const struct krx_rule *rule, uint32_t mark, int family,
-		     uint8_t proto)
+struct place {
+	const char *table, *chain;
+};
+
+static size_t rule_begin(struct rtnl_request *b, const struct place *at, int family)
 {
-	static const uint8_t offset_bits[2] = { OFFSET_MASK >> 8, OFFSET_MASK & 0xff };
-	const bool drops = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP,
-		   ports = rule->from_port || rule->to_port;
 	size_t list;
 
 	ktrxer_nft_message_begin(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
-	ktrxer_rtnl_request_put_string(b, NFTA_RULE_TABLE, table);
-	ktrxer_rtnl_request_put_string(b, NFTA_RULE_CHAIN, CHAIN);
+	ktrxer_rtnl_request_put_string(b, NFTA_RULE_TABLE, at->table);
+	ktrxer_rtnl_request_put_string(b, NFTA_RULE_CHAIN, at->chain);
 	list = ktrxer_rtnl_request_nest(b, NFTA_RULE_EXPRESSIONS);
 	if (family) {
 		load_meta(b, NFT_META_PROTOCOL);
 		equals_be16(b, family == AF_INET ? ETH_P_IP : ETH_P_IPV6);
 	}
+	return list;
+}
+
+/* One rule of a chain; `family` and `proto` 0: any. */
+static void put_rule(struct rtnl_request *b, const struct place *at, const struct krx_rule *rule, uint32_t mark,
+		     int family, uint8_t proto)
+{
+	static const uint8_t offset_bits[2] = { OFFSET_MASK >> 8, OFFSET_MASK & 0xff };
+	const bool drops = rule->op == KRX_DROP || rule->op == KRX_CAPTURE_DROP,
+		   ports = rule->from_port || rule->to_port;
+	const size_t list = rule_begin(b, at, family);
+
 	match_addr(b, &rule->from, rule->from_prefix, false);
 	match_addr(b, &rule->to, rule->to_prefix, true);
 	if (proto) {
@@ -178,7 +211,7 @@ static void put_rule(struct rtnl_request *b, const char *table, const struct krx
 	ktrxer_rtnl_request_put(b, NFTA_RULE_USERDATA, &mark, sizeof mark);
 }
 
-static void put_rules(struct rtnl_request *b, const char *table, const struct krx_rule *rule, uint32_t mark)
+static void put_rules(struct rtnl_request *b, const struct place *at, const struct krx_rule *rule, uint32_t mark)
 {
 	const int family = rule->from.family ? rule->from.family : rule->to.family;
 	const bool ports = rule->from_port || rule->to_port;
@@ -190,14 +223,176 @@ static void put_rules(struct rtnl_request *b, const char *table, const struct kr
 		if (family ? family != is : !ports && f)
 			continue;
 		if (!ports || rule->proto) {
-			put_rule(b, table, rule, mark, family || ports ? is : 0, rule->proto);
+			put_rule(b, at, rule, mark, family || ports ? is : 0, rule->proto);
 			continue;
 		}
 		for (uint32_t proto = 0; proto < 256; proto++)
 			if (krx_proto_has_ports((uint8_t)proto))
-				put_rule(b, table, rule, mark, is, (uint8_t)proto);
+				put_rule(b, at, rule, mark, is, (uint8_t)proto);
 	}
 }
+
+static void put_ranked(struct rtnl_request *b, const struct place *at, const struct krx_ruleset *rules, uint32_t rank)
+{
+	const struct krx_rule *rule = krx_ruleset_ranked(rules, (int)rank);
+
+	put_rules(b, at, rule, (uint32_t)(rule - krx_ruleset_rule(rules, 0)));
+}
+
+#ifndef KTRXER_SMALL
+/* ------------------------------------------------------------------------------------------ trees of whole 5-tuples */
+
+/*
+ * Rules with whole 5-tuples that follow one another in the order of the rules cannot both fit a packet, so their order
+ * among themselves is free. Sorted by addresses and ports they become a tree of chains: each inner chain compares the
+ * packet with one key and goes to one of two chains, so that 16384 rules take ten comparisons and one leaf, and no set.
+ */
+enum { LEAF = 16, KEY_REGISTER = NFT_REG32_00, KEY_MAX = 36 };
+
+struct leaf_rule {
+	uint8_t key[KEY_MAX]; /* addresses and ports as they stand in a packet */
+	uint32_t rank;
+};
+
+struct tree {
+	struct rtnl_request *batch;
+	const char *table;
+	const struct krx_ruleset *rules;
+	struct leaf_rule *leaves;
+	uint32_t count, chains; /* chains: of all trees of the table */
+	uint8_t version;
+};
+
+struct chain_name {
+	char text[16];
+};
+
+static uint32_t key_length(const struct tree *t)
+{
+	return t->version == 4 ? 12 : KEY_MAX;
+}
+
+static void leaf_add(struct tree *t, const struct krx_exact *exact)
+{
+	struct leaf_rule *leaf = &t->leaves[t->count++];
+	const size_t address = t->version == 4 ? 4 : 16;
+
+	memset(leaf->key, 0, sizeof leaf->key);
+	memcpy(leaf->key, exact->key.from, address);
+	memcpy(leaf->key + address, exact->key.to, address);
+	memcpy(leaf->key + 2 * address, &exact->key.from_port, 2);
+	memcpy(leaf->key + 2 * address + 2, &exact->key.to_port, 2);
+	leaf->rank = exact->rule;
+}
+
+static int leaf_compare(const void *a, const void *b)
+{
+	const struct leaf_rule *one = a, *other = b;
+
+	return memcmp(one->key, other->key, sizeof one->key);
+}
+
+static void put_plain_chain(struct tree *t, struct chain_name *name)
+{
+	snprintf(name->text, sizeof name->text, "tree%u", t->chains++);
+	ktrxer_nft_message_begin(t->batch, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	ktrxer_rtnl_request_put_string(t->batch, NFTA_CHAIN_TABLE, t->table);
+	ktrxer_rtnl_request_put_string(t->batch, NFTA_CHAIN_NAME, name->text);
+}
+
+/* In the chain `at`: to the chain `name`, if the packet's key is `least` or more; NULL: in any case. */
+static void put_turn(struct tree *t, const struct place *at, const uint8_t *least, const struct chain_name *name)
+{
+	const size_t list = rule_begin(t->batch, at, 0);
+
+	if (least) {
+		const uint32_t address = t->version == 4 ? 4 : 16;
+
+		load_payload_into(t->batch, KEY_REGISTER, NFT_PAYLOAD_NETWORK_HEADER, t->version == 4 ? 12 : 8,
+				  2 * address);
+		load_payload_into(t->batch, KEY_REGISTER + address / 2, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4);
+		compares(t->batch, KEY_REGISTER, NFT_CMP_GTE, least, key_length(t));
+	}
+	put_verdict(t->batch, NFT_GOTO, name->text);
+	ktrxer_rtnl_request_nest_end(t->batch, list);
+}
+
+static void put_branch(struct tree *t, uint32_t from, uint32_t to, struct chain_name *name)
+{
+	const struct place at = { .table = t->table, .chain = name->text };
+	struct chain_name below, above;
+	uint32_t middle = from + (to - from) / 2;
+
+	put_plain_chain(t, name);
+	if (to - from <= LEAF) {
+		for (uint32_t i = from; i < to; i++)
+			put_ranked(t->batch, &at, t->rules, t->leaves[i].rank);
+		return;
+	}
+	/* Rules of several protocols may have one key; there are fewer of these than half a leaf. */
+	while (!memcmp(t->leaves[middle].key, t->leaves[middle - 1].key, KEY_MAX))
+		middle++;
+	put_branch(t, from, middle, &below);
+	put_branch(t, middle, to, &above);
+	put_turn(t, &at, t->leaves[middle].key, &above);
+	put_turn(t, &at, NULL, &below);
+}
+
+/* The rules exact[from .. to) of one IP version. */
+static void put_tree(struct tree *t, const struct krx_exact *exact, uint32_t from, uint32_t to, uint8_t version)
+{
+	const struct place at = { .table = t->table, .chain = CHAIN };
+	struct chain_name root;
+	size_t list;
+
+	t->version = version;
+	t->count = 0;
+	for (uint32_t i = from; i < to; i++)
+		if (exact[i].key.version == version)
+			leaf_add(t, &exact[i]);
+	if (t->count <= LEAF) {
+		for (uint32_t i = 0; i < t->count; i++)
+			put_ranked(t->batch, &at, t->rules, t->leaves[i].rank);
+		return;
+	}
+	qsort(t->leaves, t->count, sizeof *t->leaves, leaf_compare);
+	put_branch(t, 0, t->count, &root);
+	list = rule_begin(t->batch, &at, version == 4 ? AF_INET : AF_INET6);
+	put_verdict(t->batch, NFT_JUMP, root.text);
+	ktrxer_rtnl_request_nest_end(t->batch, list);
+}
+
+/* In the order of the rules: each with wildcards, and a tree of the others before it. */
+static void put_all(struct rtnl_request *b, const char *table, const struct krx_ruleset *rules)
+{
+	const struct krx_match *m = krx_ruleset_table(rules);
+	const struct place at = { .table = table, .chain = CHAIN };
+	struct tree t = { .batch = b, .table = table, .rules = rules };
+	uint32_t exact = 0;
+
+	t.leaves = calloc((size_t)m->exact_count + 1, sizeof *t.leaves);
+	b->failed |= !t.leaves;
+	for (uint32_t wild = 0; wild <= m->wild_count && t.leaves; wild++) {
+		const uint32_t from = exact;
+
+		while (exact < m->exact_count && (wild == m->wild_count || m->exact[exact].rule < m->wild[wild].rule))
+			exact++;
+		put_tree(&t, m->exact, from, exact, 4);
+		put_tree(&t, m->exact, from, exact, 6);
+		if (wild < m->wild_count)
+			put_ranked(b, &at, rules, m->wild[wild].rule);
+	}
+	free(t.leaves);
+}
+#else
+static void put_all(struct rtnl_request *b, const char *table, const struct krx_ruleset *rules)
+{
+	const struct place at = { .table = table, .chain = CHAIN };
+
+	for (int rank = 0; rank < krx_ruleset_count(rules); rank++)
+		put_ranked(b, &at, rules, (uint32_t)rank);
+}
+#endif
 
 static void put_chain(struct rtnl_request *b, const char *table, const char *device)
 {
@@ -222,21 +417,11 @@ static void put_chain(struct rtnl_request *b, const char *table, const char *dev
 int ktrxer_nft_rules_make(struct rtnl_request *b, const struct krx_ruleset *rules, const char *table,
 			  const char *device, struct ktrxer_error *err)
 {
-	const int count = krx_ruleset_count(rules);
-
-	if (count > KRX_NFT_RULES_MAX)
-		return ktrxer_fail(err, -E2BIG,
-				   "%d rules are more than the %d that an nftables chain asks one after another: use "
-				   "prefixes, or XDP "
-				   "(the back end 'xdp')",
-				   count, KRX_NFT_RULES_MAX);
 	ktrxer_nft_batch_begin(b);
 	put_chain(b, table, device);
-	for (int rank = 0; rank < count; rank++) {
-		const struct krx_rule *rule = krx_ruleset_ranked(rules, rank);
-
-		put_rules(b, table, rule, (uint32_t)(rule - krx_ruleset_rule(rules, 0)));
-	}
+	put_all(b, table, rules);
 	ktrxer_nft_batch_end(b);
-	return b->failed ? ktrxer_fail(err, -ENOMEM, "no memory for the nftables table of %d rules", count) : 0;
+	return b->failed ? ktrxer_fail(err, -ENOMEM, "no memory for the nftables table of %d rules",
+				       krx_ruleset_count(rules))
+			 : 0;
 }

@@ -13,7 +13,7 @@
 #include "nft.h"
 #include "rule_match.h"
 
-/* Ends with the message that asks for the acknowledgement. -E2BIG: more than the chain is to hold. */
+/* Ends with the message that asks for the acknowledgement. */
 int ktrxer_nft_rules_make(struct rtnl_request *batch, const struct krx_ruleset *rules, const char *table,
 			  const char *device, struct ktrxer_error *err);
 

@@ -9,6 +9,7 @@
 
 #include "error.h"
 #include "limits.h"
+#include "options.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -104,11 +105,6 @@ int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err)
 
 	if (!op_name(rule->op))
 		return ktrxer_fail(err, -EINVAL, "rule: operation number %d does not exist; 1 to 4 do", (int)rule->op);
-	for (size_t i = 0; i < sizeof rule->reserved / sizeof *rule->reserved; i++)
-		if (rule->reserved[i])
-			return ktrxer_fail(
-				err, -EINVAL,
-				"rule: its reserved words are not zero; clear the struct before you fill it");
 	ret = addr_check(&rule->from, rule->from_prefix, "from", err);
 	if (!ret)
 		ret = addr_check(&rule->to, rule->to_prefix, "to", err);
@@ -270,14 +266,14 @@ static int side_parse(struct ktrxer_addr *addr, uint8_t *prefix, uint16_t *port,
 	return 0;
 }
 
-int krx_rule_parse(struct krx_rule *rule, const char *text, struct ktrxer_error *err)
+int krx_rule_parse_sized(struct krx_rule *to, size_t size, const char *text, struct ktrxer_error *err)
 {
 	char words[WORDS][WORD_SIZE];
 	struct krx_rule found = { 0 };
 	uint64_t number = 0;
 	int count, ret;
 
-	if (!rule)
+	if (!to || !size)
 		return ktrxer_fail(err, -EINVAL, "rule: no place for it (NULL)");
 	count = text ? words_split(words, text) : 0;
 	if (count == -2)
@@ -307,7 +303,7 @@ int krx_rule_parse(struct krx_rule *rule, const char *text, struct ktrxer_error 
 	found.priority = (uint32_t)number;
 	ret = krx_rule_check(&found, err);
 	if (!ret)
-		*rule = found;
+		ktrxer_result_write(to, size, &found, sizeof found);
 	return ret;
 }
 
@@ -328,8 +324,9 @@ static size_t side_format(char *text, size_t size, const struct ktrxer_addr *add
 	return n < 0 || (size_t)n >= size ? size - 1 : (size_t)n;
 }
 
-const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT])
+const char *krx_rule_format_sized(const struct krx_rule *from, size_t size, char text[KRX_RULE_TEXT])
 {
+	struct krx_rule rule;
 	const char *op, *proto = NULL;
 	char number[8];
 	size_t n;
@@ -337,22 +334,22 @@ const char *krx_rule_format(const struct krx_rule *rule, char text[KRX_RULE_TEXT
 	if (!text)
 		return "";
 	text[0] = '\0';
-	if (!rule)
+	if (!from || ktrxer_options_copy(&rule, sizeof rule, from, size, KRX_RULE_LEAST, "krx_rule", NULL))
 		return text;
 	for (int i = 0; i < PROTO_NAMES && !proto; i++)
-		if (proto_names[i].proto == rule->proto)
+		if (proto_names[i].proto == rule.proto)
 			proto = proto_names[i].name;
 	if (!proto) {
-		snprintf(number, sizeof number, "%u", rule->proto);
+		snprintf(number, sizeof number, "%u", rule.proto);
 		proto = number;
 	}
-	op = op_name(rule->op);
+	op = op_name(rule.op);
 	/* The longest: "capture+drop icmp6 from [", 39 + 4 + 7 characters, " to ", as many, " prio 4294967295". */
 	n = (size_t)snprintf(text, KRX_RULE_TEXT, "%s %s from ", op ? op : "?", proto);
-	n += side_format(text + n, KRX_RULE_TEXT - n, &rule->from, rule->from_prefix, rule->from_port);
+	n += side_format(text + n, KRX_RULE_TEXT - n, &rule.from, rule.from_prefix, rule.from_port);
 	n += (size_t)snprintf(text + n, KRX_RULE_TEXT - n, " to ");
-	n += side_format(text + n, KRX_RULE_TEXT - n, &rule->to, rule->to_prefix, rule->to_port);
-	if (rule->priority)
-		snprintf(text + n, KRX_RULE_TEXT - n, " prio %u", rule->priority);
+	n += side_format(text + n, KRX_RULE_TEXT - n, &rule.to, rule.to_prefix, rule.to_port);
+	if (rule.priority)
+		snprintf(text + n, KRX_RULE_TEXT - n, " prio %u", rule.priority);
 	return text;
 }

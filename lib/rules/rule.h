@@ -15,6 +15,9 @@ enum krx_field {
 	KRX_FIELDS_ALL = 31,
 };
 
+/* The end of the first version of struct krx_rule. */
+#define KRX_RULE_LEAST (offsetof(struct krx_rule, priority) + sizeof(uint32_t))
+
 /* -EINVAL: the rule is one that krx_rule_parse() would refuse; err says why. */
 int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err);
 

@@ -3,6 +3,8 @@
 
 #include "error.h"
 #include "limits.h"
+#include "options.h"
+#include "rule.h"
 #include "rule_hash.h"
 
 #include <arpa/inet.h>
@@ -72,7 +74,8 @@ static int match_build(struct krx_ruleset *set)
 	return ret;
 }
 
-int krx_ruleset_new(struct krx_ruleset **out, const struct krx_rule *rules, int count, struct ktrxer_error *err)
+int krx_ruleset_new(struct krx_ruleset **out, const struct krx_rule *rules, size_t size, int count,
+		    struct ktrxer_error *err)
 {
 	struct ktrxer_error why = { 0 };
 	struct krx_ruleset *set;
@@ -84,10 +87,6 @@ int krx_ruleset_new(struct krx_ruleset **out, const struct krx_rule *rules, int 
 		return ktrxer_fail(err, -E2BIG,
 				   "rules: %d are more than the %d that are allowed; use prefixes and wildcards", count,
 				   KRX_RULES_MAX);
-	for (int i = 0; i < count; i++)
-		if (krx_rule_check(&rules[i], &why))
-			return ktrxer_fail(err, -EINVAL, "rule %d of %d: %s", i + 1, count, why.text);
-
 	set = calloc(1, sizeof *set);
 	if (!set)
 		return ktrxer_fail(err, -ENOMEM, "rules: no memory");
@@ -98,8 +97,16 @@ int krx_ruleset_new(struct krx_ruleset **out, const struct krx_rule *rules, int 
 		ret = -ENOMEM;
 		goto fail;
 	}
-	if (count)
-		memcpy(set->rules, rules, (size_t)count * sizeof *rules);
+	for (int i = 0; i < count; i++) {
+		ret = ktrxer_options_copy(&set->rules[i], sizeof *set->rules, (const uint8_t *)rules + (size_t)i * size,
+					  size, KRX_RULE_LEAST, "krx_rule", &why);
+		if (!ret)
+			ret = krx_rule_check(&set->rules[i], &why);
+		if (ret) {
+			krx_ruleset_free(set);
+			return ktrxer_fail(err, ret, "rule %d of %d: %s", i + 1, count, why.text);
+		}
+	}
 	ret = order_build(set);
 	if (!ret)
 		ret = match_build(set);
@@ -110,6 +117,16 @@ int krx_ruleset_new(struct krx_ruleset **out, const struct krx_rule *rules, int 
 fail:
 	krx_ruleset_free(set);
 	return ktrxer_fail(err, ret, "rules: no memory for %d of them", count);
+}
+
+int krx_ruleset_list_check(const struct krx_ruleset *set, struct ktrxer_error *err)
+{
+	if (set->match.wild_count <= KRX_LIST_MAX)
+		return 0;
+	return ktrxer_fail(err, -E2BIG,
+			   "%u rules have wildcards or prefixes, and %d is the most; %d more may name whole 5-tuples: "
+			   "join some prefixes, or write addresses and ports out",
+			   set->match.wild_count, KRX_LIST_MAX, KRX_RULES_MAX - KRX_LIST_MAX);
 }
 
 void krx_ruleset_free(struct krx_ruleset *set)

@@ -10,8 +10,19 @@
 
 struct krx_ruleset;
 
-/* Copies the rules. -EINVAL: krx_rule_check() refuses a rule, and err names it; -E2BIG past KRX_RULES_MAX. */
-int krx_ruleset_new(struct krx_ruleset **set, const struct krx_rule *rules, int count, struct ktrxer_error *err);
+/*
+ * The limit of all back ends, so that a table that one of them takes is taken by all: -E2BIG if more than KRX_LIST_MAX
+ * rules have wildcards or prefixes.
+ */
+int krx_ruleset_list_check(const struct krx_ruleset *set, struct ktrxer_error *err);
+
+/*
+ * Copies the rules; `size` is that of a rule in the caller's headers. -EINVAL: krx_rule_check() refuses a rule, and err
+ * names it; -E2BIG: a rule of a newer caller has a byte that this library does not know, or there are more than
+ * KRX_RULES_MAX.
+ */
+int krx_ruleset_new(struct krx_ruleset **set, const struct krx_rule *rules, size_t size, int count,
+		    struct ktrxer_error *err);
 void krx_ruleset_free(struct krx_ruleset *set);
 
 int krx_ruleset_count(const struct krx_ruleset *set);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "rules_table.h"
 
-#include "error.h"
 #include "limits.h"
 #include "rule_hash.h"
 
-#include <errno.h>
 #include <string.h>
 
 struct rules_verdict ktrxer_rules_table_verdict(const struct rules_table *table, uint32_t rank)
@@ -30,15 +28,13 @@ int ktrxer_rules_table_make(struct rules_table *table, const struct krx_ruleset 
 {
 	const struct krx_match *m = krx_ruleset_table(rules);
 	struct rules_config *config = &table->constants.config;
+	const int ret = krx_ruleset_list_check(rules, err);
 
+	_Static_assert((int)RULES_LIST_MAX == (int)KRX_LIST_MAX, "one limit for all back ends");
 	memset(table, 0, sizeof *table);
 	table->rules = rules;
-	if (m->wild_count > RULES_LIST_MAX)
-		return ktrxer_fail(err, -E2BIG,
-				   "%u rules have wildcards or prefixes, and XDP asks %d at most; %d more may name "
-				   "whole 5-tuples: "
-				   "join some prefixes, or write addresses and ports out",
-				   m->wild_count, RULES_LIST_MAX, KRX_RULES_MAX - RULES_LIST_MAX);
+	if (ret)
+		return ret;
 	for (uint32_t i = 0; i < m->wild_count; i++) {
 		const struct rules_verdict verdict = ktrxer_rules_table_verdict(table, m->wild[i].rule);
 

@@ -8,8 +8,10 @@
 #include "phc.h"
 #include "rx_guard.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PTP_EVENT_PORT = 319 };
 
@@ -31,7 +33,7 @@ struct krx {
 	struct phc nic; /* its clock, where it has stamps */
 	struct ktrxer_clock_map clock;
 	uint64_t earliest_ns; /* no packet is of before */
-	char why[KRX_NOTE], nic_note[128], note[KRX_NOTE];
+	char why[KRX_NOTE], nic_note[128], note[KRX_NOTE], preceded_by[128];
 };
 
 /* Can this back end carry out every rule? err names the first that it cannot. */
@@ -62,6 +64,9 @@ static int backend_open(struct krx *rx, const struct krx_backend *backend, const
 
 	if (ret)
 		return ret;
+	rx->preceded_by[0] = '\0';
+	if (setup->device) /* before the back end adds a tap of its own; what cannot be read is not listed */
+		(void)krx_preceding_read(rx->preceded_by, sizeof rx->preceded_by, setup->device, backend->place);
 	ret = backend->open(&rx->state, setup, err);
 	if (!ret)
 		rx->backend = backend;
@@ -221,7 +226,9 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");
 	rx->nic.fd = rx->nic.setting.place = -1;
 	rx->snap = options.snap_length ? options.snap_length : KRX_SNAP_MAX;
-	ret = krx_ruleset_new(&rx->rules, rules, count, err);
+	ret = krx_ruleset_new(&rx->rules, rules, options.rule_size, count, err);
+	if (!ret)
+		ret = krx_ruleset_list_check(rx->rules, err);
 	if (ret)
 		goto fail;
 	rx->stats = calloc((size_t)count, sizeof *rx->stats);
@@ -230,7 +237,7 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 		goto fail;
 	}
 	if (!options.force) {
-		ret = krx_guard(rx->rules, options.sessions, (int)options.session_count, err);
+		ret = krx_guard(rx->rules, &options, err);
 		if (ret)
 			goto fail;
 	}
@@ -290,64 +297,72 @@ static int rule_find(struct krx *rx, const struct krx_packet *packet)
 	return krx_ruleset_match(rx->rules, &view);
 }
 
-int krx_next(struct krx *rx, struct krx_packet *packet)
+int krx_next_sized(struct krx *rx, struct krx_packet *to, size_t size)
 {
-	if (!rx || !packet)
+	struct krx_packet packet;
+
+	if (!rx || !to || !size)
 		return -EINVAL;
 	for (int i = 0; i < KRX_SCAN_MAX; i++) {
-		int ret = rx->backend->next(rx->state, packet), rule;
+		int ret = rx->backend->next(rx->state, &packet), rule;
 
 		if (ret <= 0)
 			return ret;
 		if (!rx->backend->decides) {
-			rule = rule_find(rx, packet);
+			rule = rule_find(rx, &packet);
 			if (rule < 0 || krx_ruleset_rule(rx->rules, rule)->op == KRX_DROP)
 				continue;
-			packet->rule = (uint32_t)rule;
+			packet.rule = (uint32_t)rule;
 			rx->stats[rule].matched++;
 			if (krx_ruleset_rule(rx->rules, rule)->op == KRX_FORWARD)
 				continue;
 			rx->stats[rule].captured++;
 		}
-		if (packet->length > rx->snap)
-			packet->length = rx->snap;
-		if (packet->clock == KTRXER_CLOCK_PHC)
-			nic_convert(rx, packet);
+		if (packet.length > rx->snap)
+			packet.length = rx->snap;
+		if (packet.clock == KTRXER_CLOCK_PHC)
+			nic_convert(rx, &packet);
+		ktrxer_result_write(to, size, &packet, sizeof packet);
 		return 1;
 	}
 	return 0; /* the descriptor stays readable */
 }
 
-int krx_stats(struct krx *rx, struct krx_stats *stats, struct krx_rule_stats *rules, int count)
+int krx_stats_sized(struct krx *rx, struct krx_stats *to, size_t size, struct krx_rule_stats *rules, size_t rule_size,
+		    int count)
 {
+	struct krx_stats stats;
 	int have, ret;
 
-	if (!rx || !stats || count < 0 || (count && !rules))
+	if (!rx || !to || !size || count < 0 || !rule_size || (count && !rules))
 		return -EINVAL;
 	have = krx_ruleset_count(rx->rules);
 	if (count > have)
 		count = have;
-	if (rules && count > 0) {
-		memcpy(rules, rx->stats, (size_t)count * sizeof *rules);
-		if (rx->backend->rule_stats) {
-			ret = rx->backend->rule_stats(rx->state, rules, count);
-			if (ret)
-				return ret;
-		}
+	if (count > 0 && rx->backend->rule_stats) {
+		ret = rx->backend->rule_stats(rx->state, rx->stats, count);
+		if (ret)
+			return ret;
 	}
-	*stats = (struct krx_stats){
+	for (int i = 0; i < count; i++)
+		ktrxer_result_write((uint8_t *)rules + (size_t)i * rule_size, rule_size, &rx->stats[i],
+				    sizeof *rx->stats);
+	stats = (struct krx_stats){
 		.backend = rx->backend->name,
 		.before_taps = rx->backend->before_taps,
 		.after_gro = rx->backend->after_gro,
 		.mode = "",
 		.why = rx->why,
 		.note = "",
+		.preceded_by = rx->preceded_by,
 	};
 	if (rx->backend->describe)
-		rx->backend->describe(rx->state, stats);
+		rx->backend->describe(rx->state, &stats);
 	if (rx->nic_note[0]) {
-		snprintf(rx->note, sizeof rx->note, "%s%s%s", rx->nic_note, stats->note[0] ? "; " : "", stats->note);
-		stats->note = rx->note;
+		snprintf(rx->note, sizeof rx->note, "%s%s%s", rx->nic_note, stats.note[0] ? "; " : "", stats.note);
+		stats.note = rx->note;
 	}
-	return rx->backend->losses(rx->state, &stats->lost, &stats->clock_steps);
+	ret = rx->backend->losses(rx->state, &stats.lost, &stats.clock_steps);
+	ktrxer_result_write(to, size, &stats, sizeof stats);
+	return ret;
 }

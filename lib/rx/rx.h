@@ -10,6 +10,7 @@
 #define KTRXER_LIB_RX_H
 
 #include "rule_match.h"
+#include "rx_preceding.h"
 
 struct krx_backend_state; /* each back end's own */
 
@@ -25,6 +26,7 @@ struct krx_backend {
 	uint32_t ops;      /* bit 1 << enum krx_op for each operation that it can carry out */
 	const char *no_op; /* why it cannot do the others, and what can: the end of a sentence that names the rule */
 	bool before_taps, after_gro;
+	enum krx_place place;
 	const char *why; /* why `auto` takes it: a sentence */
 	bool decides;    /* krx_packet.rule is set by next(), and rule_stats() counts */
 	/*

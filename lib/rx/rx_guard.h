@@ -6,6 +6,6 @@
 #include "rule_match.h"
 
 /* -EPERM: a rule drops everything, or packets of a session; err names the rule. */
-int krx_guard(const struct krx_ruleset *rules, const struct krx_session *sessions, int count, struct ktrxer_error *err);
+int krx_guard(const struct krx_ruleset *rules, const struct krx_options *options, struct ktrxer_error *err);
 
 #endif

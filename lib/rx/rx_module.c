@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct ktrxer_rx_setup) == 48 && sizeof(struct ktrxer_rx_r
 _Static_assert((int)KRX_CAPTURE == KTRXER_RX_CAPTURE && (int)KRX_DROP == KTRXER_RX_DROP &&
 		       (int)KRX_CAPTURE_DROP == KTRXER_RX_CAPTURE_DROP && (int)KRX_FORWARD == KTRXER_RX_FORWARD &&
 		       KRX_SNAP_MAX <= KTRXER_RX_SNAP_MAX && KRX_RING_MAX <= KTRXER_RX_RING_MAX &&
-		       KRX_RULES_MAX <= KTRXER_RX_RULES_MAX,
+		       KRX_RULES_MAX <= KTRXER_RX_RULES_MAX && (int)KRX_LIST_MAX == KTRXER_RX_LIST_MAX,
 	       "limits");
 
 struct krx_backend_state {
@@ -143,10 +143,8 @@ static int rules_set(struct krx_backend_state *s, struct ktrxer_error *err)
 			"rules that drop need CAP_NET_ADMIN, which this process does not have: run it as root (sudo)");
 	case -E2BIG:
 		return ktrxer_fail(err, ret,
-				   "more than %d rules have wildcards or prefixes, or the device has too many hooks: "
-				   "join some prefixes, or write "
-				   "addresses and ports out",
-				   KTRXER_RX_LIST_MAX);
+				   "the device has too many netfilter hooks at its ingress: remove one "
+				   "(`nft list hooks` lists them)");
 	case -EOPNOTSUPP:
 		return ktrxer_fail(err, ret,
 				   "this kernel has no ingress hook (CONFIG_NETFILTER_INGRESS): the back end "
@@ -350,6 +348,7 @@ static void module_describe(const struct krx_backend_state *s, struct krx_stats 
 		.ops = 1u << KRX_CAPTURE | 1u << KRX_DROP | 1u << KRX_CAPTURE_DROP | 1u << KRX_FORWARD, \
 		.why = its_why, \
 		.after_gro = true, \
+		.place = KRX_AT_INGRESS, \
 		.decides = true, \
 		.open = its_open, \
 		.close = module_close, \

@@ -184,6 +184,7 @@ const struct krx_backend krx_backend_nft = {
 	.ops = 1u << KRX_CAPTURE | 1u << KRX_DROP | 1u << KRX_CAPTURE_DROP | 1u << KRX_FORWARD,
 	.why = "a rule drops, and XDP cannot be had",
 	.before_taps = false,
+	.place = KRX_AT_INGRESS,
 	.after_gro = true,
 	.nic_stamps = true, /* the tap's */
 	.open = nft_backend_open,

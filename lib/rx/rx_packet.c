@@ -420,6 +420,7 @@ const struct krx_backend krx_backend_packet = {
 	.no_op = "is a tap and cannot drop; drops need the back end 'xdp', 'module' or 'nftables'",
 	.why = "no rule drops, and a tap changes nothing about the device",
 	.before_taps = false,
+	.place = KRX_AT_TAPS,
 	.after_gro = true,
 	.nic_stamps = true,
 	.open = packet_open,

@@ -196,11 +196,12 @@ static int step(struct ktrxer_schedule *s)
 	}
 }
 
-int ktrxer_schedule_next(struct ktrxer_schedule *s, struct ktrxer_deadline *deadline)
+int ktrxer_schedule_next_sized(struct ktrxer_schedule *s, struct ktrxer_deadline *to, size_t size)
 {
+	struct ktrxer_deadline deadline;
 	uint64_t at;
 
-	if (!s || !deadline)
+	if (!s || !to || !size)
 		return -EINVAL;
 	if (s->end)
 		return s->end;
@@ -223,9 +224,10 @@ int ktrxer_schedule_next(struct ktrxer_schedule *s, struct ktrxer_deadline *dead
 
 	s->last = at;
 	s->place = s->place + 1 == s->train ? 0 : s->place + 1;
-	*deadline = (struct ktrxer_deadline){ .at_ns = at,
-					      .index = s->index++,
-					      .train_goes_on = s->place != 0 && s->train_gap == 0 };
+	deadline = (struct ktrxer_deadline){ .at_ns = at,
+					     .index = s->index++,
+					     .train_goes_on = s->place != 0 && s->train_gap == 0 };
+	ktrxer_result_write(to, size, &deadline, sizeof deadline);
 	return 0;
 
 overflow:

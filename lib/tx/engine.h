@@ -243,7 +243,7 @@ bool ktx_engine_is_auto(const char *name);
 int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const struct ktx_options *options,
 		struct ktrxer_error *err);
 const struct ktx_engine *ktx_engine_find(const struct ktx_engine *const *list, const char *name);
-int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max,
+int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, size_t size, int max,
 		       const char *device_name);
 
 #endif

@@ -2,6 +2,7 @@
 /* How a named engine, or `auto`, is chosen from a list of engines. */
 #include "busy.h"
 #include "engine.h"
+#include "options.h"
 #include "tx.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static void engine_try(const struct ktx_engine *engine, const struct ktrxer_devi
 		snprintf(info->reason, sizeof info->reason, "does not work here");
 }
 
-int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, int max,
+int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_info *engines, size_t size, int max,
 		       const char *device_name)
 {
 	struct ktrxer_device device;
@@ -47,19 +48,18 @@ int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_i
 	bool found = device_name && ktrxer_device_get(&device, device_name, &err) == 0;
 	int n = 0;
 
-	if (max < 0 || (max && !engines))
+	if (max < 0 || !size || (max && !engines))
 		return -EINVAL;
 	for (; list[n]; n++) {
+		struct ktx_engine_info info = { .name = list[n]->name, .summary = list[n]->summary };
+
 		if (n >= max)
 			continue;
-		if (device_name && !found) {
-			memset(&engines[n], 0, sizeof engines[n]);
-			engines[n].name = list[n]->name;
-			engines[n].summary = list[n]->summary;
-			memcpy(engines[n].reason, err.text, sizeof engines[n].reason);
-			continue;
-		}
-		engine_try(list[n], found ? &device : NULL, &engines[n]);
+		if (device_name && !found)
+			memcpy(info.reason, err.text, sizeof info.reason);
+		else
+			engine_try(list[n], found ? &device : NULL, &info);
+		ktrxer_result_write((uint8_t *)engines + (size_t)n * size, size, &info, sizeof info);
 	}
 	return n;
 }

@@ -367,18 +367,10 @@ static enum ktx_departure_source best_departure(const struct ktx *tx)
 }
 
 /* Called by the tool's thread while the pump's thread works: of the waiter only what that thread shows. */
-void ktx_info(const struct ktx *tx, struct ktx_info *info)
+static struct ktx_info info_of(const struct ktx *tx)
 {
-	const struct ktrxer_waiter *waiter;
-
-	if (!info)
-		return;
-	if (!tx) {
-		*info = (struct ktx_info){ .engine = "", .reason = "", .cpu = -1 };
-		return;
-	}
-	waiter = &tx->pump.waiter;
-	*info = (struct ktx_info){
+	const struct ktrxer_waiter *waiter = &tx->pump.waiter;
+	struct ktx_info info = {
 		.engine = tx->engine->name,
 		.reason = tx->reason,
 		.chosen = tx->chosen,
@@ -396,7 +388,19 @@ void ktx_info(const struct ktx *tx, struct ktx_info *info)
 					   ? 0
 					   : atomic_load_explicit(&waiter->shown.advance_ns, memory_order_relaxed),
 	};
-	memcpy(info->notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
+	memcpy(info.notes, waiter->notes, atomic_load_explicit(&waiter->shown.notes_length, memory_order_acquire));
+	return info;
+}
+
+void ktx_info_sized(const struct ktx *tx, struct ktx_info *to, size_t size)
+{
+	struct ktx_info info = { .engine = "", .reason = "", .cpu = -1 };
+
+	if (!to)
+		return;
+	if (tx)
+		info = info_of(tx);
+	ktrxer_result_write(to, size, &info, sizeof info);
 }
 
 int ktx_fd(const struct ktx *tx)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The tool's side of a transmitter: reserve, commit, reports, accounts. */
+#include "options.h"
 #include "tx.h"
 
 #include <errno.h>
@@ -94,20 +95,20 @@ static uint64_t uncounted(const struct ktx *tx, uint64_t queued)
 	return queued > packets ? queued - packets : 0;
 }
 
-void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts)
+void ktx_accounts_sized(struct ktx *tx, struct ktx_accounts *to, size_t size)
 {
-	if (!accounts)
+	struct ktx_accounts now = { 0 };
+
+	if (!to)
 		return;
-	if (!tx) {
-		*accounts = (struct ktx_accounts){ 0 };
-		return;
+	if (tx) {
+		ktx_count(tx);
+		now = tx->tool.sums;
+		ktx_stream_count(tx, &now);
+		now.pending = now.requested - now.sent - now.failed - now.skipped - now.cancelled;
+		now.uncounted = uncounted(tx, now.queued);
 	}
-	ktx_count(tx);
-	*accounts = tx->tool.sums;
-	ktx_stream_count(tx, accounts);
-	accounts->pending =
-		accounts->requested - accounts->sent - accounts->failed - accounts->skipped - accounts->cancelled;
-	accounts->uncounted = uncounted(tx, accounts->queued);
+	ktrxer_result_write(to, size, &now, sizeof now);
 }
 
 struct ktrxer_hist *ktx_lateness(struct ktx *tx)
@@ -146,13 +147,13 @@ static int64_t own_queue(const struct ktx_request *request, enum ktx_sent_source
 	return request->bypasses || source == KTX_SENT_NONE || driver < sent_ns ? -1 : (int64_t)(driver - sent_ns);
 }
 
-static void report_fill(struct ktx_report *report, const struct ktx_request *request)
+static struct ktx_report report_of(const struct ktx_request *request)
 {
 	const bool sent = request->status == KTX_SENT;
 	uint64_t sent_ns = 0;
 	const enum ktx_sent_source source = sent ? ktx_sent_time(request, &sent_ns) : KTX_SENT_NONE;
 
-	*report = (struct ktx_report){
+	return (struct ktx_report){
 		.id = request->id,
 		.at_ns = request->at_ns,
 		.planned_ns = request->planned_ns,
@@ -184,16 +185,18 @@ static bool slot_free(struct ktx *tx)
 	return tx->tool.written - tx->tool.reaped < tx->ring.slots;
 }
 
-int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
+int ktx_reports_sized(struct ktx *tx, struct ktx_report *reports, size_t size, int max)
 {
 	int n = 0;
 
-	if (!tx || max < 0 || (max && !reports))
+	if (!tx || max < 0 || !size || (max && !reports))
 		return -EINVAL;
 	for (bool armed = false;;) {
 		reap_unwanted(tx);
 		while (n < max && tx->tool.reaped != tx->tool.counted) {
-			report_fill(&reports[n++], ktx_request_at(tx, tx->tool.reaped++));
+			const struct ktx_report report = report_of(ktx_request_at(tx, tx->tool.reaped++));
+
+			ktrxer_result_write((uint8_t *)reports + (size_t)n++ * size, size, &report, sizeof report);
 			reap_unwanted(tx);
 		}
 		if (n || armed || !max)
@@ -237,9 +240,11 @@ static void head_publish(struct ktx *tx)
 		tx->engine->kernel->go(tx->state, tx->tool.written);
 }
 
-int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
+int ktx_reserve_sized(struct ktx *tx, struct ktx_slot *to, size_t size)
 {
-	if (!tx || !slot)
+	struct ktx_slot slot;
+
+	if (!tx || !to || !size)
 		return -EINVAL;
 	if (!tx->tool.reserved && !slot_free(tx)) {
 		/* A train longer than the ring goes in pieces rather than not at all. */
@@ -255,9 +260,10 @@ int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
 	}
 	tx->tool.shortage = false;
 	tx->tool.reserved = true;
-	slot->index = tx->tool.written & tx->ring.mask;
-	slot->frame = ktx_request_at(tx, tx->tool.written)->frame;
-	slot->capacity = tx->frame_size;
+	slot = (struct ktx_slot){ .frame = ktx_request_at(tx, tx->tool.written)->frame,
+				  .capacity = tx->frame_size,
+				  .index = tx->tool.written & tx->ring.mask };
+	ktrxer_result_write(to, size, &slot, sizeof slot);
 	return 0;
 }
 
@@ -446,17 +452,18 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 	return rc;
 }
 
-int ktx_network_errors(struct ktx *tx, struct ktx_network_error *errors, int max)
+int ktx_network_errors_sized(struct ktx *tx, struct ktx_network_error *errors, size_t size, int max)
 {
 	uint32_t in, out;
 	int n = 0;
 
-	if (!tx || max < 0 || (max && !errors))
+	if (!tx || max < 0 || !size || (max && !errors))
 		return -EINVAL;
 	in = atomic_load_explicit(&tx->shared.errors_in, memory_order_acquire);
 	out = atomic_load_explicit(&tx->shared.errors_out, memory_order_relaxed);
 	for (; n < max && out != in; n++, out++)
-		errors[n] = tx->shared.errors[out % KTX_NETWORK_ERRORS];
+		ktrxer_result_write((uint8_t *)errors + (size_t)n * size, size,
+				    &tx->shared.errors[out % KTX_NETWORK_ERRORS], sizeof *errors);
 	atomic_store_explicit(&tx->shared.errors_out, out, memory_order_release);
 	return n;
 }

@@ -14,6 +14,8 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
+    "batch": Subcommand("ktrxer.commands.batch", "make a series of runs from one file"),
+    "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
     "export": Subcommand("ktrxer.commands.export", "write runs as Flent's data files"),
     "import": Subcommand("ktrxer.commands.importing", "make runs of Flent's data files"),
     "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices"),

@@ -16,3 +16,11 @@ def duration(text: str) -> float:
     if not match or unit not in _UNITS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration: give 10ms, 1.5s, 2m or 1h; a number without a unit is seconds")
     return float(match[1]) * _UNITS[unit]
+
+
+def span(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h 05 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"

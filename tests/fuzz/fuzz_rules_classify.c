@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (int i = 0; i < 16; i++)
 		rules[i] = chance_rule(&c, 5);
-	if (krx_ruleset_new(&set, rules, 16, NULL) == 0) {
+	if (krx_ruleset_new(&set, rules, sizeof(struct krx_rule), 16, NULL) == 0) {
 		ktrxer_packet_parse(&view, frame, length, link);
 		reference_parse(&want, frame, length, link);
 		if (krx_ruleset_match(set, &view) != reference_scan(rules, 16, &want))

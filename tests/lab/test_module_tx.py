@@ -95,16 +95,6 @@ def test_frames_leave_as_they_are_at_their_times_and_in_trains(wire: Ear) -> Non
     frames_times_and_trains(wire)
 
 
-@in_device("pc", "phone", kernel="5.10", modules=MODULE, slow=("pc", "phone"))
-def test_on_5_10(wire: Ear) -> None:
-    frames_times_and_trains(wire)
-
-
-@in_device("pc", "phone", kernel="6.12", modules=MODULE, slow=("pc", "phone"))
-def test_on_6_12(wire: Ear) -> None:
-    frames_times_and_trains(wire)
-
-
 @in_device("pc", "router", modules=MODULE)
 def test_the_timer_is_chosen_by_trying_both(wire: Ear) -> None:
     with Ktx("wire0") as ktx:

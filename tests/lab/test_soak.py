@@ -32,8 +32,6 @@ REAL = in_device("pc", kernel=KERNEL, time="real", modules=MODULE, timeout=LIMIT
 CONTROL = in_device("pc", kernel=KERNEL, modules=("planted",), timeout=LIMIT_S, layers=("net",))
 # Of the module's tests those that are about speed: with every access checked there is none.
 LEFT_OUT = {
-    "test_on_5_10": "another kernel's",
-    "test_on_6_12": "another kernel's",
     "test_frames_without_a_link_header": "the phone's",
     "test_rules_decide_as_a_linear_scan_does_at_length": "the same as the short one, for minutes",
     "test_what_a_packet_costs": "a figure",

@@ -38,6 +38,13 @@ def built(name: str) -> Path:
     return path
 
 
+def interface_version() -> tuple[str, str]:
+    """MAJOR and MINOR of the public headers."""
+    text = (ROOT / "include/ktrxer/base.h").read_text()
+    major, minor = (re.findall(rf"^#define KTRXER_INTERFACE_{part} (\d+)$", text, re.M)[0] for part in ("MAJOR", "MINOR"))
+    return major, minor
+
+
 def symbols(*words: str | Path) -> list[str]:
     return subprocess.run(["nm", "--defined-only", *words], capture_output=True, text=True, check=True).stdout.splitlines()
 
@@ -49,6 +56,42 @@ def test_the_map_names_what_the_headers_declare() -> None:
 def test_the_shared_library_exports_the_declared_functions_with_their_version() -> None:
     exported = {line.split()[-1] for line in symbols("-D", built("libktrxer.so"))} - {"KTRXER_1.0"}
     assert exported == {f"{name}@@KTRXER_1.0" for name in declared()}
+
+
+def test_one_version_of_the_interface() -> None:
+    """The headers, the SONAME, the file, the symbols, the pkg-config file and the Debian packages agree."""
+    major, minor = interface_version()
+    library = built("libktrxer.so")
+    dynamic = subprocess.run(["objdump", "-p", library], capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"SONAME +(\S+)", dynamic) == [f"libktrxer.so.{major}"]
+    assert library.resolve().name == f"libktrxer.so.{major}.{minor}"
+    assert re.findall(r"^(\w+\.\d+\.?\d*) \{", (ROOT / "lib/libktrxer.map").read_text(), re.M) == [f"KTRXER_{major}.{minor}"]
+    assert f"interface={major}.{minor}\n" in (BUILD / "meson-private/libktrxer.pc").read_text()
+    packages = set(re.findall(r"^Package: (libktrxer\d.*)$", (ROOT / "debian/control").read_text(), re.M))
+    assert packages == {f"libktrxer{major}"}
+    assert (ROOT / f"debian/libktrxer{major}.install").exists()
+
+
+def test_results_carry_the_size_of_the_callers_struct() -> None:
+    """A parameter that points to a struct of the public headers is constant, is opaque, has a size beside it, or never grows."""
+    text = "".join(COMMENT.sub("", header.read_text()) for header in HEADERS)
+    opaque = set(re.findall(r"^struct (\w+);", text, re.M))
+    # Never grow, or begin with `size`.
+    known = opaque | {"ktrxer_error", "ktrxer_addr", "ktx_range"}
+    missing = [
+        f"{name}: {struct}"
+        for name, parameters in re.findall(r"^KTRXER_API[^;(]*?(\w+)\(([^;]*)\);", text, re.M)
+        for struct in re.findall(r"(?<!const )struct (\w+) \*(?!\w+, size_t \w*size)", " ".join(parameters.split()))
+        if struct not in known
+    ]
+    assert missing == []
+
+
+def test_each_sized_function_has_an_inline_function() -> None:
+    text = "".join(COMMENT.sub("", header.read_text()) for header in HEADERS)
+    sized = {name.removesuffix("_sized") for name in declared() if name.endswith("_sized")}
+    assert set(re.findall(r"^static inline [^;{(]*?(\w+)\(", text, re.M)) == sized
+    assert len(sized) > 15
 
 
 def test_each_global_symbol_of_the_static_library_has_a_prefix() -> None:
@@ -107,7 +150,7 @@ def compared(place: Path, header: str, before: str, after: str) -> tuple[int, st
     done = subprocess.run([sys.executable, "tests/interface"], cwd=place, capture_output=True, text=True, timeout=60)
     if "32 bits" in done.stdout:
         pytest.skip("the record is for 64-bit pointers")
-    return done.returncode, done.stdout
+    return done.returncode, done.stdout + done.stderr
 
 
 # Each change of an interface that breaks programs, or has to be recorded: header, text, replacement, a line of the difference.
@@ -115,6 +158,13 @@ CHANGES = {
     "nothing": ("tx.h", "struct ktx_slot {", "struct ktx_slot {", ""),
     "a comment": ("base.h", "/* negative errno, 0 when nothing went wrong */", "/* another */", ""),
     "a struct grows": ("base.h", "\tuint32_t scope_id;", "\tuint32_t scope_id, zone;", "+struct ktrxer_addr 28"),
+    "a field of a result in its padding": (
+        "schedule.h",
+        "\tbool train_goes_on;",
+        "\tbool train_goes_on;\n\tuint8_t more;",
+        "interface: struct ktrxer_deadline: uint8_t more: begins in front of the recorded end of the struct, so the size does not show the field",
+    ),
+    "an inline function goes": ("tx.h", "static inline int ktx_reserve(", "static inline int ktx_reserve_now(", "-inline int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)"),
     "a field goes": ("rx.h", "\tuint32_t priority;", "\t", "-\t64 4 uint32_t priority"),
     "two fields change places": ("rx.h", "from_prefix, to_prefix", "to_prefix, from_prefix", "+\t56 1 uint8_t to_prefix"),
     "a type of the same size": ("rx.h", "\tuint32_t snap_length;", "\tint32_t snap_length;", "+\t24 4 int32_t snap_length"),

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tests as they are written, and what is planned from them: names, markings, times, processes; what cannot be is refused."""
 
+from dataclasses import dataclass
+from typing import Literal
+
 import pytest
 from ktrxer.catalogue import everything, find
 from ktrxer.catalogue.recipe import (
     DSCP,
-    Flows,
     NoParameters,
     Plan,
     PlanError,
     Setting,
     When,
+    combine,
     icmp,
+    parameter,
     parameters_of,
+    run,
     udp,
+    uploads,
 )
 from ktrxer.catalogue.recipe import Test as Recipe
 from ktrxer.run import checks
@@ -32,7 +38,7 @@ def test_every_test_of_the_catalogue_makes_a_plan():
 
 def names_of(test, **parameters):
     plan = find(test).make(Setting("HOST"), parameters)
-    return [name for flows in plan.flows for name in flows.series], [probe.name for probe in plan.probes]
+    return [name for one in plan.runs if one.runner == "flow" for name in one.parameters.series], [one.name for one in plan.runs if one.runner != "flow"]
 
 
 def test_series_have_flents_names():
@@ -48,10 +54,10 @@ def test_series_have_flents_names():
 
 def test_rrul_marks_its_packets():
     schedule = make(find("rrul").make(Setting("HOST"), {}), Setting("HOST", cc_up="bbr"), Options("ktrxer", token_file="/t"))
-    commands = {job.item.name: " ".join(job.command) for job in schedule.jobs}
+    commands = {job.stored.name: " ".join(job.command()) for job in schedule.jobs}
     assert "--dscp 0,8,40,46" in commands["TCP upload"] and "--token-file /t" in commands["TCP upload"]
     together = commands["Ping (ms) UDP BE, Ping (ms) UDP BK, Ping (ms) UDP EF"]
-    assert together.endswith("--dscp 0,8,46 --port 8620 --tlv limits --tlv cos") and "--interval 10000000ns" in together
+    assert "--dscp 0,8,46 --port 8620 --tlv limits --tlv cos --for 70000000000ns --jsonl" in together and "--interval 10000000ns" in together
     assert "--interval 10000000ns" in commands["Ping (ms) ICMP"]
     assert [(p.name, p.from_ns, p.to_ns) for p in schedule.phases] == [
         ("idle_before", 0, 5 * 10**9), ("load", 5 * 10**9, 65 * 10**9), ("idle_after", 65 * 10**9, 70 * 10**9)]
@@ -61,7 +67,7 @@ def test_rrul_marks_its_packets():
 def test_precise_is_for_the_probes():
     for precise in (False, True):
         schedule = make(find("rrul").make(Setting("HOST"), {}), Setting("HOST"), Options("ktrxer", precise=precise))
-        assert {job.kind: "--precise" in job.command for job in schedule.jobs} == {"ping": precise, "stamp": precise, "flow": False}
+        assert {job.runner.name: "--precise" in job.command() for job in schedule.jobs} == {"ping": precise, "stamp": precise, "flow": False}
 
 
 def test_probes_that_may_share_a_process_do():
@@ -69,13 +75,13 @@ def test_probes_that_may_share_a_process_do():
     later = When(delay_s=2)
     probes = (icmp(s), *(udp(s, f"u{n}") for n in range(10)), udp(s, "late", when=later), udp(s, "later", "EF", when=later),
               udp(s, "first"), icmp(s, "after", when=When(start_after="first")))
-    schedule = make(Plan(probes=probes), s, Options("ktrxer"))
-    names = [job.item.name for job in schedule.jobs]
+    schedule = make(combine(*probes), s, Options("ktrxer"))
+    names = [job.stored.name for job in schedule.jobs]
     eight, two = ", ".join(f"u{n}" for n in range(8)), "u8, u9"
     assert names == ["Ping (ms) ICMP", eight, two, "late, later", "first", "after"], "others wait for the end of `first`: it stays alone"
-    assert "--dscp 0,46" in " ".join(schedule.jobs[3].command) and "--dscp" not in schedule.jobs[4].command
+    assert "--dscp 0,46" in " ".join(schedule.jobs[3].command()) and "--dscp" not in schedule.jobs[4].command()
     assert [series.name for series in schedule.jobs[3].series.values()] == ["late", "later"]
-    assert checks.rows_of(make(Plan(probes=probes[1:4]), s, Options("ktrxer"))) == 3 * 1200
+    assert checks.rows_of(make(combine(*probes[1:4]), s, Options("ktrxer"))) == 3 * 1200
 
 
 def test_more_probes_than_a_server_answers_are_told_before():
@@ -85,13 +91,19 @@ def test_more_probes_than_a_server_answers_are_told_before():
 
 @pytest.mark.parametrize("plan, complaint", [
     (Plan(), "nothing would be measured"),
-    (Plan(probes=(icmp(Setting("H")), udp(Setting("H"), "Ping (ms) ICMP"))), "called 'Ping"),
-    (Plan(probes=(udp(Setting("H"), "x", "EFF"),)), "no marking is called 'EFF'"),
-    (Plan(probes=(icmp(Setting("H"), when=When(start_after="nobody")),)), "waits for 'nobody'"),
-    (Plan(probes=(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a")))), "waits for itself"),
-    (Plan(probes=(icmp(Setting("H", probe_interval_ns=1000)),)), "0.1 ms to 60 s"),
-    (Plan(probes=(icmp(Setting("H"), "a\x1b[2J"),)), "control characters"),
-    (Plan(flows=(Flows("f", "up", (), 10**8),)), "0 flows"),
+    (Plan(icmp(Setting("H")).runs + udp(Setting("H"), "Ping (ms) ICMP").runs), "called 'Ping"),
+    (udp(Setting("H"), "x", "EFF"), "no marking is called 'EFF'"),
+    (icmp(Setting("H"), when=When(start_after="absent")), "waits for 'absent'"),
+    (combine(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a"))), "waits for itself"),
+    (icmp(Setting("H", probe_interval_ns=1000)), "0.1 ms to 60 s"),
+    (icmp(Setting("H"), "a\x1b[2J"), "control characters"),
+    (icmp(Setting("H"), place="moon"), "'moon' is not a place; there are local, netns:NAME, ssh:"),
+    (icmp(Setting("H"), host="-oProxyCommand=x"), "is no host"),
+    (uploads(Setting("H"), ["same", "same"]), "two series of the test are called 'same'"),
+    (uploads(Setting("H"), ["u"], protocol="udp"), "UDP flows need a bit rate"),
+    (uploads(Setting("H"), ["u"], model="voip"), "a traffic model and a payload are for UDP"),
+    (uploads(Setting("H"), ["u"], [f"x{n}" for n in range(2)]), "no marking is called 'x0'"),
+    (uploads(Setting("H"), [f"u{n}" for n in range(1001)]), "1001 flows; 1 to 1000"),
 ])
 def test_plans_that_cannot_be(plan, complaint):
     with pytest.raises(PlanError, match=complaint):
@@ -100,15 +112,15 @@ def test_plans_that_cannot_be(plan, complaint):
 
 def test_a_plan_longer_than_its_run():
     with pytest.raises(PlanError, match="beyond the end of the run"):
-        make(Plan(probes=(icmp(Setting("H"), when=When(60, 60)),)), Setting("H"), Options(""))
+        make(icmp(Setting("H"), when=When(60, 60)), Setting("H"), Options(""))
 
 
 def test_parameters_are_typed_and_checked():
     test = find("tcp_nup")
     with pytest.raises(PlanError, match="no parameter 'streams'; it has: upload_streams"):
         parameters_of(test, {"streams": "1"})
-    for bad in ("0", "-1", "1e3", "all", "2000"):
-        with pytest.raises(PlanError, match="no number of flows"):
+    for bad, why in (("0", "may be 1 to 1000"), ("-1", "may be"), ("1e3", "is no whole number, or num_cpus"), ("all", "is no"), ("2000", "may be")):
+        with pytest.raises(PlanError, match=why):
             test.make(Setting("H"), {"upload_streams": bad})
     with pytest.raises(PlanError, match="did you mean rrul"):
         find("rrull")
@@ -131,7 +143,7 @@ def test_a_users_own_test_by_its_path(tmp_path):
     path = tmp_path / "own.py"
     path.write_text(OWN)
     test = find(str(path))
-    assert test.make(Setting("H"), {"gap_s": "0.5"}).flows[1].when == When(0.5, 0.2, "TCP upload")
+    assert test.make(Setting("H"), {"gap_s": "0.5"}).runs[2].when == When(0.5, 0.2, "TCP upload")
     with pytest.raises(PlanError, match="gap_s: 9; it may be 0 to 5"):
         test.make(Setting("H"), {"gap_s": "9"})
     path.write_text("x = 1\nraise RuntimeError('oops')\n")
@@ -154,3 +166,29 @@ def test_the_interval_keeps_the_probes_at_one_percent():
     assert schedule.light_interval(10 * 10**6, 1e9) == 10 * 10**6, "not shorter than what was asked for"
     assert schedule.light_interval(10 * 10**6, 10e6) == 34 * 10**6, "4 x 105 bytes"
     assert schedule.light_interval(10 * 10**6, 1000) == 10**9, "at least one a second"
+
+
+def test_choices_lists_and_computed_values():
+    @dataclass(frozen=True)
+    class Parameters:
+        way: Literal["up", "down"] = parameter("up", "a choice")
+        sizes: tuple[int, ...] = parameter((1, 2), "a list", low=1, high=9)
+        names: tuple[str, ...] = parameter((), "names")
+        flows: int = parameter("num_cpus", "a number", low=1, words={"num_cpus": lambda: 7})
+
+    test = Recipe("x", "x", lambda s, p: icmp(s), Parameters)
+    assert parameters_of(test, {}) == Parameters("up", (1, 2), (), 7), "a default that is computed is stored as its value"
+    given = {"way": "down", "sizes": "3, 4", "names": "a,b", "flows": "num_cpus"}
+    assert parameters_of(test, given) == Parameters("down", (3, 4), ("a", "b"), 7)
+    for key, text, why in (("way", "both", "'both'; it may be up, down"), ("sizes", "1,10", "10; it may be 1 to 9"), ("sizes", "1,x", "'x' is no whole")):
+        with pytest.raises(PlanError, match=why):
+            parameters_of(test, {key: text})
+
+
+def test_a_runner_that_is_not_there():
+    with pytest.raises(PlanError, match=r"no runner is called 'pong'; did you mean ping\? "):
+        run("pong", "x")
+    with pytest.raises(PlanError, match=r"runner ping has no parameter speed; it has: host, interval_ns, mark, group"):
+        run("ping", "x", speed=1)
+    with pytest.raises(PlanError, match="its parameters are Flows, not Probes"):
+        Recipe("x", "x", lambda s, _: run("ping", "x", uploads(s, ["u"]).runs[0].parameters)).make(Setting("H"), {})

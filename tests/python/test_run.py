@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A test in progress, with doubles of the measuring processes: what is stored of good ones, and what the verdict says of bad ones."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from ktrxer.run.closing import close
 from ktrxer.run.judge import Book
 from ktrxer.run.schedule import Options, make
 from ktrxer.run.session import DiskError, Session
-from ktrxer.run.translate import Strange, Translator
+from ktrxer.runners.samples import Chunk, Clock, Samples
 from ktrxer.store import Host, Meta, Run, RunWriter, Series, Zero, open_run
 from ktrxer.summary import figures, text
 from test_recipes import OWN
@@ -59,7 +61,7 @@ def session_of(plan, programs, runs, collectors=(), setting=None):
     setting = setting or Setting("far", 0.5, 0.1, 10 * MS, 50 * MS)
     schedule = make(plan, setting, Options(programs.get(None, "")))
     for job in schedule.jobs:
-        job.command[0] = programs.get(job.item.name, job.command[0])
+        job.options = replace(job.options, ktrxer=programs.get(job.invocation.name, job.options.ktrxer))
     return Session(schedule, blank(), runs, collectors)
 
 
@@ -77,6 +79,17 @@ def test_a_complaint_of_several_has_the_figures_of_the_worst():
     assert book.reasons() == ["a, b, c: 349 of 3000 probes (11.6 %) left late (figures of the worst)"]
 
 
+def read(job, zero_ns, *objects):
+    """What a runner makes of the output of its process."""
+    samples = Samples(job.series, Clock(0, zero_ns), interval_ns=job.stored.interval_ns)
+    reading = job.runner.read(job.invocation.parameters, samples)
+    next(reading)
+    with contextlib.suppress(StopIteration):
+        reading.send(Chunk(b"".join(json.dumps(one).encode() + b"\n" for one in objects), 0))
+        reading.send(None)
+    return samples
+
+
 def batch(**more):
     return {"type": "sample", "kind": "round_trips", "number": [0, 1, 1], "scheduled_ns": [1000, 2000, 2000], "sent_ns": [1005, 2006, 2007],
             "rtt_ns": [10, 11, 12], "class": [1, 0, 1]} | more
@@ -84,12 +97,10 @@ def batch(**more):
 
 def test_many_round_trips_in_one_object():
     s = Setting("H", 1, 0)
-    job = make(Plan(probes=(udp(s, "a"), udp(s, "b"))), s, Options("ktrxer")).jobs[0]
-    translator = Translator(job, 100)
-    translator.add(batch(reflector_received_real_ns=[7, 8, 9], reflector_sequence=[0, 1, 1]))
-    translator.add({"type": "sample", "kind": "lost", "number": 2, "class": 0})
-    assert translator.kinds() == ["latency"]
-    rows = translator.take("latency")
+    samples = read(make(combine(udp(s, "a"), udp(s, "b")), s, Options("ktrxer")).jobs[0], 100,
+                   batch(reflector_received_real_ns=[7, 8, 9], reflector_sequence=[0, 1, 1]),
+                   {"type": "sample", "kind": "lost", "number": 2, "class": 0})
+    (rows,) = samples.take().values()
     assert rows["series"] == [1, 0, 1, 0] and rows["t_ns"][:3] == [905, 1906, 1907] and rows["lateness_ns"] == [5, 6, 7, None]
     assert rows["far_ns"] == [7, 8, 9, None] and rows["state"] == [0, 0, 0, 1]
 
@@ -97,17 +108,14 @@ def test_many_round_trips_in_one_object():
 def test_an_answer_after_the_time_out_is_not_lost(tmp_path):
     """Its probe was given up first; then the answer came. It is one probe, too late, with its delay."""
     s = Setting("H", 1, 0, 10 * MS)
-    schedule = make(Plan(probes=(icmp(s),)), s, Options("ktrxer"))
+    schedule = make(icmp(s), s, Options("ktrxer"))
     meta = blank()
-    meta.zero, meta.length_ns, meta.series, meta.runners = Zero(0, 0), 10**9, schedule.series, [job.runner for job in schedule.jobs]
+    meta.zero, meta.length_ns, meta.series, meta.runners = Zero(0, 0), 10**9, schedule.series, [job.stored for job in schedule.jobs]
     writer = RunWriter(tmp_path, meta)
-    translator = Translator(schedule.jobs[0], 0)
-    for number in range(3):
-        translator.add({"type": "sample", "kind": "lost", "number": number})
     late = {"number": 1, "scheduled_ns": 10 * MS, "sent_ns": 10 * MS + 5, "rtt_ns": 12 * 10**9}
-    translator.add({"type": "sample", "kind": "too_late", **late})
-    for kind in translator.kinds():
-        writer.append(kind, translator.take(kind))
+    lost = [{"type": "sample", "kind": "lost", "number": number} for number in range(3)]
+    for kind, rows in read(schedule.jobs[0], 0, *lost, {"type": "sample", "kind": "too_late", **late}).take().items():
+        writer.append(kind, rows)
     writer.sync()
     tables = writer.tables()
     run = Run(writer.part, meta, {kind: partial(tables.__getitem__, kind) for kind in tables})
@@ -123,15 +131,13 @@ def test_an_answer_after_the_time_out_is_not_lost(tmp_path):
                                    {"number": [1] * 20_000}])
 def test_batches_that_are_none(wrong):
     s = Setting("H", 1, 0)
-    translator = Translator(make(Plan(probes=(udp(s, "a"), udp(s, "b"))), s, Options("ktrxer")).jobs[0], 0)
-    with pytest.raises(Strange):
-        translator.add(batch(**wrong))
-    assert translator.kinds() == [], "nothing of it is taken"
+    samples = read(make(combine(udp(s, "a"), udp(s, "b")), s, Options("ktrxer")).jobs[0], 0, batch(**wrong))
+    assert samples.garbage == 1 and samples.take() == {}, "nothing of it is taken"
 
 
 # -------------------------------------------------------------------------------------------------------------------------- runs
 
-GOOD = combine(Plan(probes=(icmp(Setting("H", probe_interval_ns=10 * MS)), udp(Setting("H", probe_interval_ns=10 * MS), "Ping (ms) UDP EF", "EF"))),
+GOOD = combine(icmp(Setting("H", probe_interval_ns=10 * MS)), udp(Setting("H", probe_interval_ns=10 * MS), "Ping (ms) UDP EF", "EF"),
                uploads(Setting("H", 0.5, 0.1, sample_interval_ns=50 * MS), ["one", "two"], ["BE", "EF"]))
 
 
@@ -168,7 +174,7 @@ def test_a_good_run(fake, runs):
 
 def test_round_trips_below_zero_are_left_out(fake, runs):
     setting = Setting("far", 0.5, 0, 10 * MS, 50 * MS)
-    run = measure(Plan(probes=(udp(setting, "Ping (ms) UDP EF", "EF"),)), {None: fake("backwards")}, runs, setting=setting)
+    run = measure(udp(setting, "Ping (ms) UDP EF", "EF"), {None: fake("backwards")}, runs, setting=setting)
     arrays = run.arrays(run.series("Ping (ms) UDP EF"))
     wrong = (arrays["seq"] % 10 == 5) & (arrays["state"] == 0)
     assert wrong.sum() == 5 and np.array_equal(np.isnan(arrays["rtt_ns"]), wrong | (arrays["state"] != 0))
@@ -182,7 +188,7 @@ def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch
     monkeypatch.setattr(session_module, "PATIENCE_NS", 300 * MS)
     bad = ["garbage", "mad", "endless_line", "killed", "early", "silent_death", "deaf", "late", "miscounts", "good"]
     setting = Setting("far", 1.5, 0, 20 * MS, 50 * MS)
-    plan = combine(Plan(probes=tuple(icmp(setting, name) for name in bad)), uploads(setting, ["f1", "f2"], name="server_dies"))
+    plan = combine(*(icmp(setting, name) for name in bad), uploads(setting, ["f1", "f2"], name="server_dies"))
     run = measure(plan, {name: fake(name) for name in [*bad, "server_dies"]}, runs, setting=setting)
     print("\n".join(run.meta.reasons))
 
@@ -212,7 +218,8 @@ def test_one_after_another(fake, runs, tmp_path):
     setting = Setting("far", 0.3, 0, 10 * MS, 50 * MS)
     plan = find(str(tmp_path / "own.py")).make(Setting("far", 0.3, 0, 10 * MS, 50 * MS), {})
     # Much more time than is needed: a busy machine starts the processes late.
-    plan = Plan(plan.flows, (icmp(setting, when=When(stop_after="second")),), total_s=60)
+    flows = Plan(tuple(one for one in plan.runs if one.runner == "flow"))
+    plan = combine(flows, icmp(setting, when=When(stop_after="second")), total_s=60)
     run = measure(plan, {None: fake()}, runs, setting=setting)
     first, second = (run.arrays(next(s for s in run.meta.of_kind("bytes") if s.name == name))["t_ns"] for name in ("TCP upload", "second"))
     assert second.min() >= first.max() + 100 * MS
@@ -372,7 +379,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
         pytest.skip(f"cannot mount a small file system here: {mounted.stderr.strip()}")
     try:
         setting = Setting("far", 30, 0, 2 * MS, 20 * MS)
-        plan = Plan(probes=tuple(icmp(setting, f"p{n}") for n in range(4)))
+        plan = combine(*(icmp(setting, f"p{n}") for n in range(4)))
         started = time.monotonic()
         with pytest.raises(DiskError, match=r"No space left on device; make room, then `ktrxer recover .*\.part`"):
             session_of(plan, {None: fake()}, disk, setting=setting).run()

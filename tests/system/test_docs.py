@@ -31,7 +31,7 @@ TIMEOUT_S = 40
 
 # Page, beginning of the line, and the reason why this test does not run it. Each entry must match a line.
 NOT_RUN = [
-    *((f"docs/howto/add-{what}.md", "", "test_how_to_add.py follows it") for what in ("command", "engine", "method", "plot", "rule-back-end", "runner")),
+    *((f"docs/howto/add-{what}.md", "", "test_how_to_add.py follows it") for what in ("collector", "command", "engine", "method", "plot", "rule-back-end", "runner")),
     ("docs/howto/add-recipe.md", "ktrxer tests tcp_two_uploads", "test_how_to_add.py follows it"),
     ("docs/howto/add-recipe.md", "ktrxer lab run access", "test_how_to_add.py follows it"),
     ("README.md", "make demo", "test_lab_run.py runs scripts/demo"),
@@ -49,6 +49,8 @@ NOT_RUN = [
     ("docs/howto/ci.md", "", "tests/virtual/test_ci_example.py runs examples/ci"),
     ("docs/howto/truth.md", "", "minutes of virtual time: tests/truth/paths"),
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
+    ("docs/howto/batches.md", "", "minutes of virtual time: tests/virtual/test_series.py makes a batch"),
+    ("docs/howto/compare-runs.md", "", "needs groups of runs: tests/virtual/test_series.py, tests/python/test_compare.py"),
     ("docs/howto/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
     ("docs/howto/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
     ("docs/howto/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),

@@ -28,6 +28,7 @@ def test_what_it_says_works(shared_pair, ktrxer):
     clocks = result["clocks"]
     assert clocks["source"] and 0 < clocks["read_ns"] < 100_000 and clocks["pair_bound_ns"] > 0
     assert result["receive_module"]["available"] or "modprobe ktrxer" in result["receive_module"]["reason"]
+    assert result["receive_preceded_by"] is None
     assert result["privileges"]["uid"] == 0 and result["privileges"]["CAP_NET_RAW"] is True
 
 

@@ -24,7 +24,8 @@ PRINTED = {
     "add-method": (r"OK",),
     "add-command": (r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
-    "add-runner": (r"stored;", r"available memory +- +\d"),
+    "add-collector": (r"stored;", r"available memory +- +\d"),
+    "add-runner": (r"Ping \(ms\) system +0 s to", r"stored;", r"Ping \(ms\) system +ms +\d"),
     "add-plot": (r"own_queue +wait of our probes", r"stored;", r""),
 }
 
@@ -32,6 +33,10 @@ PRINTED = {
 def commands(text: str) -> list[str]:
     lines = [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()]
     return [line for line in lines if line != "make build"]
+
+
+def files(text: str, name: str) -> list[tuple[str, str]]:
+    return re.findall(rf"^New file `({name})`:\n\n```\w+\n(.*?)^```", text, re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / ".venv").symlink_to(ROOT / ".venv")
     for page in PAGES:
         text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
-        for name, content in re.findall(r"^New file `([\w./-]+)`:\n\n```\w+\n(.*?)^```", text, re.M | re.S):
+        for name, content in files(text, r"[\w-]+/[\w./-]+"):
             assert not (place / name).exists(), f"{page}: {name} exists already"
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_text(content)
@@ -66,9 +71,14 @@ def test_each_page_is_here() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page(page: str, tree: Path, tmp_path: Path) -> None:
-    lines = commands((ROOT / "docs" / "howto" / f"{page}.md").read_text())
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
+    for name, content in files(text, r"~/\.config/[\w./-]+|[\w-]+\.py"):  # of the user, with a home of this test's
+        path = tmp_path / name.replace("~/.config", "config")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    lines = commands(text)
     assert len(lines) == len(PRINTED[page]), lines
-    environment = os.environ | {"PATH": f"{tree / 'build' / 'cli'}:{os.environ['PATH']}"}
+    environment = os.environ | {"PATH": f"{tree / 'build' / 'cli'}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for line, printed in zip(lines, PRINTED[page], strict=True):
         # In the tree where the command names its build, else in a folder of this test's.
         place = tree if "-C build" in line else tmp_path

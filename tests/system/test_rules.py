@@ -10,6 +10,7 @@ Rules in front of the stack, by XDP and by nftables: what they do to packets.
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -19,7 +20,7 @@ import time
 
 import pytest
 from receivers import KTRXER, SEND, Recv, read_pcapng, reasons, sh
-from rules_here import BY, counts, judged, rules, stack
+from rules_here import BY, counts, judged, rules, run, stack
 from waiting import until
 
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
@@ -69,6 +70,60 @@ def test_odd_packets(net, by):
     assert counts(end)[3][0] >= 1 and counts(end)[3][0] == counts(end)[3][1] == counts(end)[3][2]
     mine = [s for s in recv.samples if s.get("proto") in (17, 47) or s.get("ethertype") == 0x88B6]
     assert [s["rule"] for s in mine] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("by", BY)
+def test_one_rule_set_works_on_every_back_end(net, by):
+    """16384 rules, the most that there may be, 1024 of them with wildcards: the first rule that fits decides."""
+    texts = []
+    for i in range(1024):
+        texts += [f"drop {proto} from {a}:{1 + i} to {b}:{port - i}"
+                  for a, b in (("10.78.1.1", "10.78.1.2"), ("[fd78:1::1]", "[fd78:1::2]")) for port in (10000, 20000, 30000) for proto in ("tcp", "udp")]
+        texts += [f"drop udp from 10.78.1.1:{50000 + i} to 10.78.1.2:{7 + k}" for k in range(3)]
+        texts.append(f"forward udp from any:{3 + i} to any")  # two later 5-tuples with this source port are hidden
+    assert len(texts) == 16384
+    chosen = [(port, base - port + 1, version) for port in (1, 2, 3, 500, 1024) for base in (10000, 20000, 30000) for version in (4, 6)]
+    packets = [*chosen, (50000, 7, 4), (51023, 9, 4), (51023, 10, 4), (1024, 5, 6), (40000, 5, 4)]
+    wanted = {}
+    for source, target, version in packets:
+        a, b = ("10.78.1.1", "10.78.1.2") if version == 4 else ("[fd78:1::1]", "[fd78:1::2]")
+        fits = (f"drop udp from {a}:{source} to {b}:{target}", f"forward udp from any:{source} to any")
+        decides = next((i for i, text in enumerate(texts) if text in fits), None)
+        if decides is not None and texts[decides].startswith("drop"):
+            wanted[decides] = wanted.get(decides, 0) + 1
+    assert len(wanted) == 3 * 6 - 6 + 2
+    with Recv(net, "--backend", by, *rules(*texts)) as recv:
+        net.send([net.frame(b"x", ports=(source, target), version=version) for source, target, version in packets for _ in range(3)])
+        end = recv.stop()
+    assert end["backend"] == by
+    assert {i: rule["dropped"] for i, rule in enumerate(end["rules"]) if rule["dropped"]} == {i: 3 * count for i, count in wanted.items()}
+
+
+@pytest.mark.parametrize("by", [*BY, "packet"])
+def test_the_limit_of_rules_with_wildcards_is_the_same_on_every_back_end(net, by):
+    done = run(net, "--device", "b0", "--backend", by, *rules(*(f"forward udp from any:{1 + i} to any" for i in range(1025))))
+    assert done.returncode == 1 and "1025 rules have wildcards or prefixes, and 1024 is the most" in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("tc"), reason="tc (iproute2) is not installed")
+@pytest.mark.parametrize("by", ["xdp", "nftables", "packet"])
+def test_the_result_lists_what_precedes_the_rules(net, by):
+    """XDP comes before taps, and these before tc and the hook that nftables' rules sit at."""
+    sh(f"tc -n {net.b} qdisc add dev b0 clsact")
+    try:
+        for direction in ("ingress", "egress"):  # that at egress sees no packet that arrives
+            sh(f"tc -n {net.b} filter add dev b0 {direction} protocol ip prio 1 bpf bytecode '1,6 0 0 0,'")
+        rule = rules("forward udp from any:9 to any" if by == "packet" else "drop udp from any:9 to any")
+        with Recv(net, "--backend", "packet"), Recv(net, "--backend", by, *rule) as recv:
+            doctor = json.loads(sh(f"ip netns exec {net.b} {KTRXER} doctor --device b0 --json"))
+            end = recv.stop()
+    finally:
+        sh(f"tc -n {net.b} qdisc del dev b0 clsact")
+    assert end["backend"] == by
+    assert end["preceded_by"] == ("1 tap, 1 tc filter" if by == "nftables" else None)
+    xdp, _, rest = doctor["receive_preceded_by"].rpartition("), ")
+    assert xdp.endswith("(native") if by == "xdp" else not xdp, doctor["receive_preceded_by"]
+    assert rest == ("2 taps, 1 tc filter" if by == "packet" else "1 tap, 1 tc filter")
 
 
 def test_two_tags_and_extension_headers(net):

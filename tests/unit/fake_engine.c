@@ -323,12 +323,17 @@ static const struct ktx_engine queue_engine = {
 	COMMON, .name = "queue", .submit = &queue_submit, .reap_ns = 200000, .features = fake_features,
 };
 
+static const struct ktx_engine *const engine_list[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine,
+							NULL };
+
 int ktx_open(struct ktx **out, const struct ktx_options *options, struct ktrxer_error *err)
 {
-	static const struct ktx_engine *const list[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine,
-							 NULL };
+	return ktx_open_of(out, engine_list, options, err);
+}
 
-	return ktx_open_of(out, list, options, err);
+int fake_engines_sized(struct ktx_engine_info *engines, size_t size, int max)
+{
+	return ktx_engine_try_all(engine_list, engines, size, max, NULL);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- helpers */

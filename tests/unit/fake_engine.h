@@ -68,6 +68,8 @@ extern struct fake_script fake;
 
 /* With an empty script, and without real-time priority. */
 struct ktx *fake_open_with(struct ktx_options options);
+/* ktx_engines_sized() over the engines of this file. */
+int fake_engines_sized(struct ktx_engine_info *engines, size_t size, int max);
 /* A frame of 60 zero bytes. */
 int fake_commit(struct ktx *tx, uint64_t id, uint64_t at_ns, uint32_t flags);
 /* So many without a time; where the ring is full it waits to be woken, two seconds at most. */

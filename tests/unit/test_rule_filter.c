@@ -153,7 +153,7 @@ static void compare(struct chance *c, const struct krx_rule *rules, int count, c
 	struct krx_filter filter;
 	uint32_t whole = options->snap ? options->snap : 0x40000;
 
-	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), count, NULL), 0);
 	assert_int_equal(krx_filter_compile(&filter, set, options), 0);
 	assert_true(filter.length <= 4096);
 	kernel_takes(&filter);
@@ -259,7 +259,7 @@ static void degrades_without_losing(void **state)
 				}
 				rules[i].from_prefix = rules[i].to_prefix = rules[i].to.family == AF_INET ? 32 : 128;
 			}
-			assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+			assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), count, NULL), 0);
 			assert_int_equal(krx_filter_compile(&filter, set, &options), 0);
 			seen |= 1u << filter.fields;
 			assert_true(filter.length <= (options.limit ? options.limit : 4096));

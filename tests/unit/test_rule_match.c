@@ -20,7 +20,7 @@ static void equals_a_linear_scan(void **state)
 
 		for (int i = 0; i < count; i++)
 			rules[i] = chance_rule(&c, (uint32_t)round % 11);
-		assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+		assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), count, NULL), 0);
 		assert_int_equal(krx_ruleset_count(set), count);
 		for (int i = 0; i < 300; i++) {
 			struct ktrxer_packet_view view;
@@ -54,7 +54,7 @@ static void asks_in_order(void **state)
 	krx_rule_parse(&rules[1], "forward any from any to any prio 2", NULL);
 	krx_rule_parse(&rules[2], "capture any from any to any prio 2", NULL);
 	krx_rule_parse(&rules[3], "capture udp from any to any", NULL);
-	assert_int_equal(krx_ruleset_new(&set, rules, 4, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), 4, NULL), 0);
 	assert_int_equal(krx_ruleset_match(set, &view), 1);
 	view.proto = 17;
 	assert_int_equal(krx_ruleset_match(set, &view), 3);
@@ -74,19 +74,19 @@ static void refuses_what_it_cannot_hold(void **state)
 	assert_non_null(rules);
 	for (int i = 0; i <= KRX_RULES_MAX; i++)
 		rules[i].op = KRX_CAPTURE;
-	assert_int_equal(krx_ruleset_new(&set, rules, KRX_RULES_MAX + 1, &err), -E2BIG);
-	assert_int_equal(krx_ruleset_new(&set, rules, -1, &err), -EINVAL);
-	assert_int_equal(krx_ruleset_new(&set, NULL, 1, &err), -EINVAL);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), KRX_RULES_MAX + 1, &err), -E2BIG);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), -1, &err), -EINVAL);
+	assert_int_equal(krx_ruleset_new(&set, NULL, sizeof(struct krx_rule), 1, &err), -EINVAL);
 	rules[2].from_prefix = 1;
 	rules[2].from.family = 3;
-	assert_int_equal(krx_ruleset_new(&set, rules, 4, &err), -EINVAL);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), 4, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "rule 3 of 4: "));
 	assert_null(set);
 	rules[2] = rules[1];
-	assert_int_equal(krx_ruleset_new(&set, rules, KRX_RULES_MAX, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), KRX_RULES_MAX, NULL), 0);
 	assert_int_equal(krx_ruleset_match(set, &view), 0);
 	krx_ruleset_free(set);
-	assert_int_equal(krx_ruleset_new(&set, NULL, 0, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, NULL, sizeof(struct krx_rule), 0, NULL), 0);
 	assert_int_equal(krx_ruleset_match(set, &view), -1);
 	krx_ruleset_free(set);
 	krx_ruleset_free(NULL);
@@ -100,7 +100,7 @@ static bool rule_matches(const char *text, const struct ktrxer_packet_view *view
 	int matched;
 
 	assert_int_equal(krx_rule_parse(&rule, text, NULL), 0);
-	assert_int_equal(krx_ruleset_new(&set, &rule, 1, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, &rule, sizeof(struct krx_rule), 1, NULL), 0);
 	matched = krx_ruleset_match(set, view);
 	krx_ruleset_free(set);
 	assert_int_equal(matched, reference_rule_matches(&rule, view) ? 0 : -1);
@@ -147,7 +147,7 @@ static void ignores_bytes_behind_an_ipv4_address(void **state)
 	view.to = rule.to;
 	memset(view.from.bytes + 4, 7, 12);
 	memset(view.to.bytes + 4, 7, 12);
-	assert_int_equal(krx_ruleset_new(&set, &rule, 1, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, &rule, sizeof(struct krx_rule), 1, NULL), 0);
 	assert_int_equal(krx_ruleset_match(set, &view), 0);
 	krx_ruleset_free(set);
 }

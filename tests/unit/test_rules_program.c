@@ -24,7 +24,7 @@ static struct krx_ruleset *ruleset(const struct krx_rule *rules, int count)
 {
 	struct krx_ruleset *set;
 
-	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), count, NULL), 0);
 	return set;
 }
 

@@ -46,6 +46,7 @@ static void reads_what_sshd_sets(void **state)
 
 static int guard(const char *const *texts, const char *session, struct ktrxer_error *err)
 {
+	struct krx_options options = KRX_OPTIONS_INIT;
 	struct krx_rule rules[8];
 	struct krx_session s;
 	struct krx_ruleset *set;
@@ -53,10 +54,12 @@ static int guard(const char *const *texts, const char *session, struct ktrxer_er
 
 	for (; texts[count]; count++)
 		assert_int_equal(krx_rule_parse(&rules[count], texts[count], NULL), 0);
-	assert_int_equal(krx_ruleset_new(&set, rules, count, NULL), 0);
+	assert_int_equal(krx_ruleset_new(&set, rules, sizeof(struct krx_rule), count, NULL), 0);
 	if (session)
 		assert_true(ssh_session_parse(&s, session));
-	rc = krx_guard(set, &s, session ? 1 : 0, err);
+	options.sessions = &s;
+	options.session_count = session ? 1 : 0;
+	rc = krx_guard(set, &options, err);
 	krx_ruleset_free(set);
 	return rc;
 }

@@ -141,6 +141,18 @@ static void say_receive_module(struct cli *cli, struct json *json)
 	json_object_end(json);
 }
 
+/* Where the module's and nftables' rules stand on this device. */
+static void say_preceding(struct cli *cli, struct json *json, const char *device)
+{
+	struct ktrxer_error err = { 0 };
+	char text[160];
+	const bool known = krx_preceding(text, sizeof text, device, &err) == 0;
+
+	if (known)
+		out_text(cli, "receive rules on %s come after: %s", device, text[0] ? text : "nothing");
+	json_string(json, "receive_preceded_by", known && text[0] ? text : NULL);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- clocks */
 
 static uint64_t read_cost(clockid_t clock)
@@ -269,6 +281,8 @@ static int run_doctor(struct cli *cli, const void *options)
 	}
 	say_engines(cli, json, found ? device.name : o->device);
 	say_receive_module(cli, json);
+	if (found)
+		say_preceding(cli, json, device.name);
 	say_clocks(cli, json);
 	say_privileges(cli, json);
 	return out_finish(cli, json) | (o->device && !found ? EXIT_BAD : EXIT_VALID);

@@ -351,6 +351,7 @@ static void backend_json(const struct krx_stats *stats, struct json *json)
 	json_string(json, "backend_mode", stats->mode[0] ? stats->mode : NULL);
 	json_string(json, "backend_why", stats->why);
 	json_string(json, "backend_note", stats->note[0] ? stats->note : NULL);
+	json_string(json, "preceded_by", stats->preceded_by[0] ? stats->preceded_by : NULL);
 }
 
 static int report(struct receiver *r)

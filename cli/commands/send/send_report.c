@@ -321,10 +321,9 @@ static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, c
 	replay_verdict(run);
 	if (a->uncounted)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "this kernel has no tracepoints to tell what the driver took, and of %" PRIu64
-			    " frames that were "
-			    "submitted %" PRIu64 " are missing in the statistics of '%s'",
-			    a->queued, a->uncounted, run->path.device.name);
+			    "%" PRIu64 " of %" PRIu64 " submitted frames are missing in the statistics of '%s', "
+			    "and this kernel has no tracepoints for the frames that a driver takes",
+			    a->uncounted, a->queued, run->path.device.name);
 	judge_neighbour(run, a);
 	if (failed_worker(run))
 		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s",

@@ -58,7 +58,7 @@ MARKS = ["BE", "CS1", "CS5", "EF"]
 
 def plan(setting: Setting, _: NoParameters) -> Plan:
     probes = (icmp(setting), *(udp(setting, f"Ping (ms) UDP {mark}", mark) for mark in ("BE", "BK", "EF")))
-    return combine(Plan(probes=probes, plots=("ping",)), uploads(setting, [f"TCP upload {mark}" for mark in MARKS], MARKS))
+    return combine(*probes, uploads(setting, [f"TCP upload {mark}" for mark in MARKS], MARKS), plots=("ping",))
 
 TEST = Test("four_up", "four uploads and RRUL's probes", plan)
 """

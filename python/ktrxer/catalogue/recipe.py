@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What tests are written in. A test is a function from a setting (which host, how long) to a plan: flows, probes, their times and plots.
+"""The language of tests. A test is a function from a setting (host, length) to a plan: which runners, where, when, and the plots.
 
     def plan(setting: Setting, p: Parameters) -> Plan:
-        return combine(uploads(setting, ["TCP upload"]), Plan(probes=(icmp(setting),), plots=("totals", "ping")))
+        return combine(icmp(setting), uploads(setting, ["TCP upload"]), plots=("totals", "ping"))
 
     TEST = Test("my_upload", "One upload, and pings", plan, Parameters)
 """
@@ -12,26 +12,23 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-MS = 10**6
-S = 10**9
+from ktrxer import places, runners
+from ktrxer.places import LOCAL
+from ktrxer.runners.flow import Flows
+from ktrxer.runners.marks import DSCP
+from ktrxer.runners.probes import Probes
+from ktrxer.runners.runner import MS, RunnerError, S
+from ktrxer.runners.stamp import Classes
 
 Direction = Literal["up", "down"]
 
-# Code points by name: RFC 2474 (CS), RFC 2597 (AF), RFC 3246 (EF), RFC 5865 (VA), RFC 8622 (LE). BE and BK are what Flent calls CS0 and
-# CS1.
-DSCP: dict[str, int] = {
-    "BE": 0, "BK": 8, "LE": 1, "EF": 46, "VA": 44,
-    **{f"CS{n}": 8 * n for n in range(8)},
-    **{f"AF{c}{d}": 8 * c + 2 * d for c in range(1, 5) for d in range(1, 4)},
-}  # fmt: skip
-
 
 class PlanError(Exception):
-    """A test cannot be run like that; one line: what, and what now."""
+    """A test cannot be run like that; one line: what, why, what to do."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Setting:
     sample_interval_ns: int = 200 * MS
     cc_up: str = ""  # congestion control; empty: the host's own
     cc_down: str = ""
-    timeout_ns: int = 10 * S  # without an answer for so long a probe is lost: longer than the queues that there are
+    timeout_ns: int = 10 * S  # a probe without an answer for so long is lost: longer than any usual queue
 
     @property
     def total_s(self) -> float:
@@ -54,50 +51,43 @@ class Setting:
 
 @dataclass(frozen=True)
 class When:
-    """From `delay_s` after the run's beginning (or after `start_after` has ended), for `length_s`; ended early when `stop_after` has
-    ended."""
+    """From `delay_s` after the beginning of the run (or after the end of `start_after`), for `length_s`; ended early at the end of
+    `stop_after`."""
 
     delay_s: float = 0
     length_s: float | None = None  # None: to the end of the run
-    start_after: str | None = None  # names of flows or probes
+    start_after: str | None = None  # the name of an invocation
     stop_after: str | None = None
 
 
 @dataclass(frozen=True)
-class Probe:
-    """Small packets at equal intervals whose round trip is measured: ICMP echo by `ktrxer ping`, STAMP over UDP by `ktrxer stamp`."""
+class Invocation:
+    """One use of a runner: a process with a name, a place and a time. Its parameters are those of the runner (runners/NAME.py)."""
 
-    name: str  # of its series
-    protocol: Literal["icmp", "udp"]
-    interval_ns: int
-    mark: str | None = None  # None: not marked, and not shown as a class
+    runner: str
+    name: str
+    parameters: Any
     when: When = When()
-    group: str = "Ping (ms)"
+    place: str = LOCAL
 
 
 @dataclass(frozen=True)
-class Flows:
-    """TCP flows of one direction which begin and end together, in one process. One name, mark and congestion control for each."""
+class Panel:
+    """A plot of a recipe's own, beside those that every run has: series by their names, in which * stands for any text."""
 
     name: str
-    direction: Direction
+    title: str
     series: tuple[str, ...]
-    sample_ns: int
-    marks: tuple[str | None, ...] = ()
-    cc: tuple[str, ...] = ()
-    when: When = When()
-
-    def mark(self, flow: int) -> str | None:
-        return self.marks[flow % len(self.marks)] if self.marks else None
+    type: Literal["time", "cdf", "box"] = "time"
 
 
 @dataclass(frozen=True)
 class Plan:
-    flows: tuple[Flows, ...] = ()
-    probes: tuple[Probe, ...] = ()
+    runs: tuple[Invocation, ...] = ()
     plots: tuple[str, ...] = ()  # the first one is shown first
     total_s: float | None = None  # of the whole run; None: the setting's length and idle phases
-    load_s: tuple[float, float] | None = None  # None: from the first flow's beginning to the last one's end
+    load_s: tuple[float, float] | None = None  # None: from the first load's beginning to the last one's end
+    panels: tuple[Panel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,9 +95,12 @@ class NoParameters:
     """For tests that need none of their own."""
 
 
-def parameter(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
-    """A field of a test's parameters: its type is the field's, its limits are checked."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
+def parameter(
+    default: Any, help: str, *, low: float | None = None, high: float | None = None, words: Mapping[str, Callable[[], Any]] | None = None
+) -> Any:
+    """A field of a test's parameters. Its type is that of the field: a text, number, yes or no, a choice (Literal), or a tuple of them,
+    which is given as a list with commas. `words` are values that are computed where the test runs, such as num_cpus."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "words": words or {}})
 
 
 @dataclass(frozen=True)
@@ -128,12 +121,27 @@ class Test:
 # ---------------------------------------------------------------------------------------------------------------- building blocks
 
 
-def icmp(setting: Setting, name: str = "Ping (ms) ICMP", **more: Any) -> Probe:
-    return Probe(name, "icmp", setting.probe_interval_ns, **more)
+def run(runner: str, name: str, parameters: Any = None, *, when: When = When(), place: str = LOCAL, **more: Any) -> Plan:
+    """Any runner. `more` are its parameters by name, where `parameters` are not given whole."""
+    if parameters is None:
+        kind = _runner(runner).parameters
+        try:
+            parameters = kind(**more)
+        except TypeError:
+            known = [one.name for one in dataclasses.fields(kind)]
+            unknown = [key for key in more if key not in known]
+            raise PlanError(f"{name}: runner {runner} has no parameter {', '.join(unknown)}; it has: {', '.join(known)}") from None
+    return Plan((Invocation(runner, name, parameters, when, place),))
 
 
-def udp(setting: Setting, name: str, mark: str | None = None, **more: Any) -> Probe:
-    return Probe(name, "udp", setting.probe_interval_ns, mark, **more)
+def icmp(setting: Setting, name: str = "Ping (ms) ICMP", *, when: When = When(), place: str = LOCAL, **more: Any) -> Plan:
+    """ICMP echo at the setting's interval."""
+    return run("ping", name, Probes(**{"interval_ns": setting.probe_interval_ns} | more), when=when, place=place)
+
+
+def udp(setting: Setting, name: str, mark: str | None = None, *, when: When = When(), place: str = LOCAL, **more: Any) -> Plan:
+    """STAMP over UDP at the setting's interval."""
+    return run("stamp", name, Classes(**{"interval_ns": setting.probe_interval_ns, "mark": mark} | more), when=when, place=place)
 
 
 def loaded(setting: Setting) -> When:
@@ -142,6 +150,7 @@ def loaded(setting: Setting) -> When:
 
 
 def uploads(setting: Setting, series: Sequence[str], marks: Sequence[str | None] = (), name: str = "TCP upload", **more: Any) -> Plan:
+    """TCP flows up: one for each name. `more`: when, place, and parameters of the runner `flow`."""
     return _flows(setting, "up", name, series, marks, setting.cc_up, more)
 
 
@@ -152,8 +161,11 @@ def downloads(setting: Setting, series: Sequence[str], marks: Sequence[str | Non
 def _flows(
     setting: Setting, direction: Direction, name: str, series: Sequence[str], marks: Sequence[str | None], cc: str, more: dict[str, Any]
 ) -> Plan:
-    given: dict[str, Any] = {"when": loaded(setting), "cc": tuple(filter(None, [cc])), "marks": tuple(marks)} | more
-    return Plan(flows=(Flows(name, direction, tuple(series), setting.sample_interval_ns, **given),))
+    if not series:
+        raise PlanError(f"{name}: 0 flows; 1 to 1000 are possible")
+    when, place = more.pop("when", loaded(setting)), more.pop("place", LOCAL)
+    given: dict[str, Any] = {"cc": tuple(filter(None, [cc])), "interval_ns": setting.sample_interval_ns} | more
+    return run("flow", name, Flows(direction=direction, series=tuple(series), marks=tuple(marks), **given), when=when, place=place)
 
 
 def numbered(name: str, count: int) -> list[str]:
@@ -161,18 +173,24 @@ def numbered(name: str, count: int) -> list[str]:
     return [f"{name}::{n}" for n in range(1, count + 1)]
 
 
-def combine(*plans: Plan) -> Plan:
-    """Larger tests from smaller ones: everything of all of them, and once what several of them have. Plots of the first one come first."""
-    flows = {flow.name: flow for plan in reversed(plans) for flow in reversed(plan.flows)}
-    probes = {probe.name: probe for plan in reversed(plans) for probe in reversed(plan.probes)}
+def combine(
+    *plans: Plan,
+    plots: Sequence[str] = (),
+    total_s: float | None = None,
+    load_s: tuple[float, float] | None = None,
+    panels: Sequence[Panel] = (),
+) -> Plan:
+    """Larger tests from smaller ones: everything of all of them, and once what several of them have. The plots given here come first."""
+    runs = {one.name: one for plan in reversed(plans) for one in reversed(plan.runs)}
     totals = [plan.total_s for plan in plans if plan.total_s is not None]
     loads = [plan.load_s for plan in plans if plan.load_s is not None]
+    load = (min(load[0] for load in loads), max(load[1] for load in loads)) if loads else None
     return Plan(
-        tuple(reversed(flows.values())),
-        tuple(reversed(probes.values())),
-        tuple(dict.fromkeys(plot for plan in plans for plot in plan.plots)),
-        max(totals, default=None),
-        (min(load[0] for load in loads), max(load[1] for load in loads)) if loads else None,
+        tuple(reversed(runs.values())),
+        tuple(dict.fromkeys([*plots, *(plot for plan in plans for plot in plan.plots)])),
+        total_s if total_s is not None else max(totals, default=None),
+        load_s if load_s is not None else load,
+        tuple({panel.name: panel for panel in [*panels, *(one for plan in plans for one in plan.panels)]}.values()),
     )
 
 
@@ -180,19 +198,33 @@ def combine(*plans: Plan) -> Plan:
 
 
 def parameters_of(test: Test, given: dict[str, str]) -> Any:
-    """KEY=VALUE texts as the test's own typed parameters."""
+    """KEY=VALUE texts as the test's own typed parameters; values that are computed where the test runs are computed here."""
     fields = {f.name: f for f in dataclasses.fields(test.parameters)}
     hints = typing.get_type_hints(test.parameters)
-    values: dict[str, Any] = {}
-    for key, text in given.items():
+    for key in given:
         if key not in fields:
             known = ", ".join(fields) or "none"
             raise PlanError(f"{test.name} has no parameter {key!r}; it has: {known} (`ktrxer tests {test.name}` explains them)")
-        values[key] = _value(key, text, hints[key], fields[key].metadata)
+    values: dict[str, Any] = {}
+    for name, one in fields.items():
+        if name in given:
+            values[name] = _value(name, given[name], hints[name], one.metadata)
+        elif isinstance(one.default, str) and one.default in one.metadata.get("words", {}):
+            values[name] = one.metadata["words"][one.default]()
     return test.parameters(**values)
 
 
-def _value(key: str, text: str, kind: Any, limits: Any) -> Any:
+def _value(key: str, text: str, kind: Any, limits: Mapping[str, Any]) -> Any:
+    if typing.get_origin(kind) is tuple:
+        inner = typing.get_args(kind)[0]
+        return tuple(_value(key, part.strip(), inner, limits) for part in text.split(",") if part.strip())
+    if text in limits.get("words", {}):
+        return limits["words"][text]()
+    if typing.get_origin(kind) is Literal:
+        for choice in typing.get_args(kind):
+            if text == str(choice):
+                return choice
+        raise PlanError(f"parameter {key}: {text!r}; it may be {', '.join(map(str, typing.get_args(kind)))}")
     if kind is bool:
         if text.lower() not in ("yes", "no", "true", "false", "1", "0"):
             raise PlanError(f"parameter {key}: {text!r}; yes or no is wanted")
@@ -202,7 +234,8 @@ def _value(key: str, text: str, kind: Any, limits: Any) -> Any:
     try:
         value = kind(text)
     except ValueError:
-        raise PlanError(f"parameter {key}: {text!r} is no {'whole number' if kind is int else 'number'}") from None
+        words = "".join(f", or {word}" for word in limits.get("words", {}))
+        raise PlanError(f"parameter {key}: {text!r} is no {'whole number' if kind is int else 'number'}{words}") from None
     low, high = limits.get("low"), limits.get("high")
     if value != value or (low is not None and value < low) or (high is not None and value > high):
         raise PlanError(f"parameter {key}: {text}; it may be {low if low is not None else '-'} to {high if high is not None else 'any'}")
@@ -210,46 +243,58 @@ def _value(key: str, text: str, kind: Any, limits: Any) -> Any:
 
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
+_HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{0,255}")
+
+
+def _runner(name: str) -> runners.Runner:
+    try:
+        return runners.find(name)
+    except RunnerError as error:
+        raise PlanError(str(error)) from None
 
 
 def check(plan: Plan) -> None:
-    """What no later part should have to wonder about."""
-    items: list[Flows | Probe] = [*plan.flows, *plan.probes]
-    names = [item.name for item in items]
-    series = [name for flow in plan.flows for name in flow.series] + [probe.name for probe in plan.probes]
-    if not items:
+    """Everything that can be wrong with a plan before a place or a far end is looked at."""
+    if not plan.runs:
         raise PlanError("the test has no flow and no probe: nothing would be measured")
-    for what, given in (("flows or probes", names), ("series", series)):
+    names = [one.name for one in plan.runs]
+    series: list[str] = []
+    tables: list[tuple[str, str]] = []
+    for one in plan.runs:
+        runner = _runner(one.runner)
+        if not isinstance(one.parameters, runner.parameters):
+            raise PlanError(f"{one.name}: its parameters are {type(one.parameters).__name__}, not {runner.parameters.__name__}")
+        try:
+            runner.validate(one.parameters)
+            places.check_name(one.place)
+        except (RunnerError, places.PlaceError) as error:
+            raise PlanError(f"{one.name}: {error}") from None
+        if not _HOST.fullmatch(one.parameters.host) or one.parameters.host.startswith("-"):
+            raise PlanError(f"{one.name}: {one.parameters.host[:40]!r} is no host")
+        made = runner.series(one.parameters, one.name).values()
+        series += dict.fromkeys(single.name for single in made)
+        tables += [(single.name, single.kind) for single in made]
+    for what, given in (("parts", names), ("series", series), ("panels", [panel.name for panel in plan.panels])):
         twice = {name for name in given if given.count(name) > 1}
         if twice:
             raise PlanError(f"two {what} of the test are called {min(twice)!r}")
+    if same := {name for name, kind in tables if tables.count((name, kind)) > 1}:
+        raise PlanError(f"two series of the test are called {min(same)!r}")
     for name in names + series:
         if not _NAME.fullmatch(name):
             raise PlanError(f"a name of the test is empty, too long or has control characters: {name[:40]!r}")
-    for flow in plan.flows:
-        if not 1 <= len(flow.series) <= 1000:
-            raise PlanError(f"{flow.name}: {len(flow.series)} flows; 1 to 1000 are possible")
-        if not 10 * MS <= flow.sample_ns <= 60 * S:
-            raise PlanError(f"{flow.name}: samples every {flow.sample_ns / MS:g} ms; 10 ms to 60 s are possible")
-    for probe in plan.probes:
-        if not MS // 10 <= probe.interval_ns <= 60 * S:
-            raise PlanError(f"{probe.name}: probes every {probe.interval_ns / MS:g} ms; 0.1 ms to 60 s are possible")
-    marks = {mark for flow in plan.flows for mark in flow.marks} | {probe.mark for probe in plan.probes}
-    unknown = sorted(mark for mark in marks if mark is not None and mark not in DSCP)
-    if unknown:
-        raise PlanError(f"no marking is called {unknown[0]!r}; there are {', '.join(DSCP)}")
-    for item in items:
-        when = item.when
+    for one in plan.runs:
+        when = one.when
         for other in (when.start_after, when.stop_after):
-            if other is not None and (other not in names or other == item.name):
-                raise PlanError(f"{item.name} waits for {other!r}, which the test does not have")
+            if other is not None and (other not in names or other == one.name):
+                raise PlanError(f"{one.name} waits for {other!r}, which the test does not have")
         if when.delay_s < 0 or (when.length_s is not None and when.length_s <= 0):
-            raise PlanError(f"{item.name}: it cannot begin {when.delay_s:g} s after the start and last {when.length_s} s")
-    _no_circle(items)
+            raise PlanError(f"{one.name}: it cannot begin {when.delay_s:g} s after the start and last {when.length_s} s")
+    _no_circle(plan.runs)
 
 
-def _no_circle(items: Sequence[Flows | Probe]) -> None:
-    waits = {item.name: item.when.start_after for item in items}
+def _no_circle(runs: Sequence[Invocation]) -> None:
+    waits = {one.name: one.when.start_after for one in runs}
     for name in waits:
         seen = {name}
         at = waits[name]
@@ -258,3 +303,9 @@ def _no_circle(items: Sequence[Flows | Probe]) -> None:
                 raise PlanError(f"{name} waits for itself, by way of {at}")
             seen.add(at)
             at = waits[at]
+
+
+__all__ = [
+    "DSCP", "MS", "Flows", "Invocation", "NoParameters", "Panel", "Plan", "PlanError", "S", "Setting", "Test", "When", "check", "combine",
+    "dataclass", "downloads", "icmp", "loaded", "numbered", "parameter", "parameters_of", "run", "udp", "uploads",
+]  # fmt: skip

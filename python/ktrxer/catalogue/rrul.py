@@ -13,12 +13,14 @@ PROBES = ("BE", "BK", "EF")
 
 
 def shape(setting: Setting, flows: Sequence[tuple[str, str]], probes: Sequence[tuple[str, str]]) -> Plan:
-    """(what stands in the name, marking) of the flows each way, and of the UDP probes."""
+    """`flows` (each way) and `probes` are pairs: the end of a name, and a marking."""
     names, marks = [name for name, _ in flows], [mark for _, mark in flows]
     return combine(
-        Plan(probes=(icmp(setting), *(udp(setting, f"Ping (ms) UDP {name}", mark) for name, mark in probes)), plots=PLOTS),
+        icmp(setting),
+        *(udp(setting, f"Ping (ms) UDP {name}", mark) for name, mark in probes),
         uploads(setting, [f"TCP upload {name}" for name in names], marks),
         downloads(setting, [f"TCP download {name}" for name in names], marks),
+        plots=PLOTS,
     )
 
 
@@ -31,5 +33,5 @@ TEST = Test(
     "Four TCP flows up and four down in four classes, ICMP and UDP probes in three",
     plan,
     description="The flows are marked CS0 (BE), CS1 (BK), CS5 and EF, the UDP probes BE, BK and EF. "
-    "Where a queue tells the classes apart, their curves part.",
+    "A queue that serves the classes differently shows as curves that lie apart.",
 )

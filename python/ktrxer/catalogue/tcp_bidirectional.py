@@ -8,7 +8,7 @@ from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine
 
 
 def plan(setting: Setting, p: NoParameters) -> Plan:
-    return combine(Plan(plots=("totals", "ping", "ping_cdf", "box_totals")), tcp_download.plan(setting, p), tcp_upload.plan(setting, p))
+    return combine(tcp_download.plan(setting, p), tcp_upload.plan(setting, p), plots=("totals", "ping", "ping_cdf", "box_totals"))
 
 
 TEST = Test("tcp_bidirectional", "One TCP upload and one download at the same time, with pings", plan)

@@ -9,7 +9,7 @@ PLOTS = ("totals", "download", "ping", "ping_cdf", "box_totals")
 
 
 def plan(setting: Setting, _: NoParameters) -> Plan:
-    return combine(Plan(probes=(icmp(setting),), plots=PLOTS), downloads(setting, ["TCP download"]))
+    return combine(icmp(setting), downloads(setting, ["TCP download"]), plots=PLOTS)
 
 
 TEST = Test("tcp_download", "One TCP download, with pings before, during and after", plan)

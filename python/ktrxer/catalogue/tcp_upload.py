@@ -9,7 +9,7 @@ PLOTS = ("totals", "upload", "ping", "ping_cdf", "box_totals")
 
 
 def plan(setting: Setting, _: NoParameters) -> Plan:
-    return combine(Plan(probes=(icmp(setting),), plots=PLOTS), uploads(setting, ["TCP upload"]))
+    return combine(icmp(setting), uploads(setting, ["TCP upload"]), plots=PLOTS)
 
 
 TEST = Test("tcp_upload", "One TCP upload, with pings before, during and after", plan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer run`: a test, from the check of everything it needs to its summary."""
+"""`ktrxer run`: a test, from the checks before it to its summary."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import platform
 import shlex
 import sys
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
+from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
-from ktrxer.run.schedule import Options, Schedule, make
+from ktrxer.run.schedule import Schedule, make
+from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
 
@@ -63,6 +66,7 @@ def parser() -> Parser:
     small = "what is stored of this host: small (default): nothing that identifies it; full: name, addresses, routes and link addresses"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
+    p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="stored with the run, to group runs by")
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
     results = p.add_mutually_exclusive_group()
     results.add_argument("--json", action="store_true", help="print one object: file and summary")
@@ -76,7 +80,7 @@ def main(arguments: list[str]) -> int:
     try:
         with few_collections():
             return _run(given, arguments)
-    except PlanError as error:
+    except (PlanError, RunnerError) as error:
         complain("run", str(error))
         return USAGE
     except (checks.CheckError, StoreError) as error:
@@ -115,34 +119,56 @@ def parameters_of(given: argparse.Namespace) -> dict[str, str]:
     return made
 
 
+def labels_of(given: argparse.Namespace) -> dict[str, str]:
+    made: dict[str, str] = {}
+    for text in given.label:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise PlanError(f"--label {text}: expected NAME=VALUE")
+        made[name] = value
+    return made
+
+
 def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     test = catalogue.find(given.test)
     setting, parameters = setting_of(given), parameters_of(given)
+    labels_of(given)
     plan = test.make(setting, parameters)
+    options = _options(given)
+    schedule = make(plan, setting, options)
+    address = checks.resolve(given.host, given.family)
+    checks.hosts(schedule, given.family)
+    checks.directory(given.directory, checks.rows_of(schedule))
+    with checks.places_of(schedule) as places:
+        checks.tools(schedule, places)
+        if given.dry_run:
+            return _dry_run(schedule, address)
+        rate = checks.far_end(schedule, estimate=given.interval is None)
+        if rate is not None:
+            setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
+            plan = test.make(setting, parameters)
+            versions = schedule.versions()
+            schedule = make(plan, setting, options)
+            schedule.set_versions(versions)
+        meta = describe(test, setting, parameters, given, arguments)
+        meta.plots = list(plan.plots)
+        meta.panels = [provenance.plain(panel) for panel in plan.panels]
+        meta.settings["rate_estimate_bps"] = rate
+        if (probes := schedule.reflected_hz()) > SERVED_HZ:
+            limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; the others count as lost"
+            complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
+        checks.tokens(schedule, places)
+        return _measure(given, meta, schedule, address, places)
+
+
+def _options(given: argparse.Namespace) -> Options:
     ktrxer = binary.find()
     if ktrxer is None:
         raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
     if given.token_file and not os.access(given.token_file, os.R_OK):
         raise checks.CheckError(f"{given.token_file}: cannot be read; it is to hold the token that `ktrxer serve` prints at its start")
     token_file = str(Path(given.token_file).resolve()) if given.token_file else None
-    options = Options(str(ktrxer), given.port, token_file, given.family, precise=given.precise)
-    schedule = make(plan, setting, options)
-    address = checks.resolve(given.host, given.family)
-    checks.directory(given.directory, checks.rows_of(schedule))
-    rate = checks.far_end(schedule, estimate=given.interval is None)
-    if rate is not None:
-        setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-        plan = test.make(setting, parameters)
-        schedule = make(plan, setting, options)
-    meta = describe(test, setting, parameters, given, arguments)
-    meta.plots = list(plan.plots)
-    meta.settings["rate_estimate_bps"] = rate
-    if (probes := schedule.reflected_hz()) > SERVED_HZ:
-        limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; what is beyond counts as lost"
-        complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
-    if given.dry_run:
-        return _say_plan(schedule, address)
-    return _measure(given, meta, schedule, address)
+    return Options(str(ktrxer), given.port, token_file, given.family, precise=given.precise)
 
 
 def describe(test: Test, setting: Setting, parameters: dict[str, str], given: argparse.Namespace, arguments: list[str]) -> Meta:
@@ -153,7 +179,7 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
         host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
         settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise},
         command=["ktrxer", "run", *arguments],
-        metadata=_origin(test),
+        metadata=_origin(test) | ({"labels": labels} if (labels := labels_of(given)) else {}),
     )  # fmt: skip
 
 
@@ -162,11 +188,15 @@ def _origin(test: Test) -> dict[str, Any]:
     return {"recipe": provenance.recipe(test)} | ({"topology": lab} if lab is not None else {})
 
 
-def _say_plan(schedule: Schedule, address: str) -> int:
-    print(f"All is ready; nothing was measured. {schedule.length_ns / 1e9:g} seconds to {address}:")
+def _dry_run(schedule: Schedule, address: str) -> int:
+    """The plan, and whether the far end answers: the plan is printed also where it does not."""
+    print(f"Nothing was measured. {schedule.length_ns / 1e9:g} seconds to {address}:")
     for job in schedule.jobs:
-        begin = f"after {job.item.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
-        print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.item.name}: {shlex.join(job.command)}")
+        begin = f"after {job.invocation.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
+        where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""
+        print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {shlex.join(job.command())}")
+    checks.far_end(schedule)
+    print("All is ready.")
     return VALID
 
 
@@ -176,7 +206,7 @@ def _gather(given: argparse.Namespace, address: str) -> dict[str, Any]:
     return collect.gather(address, full=given.metadata == "full")
 
 
-def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str) -> int:
+def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place]) -> int:
     from ktrxer.run.session import DiskError, NoView, Session, View
     from ktrxer.store import open_run
 
@@ -194,7 +224,7 @@ def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address:
         from ktrxer.collect import default_collectors
 
         collectors, meta.metadata["before"] = default_collectors(address), _gather(given, address)
-    session = Session(schedule, meta, given.directory, collectors, view)
+    session = Session(schedule, meta, given.directory, collectors, view, places)
     if not given.no_extras:
         session.after = lambda: _gather(given, address)
     try:

@@ -8,9 +8,10 @@ import json
 import sys
 import typing
 
-from ktrxer import catalogue
+from ktrxer import catalogue, runners
 from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Test
 from ktrxer.commands.common import USAGE, VALID, Parser, complain
+from ktrxer.places import LOCAL
 
 
 def parser() -> Parser:
@@ -45,18 +46,19 @@ def _explained(test: Test, plan: Plan) -> list[str]:
     made = [f"{test.name}: {test.summary}"] + ([test.description] if test.description else [])
     made.append("\nWith the default length of 60 s, 5 s idle before and after:")
     total = plan.total_s if plan.total_s is not None else Setting("HOST").total_s
-    for flows in plan.flows:
-        when = _when(flows.when.delay_s, flows.when.length_s, total, flows.when.start_after, flows.when.stop_after)
-        for i, name in enumerate(flows.series):
-            made.append(f"  {name:<22} {when}  TCP {flows.direction}" + (f", marked {flows.mark(i)}" if flows.mark(i) else ""))
-    for probe in plan.probes:
-        when = _when(probe.when.delay_s, probe.when.length_s, total, probe.when.start_after, probe.when.stop_after)
-        mark = f", marked {probe.mark}" if probe.mark else ""
-        protocol = "ICMP echo" if probe.protocol == "icmp" else "STAMP (UDP)"
-        made.append(f"  {probe.name:<22} {when}  {protocol} every {probe.interval_ns / 1e6:g} ms{mark}")
+    for one in plan.runs:
+        runner = runners.find(one.runner)
+        when = _when(one.when.delay_s, one.when.length_s, total, one.when.start_after, one.when.stop_after)
+        where = f", in {one.place}" if one.place != LOCAL else ""
+        for series in {series.name: series for series in runner.series(one.parameters, one.name).values()}.values():
+            mark = f", marked {series.klass}" if series.klass else ""
+            way = f" {series.direction}" if series.direction else ""
+            every = f" every {one.parameters.interval_ns / 1e6:g} ms" if one.parameters.interval_ns else ""
+            made.append(f"  {series.name:<22} {when}  {runner.summary}{way}{every}{mark}{where}")
     hints = typing.get_type_hints(test.parameters)
     for f in dataclasses.fields(test.parameters):
-        made.append(f"Parameter {f.name} ({hints[f.name].__name__}, default {f.default!r}): {f.metadata.get('help', '')}")
+        kind = hints[f.name].__name__ if isinstance(hints[f.name], type) else str(hints[f.name]).replace("typing.", "")
+        made.append(f"Parameter {f.name} ({kind}, default {f.default!r}): {f.metadata.get('help', '')}")
     made.append(f"Plots: {', '.join(plan.plots)}")
     return made
 
@@ -71,7 +73,9 @@ def _json(test: Test, plan: Plan) -> dict[str, object]:
     return {
         "name": test.name,
         "summary": test.summary,
-        "series": [name for flows in plan.flows for name in flows.series] + [probe.name for probe in plan.probes],
+        "series": list(dict.fromkeys(
+            series.name for one in plan.runs for series in runners.find(one.runner).series(one.parameters, one.name).values()
+        )),
         "parameters": {f.name: {"default": f.default, "help": f.metadata.get("help", "")} for f in dataclasses.fields(test.parameters)},
         "plots": list(plan.plots),
     }

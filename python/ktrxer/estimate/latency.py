@@ -59,7 +59,10 @@ def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float
     blocks = np.asarray(t_ns, np.int64) // BLOCK_NS
     known = ~np.isnan(values)
     blocks, values = blocks[known], np.asarray(values, np.float64)[known]
-    medians = np.sort([float(np.quantile(values[blocks == one], 0.5, method="inverted_cdf")) for one in np.unique(blocks)])
+    order = np.lexsort((values, blocks))
+    starts = np.flatnonzero(np.diff(blocks[order], prepend=np.iinfo(np.int64).min))
+    ends = np.append(starts[1:], len(order))
+    medians = np.sort(values[order][(starts + ends - 1) // 2])  # the lower one of an even count, as in delays()
     n = len(medians)
     below = 0.0  # P(at most k of n lie below the median)
     rank = -1

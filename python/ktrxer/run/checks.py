@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What would go wrong, found before anything starts: a run of a minute must not fail in its last second for a reason of its first."""
+"""Detect predictable failures before anything starts: hosts, tools, places, room on the disk, a far end that does not answer."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -11,14 +12,17 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from ktrxer.catalogue.recipe import Flows
-from ktrxer.run.schedule import Schedule
+from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
+from ktrxer.run.schedule import Job, Schedule
+from ktrxer.runners import RunnerError
+from ktrxer.runners.own import complaint
+from ktrxer.runners.runner import Tool
 from ktrxer.store import one_line
 
-ESTIMATE_BYTES = 250_000  # of each direction: on 1 Mbit/s two seconds, at long round trips enough for some rounds of slow start
-ESTIMATE_S = 4
 SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
@@ -27,16 +31,16 @@ ROOM = 8 << 20  # for everything else
 START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
 WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
 WITHOUT_TOKEN = ", write the token that it prints into a file here (`(umask 077; echo TOKEN >token)`), and add --token-file token"
-# Signs that no `ktrxer serve` was found, in the messages of `ktrxer stamp` and `ktrxer flow`, and in ours.
+# Parts of the messages of `ktrxer stamp`, `ktrxer flow` and this file that mean: no `ktrxer serve` was found.
 UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
 
 
 class CheckError(Exception):
-    """One line, or several: each says what and what now."""
+    """One line or several: each says what failed, why, and what to do."""
 
 
 def resolve(host: str, family: str = "") -> str:
-    """An address of `host`, as the first of its processes will find it."""
+    """The address of `host` that its processes will use."""
     if not host or host.startswith("-"):
         raise CheckError("-H: the host is empty" if not host else f"{host!r} is no host: names do not begin with a dash")
     if re.fullmatch(r"[^:]+:[0-9]+", host):
@@ -48,6 +52,12 @@ def resolve(host: str, family: str = "") -> str:
         why = getattr(error, "strerror", None) or error
         raise CheckError(f"{one_line(host, 80)}: no address of this host is known: {why}; see -H") from None
     return str(found[0][4][0])
+
+
+def hosts(schedule: Schedule, family: str = "") -> None:
+    """Far ends that the plan names itself."""
+    for host in {job.invocation.parameters.host for job in schedule.jobs} - {""}:
+        resolve(host, family)
 
 
 def directory(path: Path, rows: int) -> None:
@@ -65,53 +75,111 @@ def directory(path: Path, rows: int) -> None:
 
 
 def rows_of(schedule: Schedule) -> int:
-    """How many samples there will be, about."""
+    """An estimate of the number of samples."""
     count = 0
     for job in schedule.jobs:
-        times = job.length_ns // (job.runner.interval_ns or 10**9)
-        count += times * (4 * len(job.item.series) if isinstance(job.item, Flows) else len(job.series))
+        times = job.length_ns // (job.stored.interval_ns or 10**9)
+        count += times * (2 * len(job.series) if job.runner.loads else len(job.series))
     return count
 
 
+@contextlib.contextmanager
+def places_of(schedule: Schedule) -> Iterator[dict[str, Place]]:
+    """The places of a plan, opened once each, and closed at the end."""
+    with contextlib.ExitStack() as stack:
+        found: dict[str, Place] = {}
+        for name in dict.fromkeys([LOCAL, *(job.invocation.place for job in schedule.jobs)]):
+            try:
+                found[name] = open_place(name)
+            except PlaceError as error:
+                raise CheckError(str(error)) from None
+            stack.callback(found[name].close)
+        yield found
+
+
+def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
+    """Is every tool in its place, and new enough? Its version is stored."""
+    versions: dict[tuple[str, str], str] = {}
+    wrong: list[str] = []
+    for job in schedule.jobs:
+        name, place = job.invocation.place, places[job.invocation.place]
+        tool = job.runner.tool
+        if tool is None:
+            if place.shares_clock:
+                continue  # the command of this host
+            tool = Tool(job.options.ktrxer, "ktrxer", ("--version",))
+        key = (name, job.runner.name)
+        if key not in versions:
+            try:
+                versions[key] = _version(tool, place)
+            except (RunnerError, PlaceError) as error:
+                versions[key] = ""
+                wrong.append(str(error) if name in str(error) else f"{job.invocation.name}, in place {name}: {error}")
+        job.stored.tool_version = versions[key] or None
+    if wrong:
+        raise CheckError("\n".join(wrong))
+
+
+def _version(tool: Tool, place: Place) -> str:
+    if not tool.version:
+        found = run(place, ["sh", "-c", 'command -v "$1"', "sh", tool.program])
+        return tool.check(found.status and 127, "0.0")
+    done = run(place, [tool.program, *tool.version])
+    return tool.check(done.status, done.out.decode("utf-8", "replace") + done.error)
+
+
+def tokens(schedule: Schedule, places: Mapping[str, Place]) -> None:
+    """The token of the server, in a private file of each place that does not have this host's files; `close()` of the place removes it."""
+    for job in schedule.jobs:
+        place, token = places[job.invocation.place], job.options.token_file
+        if token is not None and not is_here(job.invocation.place):
+            try:
+                job.options = replace(job.options, token_file=place.copy_secret(Path(token)))
+            except PlaceError as error:
+                raise CheckError(str(error)) from None
+
+
 def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
-    """Does each kind of measurement get an answer? A tiny one of each, all at once.
+    """Does each kind of measurement get an answer? A short one of each, all at the same time.
 
     `estimate`: the trials of the flows move enough for a first estimate of the rate in bit/s, of the slower direction."""
-    sized = ["--bytes", str(ESTIMATE_BYTES), "--for", f"{ESTIMATE_S}s"] if estimate else ["--bytes", "1"]
     rates: list[float] = []
-    trials: dict[str, list[str]] = {}
+    trials: dict[tuple[str, ...], tuple[list[str], bool]] = {}
     for job in schedule.jobs:
-        command = list(job.command)
-        if isinstance(job.item, Flows):
-            command[command.index("--flows") + 1] = str(min(len(job.item.series), max(1, len(job.item.cc))))
-            trials.setdefault(" ".join(command), [*command, *sized, "--json"])
-        else:
-            command[command.index("--interval") + 1], command[command.index("--timeout") + 1] = "50ms", "2s"
-            trials.setdefault(job.kind, [*command, "--count", "3", "--json"])
+        if job.runner.trial is not None and job.invocation.place == LOCAL:
+            trial = job.runner.trial(job.invocation.parameters, job.options, estimate)
+            key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "")
+            trials.setdefault(key, (trial.command, trial.server))
     answered = False  # by the server: ICMP echoes are answered by the kernel
-    begun, told, give_up = [], [], time.monotonic() + SECONDS
+    begun: list[tuple[subprocess.Popen[bytes], bool]] = []
+    failures: list[str] = []
+    give_up = time.monotonic() + SECONDS
     try:
-        for command in trials.values():
+        for command, server in trials.values():
             try:
-                begun.append(_begin(command))
+                begun.append((_begin(command), server))
             except OSError as error:
-                told.append(f"{command[0]}: cannot be started: {error.strerror}")
-        for child in begun:
+                failures.append(f"{command[0]}: cannot be started: {error.strerror}")
+        for child, server in begun:
             line = _trial(child, give_up, rates)
-            assert isinstance(child.args, list)
-            answered = answered or (line is None and child.args[1] in ("stamp", "flow"))
-            told += [line] if line else []
+            answered = answered or (line is None and server)
+            failures += [line] if line else []
     finally:
-        for child in begun:
+        for child, _ in begun:
             child.kill()
             child.wait()
-    if not answered and any(sign in line for line in told for sign in UNANSWERED):
-        flows = [job.command for job in schedule.jobs if isinstance(job.item, Flows)]
-        has_token = any("--token-file" in command for command in flows) or os.environ.get("KTRXER_TOKEN")
-        told.append(START.format(how="" if not flows else WITH_TOKEN if has_token else WITHOUT_TOKEN))
-    if told:
-        raise CheckError("\n".join(dict.fromkeys(told)))
+    if not answered and any(sign in line for line in failures for sign in UNANSWERED):
+        failures.append(START.format(how=_how(schedule.jobs)))
+    if failures:
+        raise CheckError("\n".join(dict.fromkeys(failures)))
     return min(rates, default=None) if estimate else None
+
+
+def _how(jobs: list[Job]) -> str:
+    """How to start the server for these processes."""
+    if not any(job.runner.loads for job in jobs):
+        return ""
+    return WITH_TOKEN if jobs[0].options.token_file or os.environ.get("KTRXER_TOKEN") else WITHOUT_TOKEN
 
 
 def _begin(command: list[str]) -> subprocess.Popen[bytes]:
@@ -120,24 +188,24 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
 
 
 def _trial(child: subprocess.Popen[bytes], give_up: float, rates: list[float]) -> str | None:
-    """None, or what is wrong; a flow's rate is added to `rates`. They all run already, and say little
-    enough for their pipes to hold it while another one is waited for."""
+    """None, or the reason why it failed; the rate of a flow is added to `rates`. All trials run already, and each prints less than its pipe
+    holds."""
     assert isinstance(child.args, list)
     what = f"{Path(child.args[0]).name} {child.args[1]}"
     try:
         out, err = child.communicate(timeout=max(0.0, give_up - time.monotonic()))
     except subprocess.TimeoutExpired:
         return f"{what}: no result within {SECONDS} s; is the far end reachable, and does `ktrxer serve` run there?"
-    said = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = complaint(err.decode("utf-8", "replace"))
     try:
         end = json.loads(out)
     except ValueError:
         end = None
     if isinstance(end, dict) and (end.get("received") or end.get("bytes") or end.get("verdict") in ("valid", "degraded")):
         rates += [rate for name in ("up_bps", "down_bps") if isinstance(rate := end.get(name), int) and rate > 0]
-        return None  # it is answered: how late three packets were says nothing of the run
+        return None  # there is an answer: the lateness of three packets says nothing about the run
     if isinstance(end, dict) and end.get("reasons"):
         # On a busy machine the first reason may be lateness; what was not answered matters more here.
-        told = [str(reason) for reason in end["reasons"]]
-        return f"{what}: {one_line(next((one for one in told if any(sign in one for sign in UNANSWERED)), told[0]))}"
-    return one_line(said[-1].removeprefix("ktrxer: ")) if said else f"{what}: exit status {child.returncode}, and not a word why"
+        reasons = [str(reason) for reason in end["reasons"]]
+        return f"{what}: {one_line(next((one for one in reasons if any(sign in one for sign in UNANSWERED)), reasons[0]))}"
+    return last or f"{what}: exit status {child.returncode}, without a message"

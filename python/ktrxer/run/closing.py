@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The end of a run, whether it came by itself or `ktrxer recover` brings it: one-way delays, losses by direction, accounts, the verdict."""
+"""The end of a run, by itself or by `ktrxer recover`: one-way delays, losses by direction, accounts, the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from ktrxer.estimate import loss
 from ktrxer.estimate.one_way import one_way
-from ktrxer.run.judge import Severity, judge
+from ktrxer.run.judge import judge
 from ktrxer.run.phases import with_drain
+from ktrxer.runners import Runner
+from ktrxer.runners.runner import Severity
 from ktrxer.store import Run, columns
 from ktrxer.store.arrays import column, numbers
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP, TOO_LATE
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 Noted = Iterable[tuple[Severity, str, str]]
 
 
-def close(run: Run, noted: Noted = ()) -> dict[str, pa.Table]:
-    """The tables that replace those that were recorded; `run.meta` gets verdict, reasons and accounts."""
+def close(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = None) -> dict[str, pa.Table]:
+    """The tables that replace the recorded ones; `run.meta` gets verdict, reasons and accounts. `runners`: those of the run, by name;
+    without them those of ktrxer."""
     notes = list(noted)
     tables: dict[str, pa.Table] = {}
     if "latency" in run.kinds():
@@ -35,7 +38,7 @@ def close(run: Run, noted: Noted = ()) -> dict[str, pa.Table]:
             tables[kind] = _far(run, kind)
     run = Run(run.path, run.meta, {kind: partial(_table, run, tables, kind) for kind in run.kinds()})
     run.meta.phases = with_drain(run)
-    book = judge(run, notes)
+    book = judge(run, notes, runners)
     run.meta.verdict = book.verdict
     run.meta.reasons = book.reasons()
     run.meta.accounts = _accounts(run, tables)
@@ -81,7 +84,7 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
             counts if isinstance(counts, bool) else None, bool(doubled),
         )
         if end.get("server_refused") or end.get("server_dropped"):
-            # The server may have lost them itself: the path up has not.
+            # The server itself may have lost them, not the path up.
             columns_["state"][mine & (columns_["state"] == LOST_UP)] = LOST
     replaced = {name: columns_[name] for name in ("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
     return _replace(table, "latency", replaced)
@@ -97,9 +100,8 @@ def _without_given_up(table: pa.Table) -> pa.Table:
 
 
 def _far(run: Run, kind: str) -> pa.Table:
-    """What was counted at the far end has a time of its clock. While a flow runs, its process knows the offset of the two clocks only so
-    well;
-    at the end it knows it best, and says to what: so those times are converted anew."""
+    """Counts of the far end have a time of the far clock. The process of a flow estimates the offset of the two clocks; its last estimate
+    is the best, so these times are converted again by it."""
     table = run.table(kind)
     names = ("t_ns", "series", "end", *(["bound_ns"] if kind == "bytes" else []))
     arrays = {name: as_array(table, name).copy() for name in names}
@@ -135,7 +137,7 @@ def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:
 
 
 def _congestion_controls(run: Run) -> dict[str, str]:
-    """Of each TCP flow, at its sender, as the kernel named it."""
+    """Of each TCP flow, at its sender, by the name that the kernel gives."""
     made: dict[str, str] = {}
     for series in run.meta.of_kind("bytes"):
         runner = run.meta.runner_of(series)
@@ -147,7 +149,7 @@ def _congestion_controls(run: Run) -> dict[str, str]:
 
 
 def _accounts(run: Run, tables: dict[str, pa.Table]) -> dict[str, Any]:
-    """How many of what: the store's own count, to be held against the processes' (in runners[].end)."""
+    """The store's own counts, to be compared with those of the processes (in runners[].end)."""
     accounts: dict[str, Any] = {"rows": {kind: len(run.table(kind)) for kind in run.kinds()}}
     if "latency" in tables:
         states = np.bincount(as_array(tables["latency"], "state"), minlength=TOO_LATE + 1).tolist()

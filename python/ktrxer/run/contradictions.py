@@ -20,14 +20,14 @@ from ktrxer.store.columns import ANSWERED
 BLOCK_NS = 1_000_000_000
 BLOCKS_LEAST, SAMPLES_LEAST = 8, 3
 TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.1
-_KINDS = {"stamp": "UDP", "ping": "ICMP"}  # of runners
+PROTOCOLS = ("UDP", "ICMP")
 
 
 def contradictions(run: Run) -> Iterator[str]:
     """A sentence for each pair of kinds that contradict each other."""
     phase = run.meta.phase("load")
     span = (phase.from_ns, phase.to_ns) if phase is not None else (0, run.meta.length_ns)
-    trips = {kind: _probes(run, runner, span) for runner, kind in _KINDS.items()}
+    trips = {protocol: _probes(run, protocol, span) for protocol in PROTOCOLS}
     flows = _flows(run, span)
     both = _difference(trips["UDP"], trips["ICMP"])
     if both is not None and not -both[3] <= both[0] <= both[3] and (both[1] > both[3] or both[2] < -both[3]):
@@ -65,11 +65,11 @@ def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64]) -> dict[int, float
     }
 
 
-def _probes(run: Run, runner_kind: str, span: tuple[int, int]) -> dict[int, float]:
+def _probes(run: Run, protocol: str, span: tuple[int, int]) -> dict[int, float]:
     times, trips = [np.empty(0, np.int64)], [np.empty(0)]
     for series in run.meta.of_kind("latency"):
         runner = run.meta.runner_of(series)
-        if runner is None or runner.kind != runner_kind or series.klass not in (None, "BE"):
+        if runner is None or runner.protocol != protocol or series.klass not in (None, "BE"):
             continue
         arrays = run.arrays(series)
         inside = (arrays["state"] == ANSWERED) & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1]) & ~np.isnan(arrays["rtt_ns"])

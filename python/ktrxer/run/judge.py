@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.run.contradictions import contradictions
 from ktrxer.run.egress import changed, softirqs_waited
 from ktrxer.run.own_load import too_heavy
+from ktrxer.runners import NAMES, find
+from ktrxer.runners import Runner as RunnerType
+from ktrxer.runners.runner import Ended, Severity
 from ktrxer.store import Run, one_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
 from ktrxer.store.meta import Runner, Series, Verdict
@@ -27,7 +30,6 @@ BUSY_PERCENT, BUSY_SHARE = 90, 0.05
 EARLY_NS = 1_000_000_000
 REASONS_MOST = 40
 
-Severity = Literal["degraded", "invalid"]
 _ORDER: dict[str, int] = {"valid": 0, "degraded": 1, "invalid": 2}
 
 
@@ -66,14 +68,16 @@ def _list(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = ()) -> Book:
-    """`noted`: what was seen while it ran (severity, what, who)."""
+def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Mapping[str, RunnerType] | None = None) -> Book:
+    """`noted`: reasons found while it ran (severity, text, name). `runners`: those of the run, by name; without them those of ktrxer,
+    because a file must not choose which program of a user is executed."""
     book = Book()
     for severity, what, who in noted:
         book.say(severity, what, who)
+    known = runners if runners is not None else {name: find(name) for name in NAMES}
     samples = {runner.id: _samples(run, runner) for runner in run.meta.runners}
     for runner in run.meta.runners:
-        _runner(book, runner, samples[runner.id])
+        _runner(book, runner, samples[runner.id], known.get(runner.kind))
     for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
         of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
         if not any(samples[runner.id] for runner in of_kind):
@@ -95,7 +99,7 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = ()) -> Book:
 
 
 def _samples(run: Run, runner: Runner) -> int:
-    """What was measured: answered probes, or bytes that moved."""
+    """Answered probes, flows that moved bytes, and numbers."""
     count = 0
     for series in run.meta.series:
         if series.runner != runner.id:
@@ -105,19 +109,15 @@ def _samples(run: Run, runner: Runner) -> int:
             count += int((arrays["state"] == ANSWERED).sum())
         elif series.kind == "bytes" and len(arrays["bytes"]):
             count += int(arrays["bytes"].max() > 0)
+        elif series.kind == "value":
+            count += len(arrays["value"])
     return count
 
 
-def _runner(book: Book, runner: Runner, samples: int) -> None:
-    end = runner.end or {}
-    told = end.get("reasons") if isinstance(end.get("reasons"), list) else []
-    worst: Severity = "degraded"
-    # A process calls its own measurement invalid; the run is that only when something was measured, and wrongly.
-    if end.get("verdict") == "invalid" and samples and runner.kind != "flow":
-        worst = "invalid"
-    if end.get("verdict") in ("degraded", "invalid"):
-        for reason in told or ["it gives no reason"]:
-            book.say(worst, str(reason), runner.name)
+def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) -> None:
+    if known is not None and runner.status != "planned":
+        for reason in known.health(Ended(runner, samples)):
+            book.say(reason.severity, reason.text, reason.name or runner.name)
     if runner.status in ("failed", "killed", "planned", "running"):
         book.say("degraded", f"the process {_how(runner)}", runner.name)
     elif runner.ended_ns is not None and runner.to_ns is not None and runner.ended_ns < runner.to_ns - EARLY_NS:
@@ -125,7 +125,7 @@ def _runner(book: Book, runner: Runner, samples: int) -> None:
 
 
 def _how(runner: Runner) -> str:
-    """It ended."""
+    """How it ended."""
     words = runner.stderr_tail.strip().splitlines()
     said = f": {words[-1]}" if words else ""
     if runner.status == "planned":
@@ -144,7 +144,7 @@ def _probes(book: Book, run: Run, series: Series) -> None:
     first = arrays["state"] != DUPLICATE
     late_ns = arrays["lateness_ns"][first]
     late_ns = late_ns[~np.isnan(late_ns)]
-    if len(late_ns) and runner.end is None:  # else it has judged that itself, over the probes that were lost, too
+    if len(late_ns) and runner.end is None:  # else the process has judged it, with the lost probes
         limit = max(runner.interval_ns / 10, LATE_FLOOR_NS)
         share = float((late_ns > limit).mean())
         if share > LATE_DEGRADED:
@@ -172,7 +172,7 @@ def _probes(book: Book, run: Run, series: Series) -> None:
 
 
 def _end_of(run: Run, runner: Runner, series: Series) -> dict[str, Any]:
-    """What its process said of this series at the end: of several classes each has its own figures."""
+    """The figures of this series in the last object of its process: each class has its own."""
     end = runner.end or {}
     classes = end.get("classes")
     if not isinstance(classes, list):

@@ -43,7 +43,7 @@ def own_loads(run: Run) -> list[OwnLoad]:
     ways: tuple[Way, Way] = ("up", "down")
     made = []
     for way in ways:
-        control = sum(_control_bps(runner, way) for runner in run.meta.runners if runner.kind == "flow")
+        control = sum(_control_bps(runner, way) for runner in run.meta.runners)
         flows = _flows_bps(run, way)
         made.append(OwnLoad(way, probes, control, flows * WIRE + probes + control if flows else None))
     return made if probes or any(one.control_bps for one in made) else []
@@ -52,7 +52,7 @@ def own_loads(run: Run) -> list[OwnLoad]:
 def longest_interval(run: Run) -> int | None:
     """The probes' interval at which they would take SHARE_GOAL of the slower direction, in nanoseconds."""
     loads = [one for one in own_loads(run) if one.path_bps]
-    intervals = [runner.interval_ns for runner in run.meta.runners if runner.kind in ("stamp", "ping") and runner.interval_ns]
+    intervals = [runner.interval_ns for runner in run.meta.runners if runner.protocol is not None and runner.interval_ns]
     if not loads or not intervals:
         return None
     worst = max(one.probes_bps / one.path_bps for one in loads if one.path_bps)
@@ -78,7 +78,7 @@ def too_heavy(run: Run) -> Iterator[str]:
 def _probe_bps(run: Run, series: Series) -> float:
     """Each probe and its answer are equally long."""
     runner = run.meta.runner_of(series)
-    if runner is None or runner.kind not in ("stamp", "ping") or not runner.interval_ns:
+    if runner is None or runner.protocol is None or not runner.interval_ns:
         return 0.0
     end = runner.end or {}
     payload, to = end.get("payload_bytes"), end.get("to")

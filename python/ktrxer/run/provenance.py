@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where a run comes from: the source of its recipe, its parameters as they were resolved, and the emulated topology that it ran in."""
+"""The origin of a run: the source of its recipe, its resolved parameters, and the emulated topology that it ran in."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ SOURCE_MOST = 200_000  # bytes of a recipe
 
 
 def resolved(test: Test, setting: Setting, given: dict[str, str]) -> dict[str, Any]:
-    """All settings and parameters, the defaults as well."""
-    return dataclasses.asdict(setting) | {"parameters": dataclasses.asdict(parameters_of(test, given))}
+    """All settings and parameters, with the defaults."""
+    return plain(setting) | {"parameters": plain(parameters_of(test, given))}
+
+
+def plain(made: Any) -> dict[str, Any]:
+    """A dataclass as JSON has it: lists instead of tuples."""
+    text: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(made)))
+    return text
 
 
 def recipe(test: Test) -> dict[str, Any]:
@@ -37,7 +43,7 @@ def recipe(test: Test) -> dict[str, Any]:
 
 
 def topology() -> dict[str, Any] | None:
-    """What `ktrxer lab` says of the network that it made around this process; None outside of a lab."""
+    """The description by `ktrxer lab` of the network that it made around this process; None outside of a lab."""
     text = os.environ.get(TOPOLOGY)
     if not text:
         return None

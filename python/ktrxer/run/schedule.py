@@ -1,67 +1,48 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A plan as processes: the command line of each, when it begins, and which series its lines belong to."""
+"""A plan as processes: which runner, in which place, from when to when, and which series their output belongs to."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ktrxer.catalogue.recipe import DSCP, Flows, Plan, PlanError, Probe, S, Setting, When
-from ktrxer.store.meta import Phase, Runner, Series
+from ktrxer import runners
+from ktrxer.catalogue.recipe import Invocation, Plan, PlanError, S, Setting
+from ktrxer.places import is_here
+from ktrxer.run.provenance import plain
+from ktrxer.runners.runner import Options, Runner, Times
+from ktrxer.store.meta import Phase, Series
+from ktrxer.store.meta import Runner as Stored
 
-
-@dataclass(frozen=True)
-class Classes:
-    """UDP probes that leave at the same times, each with its mark: one process for all, one wake-up for one probe of each."""
-
-    probes: tuple[Probe, ...]
-
-    @property
-    def name(self) -> str:
-        return ", ".join(probe.name for probe in self.probes)
-
-    @property
-    def when(self) -> When:
-        return self.probes[0].when
-
-
-Item = Flows | Probe | Classes
-CLASSES_MOST = 8  # of one process
 SHARE_GOAL = 0.01  # of the path's rate: what the probes should take
 PROBE_BYTES = 105  # of a probe before it is known: its mean size over IPv4
-WAITING_MOST = 20_000  # probes of one series within a time-out
-
-
-@dataclass(frozen=True)
-class Options:
-    """How the processes are started: the same for all of them."""
-
-    ktrxer: str
-    port: int = 8620
-    token_file: str | None = None
-    family: str = ""  # "-4", "-6", or either
-    source: str | None = None
-    precise: bool = False  # probes spin before each send time
 
 
 @dataclass
 class Job:
-    """One process to be. Times are since the run's zero; None: not known before others have ended."""
+    """A process of the run. Times are since the run's zero; None: not known before others have ended."""
 
-    item: Item
+    invocation: Invocation
     runner: Runner
-    command: list[str]  # without its times
+    stored: Stored
+    options: Options
     from_ns: int | None
     length_ns: int
-    series: dict[tuple[str, int | None], Series] = field(default_factory=dict)  # (kind of table, number of the flow or class)
-    timeout_ns: int = 0  # of its probes: the process waits so long for the last answer
+    series: Mapping[Hashable, Series]
 
     @property
-    def kind(self) -> str:
-        return self.runner.kind
+    def timeout_ns(self) -> int:
+        """The process waits so long for the last answer."""
+        return self.runner.timeout_ns(self.invocation.parameters, self.options)
 
-    def argv(self, start_at_real_ns: int) -> list[str]:
-        return [*self.command, "--for", f"{self.length_ns}ns", "--start-at", str(start_at_real_ns), "--jsonl", "--stop-on-eof"]
+    def command(self, start_real_ns: int | None = None) -> list[str]:
+        """The command line; `start_real_ns` is on the clock of its place."""
+        return self.runner.command(self.invocation.parameters, self.options, Times(self.length_ns, start_real_ns))
+
+    @property
+    def probes(self) -> int:
+        return self.runner.probes(self.invocation.parameters)
 
 
 @dataclass
@@ -72,13 +53,14 @@ class Schedule:
     length_ns: int
 
     def reflected_hz(self) -> float:
-        """UDP probes a second, all together."""
-        return sum(len(job.series) * S / (job.runner.interval_ns or S) for job in self.jobs if job.kind == "stamp")
+        """Probes a second that `ktrxer serve` answers, all together."""
+        return sum(job.probes * S / (job.stored.interval_ns or S) for job in self.jobs if job.runner.own and job.runner.protocol == "UDP")
 
     def light_interval(self, interval_ns: int, rate_bps: float) -> int:
         """`interval_ns`, or a longer one, at which the probes of this plan take SHARE_GOAL of a rate; in two digits, a second at most."""
-        shortest = min((job.runner.interval_ns or S for job in self.jobs if job.kind != "flow"), default=S)
-        probes = sum(len(job.series) * PROBE_BYTES * 8 * S / (job.runner.interval_ns or S) for job in self.jobs if job.kind != "flow")
+        probing = [job for job in self.jobs if job.probes]
+        shortest = min((job.stored.interval_ns or S for job in probing), default=S)
+        probes = sum(job.probes * PROBE_BYTES * 8 * S / (job.stored.interval_ns or S) for job in probing)
         factor = probes / (SHARE_GOAL * rate_bps)
         if factor <= 1:
             return interval_ns
@@ -86,11 +68,13 @@ class Schedule:
         step: int = 10 ** max(0, len(str(wanted)) - 2)
         return min(-(-wanted // step) * step, S)
 
-    def after(self, name: str) -> list[Job]:
-        return [job for job in self.jobs if job.item.when.start_after == name]
+    def versions(self) -> dict[tuple[str, str], str | None]:
+        """Of the tools, by place and runner."""
+        return {(job.invocation.place, job.runner.name): job.stored.tool_version for job in self.jobs}
 
-    def until(self, name: str) -> list[Job]:
-        return [job for job in self.jobs if job.item.when.stop_after == name]
+    def set_versions(self, versions: Mapping[tuple[str, str], str | None]) -> None:
+        for job in self.jobs:
+            job.stored.tool_version = versions.get((job.invocation.place, job.runner.name))
 
 
 def ns(seconds: float) -> int:
@@ -99,114 +83,70 @@ def ns(seconds: float) -> int:
 
 def make(plan: Plan, setting: Setting, options: Options) -> Schedule:
     total = ns(plan.total_s if plan.total_s is not None else setting.total_s)
+    options = replace(options, host=setting.host, timeout_ns=setting.timeout_ns)
     jobs: list[Job] = []
-    series: list[Series] = []
-    items: list[Item] = [*together(plan), *plan.flows]
-    for item in items:
-        jobs.append(_job(item, len(jobs), total, setting, options))
-        for key, made in _series(item, jobs[-1].runner.id).items():
-            made.id = len(series)
-            series.append(made)
-            jobs[-1].series[key] = made
-    return Schedule(jobs, series, _phases(plan, jobs, total), total)
+    every: list[Series] = []
+    for invocation in sorted(together(plan.runs), key=lambda one: runners.find(one.runner).loads):
+        job = _job(invocation, len(jobs), total, options)
+        for series in job.series.values():
+            series.id, series.runner = len(every), job.stored.id
+            every.append(series)
+        jobs.append(job)
+    return Schedule(jobs, every, _phases(plan, jobs, total), total)
 
 
-def together(plan: Plan) -> list[Item]:
-    """Probes that may share a process do. One whose end others wait for keeps its own."""
-    whens = [flow.when for flow in plan.flows] + [probe.when for probe in plan.probes]
-    named = {name for when in whens for name in (when.start_after, when.stop_after)}
-    groups: dict[object, list[Probe]] = {}
-    for probe in plan.probes:
-        alone = probe.protocol != "udp" or probe.name in named
-        key = (probe.name,) if alone else (probe.interval_ns, probe.when)
-        groups.setdefault(key, []).append(probe)
-    made: list[Item] = []
-    for probes in groups.values():
-        for at in range(0, len(probes), CLASSES_MOST):
-            some = probes[at : at + CLASSES_MOST]
-            made.append(Classes(tuple(some)) if len(some) > 1 else some[0])
+def together(runs: Sequence[Invocation]) -> list[Invocation]:
+    """Invocations that may share a process do. One that others wait for keeps its own."""
+    named = {name for one in runs for name in (one.when.start_after, one.when.stop_after)}
+    made: list[Invocation] = []
+    for one in runs:
+        merge = runners.find(one.runner).merge
+        if merge is not None and one.name not in named:
+            for place, other in enumerate(made):
+                if (other.runner, other.when, other.place) != (one.runner, one.when, one.place) or other.name in named:
+                    continue
+                both = merge(other.parameters, one.name, one.parameters)
+                if both is not None:
+                    made[place] = replace(other, parameters=both)
+                    break
+            else:
+                made.append(one)
+        else:
+            made.append(one)
     return made
 
 
-def _job(item: Item, number: int, total: int, setting: Setting, options: Options) -> Job:
-    when = item.when
+def _job(invocation: Invocation, number: int, total: int, options: Options) -> Job:
+    when, runner, parameters = invocation.when, runners.find(invocation.runner), invocation.parameters
     begin = ns(when.delay_s) if when.start_after is None else None
     length = ns(when.length_s) if when.length_s is not None else total - ns(when.delay_s)
     if length <= 0 or (begin is not None and begin + length > total):
         beyond = f"it would last beyond the end of the run ({total / S:g} s)"
-        raise PlanError(f"{item.name}: {beyond}; make the run longer or its idle phases shorter")
-    one = item.probes[0] if isinstance(item, Classes) else item
-    kind = "flow" if isinstance(one, Flows) else "ping" if one.protocol == "icmp" else "stamp"
-    runner = Runner(
-        number, item.name, kind, [], setting.host, interval_ns=one.sample_ns if isinstance(one, Flows) else one.interval_ns,
-        from_ns=begin, to_ns=begin + length if begin is not None else None,
+        raise PlanError(f"{invocation.name}: {beyond}; make the run longer or its idle phases shorter")
+    if not is_here(invocation.place):
+        options = replace(options, ktrxer="ktrxer")  # the one on the PATH there
+    series = runner.series(parameters, invocation.name)
+    # A process that does the work of several invocations has the names of their series.
+    name = ", ".join(one.name for one in series.values()) if runner.merge is not None else invocation.name
+    stored = Stored(
+        number, name, runner.name, [], parameters.host or options.host, interval_ns=parameters.interval_ns, from_ns=begin,
+        to_ns=begin + length if begin is not None else None, protocol=runner.protocol, place=invocation.place,
+        parameters=plain(parameters),
     )  # fmt: skip
-    timeout = 0 if isinstance(one, Flows) else timeout_of(one, setting)
-    return Job(item, runner, command_of(item, setting, options), begin, length, timeout_ns=timeout)
-
-
-def timeout_of(probe: Probe, setting: Setting) -> int:
-    """The prober has room for 65,536 probes, and keeps each of them for three time-outs."""
-    return min(setting.timeout_ns, WAITING_MOST * probe.interval_ns)
-
-
-def command_of(item: Item, setting: Setting, options: Options) -> list[str]:
-    """What is started, but for its times."""
-    host = setting.host
-    common = [word for word in (options.family,) if word]
-    if options.source:
-        common += ["--from", options.source]
-    if isinstance(item, Flows):
-        command = [options.ktrxer, "flow", item.direction, host, "--flows", str(len(item.series))]
-        command += ["--sample-interval", f"{item.sample_ns}ns"]
-        if item.cc:
-            command += ["--cc", ",".join(item.cc)]
-        if item.marks:
-            command += ["--dscp", ",".join(str(DSCP[mark or "BE"]) for mark in item.marks)]
-        command += ["--port", str(options.port)]
-        if options.token_file:
-            command += ["--token-file", options.token_file]
-        return command + common
-    probes = item.probes if isinstance(item, Classes) else (item,)
-    one = probes[0]
-    marked = any(probe.mark for probe in probes) or len(probes) > 1
-    dscp = ["--dscp", ",".join(str(DSCP[probe.mark or "BE"]) for probe in probes)] if marked else []
-    command = [options.ktrxer, "ping" if one.protocol == "icmp" else "stamp", host, "--brief", "--interval", f"{one.interval_ns}ns"]
-    command += ["--timeout", f"{timeout_of(one, setting)}ns", *dscp, *(["--precise"] if options.precise else [])]
-    if one.protocol == "udp":
-        # The reflector reports the marks that arrived, where there are marks.
-        command += ["--port", str(options.port), "--tlv", "limits"]
-        command += ["--tlv", "cos"] if any(DSCP[probe.mark or "BE"] for probe in probes) else []
-    return command + common
-
-
-def _of_probe(probe: Probe, runner: int) -> Series:
-    return Series(0, probe.name, "latency", "ms", runner, klass=probe.mark, group=probe.group)
-
-
-def _series(item: Item, runner: int) -> dict[tuple[str, int | None], Series]:
-    if isinstance(item, Probe):
-        return {("latency", None): _of_probe(item, runner)}
-    if isinstance(item, Classes):
-        return {("latency", place): _of_probe(probe, runner) for place, probe in enumerate(item.probes)}
-    made: dict[tuple[str, int | None], Series] = {}
-    for flow, name in enumerate(item.series):
-        for kind, unit in (("bytes", "Mbit/s"), ("tcp_info", "")):
-            made[kind, flow] = Series(0, name, kind, unit, runner, flow, item.direction, item.mark(flow), item.name)  # type: ignore[arg-type]
-    return made
+    return Job(invocation, runner, stored, options, begin, length, series)
 
 
 def _phases(plan: Plan, jobs: list[Job], total: int) -> list[Phase]:
-    """When the path is loaded: from the first flow's beginning to the last one's end."""
-    flows = [job for job in jobs if isinstance(job.item, Flows)]
+    """When the path is loaded: from the first load's beginning to the last one's end."""
+    loads = [job for job in jobs if job.runner.loads]
     if plan.load_s is not None:
         begin, end = map(ns, plan.load_s)
-    elif flows:
-        starts = [job.from_ns for job in flows if job.from_ns is not None]
+    elif loads:
+        starts = [job.from_ns for job in loads if job.from_ns is not None]
         begin = min(starts, default=0)
         # One that begins after another one's end may last to the end of the run.
-        waits = any(job.from_ns is None for job in flows)
-        end = total if waits else max((job.from_ns or 0) + job.length_ns for job in flows)
+        waits = any(job.from_ns is None for job in loads)
+        end = total if waits else max((job.from_ns or 0) + job.length_ns for job in loads)
     else:
         return [Phase("idle_before", 0, total)]
     phases = [Phase("idle_before", 0, begin), Phase("load", begin, end), Phase("idle_after", end, total)]

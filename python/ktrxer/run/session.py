@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A run: processes begin at one instant, what they say is stored as it comes, and the file is closed whatever happens.
+"""A run: processes begin at one instant, their output is stored as it comes, and the file is closed whatever happens.
 
-One thread does it all, so nothing needs a lock; only the disk is waited for elsewhere. A process that is slow, silent, mad or dead
-is that process' trouble: the others go on, and the verdict names it.
+One thread does all of it, so nothing needs a lock; only the disk has a thread of its own. A process that is slow or silent, prints garbage
+or dies does not disturb the others, and the verdict names it.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ import os
 import selectors
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ktrxer.catalogue.recipe import Flows
 from ktrxer.collect.collector import Collector, CollectorError
+from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
+from ktrxer.run.active import Active
 from ktrxer.run.closing import close
-from ktrxer.run.judge import Severity
-from ktrxer.run.process import GARBAGE_MAX, Object, Process
+from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
-from ktrxer.run.translate import Strange, Translator
+from ktrxer.runners.runner import Severity
+from ktrxer.runners.samples import Clock, Samples
 from ktrxer.store import RunWriter, StoreError, Zero, one_line
 from ktrxer.store.checked import free
-from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Meta, Series
 from ktrxer.store.run import Run
 
@@ -38,15 +36,16 @@ LEAD_NS = 400 * MS  # from the start of the processes to the start of the measur
 LEAD_EACH_NS = 25 * MS
 SYNC_NS = S
 VIEW_NS = 250 * MS
-# Between looks at the pipes, which hold much more than comes meanwhile: a wake-up for each line would cost more than its work.
+# Between two reads of the pipes, which hold much more than comes in between: a wake-up for each line would cost more than its work.
 PAUSE_S = 0.2
-GRACE_NS = 8 * S  # beyond its time, for the last answers and the far end's figures
-PATIENCE_NS = 4 * S  # between being asked to stop and being killed
+GRACE_NS = 8 * S  # after its time, for the last answers and the figures of the far end
+PATIENCE_NS = 4 * S  # from SIGINT to SIGKILL
 EVENTS_MOST = 20_000
+DRIFT = 500e-6  # of a clock in a place, at most: more during a run is a step
 
 
 def clocks() -> tuple[int, int, int]:
-    """CLOCK_MONOTONIC, CLOCK_REALTIME at the same instant, and to how much that is true: the best of a few tries."""
+    """CLOCK_MONOTONIC, CLOCK_REALTIME at the same instant, and the bound of the difference: the best of a few tries."""
     best: tuple[int, int, int] | None = None
     for _ in range(5):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -56,21 +55,6 @@ def clocks() -> tuple[int, int, int]:
             best = ((before + after) // 2, real, (after - before + 1) // 2)
     assert best is not None
     return best
-
-
-@dataclass
-class Recent:
-    """The last figures of a series, for whoever looks on."""
-
-    delays: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=400))  # time, round trip
-    lost: int = 0
-    answered: int = 0
-    bytes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=2))  # time, count; at the receiver
-
-    def rate_bps(self) -> float | None:
-        if len(self.bytes) < 2 or self.bytes[1][0] <= self.bytes[0][0]:
-            return None
-        return (self.bytes[1][1] - self.bytes[0][1]) * 8e9 / (self.bytes[1][0] - self.bytes[0][0])
 
 
 class View(Protocol):
@@ -85,51 +69,51 @@ class NoView:
     def end(self) -> None: ...
 
 
-@dataclass
-class Active:
-    """A job whose process lives."""
-
-    job: Job
-    process: Process
-    translator: Translator
-    until_ns: int  # monotonic: then it should have ended
-    kill_at_ns: int | None = None
-
-
 class DiskError(Exception):
     """The run could not be stored in full."""
 
 
 class Session:
     def __init__(
-        self, schedule: Schedule, meta: Meta, directory: Path, collectors: Sequence[Collector] = (), view: View | None = None
+        self,
+        schedule: Schedule,
+        meta: Meta,
+        directory: Path,
+        collectors: Sequence[Collector] = (),
+        view: View | None = None,
+        places: Mapping[str, Place] | None = None,
     ) -> None:
+        """`places`: opened by the caller, by the names that the plan uses; this host needs no entry."""
         self.schedule = schedule
         self.meta = meta
         self.view = view or NoView()
-        self.recent: dict[int, Recent] = {}
+        self.newest = Newest()
         self.notes: list[tuple[Severity, str, str]] = []
-        self.stopping: str | None = None  # why
+        self.stopping: str | None = None  # the reason
         self.after: Callable[[], dict[str, object]] | None = None  # metadata of the end
+        self.places: dict[str, Place] = {LOCAL: open_place(LOCAL), **(places or {})}
         self._waiting = list(schedule.jobs)
         self._active: list[Active] = []
         self._selector = selectors.DefaultSelector()
         self._signals = 0
         self._disk: OSError | None = None
         self._events = 0
-        self._ended_at: dict[str, list[int]] = {}  # when what was waited for has ended, by name
+        self._ended_at: dict[str, int] = {}  # by name of the invocation
         self._collectors: list[tuple[Collector, list[Series]]] = []
         self._given_up: set[str] = set()
         self._watched = not isinstance(self.view, NoView)
-        self._news = True  # what the run's meta says has changed
+        self._news = True  # the run's meta has changed since it was written
         self._open_collectors(collectors)
-        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs)
+        self._offsets = {name: place.clock() for name, place in self.places.items()}
+        slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
+        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest
         mono, real, bound = clocks()
         self.zero_ns, self.start_real_ns = mono + lead, real + lead
         meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())
         meta.phases = schedule.phases
         meta.length_ns = schedule.length_ns
-        meta.runners = [job.runner for job in schedule.jobs]
+        meta.runners = [job.stored for job in schedule.jobs]
+        meta.settings["places"] = {name: _offset(self._offsets[name]) for name, place in self.places.items() if not place.shares_clock}
         try:
             self.writer = RunWriter(directory, meta)
         except OSError as error:
@@ -143,7 +127,7 @@ class Session:
         return time.monotonic_ns() - self.zero_ns
 
     def run(self) -> Path:
-        """Measures; the finished file. DiskError when what was measured could not be stored in full: then the directory stays."""
+        """Measure, and return the finished file. DiskError when the samples could not be stored in full: then the directory stays."""
         with self._signals_taken():
             try:
                 self.view.begin()
@@ -156,13 +140,13 @@ class Session:
 
     @contextlib.contextmanager
     def _signals_taken(self) -> Iterator[None]:
-        def told(number: int, _: object) -> None:
+        def received(number: int, _: object) -> None:
             self._signals += 1
             self.stopping = self.stopping or ("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
 
-        # One that was ignored (nohup) stays so.
+        # A signal that was ignored before (nohup) stays ignored.
         taken = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, told) for number in taken}
+        before = {number: signal.signal(number, received) for number in taken}
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         os.set_blocking(wake_read, False)
@@ -186,6 +170,7 @@ class Session:
         while self._active or (self._waiting and not self.stopping):
             now = time.monotonic_ns()
             if now >= next_view:
+                self._look()
                 self.view.show(self)
                 next_view = now + VIEW_NS
             if now >= next_sync:
@@ -205,11 +190,11 @@ class Session:
                         os.read(key.fd, 4096)
                 else:
                     self._read(key.data, key.fd)
-            # One that has filled what a pipe holds by default may be about to fill what this one holds.
+            # A process that has filled the default size of a pipe may soon fill this larger one.
             time.sleep(PAUSE_S / 10 if any(active.process.much for active in self._active) else PAUSE_S)
 
     def _watch(self, now: int) -> None:
-        """Those that were to have ended, those that were asked to, and those that wait for others."""
+        """Processes that should have ended, that were asked to stop, and that wait for others."""
         if self.stopping:
             self._waiting.clear()
         for active in list(self._active):
@@ -220,7 +205,7 @@ class Session:
                     active.process.kill()
             elif self.stopping or now >= active.until_ns:
                 if not self.stopping:
-                    self.notes.append(("degraded", "it did not end by itself, and was stopped", active.job.runner.name))
+                    self.notes.append(("degraded", "it did not end by itself, and was stopped", active.job.stored.name))
                 self._ask_to_stop(active, now)
         self._launch_due()
 
@@ -229,24 +214,24 @@ class Session:
         active.kill_at_ns = now + PATIENCE_NS
 
     def _can_begin(self) -> bool:
-        names = {job.item.name for job in self._waiting}
-        return any(job.item.when.start_after not in names for job in self._waiting)
+        names = {job.invocation.name for job in self._waiting}
+        return any(job.invocation.when.start_after not in names for job in self._waiting)
 
     def _launch_due(self) -> None:
-        """At the beginning all that have a time; later those whose predecessors have ended."""
+        """At the beginning all jobs that have a time; later those whose predecessors have ended."""
         for job in list(self._waiting):
-            after = job.item.when.start_after
+            after = job.invocation.when.start_after
             if after is not None:
                 ended = self._ended_at.get(after)
                 if ended is None:
                     continue
-                begin = max(ended) + round(job.item.when.delay_s * S)
+                begin = ended + round(job.invocation.when.delay_s * S)
                 job.from_ns = max(begin, self.now_ns + LEAD_NS)
                 job.length_ns = min(job.length_ns, self.schedule.length_ns - job.from_ns)
-                job.runner.from_ns, job.runner.to_ns = job.from_ns, job.from_ns + job.length_ns
+                job.stored.from_ns, job.stored.to_ns = job.from_ns, job.from_ns + job.length_ns
                 if job.length_ns <= 0:
                     self._waiting.remove(job)
-                    self.notes.append(("degraded", f"no time was left for it after {after}", job.runner.name))
+                    self.notes.append(("degraded", f"no time was left for it after {after}", job.stored.name))
                     continue
             self._waiting.remove(job)
             self._launch(job)
@@ -254,120 +239,86 @@ class Session:
     def _launch(self, job: Job) -> None:
         self._news = True
         assert job.from_ns is not None
-        argv = job.argv(self.start_real_ns + job.from_ns)
-        job.runner.argv = argv
-        job.runner.started_ns = self.now_ns
+        place, offset = self.places[job.invocation.place], self._offsets[job.invocation.place]
+        start_real_ns = self.start_real_ns + job.from_ns + offset.offset_ns
+        job.stored.argv = argv = job.command(start_real_ns)
+        job.stored.started_ns = self.now_ns
         try:
-            process = Process(argv)
+            # A command of ktrxer waits for its time by itself, and ends with its standard input.
+            process = place.start(argv, guarded=not job.runner.own, at_real_ns=None if job.runner.own else start_real_ns)
         except OSError as error:
-            job.runner.status = "failed"
-            job.runner.stderr_tail = f"{argv[0]}: cannot be started: {error.strerror}"
+            job.stored.status = "failed"
+            job.stored.stderr_tail = f"{argv[0]}: cannot be started: {error.strerror}"
             self._has_ended(job)
             return
-        job.runner.status = "running"
+        job.stored.status = "running"
         until = self.zero_ns + job.from_ns + job.length_ns + job.timeout_ns + GRACE_NS
-        active = Active(job, process, Translator(job, self.zero_ns), until)
+        clock = Clock(self.start_real_ns + offset.offset_ns, self.zero_ns if place.shares_clock else None, offset.bound_ns)
+        ends = job.from_ns + job.length_ns
+        samples = Samples(job.series, clock, interval_ns=job.stored.interval_ns, from_ns=job.from_ns, to_ns=ends)
+        active = Active(job, process, samples, until)
         self._active.append(active)
         for descriptor in process.open:
             self._selector.register(descriptor, selectors.EVENT_READ, active)
 
     def _read(self, active: Active, descriptor: int) -> None:
         process = active.process
-        for made in process.read(descriptor):
-            try:
-                if made["type"] == "sample":
-                    active.translator.add(made)
-                    if self._watched:
-                        self._look(active, made)
-                elif made["type"] == "event":
-                    self._event(active, made)
-            except Strange as error:
-                process.garbage += 1
-                process.first_garbage = process.first_garbage or str(error)
+        if active.read(descriptor, self.now_ns) and active.kill_at_ns is None:
+            self._ask_to_stop(active, time.monotonic_ns())
         if descriptor not in process.open:
             self._selector.unregister(descriptor)
-        if process.garbage > GARBAGE_MAX and active.kill_at_ns is None:
-            self._ask_to_stop(active, time.monotonic_ns())
         if not process.open:
             self._ended(active)
 
-    def _event(self, active: Active, made: Object) -> None:
-        self._events += 1
-        if self._events <= EVENTS_MOST:
-            self.writer.event(*active.translator.event(made), active.job.runner.id)
-        if made.get("name") == "flow_failed" and isinstance(active.job.item, Flows):
-            flow = made.get("flow")
-            series = active.job.series.get(("bytes", flow if isinstance(flow, int) else None))
-            name = series.name if series is not None else active.job.runner.name
-            at = (made["time_ns"] - self.zero_ns) / S
-            why = one_line(str(made.get("error") or made.get("reason") or "no reason given"), 200)
-            self.notes.append(("degraded", f"the flow failed {at:.1f} s into the run: {why}", name))
-
-    def _look(self, active: Active, made: Object) -> None:
-        """Keeps the newest figures for the view."""
-        if active.job.kind != "flow":
-            if made.get("kind") == "round_trips":
-                classes = made.get("class") or [None] * len(made["number"])
-                for which, sent, rtt in zip(classes, made["sent_ns"], made["rtt_ns"], strict=True):
-                    recent = self._recent(active.job.series["latency", which].id)
-                    recent.answered += 1
-                    recent.delays.append((sent - self.zero_ns, rtt))
-                return
-            if made.get("kind") not in ("round_trip", "lost"):
-                return
-            recent = self._recent(active.job.series["latency", made.get("class")].id)
-            if made.get("kind") == "round_trip":
-                recent.answered += 1
-                recent.delays.append((made["sent_ns"] - self.zero_ns, made["rtt_ns"]))
-            else:
-                recent.lost += 1
-        elif made.get("kind") == "bytes":
-            series = active.job.series["bytes", made["flow"]]
-            if made["end"] == ("local" if series.direction == "down" else "remote"):
-                self._recent(series.id).bytes.append((made["time_ns"], made["bytes"]))
-
-    def _recent(self, series: int) -> Recent:
-        found = self.recent.get(series)
-        if found is None:
-            found = self.recent[series] = Recent()
-        return found
-
     def _ended(self, active: Active) -> None:
         self._active.remove(active)
-        runner, process = active.job.runner, active.process
-        runner.exit_status = process.close()
-        runner.processor_ns = process.processor_ns
-        runner.ended_ns = self.now_ns
-        runner.stderr_tail = process.stderr_tail
-        if process.end is not None:
+        stored, process, samples = active.job.stored, active.process, active.samples
+        active.finish()
+        stored.exit_status = process.close()
+        stored.processor_ns = process.processor_ns
+        stored.ended_ns = self.now_ns
+        stored.stderr_tail = process.stderr_tail
+        if samples.result is not None:
             try:
-                runner.end = free(process.end, runner.name)
+                stored.end = free(samples.result, stored.name)
             except StoreError as error:
-                process.garbage += 1
-                process.first_garbage = process.first_garbage or str(error)
+                samples.not_understood(str(error))
         self._news = True
-        runner.status = "ended" if runner.end is not None and runner.exit_status >= 0 else "killed" if runner.exit_status < 0 else "failed"
-        if process.garbage:
-            what = "a line that is" if process.garbage == 1 else f"{process.garbage} lines that are"
-            self.notes.append(("degraded", f"it printed {what} not of its kind; the first: {process.first_garbage}", runner.name))
+        own = active.job.runner.own  # a command of ktrxer that ended well has printed its end object
+        stored.status = "killed" if stored.exit_status < 0 else "ended" if stored.end is not None or not own else "failed"
+        loss = self.places[active.job.invocation.place].loss()
+        if loss is not None:
+            at = f"{max(0, self.now_ns) / S:.1f} s into the run"
+            self.notes.append(("degraded", f"the place {stored.place} was lost {at}: {loss}", stored.name))
+        if samples.garbage:
+            what = "a line that is" if samples.garbage == 1 else f"{samples.garbage} lines that are"
+            self.notes.append(("degraded", f"it printed {what} not of its kind; the first: {samples.first_garbage}", stored.name))
         self._store(active)
-        self.writer.event(self.now_ns, "runner_ended", f"{runner.status}, exit status {runner.exit_status}", runner.id)
+        self.notes += [(severity, text, name or stored.name) for severity, text, name in samples.notes]
+        self.writer.event(self.now_ns, "runner_ended", f"{stored.status}, exit status {stored.exit_status}", stored.id)
         self._has_ended(active.job)
 
     def _has_ended(self, job: Job) -> None:
-        name = job.item.name
-        self._ended_at.setdefault(name, []).append(self.now_ns)
+        name = job.invocation.name
+        self._ended_at[name] = self.now_ns
         for other in self._active:
-            if other.job.item.when.stop_after == name and other.kill_at_ns is None:
-                # It was planned so: its end is no early one.
-                other.job.runner.to_ns = self.now_ns
+            if other.job.invocation.when.stop_after == name and other.kill_at_ns is None:
+                # The plan ends it here: its end is not an early one.
+                other.job.stored.to_ns = self.now_ns
                 self._ask_to_stop(other, time.monotonic_ns())
 
     # -------------------------------------------------------------------------------------------------------------- storing
 
     def _store(self, active: Active) -> None:
-        for kind in active.translator.kinds():
-            self.writer.append(kind, active.translator.take(kind))
+        if self._watched:
+            self.newest.update(active.job.stored.id, active.samples, self.meta.series, taken=True)
+        for kind, rows in active.samples.take().items():
+            self.writer.append(kind, rows)
+        events, active.samples.events = active.samples.events, []
+        for at, name, text in events:
+            self._events += 1
+            if self._events <= EVENTS_MOST:
+                self.writer.event(at, name, text, active.job.stored.id)
 
     def _sync(self) -> None:
         for active in self._active:
@@ -380,6 +331,10 @@ class Session:
         except OSError as error:
             self._disk = error
             self.stopping = self.stopping or "the disk"
+
+    def _look(self) -> None:
+        for active in self._active if self._watched else ():
+            self.newest.update(active.job.stored.id, active.samples, self.meta.series, taken=False)
 
     def _open_collectors(self, collectors: Sequence[Collector]) -> None:
         number = max((series.id for series in self.schedule.series), default=-1) + 1
@@ -399,7 +354,7 @@ class Session:
         collector, series = self._collectors[i]
         try:
             samples = collector.sample()
-        except Exception as error:  # a bug of a collector is no reason to lose a run, either
+        except Exception as error:  # a defect of a collector must not lose the run
             self.notes.append(("degraded", f"it was no longer recorded: {error}", collector.name))
             self._given_up.add(collector.name)
             return
@@ -410,7 +365,7 @@ class Session:
             self.writer.append(kind, {"series": [series[sample.series].id], "t_ns": [when], **{k: [v] for k, v in sample.values.items()}})
 
     def _end_all(self) -> None:
-        """Whatever happened: no process stays behind."""
+        """No process stays behind, whatever happened."""
         for active in list(self._active):
             with contextlib.suppress(Exception):
                 self._ended(active)
@@ -424,6 +379,23 @@ class Session:
         except Exception as error:  # the measurement stands without it
             self.meta.metadata["after"] = {"missing": one_line(str(error))}
 
+    def _compare_clocks(self) -> None:
+        """The clocks of the places at the end: one that was stepped makes the times of its samples wrong."""
+        for name, place in self.places.items():
+            if place.shares_clock or place.loss() is not None:
+                continue
+            before = self._offsets[name]
+            try:
+                after = place.clock()
+            except PlaceError as error:
+                self.notes.append(("degraded", f"the clocks could not be compared at the end: {error}", name))
+                continue
+            self.meta.settings["places"][name]["after"] = _offset(after)
+            moved, allowed = abs(after.offset_ns - before.offset_ns), before.bound_ns + after.bound_ns + DRIFT * self.meta.length_ns
+            if moved > allowed:
+                text = f"its clock was stepped by {moved / S:.3f} s during the run, to +- {allowed / S:.3f} s"
+                self.notes.append(("degraded", text, name))
+
     def _finish(self) -> Path:
         if self.stopping and self._disk is None:
             at = max(0.0, self.now_ns / S)
@@ -434,10 +406,11 @@ class Session:
                 raise self._disk
             if self.after is not None:
                 self._look_again(self.after)
+            self._compare_clocks()
             self.writer.sync()
             tables = self.writer.tables()
             run = Run(self.writer.part, self.meta, {kind: partial(tables.__getitem__, kind) for kind in tables})
-            return self.writer.finish(close(run, self.notes))
+            return self.writer.finish(close(run, self.notes, {job.runner.name: job.runner for job in self.schedule.jobs}))
         except OSError as error:
             self.writer.abandon()
             part = self.writer.part
@@ -452,4 +425,8 @@ def boot_id() -> str | None:
         return None
 
 
-__all__ = ["ANSWERED", "DiskError", "NoView", "Recent", "Session", "View", "clocks"]
+def _offset(offset: ClockOffset) -> dict[str, int]:
+    return {"offset_ns": offset.offset_ns, "bound_ns": offset.bound_ns, "at_real_ns": offset.at_real_ns}
+
+
+__all__ = ["DiskError", "NoView", "Session", "View", "clocks"]

@@ -22,12 +22,19 @@ def load(text: bytes, where: str) -> Json:
     """JSON without its dark corners: NaN, infinities, a name twice, numbers beyond 64 bits, endless nesting."""
     if len(text) > limits.META_BYTES:
         raise StoreError(f"{where}: {len(text)} bytes; at most {limits.META_BYTES} are read")
+    if (values := _values(text)) > limits.VALUES:
+        raise StoreError(f"{where}: about {values} values; at most {limits.VALUES} are read")
     try:
         return json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded, object_pairs_hook=_once)
     except RecursionError:
         raise StoreError(f"{where}: nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise StoreError(f"{where}: not JSON as a run has it: {error}") from None
+
+
+def _values(text: bytes) -> int:
+    """How many values the JSON has, or more: what stands in a text counts, too. Parsing calls a function of ours for each value."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _no_constant(name: str) -> float:
@@ -164,4 +171,6 @@ def dump(value: Any, where: str) -> bytes:
     text = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
     if len(text) > limits.META_BYTES:
         raise StoreError(f"{where}: {len(text)} bytes, more than the {limits.META_BYTES} that may be stored")
+    if (values := _values(text)) > limits.VALUES:
+        raise StoreError(f"{where}: about {values} values, more than the {limits.VALUES} that may be stored")
     return text

@@ -11,6 +11,9 @@ from ktrxer.store.errors import StoreError
 
 SCHEMA = "ktrxer-run/1"
 
+# Of the probes of runners whose files do not name it: imported runs, and those of earlier versions.
+PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}
+
 Kind = Literal["latency", "bytes", "tcp_info", "udp", "qdisc", "host", "value"]
 Status = Literal["planned", "running", "ended", "failed", "killed"]
 Verdict = Literal["valid", "degraded", "invalid"]
@@ -47,11 +50,11 @@ class Phase:
 
 @dataclass
 class Runner:
-    """A process that measured (or should have)."""
+    """A process that measured, or was to measure."""
 
     id: int
     name: str
-    kind: str  # ping, stamp, flow, ...
+    kind: str  # of the runner: ping, stamp, flow, ...
     argv: list[str]
     host: str | None = None  # the far end, as it was named
     status: Status = "planned"
@@ -64,6 +67,14 @@ class Runner:
     from_ns: int | None = None  # when it should measure, as planned
     to_ns: int | None = None
     processor_ns: int | None = None  # what it and its children have used
+    protocol: str | None = None  # of its probes: UDP, ICMP, ...
+    place: str = "local"  # where it ran
+    parameters: dict[str, Any] = field(default_factory=dict)  # of its runner, resolved
+    tool_version: str | None = None  # of a program that is not ours
+
+    def __post_init__(self) -> None:
+        if self.protocol is None:
+            self.protocol = PROTOCOLS.get(self.kind)
 
 
 @dataclass
@@ -102,6 +113,7 @@ class Meta:
     reasons: list[str] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)  # before, after
     plots: list[str] = field(default_factory=list)
+    panels: list[dict[str, Any]] = field(default_factory=list)  # of the recipe's own (catalogue/recipe.py, Panel)
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:

@@ -23,7 +23,6 @@ from ktrxer.store.meta import Series
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
-PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}  # of runners
 PREFERRED = ("UDP", "ICMP")
 FIRST_WINDOW_BYTES = 10 * 1460  # RFC 6928
 WINDOW_NS = S  # of the rates whose p50 and p99 are reported
@@ -162,7 +161,7 @@ def summarise(run: Run) -> Summary:
 
 def _ends(run: Run) -> list[dict[str, Any]]:
     """Of the processes that sent probes: what they counted."""
-    return [runner.end for runner in run.meta.runners if runner.kind in PROTOCOLS and runner.end is not None]
+    return [runner.end for runner in run.meta.runners if runner.protocol is not None and runner.end is not None]
 
 
 def _late(run: Run) -> list[Late]:
@@ -188,8 +187,8 @@ def probes_of(run: Run, series: Series) -> str:
     """The kind of a series' probes. Kinds take different ways through both hosts (an ICMP echo is answered by a kernel, a datagram by a
     program or by XDP), so their round trips do not compare, and are never pooled."""
     runner = run.meta.runner_of(series)
-    if runner is not None and runner.kind in PROTOCOLS:
-        return PROTOCOLS[runner.kind]
+    if runner is not None and runner.protocol is not None:
+        return runner.protocol
     named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
     return named[1] if named else "other"
 

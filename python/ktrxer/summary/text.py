@@ -31,13 +31,13 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     title = f" ({one_line(s.title, 80)})" if s.title else ""
     made = [paint(f"{one_line(s.test, 80)}{title} to {', '.join(map(one_line, s.targets)) or '?'}, {s.length_s:g} s", "1")]
     if s.throughput:
-        made += ["", *_table(["throughput", "mean", "flows", ""], [
+        made += ["", *table(["throughput", "mean", "flows", ""], [
             [t.name, mbps(t.mean_mbps), str(t.flows), f"over {t.seconds:.1f} s" + (f"; {t.note}" if t.note else "")] for t in s.throughput
         ])]  # fmt: skip
     if s.latency:
         loaded = any(one.loaded is not None for one in s.latency)
         head = ["latency", "idle: p50", "p99", *(["loaded: p50", "p99", "max"] if loaded else ["max"]), ""]
-        made += ["", *_table(head, [_direction(one, loaded) for one in s.latency])]
+        made += ["", *table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
         made += [f"  {text}" for one in s.latency if (text := left_out(one))]
     if s.where:
@@ -76,7 +76,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
 def series_lines(s: Summary) -> list[str]:
     """A line for each series."""
     head = ["series", "idle p50", "mean", "p50", "p99", "unit", "samples", ""]
-    return _table(head, [
+    return table(head, [
         [x.name, number(x.idle_p50), number(x.mean), number(x.p50), number(x.p99), x.unit, str(x.count), x.note] for x in s.series
     ])  # fmt: skip
 
@@ -159,7 +159,7 @@ def number(value: float | None) -> str:
     return "-" if value is None else "lost" if math.isinf(value) else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The first column to the left, figures to the right, the last one as it comes."""
     cells = [[one_line(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]

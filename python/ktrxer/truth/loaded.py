@@ -23,8 +23,7 @@ LENGTH_S, IDLE_S = 8, 4
 RECIPE = """
 from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, {way}loads, icmp, udp
 def plan(setting: Setting, _: NoParameters) -> Plan:
-    probes = Plan(probes=(icmp(setting), udp(setting, "Ping (ms) UDP")))
-    return combine(probes, {way}loads(setting, [f"TCP {way}load::{{n}}" for n in range(4)]))
+    return combine(icmp(setting), udp(setting, "Ping (ms) UDP"), {way}loads(setting, [f"TCP {way}load::{{n}}" for n in range(4)]))
 TEST = Test("loaded", "four flows, and probes of two kinds", plan)
 """
 

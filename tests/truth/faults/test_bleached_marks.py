@@ -6,9 +6,9 @@ import json
 import pytest
 
 EF_AND_BE = """
-from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, udp
+from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, udp
 def plan(setting: Setting, _: NoParameters) -> Plan:
-    return Plan(probes=(udp(setting, "Ping (ms) UDP BE", "BE"), udp(setting, "Ping (ms) UDP EF", "EF")))
+    return combine(udp(setting, "Ping (ms) UDP BE", "BE"), udp(setting, "Ping (ms) UDP EF", "EF"))
 TEST = Test("mine", "probes of two classes", plan)
 """
 

@@ -10,7 +10,7 @@ MBIT, LIMIT = 2, 500_000  # 2 s
 UPLOADS_AND_BOTH_PROBES = """
 from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, icmp, udp, uploads
 def plan(setting: Setting, _: NoParameters) -> Plan:
-    return combine(Plan(probes=(icmp(setting), udp(setting, "Ping (ms) UDP"))), uploads(setting, [f"TCP upload::{n}" for n in range(4)]))
+    return combine(icmp(setting), udp(setting, "Ping (ms) UDP"), uploads(setting, [f"TCP upload::{n}" for n in range(4)]))
 TEST = Test("mine", "four uploads, and probes of two kinds", plan)
 """
 

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The figures of one run under stable keys, for comparison and for export."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from ktrxer.estimate.latency import Delays
+from ktrxer.summary.figures import ROUND_TRIP, Summary, headline
+
+Better = Literal["lower", "higher"]
+
+_QUANTILES = ("p50", "p95", "p99")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`key` has words of lower case with dots between them: `udp.rtt.load.p95`. An infinite value is a quantile among lost probes."""
+
+    key: str
+    label: str
+    unit: str
+    value: float
+    better: Better
+    main: bool = False  # one of those that a sentence is made of
+
+
+def of_summary(summary: Summary) -> list[Figure]:
+    """In the order of the summary. A figure that a run does not have is absent."""
+    made: list[Figure] = []
+    first = headline(summary.latency)
+    for one in summary.latency:
+        probes = f"{one.probes} " if one.probes else ""
+        key = f"{_word(one.probes or 'probe')}.{_word('rtt' if one.name == ROUND_TRIP else one.name)}"
+        main = one is first or one.name in ("up", "down")
+        if one.idle is not None:
+            made += _delays(f"{key}.idle", f"{probes}{one.name}, idle", one.idle, main and one.loaded is None)
+        if one.loaded is not None:
+            made += _delays(f"{key}.load", f"{probes}{one.name}, loaded", one.loaded, main)
+    if summary.grade is not None:
+        made.append(Figure("added", "delay that load adds to the p50", "ms", summary.grade.added_ms, "lower"))
+    for rate in summary.throughput:
+        if rate.mean_mbps is not None:
+            made.append(Figure(f"rate.{_word(rate.name)}", f"{rate.name}, mean rate", "Mbit/s", rate.mean_mbps, "higher", True))
+    for loss in summary.loss:
+        lost = 100 * loss.lost / loss.sent
+        made.append(Figure(f"loss.{_word(loss.name)}", f"probes lost, {loss.name}", "%", lost, "lower", loss.name == "load"))
+    if summary.responsiveness is not None:
+        made.append(Figure("rpm", "responsiveness", "1/min", summary.responsiveness.rpm, "higher"))
+    known = {one.key for one in made}
+    for series in summary.series:  # of runs without probes and flows of ours: imported ones, and values of other tools
+        key = f"value.{_word(series.name)}"
+        if series.kind == "value" and series.mean is not None and key not in known:
+            better: Better = "lower" if series.unit in ("ms", "us", "s") else "higher"
+            made.append(Figure(key, f"{series.name}, mean", series.unit, series.mean, better))
+            known.add(key)
+    return made
+
+
+def _delays(key: str, label: str, found: Delays, main: bool) -> list[Figure]:
+    return [Figure(f"{key}.{name}", f"{label}, {name}", "ms", getattr(found, name), "lower", main and name != "p99") for name in _QUANTILES]
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "unnamed"

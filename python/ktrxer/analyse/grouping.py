@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs by their properties: groups to compare, and the runs that do not belong among the others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ktrxer.store.meta import Meta
+
+
+class GroupingError(Exception):
+    pass
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:g}"
+    return json.dumps(value, sort_keys=True)
+
+
+def _congestion_control(meta: Meta) -> str:
+    """As the flows had it at their end; where no flow ended, as it was set."""
+    used = {str(flow["cc"]) for runner in meta.runners for flow in _flows(runner.end) if flow.get("cc")}
+    asked = {str(meta.settings[key]) for key in ("cc", "cc_up", "cc_down") if meta.settings.get(key)}
+    return ",".join(sorted(used or asked))
+
+
+def _flows(end: dict[str, Any] | None) -> Iterable[dict[str, Any]]:
+    flows = end.get("flows") if end is not None else None
+    return (one for one in flows if isinstance(one, dict)) if isinstance(flows, list) else ()
+
+
+def _topology(meta: Meta) -> str:
+    """Its name, its parameters, and a hash of its file: two files of one name differ."""
+    made = meta.metadata.get("topology")
+    if not isinstance(made, dict):
+        return ""
+    given = made.get("parameters")
+    parameters = [f"{key}={value}" for key, value in sorted(given.items())] if isinstance(given, dict) else []
+    digest = hashlib.sha256(_text(made.get("file", "")).encode()).hexdigest()[:8]
+    return " ".join([str(made.get("name", "topology")), *parameters, f"({digest})"])
+
+
+def _interval(meta: Meta) -> str:
+    """Of the probes, where the user chose it. Else it follows from the path's rate, and differs from run to run."""
+    interval = meta.settings.get("probe_interval_ns")
+    if not isinstance(interval, int | float) or meta.settings.get("rate_estimate_bps") is not None:
+        return ""
+    return f"{interval / 1e6:g} ms"
+
+
+def _qdisc(meta: Meta) -> str:
+    found = {str(runner.end["own_qdisc"]) for runner in meta.runners if runner.end is not None and runner.end.get("own_qdisc")}
+    return ",".join(sorted(found))
+
+
+PROPERTIES: dict[str, Callable[[Meta], str]] = {
+    "test": lambda meta: meta.test,
+    "title": lambda meta: meta.title,
+    "host": lambda meta: meta.host.name,
+    "kernel": lambda meta: meta.host.kernel or "",
+    "machine": lambda meta: f"{meta.host.machine or ''} {meta.host.processors or ''}".strip(),
+    "target": lambda meta: ",".join(meta.targets),
+    "version": lambda meta: meta.version,
+    "length": lambda meta: f"{meta.length_ns / 1e9:g} s",
+    "cc": _congestion_control,
+    "qdisc": _qdisc,
+    "topology": _topology,
+    "parameters": lambda meta: _text(meta.settings.get("parameters", {})),
+    "interval": _interval,
+}
+
+# A run that differs from the others of its group in one of these is not one more sample of the same thing.
+ALIKE = ("test", "host", "kernel", "machine", "target", "length", "cc", "topology", "parameters", "interval")
+
+
+def value_of(meta: Meta, key: str) -> str:
+    """A property's, a label's or a setting's name, or a path into meta.json with slashes (`metadata/before/cpu/model`). GroupingError: none
+    of these."""
+    if key in PROPERTIES:
+        return PROPERTIES[key](meta)
+    labels = meta.metadata.get("labels")
+    if isinstance(labels, dict) and key in labels:
+        return _text(labels[key])
+    if key in meta.settings:
+        return _text(meta.settings[key])
+    parameters = meta.settings.get("parameters")
+    if isinstance(parameters, dict) and key in parameters:
+        return _text(parameters[key])
+    value: Any = {"metadata": meta.metadata, "settings": meta.settings, "accounts": meta.accounts}
+    for part in key.split("/"):
+        if not isinstance(value, dict) or part not in value:
+            raise GroupingError(f"no property, setting or path of that name: {key!r}; properties: {', '.join(sorted(PROPERTIES))}")
+        value = value[part]
+    return _text(value)
+
+
+@dataclass
+class Member:
+    """A run with what a comparison needs of it."""
+
+    name: str
+    meta: Meta
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    run: str
+    reason: str
+
+
+@dataclass
+class Group:
+    name: str
+    members: list[Member]
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def by(members: Sequence[Member], keys: Sequence[str]) -> list[Group]:
+    """In the order in which each group's first run was given."""
+    made: dict[tuple[str, ...], Group] = {}
+    for member in members:
+        values = tuple(value_of(member.meta, key) for key in keys)
+        name = " ".join(value or f"no {key}" for key, value in zip(keys, values, strict=True))
+        made.setdefault(values, Group(name, [])).members.append(member)
+    return list(made.values())
+
+
+def only_valid(group: Group) -> None:
+    """Leaves out runs whose verdict is not valid, each with its first reason. A Flent file has no verdict, and stays."""
+    kept = []
+    for member in group.members:
+        verdict, reasons = member.meta.verdict, member.meta.reasons
+        if verdict == "valid" or "flent" in member.meta.metadata:
+            kept.append(member)
+        else:
+            why = f": {reasons[0]}" if reasons else ""
+            group.left_out.append(LeftOut(member.name, f"{verdict or 'not finished'}{why}"))
+    group.members = kept
+
+
+def alike(group: Group, mixed: Sequence[str] = ()) -> None:
+    """Leaves out the runs that differ from most of their group in a property of ALIKE that is not in `mixed`. GroupingError: no value of
+    that property has more than half of the runs."""
+    for key in ALIKE:
+        if key in mixed or len(group.members) < 2:
+            continue
+        counted = Counter(value_of(member.meta, key) for member in group.members)
+        usual, count = counted.most_common(1)[0]
+        if len(counted) == 1:
+            continue
+        if 2 * count <= len(group.members):
+            found = ", ".join(f"{value or 'none'} ({times} runs)" for value, times in counted.most_common(4))
+            remedy = f"`--by {key}` parts them, `--mix {key}` allows it"
+            raise GroupingError(f"group {group.name!r} mixes runs of different {key}: {found}; {remedy}")
+        for member in group.members:
+            if (value := value_of(member.meta, key)) != usual:
+                group.left_out.append(LeftOut(member.name, f"{key} is {value or 'none'}; {count} runs of the group have {usual or 'none'}"))
+        group.members = [member for member in group.members if value_of(member.meta, key) == usual]
+
+
+def distinct(a: Group, b: Group) -> dict[str, tuple[str, str]]:
+    """The properties in which two groups differ, with the value of each where a group has one value."""
+    made: dict[str, tuple[str, str]] = {}
+    for key in (*ALIKE, "qdisc", "version", "title"):
+        values = [sorted({value_of(member.meta, key) for member in group.members}) for group in (a, b)]
+        if values[0] != values[1]:
+            texts = [one[0] or "none" if len(one) == 1 else f"{len(one)} values" for one in values]
+            made[key] = (texts[0], texts[1])
+    return made

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The runs of a batch, one after the other. Each is a process of its own; nothing of it is left when this process ends, by any signal."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Protocol
+
+from ktrxer.batch import plan
+from ktrxer.batch.idle import wait_until_idle
+from ktrxer.batch.journal import Journal, State, Try
+from ktrxer.batch.plan import Planned
+from ktrxer.batch.spec import Batch, BatchFailure, Hook
+from ktrxer.estimate.sequential import Precision, precision
+from ktrxer.store import StoreError, one_line, open_run
+
+GRACE_S = 15.0  # from the request to stop to the kill
+FAILURES_MOST = 5  # runs that made no file, one after the other: the batch ends
+LOG_TAIL = 2000
+
+Figures = Callable[[Path], dict[str, float]]
+
+
+class Stopped(Exception):
+    """The user stopped the batch."""
+
+
+class View(Protocol):
+    def begin(self, batch: Batch, run: Planned, attempt: int) -> None: ...
+    def ended(self, made: Try) -> None: ...
+    def say(self, text: str) -> None: ...
+
+
+@dataclass
+class Outcome:
+    valid: int = 0
+    invalid: int = 0  # in the end: degraded or invalid
+    failed: int = 0
+    tries: int = 0
+    reached: dict[str, Precision] = field(default_factory=dict)  # of `until`, by group
+
+
+def boot_id() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+class Executor:
+    def __init__(self, ktrxer: str, state: State, journal: Journal, view: View, figures: Figures) -> None:
+        """`figures` reads the figures of a run file, by key."""
+        self.ktrxer = ktrxer
+        self.state = state
+        self.journal = journal
+        self.view = view
+        self.figures = figures
+        self.stop = False
+        self.outcome = Outcome()
+        self._known = state.done()
+        self._failures = 0  # in a row
+        self._values: dict[tuple[str, str], list[float]] = {}  # of `until`, by batch and group
+        self._last: Path | None = None
+        # Commands of the batch file (`server=ktrxer serve`) find the `ktrxer` that makes the runs.
+        self._path = os.pathsep.join(filter(None, [str(Path(ktrxer).parent), os.environ.get("PATH", os.defpath)]))
+
+    def run(self) -> Outcome:
+        for batch, seed in zip(self.state.batches, self.state.seeds, strict=True):
+            self._batch(batch, seed)
+        return self.outcome
+
+    def _batch(self, batch: Batch, seed: int) -> None:
+        folder = plan.results(batch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for hook in plan.once(batch, "first"):
+            if (fault := self._hook(hook, folder, folder / f"{batch.name}.log")) and hook.essential:
+                raise BatchFailure(f"{batch.name}: {fault}; the hook is essential, so the batch ends")
+        try:
+            for run in plan.planned(batch, seed, self.state.identity):
+                if not self._enough(batch, run):
+                    self._one(batch, run, folder)
+        finally:
+            for hook in plan.once(batch, "last"):
+                self._hook(hook, folder, folder / f"{batch.name}.log")
+
+    def _enough(self, batch: Batch, run: Planned) -> bool:
+        if batch.until is None:
+            return False
+        values = self._values.get((batch.name, run.combination.group), [])
+        found = precision(values, batch.until.share, batch.until.least)
+        self.outcome.reached[f"{batch.name}: {run.combination.group}"] = found
+        return found.reached
+
+    def _one(self, batch: Batch, run: Planned, folder: Path) -> None:
+        tries = list(self._known.get((batch.name, run.key), []))
+        while not (tries and tries[-1].verdict == "valid") and len(tries) <= batch.retries:
+            self._check_stop()
+            self._pause(batch)
+            made = self._try(batch, run, len(tries) + 1, folder)
+            tries.append(made)
+            self._failures = self._failures + 1 if made.verdict is None else 0
+            if self._failures >= FAILURES_MOST:
+                raise BatchFailure(f"{batch.name}: {FAILURES_MOST} runs in a row made no file, the last one: {made.reason}; the batch ends")
+        self.outcome.tries += len(tries)
+        best = tries[-1] if tries else None
+        if best is None or best.verdict is None:
+            self.outcome.failed += 1
+            return
+        if best.verdict == "valid":
+            self.outcome.valid += 1
+        else:
+            self.outcome.invalid += 1
+        self._count(batch, run, folder, best)
+
+    def _count(self, batch: Batch, run: Planned, folder: Path, made: Try) -> None:
+        """The figure of `until`, of valid runs."""
+        if batch.until is None or made.file is None or made.verdict != "valid":
+            return
+        with contextlib.suppress(StoreError, OSError):
+            known = self.figures(folder / made.file)
+            value = next((one for key, one in known.items() if fnmatch.fnmatch(key, batch.until.figure)), None)
+            if value is not None:
+                self._values.setdefault((batch.name, run.combination.group), []).append(value)
+
+    def _check_stop(self) -> None:
+        if self.stop:
+            raise Stopped
+
+    def _pause(self, batch: Batch) -> None:
+        if self._last is None or not batch.pause:
+            return
+        if batch.pause == "idle":
+            said = wait_until_idle(self.ktrxer, self._last, batch.pause_limit_s, lambda: self.stop)
+            if said:
+                self.view.say(said)
+        else:
+            end = time.monotonic() + float(batch.pause)
+            while (left := end - time.monotonic()) > 0 and not self.stop:
+                time.sleep(min(left, 0.2))
+        self._check_stop()
+
+    def _try(self, batch: Batch, run: Planned, attempt: int, folder: Path) -> Try:
+        began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        start = time.monotonic()
+        self.view.begin(batch, run, attempt)
+        self.journal.began(batch.name, run.key, attempt, began)
+        logs = folder / f"{batch.name}.logs"
+        logs.mkdir(exist_ok=True)
+        log = logs / f"{run.number:05}-{run.repetition:04}-try{attempt}.log"
+        status, path, reason = self._with_hooks(run, attempt, folder, log)
+        verdict = None
+        if path is not None:
+            try:
+                meta = open_run(path).meta
+                verdict, reason = meta.verdict, reason or (meta.reasons[0] if meta.reasons else "")
+                if verdict == "valid" and reason:
+                    verdict = "invalid"  # a hook failed
+            except StoreError as error:
+                reason = str(error)
+        if self.stop and verdict is None:
+            raise Stopped  # the try that the user cut off is not a try
+        name, seconds = path.name if path is not None else None, round(time.monotonic() - start, 3)
+        made = Try(batch.name, run.key, attempt, name, verdict, status, one_line(reason or _tail(log), 300), began, seconds)
+        self.journal.ended(made)
+        self.view.ended(made)
+        self._last = path or self._last
+        return made
+
+    def _with_hooks(self, run: Planned, attempt: int, folder: Path, log: Path) -> tuple[int, Path | None, str]:
+        """Exit status, the run's file, and the fault of an essential hook."""
+        fault = ""
+        for hook in (one for one in run.hooks if one.when == "before"):
+            if (said := self._hook(hook, folder, log)) and hook.essential:
+                fault = said
+                break
+        status, path = -1, None
+        if not fault:
+            with self._beside([one for one in run.hooks if one.when == "beside"], folder, log) as beside:
+                status, path = self._ktrxer(run, attempt, folder, log)
+                fault = next((f"{hook.command}: ended before the run" for hook, child in beside if hook.essential and child.poll()), "")
+        for hook in (one for one in run.hooks if one.when == "after"):
+            if (said := self._hook(hook, folder, log)) and hook.essential:
+                fault = fault or said
+        return status, path, fault
+
+    def _ktrxer(self, run: Planned, attempt: int, folder: Path, log: Path) -> tuple[int, Path | None]:
+        words = [self.ktrxer, "run", *run.arguments, "--label", f"try={attempt}", "-q"]
+        if run.lab:
+            words = [self.ktrxer, "lab", "run", *run.lab, "--", *words]
+        with log.open("ab") as errors:
+            child = _start(words, folder, subprocess.PIPE, errors, self._path)
+            out = self._wait(child, None)
+        lines = [line.strip() for line in out.decode("utf-8", "replace").splitlines() if line.strip()]
+        path = folder / Path(lines[-1]).name if lines and lines[-1].endswith(".ktrxer") else None
+        return child.returncode, path if path is not None and path.is_file() else None
+
+    def _wait(self, child: subprocess.Popen[bytes], limit_s: float | None) -> bytes:
+        """Its output. A stop is passed on as SIGINT; a child that does not end is killed with all of its group."""
+        end = time.monotonic() + limit_s if limit_s is not None else None
+        asked: float | None = None
+        while True:
+            try:
+                return child.communicate(timeout=0.2)[0] or b""
+            except subprocess.TimeoutExpired:
+                now = time.monotonic()
+                if asked is None and (self.stop or (end is not None and now > end)):
+                    asked = now
+                    _signal(child, signal.SIGINT)
+                elif asked is not None and now > asked + GRACE_S:
+                    _signal(child, signal.SIGKILL)
+
+    def _hook(self, hook: Hook, folder: Path, log: Path) -> str:
+        """Runs a hook to its end. An empty text, or its fault."""
+        with log.open("ab") as out:
+            child = _start(["sh", "-c", hook.command], folder, out, out, self._path)
+            begun = time.monotonic()
+            self._wait(child, hook.timeout_s)
+        if time.monotonic() - begun > hook.timeout_s:
+            fault = f"hook `{hook.command}` did not end within {hook.timeout_s:g} s"
+        elif child.returncode:
+            fault = f"hook `{hook.command}` ended with {child.returncode}"
+        else:
+            return ""
+        self.view.say(fault)
+        return fault
+
+    @contextlib.contextmanager
+    def _beside(self, hooks: Sequence[Hook], folder: Path, log: Path) -> Iterator[list[tuple[Hook, subprocess.Popen[bytes]]]]:
+        made: list[tuple[Hook, subprocess.Popen[bytes]]] = []
+        with log.open("ab") as out:
+            try:
+                made.extend((hook, _start(["sh", "-c", hook.command], folder, out, out, self._path)) for hook in hooks)
+                yield made
+            finally:
+                for _, child in made:
+                    _signal(child, signal.SIGTERM)
+                for _, child in made:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        child.wait(timeout=2)
+                    _signal(child, signal.SIGKILL)
+                    child.wait()
+
+
+def _start(words: list[str], folder: Path, out: int | IO[bytes], errors: IO[bytes], path: str | None = None) -> subprocess.Popen[bytes]:
+    """A process that ends with this one, by whatever signal this one dies. `path`: its $PATH."""
+    bound = ["setpriv", "--pdeathsig", "TERM", "--", *words]
+    environment = os.environ | ({"PATH": path} if path is not None else {})
+    return subprocess.Popen(
+        bound, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, cwd=folder, env=environment, start_new_session=True
+    )
+
+
+def _signal(child: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)
+
+
+def _tail(log: Path) -> str:
+    """The last line that the run wrote for people."""
+    with contextlib.suppress(OSError):
+        lines = log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace").splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return ""

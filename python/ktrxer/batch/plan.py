@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A batch expanded: its combinations, the command of each run, and the order of the runs."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ktrxer.batch.spec import Batch, BatchError, Hook
+
+HOLE = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_.-]*)\}")  # {{ and }} stand for { and }
+NESTED_MOST = 10
+PATHS = ("token-file",)  # options of `ktrxer run` whose value is a path
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One combination of the matrix."""
+
+    group: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a batch. `key` stays the same when the batch is planned again."""
+
+    key: str
+    number: int
+    repetition: int  # from 1
+    combination: Combination
+    options: list[str]  # of `ktrxer run`, without labels
+    labels: list[str]  # NAME=VALUE
+    lab: list[str]  # of `ktrxer lab run`; empty: on this host
+    hooks: list[Hook]
+
+    @property
+    def arguments(self) -> list[str]:
+        return [*self.options, *(word for label in self.labels for word in ("--label", label))]
+
+
+def combinations(batch: Batch) -> list[Combination]:
+    """All combinations that no exclusion names. A combination's group is the values of the dimensions that have several."""
+    made = []
+    for exclusion in batch.exclude:
+        for key in exclusion:
+            if key not in batch.matrix:
+                raise BatchError(f"{batch.name}: exclude: no dimension {key!r} in the matrix; it has {', '.join(batch.matrix) or 'none'}")
+    for points in itertools.product(*batch.matrix.values()):
+        own = {key: value for point in points for key, value in point.items()}
+        if any(all(own[key] == value for key, value in exclusion.items()) for exclusion in batch.exclude):
+            continue
+        names = [own[key] for key, values in batch.matrix.items() if len(values) > 1]
+        made.append(Combination(" ".join(names) or batch.name, {**batch.variables, **own}))
+    if not made:
+        raise BatchError(f"{batch.name}: the exclusions leave no combination of the matrix")
+    return made
+
+
+def repetitions(batch: Batch) -> int:
+    """The largest number of repetitions of a combination."""
+    return batch.until.most if batch.until is not None else batch.repetitions
+
+
+def ordered(batch: Batch, seed: int) -> Iterator[tuple[int, Combination]]:
+    """Pairs of a repetition and a combination. Interleaved: each repetition has all combinations, in an order drawn from the seed that
+    turns around each time (ABBA), so that a drift of the path meets all of them alike. Shuffled: all runs in an order drawn from the
+    seed."""
+    found = combinations(batch)
+    rng = random.Random(seed)
+    if batch.order == "shuffled" and batch.until is None:
+        runs = [(repetition, combination) for repetition in range(1, batch.repetitions + 1) for combination in found]
+        rng.shuffle(runs)
+        yield from runs
+        return
+    if batch.order != "given":
+        rng.shuffle(found)
+    for repetition in range(1, repetitions(batch) + 1):
+        again = list(found)
+        if batch.order == "shuffled":
+            rng.shuffle(again)
+        elif batch.order == "interleaved" and repetition % 2 == 0:
+            again.reverse()
+        yield from ((repetition, combination) for combination in again)
+
+
+def planned(batch: Batch, seed: int, identity: str) -> Iterator[Planned]:
+    """`identity` is that of the batch, and stands in each run file."""
+    for number, (repetition, combination) in enumerate(ordered(batch, seed), 1):
+        yield _planned(batch, seed, identity, number, repetition, combination)
+
+
+def _planned(batch: Batch, seed: int, identity: str, number: int, repetition: int, combination: Combination) -> Planned:
+    own = {"batch": batch.name, "group": combination.group, "repetition": str(repetition), "number": str(number)}
+    filled = _Filler(batch, {**combination.values, **own})
+    key = hashlib.sha256(json.dumps([combination.group, dict(combination.values), repetition], sort_keys=True).encode()).hexdigest()[:16]
+    labels = {**{name: combination.values[name] for name in batch.matrix}, **own, "batch_id": identity, "batch_seed": str(seed)}
+    named = [f"{name}={value}" for name, value in labels.items()]
+    hooks = [_filled_hook(hook, filled) for hook in batch.hooks if hook.when in ("before", "beside", "after")]
+    run_seed = int.from_bytes(hashlib.sha256(f"{seed} {key}".encode()).digest()[:4], "big") >> 1
+    return Planned(key, number, repetition, combination, _arguments(batch, filled), named, _lab(batch, filled, run_seed), hooks)
+
+
+def once(batch: Batch, when: str) -> list[Hook]:
+    """Hooks of the whole batch."""
+    filled = _Filler(batch, {**batch.variables, "batch": batch.name})
+    return [_filled_hook(one, filled) for one in batch.hooks if one.when == when]
+
+
+def _filled_hook(hook: Hook, filled: _Filler) -> Hook:
+    return replace(hook, command=filled.text(hook.command, "hooks.command"))
+
+
+class _Filler:
+    """Puts values in place of {names}."""
+
+    def __init__(self, batch: Batch, values: Mapping[str, str]) -> None:
+        self.batch = batch
+        self.values = values
+
+    def text(self, value: str, where: str, depth: int = 0) -> str:
+        if depth > NESTED_MOST:
+            raise BatchError(f"{self.batch.name}: {where}: variables refer to each other over more than {NESTED_MOST} levels")
+
+        def one(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return match[0][0]
+            if match[1] not in self.values:
+                known = ", ".join(sorted(self.values))
+                raise BatchError(f"{self.batch.name}: {where}: no variable {match[1]!r}; known are: {known}")
+            return self.text(self.values[match[1]], f"variables.{match[1]}", depth + 1)
+
+        return HOLE.sub(one, value)
+
+
+def _arguments(batch: Batch, filled: _Filler) -> list[str]:
+    """[run] as words: `test` first, each other key as the long option of its name, a table as NAME=VALUE pairs."""
+    test = filled.text(str(batch.run["test"]), "run.test")
+    made = [str(batch.folder / test) if "/" in test or test.endswith(".py") else test]
+    for name, value in batch.run.items():
+        option = name.replace("_", "-")
+        if option == "test":
+            continue
+        made += _option(option, value, batch, filled)
+    return made
+
+
+def _option(option: str, value: Any, batch: Batch, filled: _Filler) -> list[str]:
+    where = f"run.{option}"
+    if option in ("label", "directory", "json", "jsonl", "quiet", "dry-run"):
+        raise BatchError(f"{batch.name}: {where}: the batch sets this option itself")
+    if option in ("ipv4", "ipv6"):
+        return [f"-{option[-1]}"] if value else []
+    if isinstance(value, bool):
+        return [f"--{option}"] if value else []
+    if isinstance(value, dict):
+        return [word for name, one in value.items() for word in (f"--{option}", f"{name}={filled.text(_plain(one, where, batch), where)}")]
+    if isinstance(value, list):
+        return [word for one in value for word in (f"--{option}", filled.text(_plain(one, where, batch), where))]
+    text = filled.text(_plain(value, where, batch), where)
+    if not text:
+        return []  # an empty value: the option's default
+    return [f"--{option}", str(batch.folder / text) if option in PATHS else text]
+
+
+def _plain(value: Any, where: str, batch: Batch) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BatchError(f"{batch.name}: {where}: expected a text or a number")
+    return str(value)
+
+
+def _lab(batch: Batch, filled: _Filler, seed: int) -> list[str]:
+    lab = batch.lab
+    if lab is None:
+        return []
+    file = filled.text(lab.file, "lab.topology")
+    made = [str(batch.folder / file) if file.endswith(".toml") else file]
+    if lab.time == "virtual":
+        made += ["--time", "virtual", "--seed", str(seed)]
+    for name, value in lab.set.items():
+        made += ["--set", f"{name}={filled.text(value, f'lab.set.{name}')}"]
+    for one in lab.beside:
+        made += ["--beside", filled.text(one, "lab.beside")]
+    return made
+
+
+def all_of(batches: Sequence[Batch], seeds: Sequence[int], identity: str) -> Iterator[tuple[Batch, Planned]]:
+    for batch, seed in zip(batches, seeds, strict=True):
+        for one in planned(batch, seed, identity):
+            yield batch, one
+
+
+def results(batch: Batch) -> Path:
+    return batch.folder / batch.directory

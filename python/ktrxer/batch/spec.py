@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The file of a batch (TOML): docs/reference/batch-files.md lists its keys."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import tomllib
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from ktrxer.units import duration
+
+Order = Literal["interleaved", "shuffled", "given"]
+When = Literal["first", "before", "beside", "after", "last"]
+Value = str | bool | int | float
+
+REPETITIONS_MOST = 10_000
+COMBINATIONS_MOST = 100_000
+DEPTH_MOST = 10  # of batches that inherit
+TEXT_MOST = 1 << 20  # bytes of the file
+IDLE: Literal["idle"] = "idle"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+
+class BatchError(Exception):
+    """One line: the file, the key, the fault, and the remedy."""
+
+
+class BatchFailure(BatchError):
+    """The batch is right, and failed."""
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A shell command of the batch. `essential`: its failure ends the run (before, beside, after) or the batch (first)."""
+
+    when: When
+    command: str
+    essential: bool = False
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Each run is made in a topology of its own by `ktrxer lab run`."""
+
+    file: str
+    time: str = "real"
+    set: Mapping[str, str] = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Until:
+    """Repetitions of a combination end when the 95 % interval of a figure's mean is at most this share of it on either side."""
+
+    figure: str  # a key, as `ktrxer compare --json` names it
+    share: float
+    least: int = 5
+    most: int = 100
+
+
+@dataclass(frozen=True)
+class Batch:
+    name: str
+    folder: Path  # of the file: what paths in it are relative to
+    sha256: str  # of the file
+    run: Mapping[str, Any]
+    repetitions: int = 1
+    order: Order = "interleaved"
+    seed: int | None = None
+    directory: str = "."
+    pause: float | Literal["idle"] = 0.0
+    pause_limit_s: float = 60.0
+    retries: int = 2  # of a run whose verdict is invalid, or that failed
+    lab: Lab | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    matrix: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)  # of each dimension: the variables of each value
+    exclude: tuple[Mapping[str, str], ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    until: Until | None = None
+
+
+KEYS = (
+    "repetitions", "order", "seed", "directory", "pause", "pause_limit", "retries", "run", "lab", "variables", "matrix", "exclude", "hooks",
+    "until", "inherits", "abstract",
+)  # fmt: skip
+
+
+def read(path: Path) -> list[Batch]:
+    """The batches of a file, without abstract ones."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(TEXT_MOST + 1)
+        if len(text) > TEXT_MOST:
+            raise BatchError(f"{path}: larger than {TEXT_MOST >> 20} MiB")
+        made = tomllib.loads(text.decode())
+    except OSError as error:
+        raise BatchError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise BatchError(f"{path}: {' '.join(str(error).split())[:300]}") from None
+    return from_table(made, path, hashlib.sha256(text).hexdigest())
+
+
+def from_table(made: dict[str, Any], path: Path, sha256: str) -> list[Batch]:
+    """The top of the file is what all of its batches inherit. A file without [batches] is one batch with the file's name."""
+    tables = made.pop("batches", {})
+    reader = _Reader(path)
+    reader.known(made, KEYS, "")
+    if not tables:
+        return [reader.batch(path.stem, made, sha256)]
+    reader.table(tables, "batches")
+    found = []
+    for name, table in tables.items():
+        reader.table(table, f"batches.{name}")
+        if not table.get("abstract", False):
+            found.append(reader.batch(name, _merged(made, reader.inherited(name, tables, ())), sha256))
+    if not found:
+        raise reader.fail("batches", "all of them are abstract: nothing to run")
+    return found
+
+
+def _merged(base: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Tables are merged key by key; any other value replaces the one below it."""
+    made = dict(base)
+    for key, value in above.items():
+        made[key] = _merged(made[key], value) if isinstance(value, dict) and isinstance(made.get(key), dict) else value
+    return made
+
+
+class _Reader:
+    """Values of one file. Each complaint names the file and the key."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def fail(self, where: str, what: str) -> BatchError:
+        return BatchError(f"{self.path}: {where}: {what}" if where else f"{self.path}: {what}")
+
+    def known(self, table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+        for key in table:
+            if key not in keys:
+                near = difflib.get_close_matches(key, keys, 1)
+                hint = f"do you mean `{near[0]}`?" if near else f"known are: {', '.join(keys)}"
+                raise self.fail(where, f"unknown key `{key}`; {hint}")
+
+    def table(self, value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.fail(where, "expected a table")
+        return value
+
+    def text(self, value: Any, where: str) -> str:
+        if not isinstance(value, str) or not value:
+            raise self.fail(where, "expected a text that is not empty")
+        return value
+
+    def plain(self, value: Any, where: str) -> str:
+        """A text, number or truth value, as the text that stands for it on a command line."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str | int) or (isinstance(value, float) and abs(value) < 1e300):
+            return str(value)
+        raise self.fail(where, "expected a text or a number")
+
+    def whole(self, value: Any, where: str, low: int, high: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self.fail(where, f"expected a whole number of {low} to {high}")
+        return value
+
+    def truth(self, value: Any, where: str) -> bool:
+        if not isinstance(value, bool):
+            raise self.fail(where, "expected true or false")
+        return value
+
+    def seconds(self, value: Any, where: str, high: float = 86_400) -> float:
+        try:
+            made = duration(value if isinstance(value, str) else self.plain(value, where))
+        except ArgumentTypeError as error:
+            raise self.fail(where, str(error)) from None
+        if not 0 <= made <= high:
+            raise self.fail(where, f"expected 0s to {high:g}s")
+        return made
+
+    def choice(self, value: Any, where: str, known: tuple[str, ...]) -> Any:
+        if value not in known:
+            near = difflib.get_close_matches(str(value), known, 1)
+            hint = f"; do you mean {near[0]!r}?" if near else ""
+            raise self.fail(where, f"expected one of {', '.join(known)}{hint}")
+        return value
+
+    def texts(self, value: Any, where: str) -> dict[str, str]:
+        return {self.name(key, where): self.plain(one, f"{where}.{key}") for key, one in self.table(value, where).items()}
+
+    def name(self, value: str, where: str) -> str:
+        if not NAME.fullmatch(value):
+            raise self.fail(where, f"{value[:40]!r} is not a name: letters, digits, `_`, `.` and `-`, at most 64")
+        return value
+
+    def inherited(self, name: str, tables: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
+        if name in above:
+            raise self.fail(f"batches.{name}", f"inherits from itself ({' from '.join((*above, name))})")
+        if len(above) > DEPTH_MOST:
+            raise self.fail(f"batches.{name}", f"inherits over more than {DEPTH_MOST} levels")
+        table = self.table(tables[name], f"batches.{name}")
+        parents = table.get("inherits", [])
+        parents = [parents] if isinstance(parents, str) else parents
+        if not isinstance(parents, list) or not all(isinstance(one, str) for one in parents):
+            raise self.fail(f"batches.{name}.inherits", "expected the name of a batch, or a list of names")
+        made: dict[str, Any] = {}
+        for parent in parents:
+            if parent not in tables:
+                near = difflib.get_close_matches(parent, list(tables), 1)
+                raise self.fail(f"batches.{name}.inherits", f"no batch {parent!r}" + (f"; do you mean {near[0]!r}?" if near else ""))
+            made = _merged(made, self.inherited(parent, tables, (*above, name)))
+        made.pop("abstract", None)
+        return _merged(made, {key: value for key, value in table.items() if key not in ("inherits", "abstract")})
+
+    def batch(self, name: str, table: dict[str, Any], sha256: str) -> Batch:
+        where = f"batches.{name}" if name != self.path.stem else ""
+        self.known(table, KEYS, where)
+        self.name(name, "batches")
+        run = self.table(table.get("run", {}), "run")
+        if "test" not in run:
+            raise self.fail("run", "`test` is missing: the name of a test that `ktrxer tests` lists")
+        pause: float | Literal["idle"] = IDLE if table.get("pause") == IDLE else self.seconds(table.get("pause", 0), "pause")
+        return Batch(
+            name, self.path.resolve().parent, sha256, run,
+            self.whole(table.get("repetitions", 1), "repetitions", 1, REPETITIONS_MOST),
+            self.choice(table.get("order", "interleaved"), "order", get_args(Order)),
+            self.whole(table["seed"], "seed", 0, 2**31 - 1) if "seed" in table else None,
+            self.text(table.get("directory", "."), "directory"),
+            pause,
+            self.seconds(table.get("pause_limit", 60), "pause_limit"),
+            self.whole(table.get("retries", 2), "retries", 0, 100),
+            self._lab(table["lab"]) if "lab" in table else None,
+            self.texts(table.get("variables", {}), "variables"),
+            self._matrix(table.get("matrix", {})),
+            tuple(self.texts(one, f"exclude[{i}]") for i, one in enumerate(self._list(table.get("exclude", []), "exclude"))),
+            tuple(self._hook(one, f"hooks[{i}]") for i, one in enumerate(self._list(table.get("hooks", []), "hooks"))),
+            self._until(table["until"]) if "until" in table else None,
+        )  # fmt: skip
+
+    def _list(self, value: Any, where: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.fail(where, f"expected a list of tables: [[{where}]]")
+        return value
+
+    def _matrix(self, value: Any) -> dict[str, tuple[Mapping[str, str], ...]]:
+        made: dict[str, tuple[Mapping[str, str], ...]] = {}
+        combinations = 1
+        for key, values in self.table(value, "matrix").items():
+            where = f"matrix.{self.name(key, 'matrix')}"
+            if not isinstance(values, list) or not values:
+                raise self.fail(where, "expected a list of values")
+            found = tuple(self._point(key, one, f"{where}[{i}]") for i, one in enumerate(values))
+            if len({one[key] for one in found}) != len(found):
+                raise self.fail(where, "a value occurs twice")
+            made[key] = found
+            combinations *= len(found)
+        if combinations > COMBINATIONS_MOST:
+            raise self.fail("matrix", f"{combinations} combinations; at most {COMBINATIONS_MOST}")
+        return made
+
+    def _point(self, key: str, value: Any, where: str) -> dict[str, str]:
+        """A value, or a table of a name and of further variables that belong to it."""
+        if not isinstance(value, dict):
+            return {key: self.plain(value, where)}
+        if "name" not in value:
+            raise self.fail(where, "`name` is missing: the value's own name")
+        further = self.texts({name: one for name, one in value.items() if name != "name"}, where)
+        return {key: self.plain(value["name"], where)} | further
+
+    def _hook(self, value: Any, where: str) -> Hook:
+        table = self.table(value, where)
+        self.known(table, ("when", "command", "essential", "timeout"), where)
+        return Hook(
+            self.choice(table.get("when", "before"), f"{where}.when", get_args(When)),
+            self.text(table.get("command", ""), f"{where}.command"),
+            self.truth(table.get("essential", False), f"{where}.essential"),
+            self.seconds(table.get("timeout", 60), f"{where}.timeout"),
+        )
+
+    def _lab(self, value: Any) -> Lab:
+        table = self.table(value, "lab")
+        self.known(table, ("topology", "time", "set", "beside"), "lab")
+        beside = table.get("beside", [])
+        beside = [beside] if isinstance(beside, str) else beside
+        if not isinstance(beside, list):
+            raise self.fail("lab.beside", "expected a list of texts: NODE=COMMAND")
+        return Lab(
+            self.text(table.get("topology", ""), "lab.topology"),
+            self.choice(table.get("time", "real"), "lab.time", ("real", "virtual")),
+            self.texts(table.get("set", {}), "lab.set"),
+            tuple(self.text(one, "lab.beside") for one in beside),
+        )
+
+    def _until(self, value: Any) -> Until:
+        table = self.table(value, "until")
+        self.known(table, ("figure", "within", "least", "most"), "until")
+        try:
+            share = share_of(str(table.get("within", "")))
+        except ValueError as error:
+            raise self.fail("until.within", str(error)) from None
+        least = self.whole(table.get("least", 5), "until.least", 3, REPETITIONS_MOST)
+        most = self.whole(table.get("most", 100), "until.most", least, REPETITIONS_MOST)
+        return Until(figure_of(self.text(table.get("figure", ""), "until.figure")), share, least, most)
+
+
+def share_of(text: str) -> float:
+    """`5%`, `+-5 %`, `±5%`."""
+    match = re.fullmatch(r"(?:±|\+-|\+/-)? ?(\d+(?:\.\d+)?) ?%", text.strip())
+    if match is None or not 0 < float(match[1]) <= 100:
+        raise ValueError(f"{text!r}: expected a share of the mean, as in 5%")
+    return float(match[1]) / 100
+
+
+def figure_of(text: str) -> str:
+    """A pattern of figure keys. `p95(rtt)` is that quantile under load of the first kind of probes."""
+    match = re.fullmatch(r"(p50|p95|p99)\((rtt|up|down)\)", text)
+    return f"*.{match[2]}.load.{match[1]}" if match is not None else text
+
+
+def until_of(text: str) -> Until:
+    """`p95(rtt) ±5%` or `rate.tcp_upload=2%`. ValueError: neither."""
+    figure, found, share = re.sub(r"\s*(±|\+-|\+/-|=)\s*", "=", text.strip(), count=1).rpartition("=")
+    if not found or not figure:
+        raise ValueError(f"{text!r}: expected FIGURE ±N%, as in p95(rtt) ±5%")
+    return Until(figure_of(figure.strip()), share_of(share))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a batch shows while it works: a progress bar on a terminal, a line for each run elsewhere. All of it on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ktrxer.store import one_line
+from ktrxer.units import span
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from ktrxer.batch.execute import View
+    from ktrxer.batch.journal import Try
+    from ktrxer.batch.plan import Planned
+    from ktrxer.batch.spec import Batch
+
+
+def title(batch: Batch, run: Planned, attempt: int) -> str:
+    again = f", try {attempt}" if attempt > 1 else ""
+    return one_line(f"{batch.name}: {run.combination.group}, repetition {run.repetition}{again}", 200)
+
+
+class Quiet:
+    def begin(self, batch: Batch, run: Planned, attempt: int) -> None:
+        pass
+
+    def ended(self, made: Try) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        print(f"ktrxer batch: {one_line(text, 500)}", file=sys.stderr, flush=True)
+
+
+class Left:
+    """The time that is left: by the mean of the runs so far, at first by the plan."""
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self.count, self.seconds = count, seconds
+        self.done = 0
+        self._begun = time.monotonic()
+
+    def text(self) -> str:
+        each = (time.monotonic() - self._begun) / self.done if self.done else self.seconds / max(1, self.count)
+        return f"about {span(max(0, self.count - self.done) * each)} left"
+
+
+class Lines(Quiet):
+    def __init__(self, left: Left) -> None:
+        self.left = left
+        self._title = ""
+
+    def begin(self, batch: Batch, run: Planned, attempt: int) -> None:
+        self._title = title(batch, run, attempt)
+
+    def ended(self, made: Try) -> None:
+        self.left.done += 1
+        why = f": {made.reason}" if made.reason and made.verdict != "valid" else ""
+        verdict = made.verdict or f"no file (status {made.status})"
+        self.say(f"{self.left.done} of {self.left.count}: {self._title}: {verdict} in {made.seconds:.1f} s{why}; {self.left.text()}")
+
+
+class Bar(Lines):
+    def __init__(self, left: Left, progress: Progress, task: TaskID) -> None:
+        super().__init__(left)
+        self.progress, self.task = progress, task
+
+    def begin(self, batch: Batch, run: Planned, attempt: int) -> None:
+        super().begin(batch, run, attempt)
+        self.progress.update(self.task, description=self._title, left=self.left.text())
+
+    def ended(self, made: Try) -> None:
+        self.left.done += 1
+        self.progress.update(self.task, completed=self.left.done, total=max(self.left.count, self.left.done), left=self.left.text())
+        if made.verdict != "valid":
+            self.say(f"{self._title}: {made.verdict or f'no file (status {made.status})'}: {made.reason}")
+
+    def say(self, text: str) -> None:
+        self.progress.console.print(f"ktrxer batch: {one_line(text, 500)}", markup=False, highlight=False)
+
+
+@contextlib.contextmanager
+def view_of(quiet: bool, count: int, seconds: float) -> Iterator[View]:
+    left = Left(count, seconds)
+    if quiet:
+        yield Quiet()
+    elif not sys.stderr.isatty():
+        yield Lines(left)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            yield Bar(left, progress, progress.add_task("", total=count, left=left.text()))

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer batch`: a series of runs from one file."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import secrets
+import shlex
+import signal
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.store import one_line
+from ktrxer.units import span
+
+if TYPE_CHECKING:
+    from ktrxer.batch.execute import Executor, Outcome
+    from ktrxer.batch.journal import Journal, State
+    from ktrxer.batch.spec import Batch
+
+INTERRUPTED = 130
+OVERHEAD_S = 2.0  # of a run beyond its own time, for the estimate
+EXAMPLES = """\
+examples:
+  ktrxer batch queues.toml --dry-run                   what would be run, and how long it takes
+  ktrxer batch queues.toml
+  ktrxer batch --resume runs/queues.batch.jsonl        goes on where it ended, from what was resolved then
+  ktrxer batch queues.toml --until 'p95(rtt) ±5%'
+  ktrxer batch import old.batch > new.toml             reads a batch file of Flent
+docs/howto/batches.md shows a file. `ktrxer compare DIR --by group` compares what comes out.
+Exit status: 0 all runs are valid; 1 some are not, or failed; 2 usage; 130 interrupted."""
+
+
+def parser() -> Parser:
+    p = Parser("batch", "Makes a series of runs from one file: a matrix of settings, repetitions, hooks, resumption.", EXAMPLES)
+    p.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the batch (TOML), or `import`")
+    p.add_argument("flent", nargs="?", type=Path, metavar="FLENT", help="with `import`: a batch file of Flent; it is printed as TOML")
+    p.add_argument("--only", action="append", default=[], metavar="NAME", help="only this batch of the file; may be given several times")
+    p.add_argument("--resume", type=Path, metavar="JOURNAL", help="go on with a batch: NAME.batch.jsonl")
+    p.add_argument("--repetitions", type=int, metavar="N", help="instead of the file's")
+    p.add_argument("--until", metavar="FIGURE ±N%%", help="repeat until the figure's mean is known to N %%: 'p95(rtt) ±5%%'")
+    p.add_argument("--seed", type=int, metavar="N", help="of the order (and of virtual time); default: random, stored")
+    p.add_argument("--dry-run", action="store_true", help="check everything, print the runs and an estimate of the time, and do nothing")
+    p.add_argument("-q", "--quiet", action="store_true", help="print only faults and the last line")
+    return p
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
+    from ktrxer.batch.spec import BatchError, BatchFailure
+
+    try:
+        if given.file == Path("import"):
+            return _import(given)
+        if given.flent is not None:
+            raise BatchError(f"{given.flent}: one FILE at a time; several batches stand in [batches] of one file")
+        return _resume(given) if given.resume is not None else _start(given)
+    except BatchFailure as error:
+        complain("batch", str(error))
+        return BAD
+    except BatchError as error:
+        complain("batch", str(error))
+        return USAGE
+
+
+def _import(given: argparse.Namespace) -> int:
+    from ktrxer.batch.flent_batch import converted
+    from ktrxer.batch.spec import BatchError
+
+    if given.flent is None:
+        raise BatchError("import: FLENT is missing: a batch file of Flent")
+    text, notes = converted(given.flent)
+    for note in notes:
+        complain("batch", note)
+    print(text, end="")
+    return VALID
+
+
+def _start(given: argparse.Namespace) -> int:
+    from ktrxer.batch import journal, plan
+    from ktrxer.batch.execute import boot_id
+    from ktrxer.batch.spec import BatchError
+
+    batches = _chosen(given)
+    seeds = [given.seed if given.seed is not None else one.seed if one.seed is not None else secrets.randbelow(2**31) for one in batches]
+    state = journal.State(str(uuid.uuid4()), given.file.name, batches, seeds)
+    seconds = _checked(state)
+    if given.dry_run:
+        return _say_plan(state, seconds)
+    path = plan.results(batches[0]) / f"{given.file.stem}{journal.SUFFIX}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BatchError(f"{path.parent}: {error.strerror}") from None
+    return _execute(given, state, journal.create(path, state, boot_id()), seconds)
+
+
+def _chosen(given: argparse.Namespace) -> list[Batch]:
+    from ktrxer.batch import spec
+
+    if given.file is None:
+        raise spec.BatchError("FILE is missing: the batch to run, or --resume JOURNAL")
+    found = spec.read(given.file)
+    if unknown := [name for name in given.only if name not in [one.name for one in found]]:
+        raise spec.BatchError(f"--only {unknown[0]}: {given.file} has no such batch; it has {', '.join(one.name for one in found)}")
+    found = [one for one in found if not given.only or one.name in given.only]
+    changes: dict[str, Any] = {}
+    if given.repetitions is not None:
+        if not 1 <= given.repetitions <= spec.REPETITIONS_MOST:
+            raise spec.BatchError(f"--repetitions {given.repetitions}: expected 1 to {spec.REPETITIONS_MOST}")
+        changes["repetitions"] = given.repetitions
+    if given.until is not None:
+        try:
+            changes["until"] = spec.until_of(given.until)
+        except ValueError as error:
+            raise spec.BatchError(f"--until {error}") from None
+    return [replace(one, **changes) for one in found]
+
+
+def _resume(given: argparse.Namespace) -> int:
+    from ktrxer.batch import journal, plan, spec
+    from ktrxer.batch.execute import boot_id
+
+    if given.file is not None or given.only or given.until is not None or given.seed is not None or given.repetitions is not None:
+        raise spec.BatchError("--resume takes everything from the journal: give no FILE and no other setting with it")
+    state = journal.load(given.resume)
+    seconds = _checked(state)
+    if given.dry_run:
+        return _say_plan(state, seconds)
+    source = state.batches[0].folder / state.file
+    with contextlib.suppress(spec.BatchError):
+        if spec.read(source)[0].sha256 != state.batches[0].sha256:
+            complain("batch", f"{source} has changed since the batch began; the batch goes on as it was then: the journal holds it")
+    if state.boot_ids and boot_id() not in state.boot_ids:
+        complain("batch", "this host has been started anew since; the runs after it are of another boot (boot_id in each run file)")
+    for batch, _ in state.unfinished:
+        complain("batch", f"{batch}: a run was cut off; what it has stored is a NAME.ktrxer.part, and the run is made again")
+    opened, state = journal.reopen(given.resume, boot_id())
+    if state.batches and not plan.results(state.batches[0]).is_dir():
+        raise spec.BatchError(f"{plan.results(state.batches[0])}: no such directory")
+    return _execute(given, state, opened, seconds)
+
+
+def _checked(state: State) -> dict[tuple[str, str], float]:
+    """The planned seconds of each combination. All combinations are checked before the first run: test, parameters, options, recipe."""
+    from ktrxer.batch import plan
+
+    made: dict[tuple[str, str], float] = {}
+    for batch, seed in zip(state.batches, state.seeds, strict=True):
+        plan.once(batch, "first")
+        plan.once(batch, "last")
+        for run in plan.planned(batch, seed, state.identity):
+            key = batch.name, run.combination.group
+            if key not in made:
+                made[key] = _seconds(batch, run.arguments)
+            elif len(made) == len(plan.combinations(batch)):
+                break
+    return made
+
+
+def _seconds(batch: Batch, arguments: list[str]) -> float:
+    from ktrxer import catalogue
+    from ktrxer.batch.spec import BatchError
+    from ktrxer.catalogue.recipe import PlanError
+    from ktrxer.commands import run
+
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            given = run.parser().parse_args(arguments)
+        setting = run.setting_of(given)
+        made = catalogue.find(given.test).make(setting, run.parameters_of(given))
+    except SystemExit:
+        raise BatchError(f"{batch.name}: run: {' '.join(said.getvalue().split())}") from None
+    except PlanError as error:
+        raise BatchError(f"{batch.name}: run: {error}") from None
+    return made.total_s if made.total_s is not None else setting.total_s
+
+
+def _estimate(state: State, seconds: dict[tuple[str, str], float]) -> tuple[int, float]:
+    """Number of runs that are not yet valid, and their seconds."""
+    from ktrxer.batch import plan
+
+    done, count, total = state.done(), 0, 0.0
+    for batch, run in plan.all_of(state.batches, state.seeds, state.identity):
+        if batch.until is not None and run.repetition > batch.until.least:
+            continue
+        tries = done.get((batch.name, run.key), [])
+        if not tries or (tries[-1].verdict != "valid" and len(tries) <= batch.retries):
+            count += 1
+            total += seconds[batch.name, run.combination.group] + OVERHEAD_S + (batch.pause if isinstance(batch.pause, float) else 0)
+    return count, total
+
+
+def _say_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
+    from ktrxer.batch import plan
+
+    count, total = _estimate(state, seconds)
+    for batch, seed in zip(state.batches, state.seeds, strict=True):
+        combinations = plan.combinations(batch)
+        times = f"{batch.repetitions} repetitions" if batch.until is None else f"{batch.until.least} to {batch.until.most} repetitions"
+        count_of = f"{len(combinations)} combinations, {times}"
+        print(one_line(f"{batch.name}: {count_of}, {batch.order}, seed {seed}, in {plan.results(batch)}", 300))
+        for run in plan.planned(batch, seed, state.identity):
+            if run.number > 2 * len(combinations) and run.number > 20:
+                print("  ...")
+                break
+            words = (["lab", "run", *run.lab, "--", "ktrxer"] if run.lab else []) + ["run", *run.options]
+            print(one_line(f"  {run.number:>4}  {run.combination.group}, repetition {run.repetition}: ktrxer {shlex.join(words)}", 600))
+    least = " at least" if any(one.until is not None for one in state.batches) else ""
+    print(f"Nothing was measured. {count} runs take{least} about {span(total)}, without retries.")
+    return VALID
+
+
+def _execute(given: argparse.Namespace, state: State, opened: Journal, seconds: dict[tuple[str, str], float]) -> int:
+    from ktrxer.batch.execute import Executor, Stopped
+    from ktrxer.batch.spec import BatchFailure
+    from ktrxer.batch.view import view_of
+    from ktrxer.run import binary
+
+    ktrxer = binary.find()
+    if ktrxer is None:
+        raise BatchFailure("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
+    count, total = _estimate(state, seconds)
+    with contextlib.closing(opened), view_of(given.quiet, count, total) as view:
+        executor = Executor(str(ktrxer), state, opened, view, _figures)
+        before = [(number, signal.signal(number, lambda *_: _stop(executor))) for number in (signal.SIGINT, signal.SIGTERM)]
+        try:
+            outcome = executor.run()
+        except Stopped:
+            complain("batch", f"stopped; `ktrxer batch --resume {opened.path}` goes on")
+            return INTERRUPTED
+        finally:
+            for number, handler in before:
+                signal.signal(number, handler)
+    return _summary(outcome, opened.path.parent)
+
+
+def _stop(executor: Executor) -> None:
+    executor.stop = True
+
+
+def _figures(path: Path) -> dict[str, float]:
+    from ktrxer.analyse.figures import of_summary
+    from ktrxer.store import open_run
+    from ktrxer.summary.figures import summarise
+
+    return {one.key: one.value for one in of_summary(summarise(open_run(path)))}
+
+
+def _summary(outcome: Outcome, folder: Path) -> int:
+    for name, found in outcome.reached.items():
+        if found.mean is None or found.low is None or found.high is None:
+            print(one_line(f"{name}: {found.count} runs, no interval", 300))
+        else:
+            said = "reached" if found.reached else "NOT reached"
+            print(one_line(f"{name}: {said} after {found.count} runs: {found.mean:.5g} (95 %: {found.low:.5g} to {found.high:.5g})", 300))
+    runs = outcome.valid + outcome.invalid + outcome.failed
+    ended = f"{outcome.valid} valid, {outcome.invalid} degraded or invalid, {outcome.failed} without a file"
+    print(f"{runs} runs in {outcome.tries} tries: {ended}")
+    print(f"stored in {folder}; `ktrxer compare {folder} --by group` compares them")
+    return VALID if outcome.valid == runs else BAD

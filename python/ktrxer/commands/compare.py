@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer compare`: differences between groups of runs."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+
+if TYPE_CHECKING:
+    from ktrxer.analyse.compare import Check, Comparison, Margin
+    from ktrxer.analyse.figures import Figure
+    from ktrxer.analyse.grouping import Group, Member
+
+EXAMPLES = """\
+examples:
+  ktrxer compare fifo/*.ktrxer -- fq_codel/*.ktrxer        two groups of files
+  ktrxer compare runs --by title                           each title against the first one
+  ktrxer compare runs --by cc,qdisc --figures 'udp.rtt.*'
+  ktrxer compare --baseline main/ --margin 'udp.rtt.load.p95=5%' --margin 'rate.*=2%' change/ --junit out.xml
+A difference is that of the means over runs, B - A. Its interval is made by resampling whole runs (studentized bootstrap, 95 %), and p is
+corrected for the number of figures (Holm). A group needs at least 3 runs for an interval. Runs that are not valid, and runs that differ
+from their group in test, host, kernel, target, length, congestion control, topology or parameters, are named and left out.
+Exit status: 0; 1 if a margin is not shown to hold, if a file cannot be read, or if a group has no run; 2 usage."""
+
+
+def parser() -> Parser:
+    p = Parser("compare", "Compares groups of runs: the difference of each figure with a confidence interval.", EXAMPLES)
+    p.add_argument("runs", nargs="*", metavar="RUN", type=Path, help="runs and directories of runs; `A... -- B...` makes two groups")
+    p.add_argument("--by", metavar="KEY[,KEY]", help="group by properties, settings or paths into meta.json (title, cc, kernel, ...)")
+    p.add_argument("--baseline", action="append", type=Path, default=[], metavar="PATH", help="runs of group A; may be given several times")
+    p.add_argument("--names", metavar="A,B", help="names of the two groups")
+    p.add_argument("--mix", default="", metavar="KEY[,KEY]", help="properties in which runs of a group may differ")
+    p.add_argument("--all", action="store_true", help="also runs whose verdict is degraded or invalid")
+    p.add_argument("--figures", action="append", default=[], metavar="PATTERN", help="only figures whose key matches (udp.rtt.load.*)")
+    worse = "how much worse B may be; without PATTERN: main figures"
+    p.add_argument("--margin", action="append", default=[], metavar="[PATTERN=]N[%%]", help=worse)
+    p.add_argument("--json", action="store_true", help="print one JSON object")
+    p.add_argument("--markdown", type=Path, metavar="FILE", help="also write the table for a pull request")
+    p.add_argument("--junit", type=Path, metavar="FILE", help="also write one test case for each margin")
+    p.add_argument("--no-cache", action="store_true", help="compute all figures anew")
+    return p
+
+
+class _Refusal(Exception):
+    """Wrong use: one sentence for the user."""
+
+
+def main(arguments: list[str]) -> int:
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    given = parser().parse_args(arguments[:cut])
+    try:
+        return _compare(given, [Path(one) for one in arguments[cut + 1 :]], cut < len(arguments))
+    except _Refusal as error:
+        complain("compare", str(error))
+        return USAGE
+
+
+def _compare(given: argparse.Namespace, second: list[Path], two: bool) -> int:
+    from ktrxer.analyse import grouping
+
+    status = VALID
+    read = _Reader(given.no_cache)
+    try:
+        groups = _groups(given, second, two, read)
+        status = BAD if read.failed else VALID
+        for group in groups:
+            if not given.all:
+                grouping.only_valid(group)
+            grouping.alike(group, [*_keys(given.mix), *_keys(given.by or "")])
+    except grouping.GroupingError as error:
+        raise _Refusal(str(error)) from None
+    empty = [group for group in groups if not group.members]
+    for group in empty:
+        complain("compare", f"group {group.name!r} has no run to compare")
+        _say_left_out(group)
+    if empty or len(groups) < 2:
+        if not empty:
+            complain("compare", f"only one group: {groups[0].name!r}; a comparison needs two" if groups else "no runs")
+        return BAD
+    return max(status, _report(given, groups, read.known))
+
+
+def _keys(text: str) -> list[str]:
+    return [key for key in text.split(",") if key]
+
+
+class _Reader:
+    """Reads groups of paths, one after the other, with one table of known figures."""
+
+    def __init__(self, fresh: bool) -> None:
+        self.fresh = fresh
+        self.failed = False
+        self.known: dict[str, Figure] = {}
+
+    def members(self, paths: list[Path]) -> list[Member]:
+        from ktrxer.analyse.collection import cache_file, collect
+        from ktrxer.commands.opening import open_any
+        from ktrxer.store.listing import find
+
+        files = [file for path in paths for file in _checked(path, find(path))]
+        found = collect(list(dict.fromkeys(files)), open_any, None if self.fresh else cache_file())
+        for failure in found.failures:
+            complain("compare", failure.text)
+            self.failed = True
+        self.known |= {key: figure for key, figure in found.known.items() if key not in self.known}
+        return found.members
+
+
+def _checked(path: Path, files: list[Path]) -> list[Path]:
+    if not files:
+        complain("compare", f"{path}: no runs in this directory")
+    return files
+
+
+def _groups(given: argparse.Namespace, second: list[Path], two: bool, read: _Reader) -> list[Group]:
+    from ktrxer.analyse.grouping import Group, by
+
+    if given.by and (two or given.baseline):
+        raise _Refusal("--by makes the groups itself: give all runs without `--` and --baseline")
+    if two and given.baseline:
+        raise _Refusal("`A... -- B...` and --baseline both name group A: give one of them")
+    if given.by:
+        if not given.runs:
+            raise _Refusal("no RUN: give runs or a directory of them")
+        return by(read.members(given.runs), _keys(given.by))
+    first, other = (given.runs, second) if two else (given.baseline, given.runs)
+    if not first or not other:
+        raise _Refusal("two groups are needed: `A... -- B...`, --baseline A B..., or --by KEY")
+    names = _keys(given.names) if given.names else []
+    if names and len(names) != 2:
+        raise _Refusal(f"--names {given.names}: expected two names with a comma between them")
+    made = [Group("A", read.members(first)), Group("B", read.members(other))]
+    for group, name in zip(made, names or _default_names(made), strict=True):
+        group.name = name
+    return made
+
+
+def _default_names(groups: list[Group]) -> list[str]:
+    """The title that all runs of a group have, where the titles differ between the groups; else A and B."""
+    titles = [{member.meta.title for member in group.members} for group in groups]
+    if all(len(one) == 1 and one != {""} for one in titles) and titles[0] != titles[1]:
+        return [next(iter(one)) for one in titles]
+    return ["A", "B"]
+
+
+def _report(given: argparse.Namespace, groups: list[Group], known: dict[str, Figure]) -> int:
+    from ktrxer.analyse.compare import check, compare
+
+    chosen = {key: figure for key, figure in known.items() if not given.figures or any(fnmatch.fnmatch(key, p) for p in given.figures)}
+    if not chosen:
+        raise _Refusal(f"--figures {given.figures[0]}: no figure of these runs matches; keys are {', '.join(list(known)[:6])}, ...")
+    margins = _all_margins(given.margin, known)
+    chosen |= {margin.key: known[margin.key] for margin in margins}
+    made = [compare(groups[0], other, chosen) for other in groups[1:]]
+    checks = [check(one, margins) for one in made]
+    _print(given, groups, made, checks)
+    if given.markdown is not None or given.junit is not None:
+        from ktrxer.commands import comparison_files
+
+        try:
+            if given.markdown is not None:
+                given.markdown.write_text(comparison_files.markdown(made, checks))
+            if given.junit is not None:
+                given.junit.write_text(comparison_files.junit(made, checks))
+        except OSError as error:
+            complain("compare", f"{error.filename}: {error.strerror}")
+            return BAD
+    return VALID if all(one.held for some in checks for one in some) else BAD
+
+
+def _all_margins(texts: list[str], known: dict[str, Figure]) -> list[Margin]:
+    """One for each figure: a margin with a pattern comes before one without, and a later one before an earlier one."""
+    made: dict[str, Margin] = {}
+    for text in sorted(texts, key=lambda text: "=" in text):
+        made |= {margin.key: margin for margin in _margins(text, known)}
+    return list(made.values())
+
+
+def _margins(text: str, known: dict[str, Figure]) -> list[Margin]:
+    from ktrxer.analyse.compare import Margin
+
+    pattern, _, amount = text.rpartition("=")
+    match = re.fullmatch(r"\+?([0-9]*\.?[0-9]+) ?(%?)", amount.strip())
+    if match is None:
+        raise _Refusal(f"--margin {text}: expected N% or N (in the figure's unit), as in udp.rtt.load.p95=5%")
+    keys = [key for key, figure in known.items() if (fnmatch.fnmatch(key, pattern) if pattern else figure.main)]
+    if not keys:
+        raise _Refusal(f"--margin {text}: no figure of these runs matches {pattern or 'it'}; keys are {', '.join(list(known)[:6])}, ...")
+    value = float(match[1]) / (100 if match[2] else 1)
+    if not pattern and not match[2]:
+        raise _Refusal(f"--margin {text}: a margin of several figures of different units is a share: give {text}%")
+    return [Margin(key, value, bool(match[2])) for key in keys]
+
+
+def _print(given: argparse.Namespace, groups: list[Group], made: list[Comparison], checks: list[list[Check]]) -> None:
+    from ktrxer.commands import comparison_text
+
+    if given.json:
+        all_made: list[dict[str, Any]] = [
+            one.as_json() | {"margins": [vars(check) for check in some]} for one, some in zip(made, checks, strict=True)
+        ]
+        print(json.dumps({"comparisons": comparison_text.finite(all_made)}, indent=2))
+        return
+    for number, (one, some) in enumerate(zip(made, checks, strict=True)):
+        print("\n" if number else "", end="")
+        print("\n".join(comparison_text.lines(one, some, bool(given.figures))))
+    for group in groups:
+        _say_left_out(group)
+
+
+def _say_left_out(group: Group) -> None:
+    for one in group.left_out[:20]:
+        complain("compare", f"left out of {group.name}: {Path(one.run).name}: {one.reason}")
+    if len(group.left_out) > 20:
+        complain("compare", f"left out of {group.name}: {len(group.left_out) - 20} more runs (--json names all)")

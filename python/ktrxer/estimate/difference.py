@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Differences of two groups of runs, by resampling of whole runs: samples within a run depend on each other, so a run is one value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 4999
+RUNS_LEAST = 3  # in each group: the spread of fewer runs is not an estimate
+TREND_LEAST = 8  # runs in all, for a trend over time
+SEED = 20170704  # of the resamples: equal input gives equal output
+
+
+@dataclass(frozen=True)
+class Difference:
+    """B - A of the mean over runs, in the unit of the values. `low` and `high` are None where a group has fewer than RUNS_LEAST runs."""
+
+    mean_a: float
+    mean_b: float
+    difference: float
+    count_a: int
+    count_b: int
+    low: float | None = None  # the interval that holds the true difference with the stated level
+    high: float | None = None
+    p: float | None = None  # of a difference at least as large where there is none
+    hedges_g: float | None = None  # difference over the pooled standard deviation, corrected for small groups
+    superiority: float | None = None  # the probability that a run of B has a larger value than a run of A; a tie counts half
+
+
+def difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, level: float = 0.95, resamples: int = RESAMPLES) -> Difference:
+    """The symmetric studentized bootstrap interval (Hall 1988, "On symmetric bootstrap confidence intervals") of mean(b) - mean(a) with
+    unequal variances. All values are finite; a group has at least one."""
+    x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    n, m = len(x), len(y)
+    if not n or not m or not np.isfinite(x).all() or not np.isfinite(y).all():
+        raise ValueError("a group is empty or has a value that is not finite")
+    mean_a, mean_b = float(x.mean()), float(y.mean())
+    delta = mean_b - mean_a
+    if min(n, m) < RUNS_LEAST:
+        return Difference(mean_a, mean_b, delta, n, m)
+    var_a, var_b = float(x.var(ddof=1)), float(y.var(ddof=1))
+    error = math.sqrt(var_a / n + var_b / m)
+    larger = float(np.mean((y[:, None] > x[None, :]) + 0.5 * (y[:, None] == x[None, :])))
+    if error <= 1e-12 * max(abs(mean_a), abs(mean_b), 1e-300):  # all runs of a group are equal, as in virtual time with one seed
+        return Difference(mean_a, mean_b, delta, n, m, delta, delta, 0.0 if delta else 1.0, None, larger)
+    t = _studentized(x, y, delta, error, resamples)
+    width = float(np.quantile(t, level)) * error
+    p = (1 + int((t >= abs(delta) / error).sum())) / (len(t) + 1)
+    pooled = math.sqrt(((n - 1) * var_a + (m - 1) * var_b) / (n + m - 2))
+    g = delta / pooled * (1 - 3 / (4 * (n + m) - 9))
+    return Difference(mean_a, mean_b, delta, n, m, delta - width, delta + width, p, g, larger)
+
+
+def _studentized(x: Floats, y: Floats, delta: float, error: float, resamples: int) -> Floats:
+    """|t| of each resample. A resample without spread has no t, and is left out."""
+    rng = np.random.default_rng(SEED)
+    n, m = len(x), len(y)
+    drawn_a, drawn_b = x[rng.integers(0, n, (resamples, n))], y[rng.integers(0, m, (resamples, m))]
+    deltas = drawn_b.mean(1) - drawn_a.mean(1)
+    errors = np.sqrt(drawn_a.var(1, ddof=1) / n + drawn_b.var(1, ddof=1) / m)
+    known = errors > 1e-12 * error
+    made: Floats = np.abs(deltas[known] - delta) / errors[known]
+    return made
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values corrected for their number (Holm 1979): where no figure differs, the probability that one is below 0.05 is at most 0.05."""
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    made, largest = [0.0] * len(p), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, p[i] * (len(p) - rank)))
+        made[i] = largest
+    return made
+
+
+@dataclass(frozen=True)
+class Trend:
+    per_hour: float  # in the unit of the values (Theil-Sen)
+    p: float
+
+
+def trend(t_s: Sequence[float] | Floats, residuals: Sequence[float] | Floats, permutations: int = 1999) -> Trend | None:
+    """Do values change with time? The p value is of Spearman's rank correlation, by permutation. None: fewer than TREND_LEAST values."""
+    t, values = np.asarray(t_s, np.float64), np.asarray(residuals, np.float64)
+    if len(t) < TREND_LEAST or len(np.unique(t)) < TREND_LEAST or not np.ptp(values):
+        return None
+    ranks_t, ranks = _ranks(t), _ranks(values)
+    ranks_t, ranks = ranks_t - ranks_t.mean(), ranks - ranks.mean()
+    observed = abs(float(ranks_t @ ranks))
+    rng = np.random.default_rng(SEED)
+    shuffled = rng.permuted(np.broadcast_to(ranks, (permutations, len(ranks))), axis=1)
+    p = (1 + int((np.abs(shuffled @ ranks_t) >= observed * (1 - 1e-12)).sum())) / (permutations + 1)
+    i, j = np.triu_indices(len(t), 1)
+    apart = t[j] != t[i]
+    slope = float(np.median((values[j] - values[i])[apart] / (t[j] - t[i])[apart]))
+    return Trend(slope * 3600, p)
+
+
+def _ranks(values: Floats) -> Floats:
+    """From 1; equal values have the mean of their ranks."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    made: Floats = (ends - (counts - 1) / 2)[place]
+    return made

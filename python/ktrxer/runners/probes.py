@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What `ktrxer ping` and `ktrxer stamp` have in common: parameters, and their objects as rows of the table `latency`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ktrxer.runners import marks, own
+from ktrxer.runners.own import Object, number
+from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S
+from ktrxer.runners.samples import NS_MOST, Reading, Samples, Strange, names
+from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED, TOO_LATE
+from ktrxer.store.meta import Series
+
+WAITING_MOST = 20_000  # probes of one series within a time-out
+BATCH_MOST = 10_000  # round trips in one object
+_STATES = {"lost": LOST, "failed": FAILED, "skipped": SKIPPED, "duplicate": DUPLICATE}
+_QUEUES = ("own_queue_ns", "far_queue_ns")
+_ORDER = ("series", "t_ns", "seq", "rtt_ns", "lateness_ns", "state", "far_ns", "far_seq", *_QUEUES, "adjusted_ns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probes(Parameters):
+    """Small packets at equal intervals whose round trip is measured."""
+
+    interval_ns: int = 10 * MS
+    mark: str | None = None  # DSCP by name; None: not marked, and not shown as a class
+    group: str = "Ping (ms)"
+
+
+def validate(p: Probes) -> None:
+    if not MS // 10 <= p.interval_ns <= 60 * S:
+        raise RunnerError(f"probes every {p.interval_ns / MS:g} ms; 0.1 ms to 60 s are possible")
+    marks.check([p.mark])
+
+
+def timeout_of(p: Probes, o: Options) -> int:
+    """The prober has room for 65,536 probes, and keeps each of them for three time-outs."""
+    return min(o.timeout_ns, WAITING_MOST * p.interval_ns)
+
+
+def series_of(name: str, p: Probes, mark: str | None) -> Series:
+    return Series(0, name, "latency", "ms", klass=mark, group=p.group)
+
+
+def common(p: Probes, o: Options, dscp: list[str]) -> list[str]:
+    """The command line from the host on."""
+    spin = ["--precise"] if o.precise else []
+    return [p.host or o.host, "--brief", "--interval", f"{p.interval_ns}ns", "--timeout", f"{timeout_of(p, o)}ns", *dscp, *spin]
+
+
+def trial(command: list[str]) -> list[str]:
+    """Three probes instead of a measurement."""
+    words = list(command)
+    words[words.index("--interval") + 1], words[words.index("--timeout") + 1] = "50ms", "2s"
+    return [*words, "--count", "3", "--json"]
+
+
+def read(p: Probes, samples: Samples) -> Reading:
+    return own.read(samples, _Rows(p, samples).add)
+
+
+def _four(made: Object) -> tuple[int, int, int, int]:
+    """Of a round trip: number, send time, scheduled time, and the trip itself. The same checks as number(), in less time."""
+    try:
+        seq, sent, due, rtt = made["number"], made["sent_ns"], made["scheduled_ns"], made["rtt_ns"]
+        if (
+            type(seq) is type(sent) is type(due) is type(rtt) is int
+            and max(seq, sent, due, rtt) <= NS_MOST
+            and min(seq, sent, due, rtt) >= -NS_MOST
+        ):
+            return seq, sent, due, rtt
+    except KeyError:
+        pass
+    return number(made, "number"), number(made, "sent_ns"), number(made, "scheduled_ns"), number(made, "rtt_ns")
+
+
+def _column(made: Object, name: str, low: int = -NS_MOST) -> list[int]:
+    """Of several round trips in one object."""
+    values = made.get(name)
+    if not isinstance(values, list) or not 0 < len(values) <= BATCH_MOST or set(map(type, values)) != {int}:
+        raise Strange(f"{name} is no column of whole numbers")
+    if min(values) < low or max(values) > NS_MOST:
+        raise Strange(f"{name} has a number out of bounds")
+    return values
+
+
+class _Rows:
+    """Of one process."""
+
+    def __init__(self, p: Probes, samples: Samples) -> None:
+        assert names("latency") == _ORDER
+        self.samples = samples
+        self.interval = p.interval_ns
+        self.first_due: int | None = None  # scheduled time of probe 0: lost probes are placed by it
+
+    def add(self, sample: Object) -> None:
+        kind = sample.get("kind")
+        if kind == "round_trips":
+            self._round_trips(sample)
+        elif kind in ("round_trip", "too_late"):
+            self._round_trip(sample, ANSWERED if kind == "round_trip" else TOO_LATE)
+        elif kind in _STATES:
+            seq, zero = number(sample, "number"), own.zero(self.samples)
+            due = self.first_due if self.first_due is not None else zero + self.samples.from_ns
+            at = due + seq * self.interval - zero
+            self._append((self._class(sample.get("class")), at, seq, None, None, _STATES[kind], *[None] * 5))
+        # Other kinds may come in any version.
+
+    def _class(self, which: Any) -> int:
+        """The series of a probe: a process with several classes names the class."""
+        series = self.samples.series.get(which if type(which) is int else None)
+        if series is None:
+            raise Strange(f"a probe of class {json.dumps(which, default=str)[:20]}")
+        return series.id
+
+    def _append(self, row: Sequence[int | None]) -> None:
+        for values, value in zip(self.samples.table("latency"), row, strict=True):
+            values.append(value)
+
+    def _round_trip(self, sample: Object, state: int) -> None:
+        seq, sent, due, rtt = _four(sample)
+        if self.first_due is None:
+            self.first_due = due - seq * self.interval
+        far, far_seq = (
+            value if type(value := sample.get(name)) is int and 0 <= value <= NS_MOST else None
+            for name in ("reflector_received_real_ns", "reflector_sequence")
+        )
+        queues = [value if type(value := sample.get(name)) is int and 0 <= value <= NS_MOST else None for name in _QUEUES]
+        adjusted = number(sample, "adjusted_ns") if "adjusted_ns" in sample else None
+        which = self._class(sample.get("class"))
+        self._append((which, sent - own.zero(self.samples), seq, rtt, sent - due, state, far, far_seq, *queues, adjusted))
+
+    def _round_trips(self, sample: Object) -> None:
+        """Many in one object, column by column: the output of --brief."""
+        seq, due, sent, rtt = (_column(sample, name) for name in ("number", "scheduled_ns", "sent_ns", "rtt_ns"))
+        none: list[int | None] = [None] * len(seq)
+        far: Sequence[int | None] = _column(sample, "reflector_received_real_ns", 0) if "reflector_received_real_ns" in sample else none
+        far_seq: Sequence[int | None] = _column(sample, "reflector_sequence", 0) if "reflector_sequence" in sample else none
+        queues = [
+            [wait if wait >= 0 else None for wait in _column(sample, name)] if name in sample else none  # negative: not known
+            for name in _QUEUES
+        ]
+        adjusted: Sequence[int | None] = _column(sample, "adjusted_ns") if "adjusted_ns" in sample else none
+        if self.first_due is None:
+            self.first_due = due[0] - seq[0] * self.interval
+        if "class" in sample:
+            which = _column(sample, "class", 0)
+            found = {one: self._class(one) for one in set(which)}
+            series = [found[one] for one in which]
+        else:
+            series = [self._class(None)] * len(seq)
+        zero = own.zero(self.samples)
+        lateness = [left - at for left, at in zip(sent, due, strict=False)]
+        made = (series, [left - zero for left in sent], seq, rtt, lateness, [ANSWERED] * len(seq), far, far_seq, *queues, adjusted)
+        if len({len(column) for column in (due, *made)}) > 1:
+            raise Strange("its columns are not equally long")
+        for values, more in zip(self.samples.table("latency"), made, strict=True):
+            values.extend(more)

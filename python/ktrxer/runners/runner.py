@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The contract of a runner: a tool that measures, as five functions in one file (docs/howto/add-runner.md).
+
+    validate(p)         what is wrong with the parameters, before anything starts
+    command(p, options, times)
+                        the command line
+    series(p, name)     which series its output has, by a key of the runner's own
+    read(p, samples)    a generator that receives the output as it comes, and adds samples (made by `by_line` or `whole`)
+    health(ended)       what the end of the process says about the measurement
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ktrxer.runners.samples import Reading, Samples
+from ktrxer.store.meta import Runner as Process
+from ktrxer.store.meta import Series
+
+MS, S = 10**6, 10**9
+
+Severity = Literal["degraded", "invalid"]
+
+
+class RunnerError(Exception):
+    """A tool cannot be run like that; one line: what, why, what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """Every runner has these. The class of a runner adds its own, each with a default."""
+
+    host: str = ""  # the far end; empty: the host of the run
+    interval_ns: int | None = None  # between two samples
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is the same for all processes of a run in one place."""
+
+    ktrxer: str = "ktrxer"  # the command itself in that place
+    port: int = 8620
+    token_file: str | None = None
+    family: str = ""  # "-4", "-6", or either
+    source: str | None = None
+    precise: bool = False  # probes spin before each send time
+    host: str = ""
+    timeout_ns: int = 10 * S  # a probe without an answer for so long is lost
+
+
+@dataclass(frozen=True)
+class Times:
+    """When a process measures."""
+
+    length_ns: int
+    start_real_ns: int | None = None  # CLOCK_REALTIME of its place; None: not known yet
+
+    @property
+    def length_s(self) -> float:
+        return self.length_ns / S
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program that must be in the place, and how it prints its version. An older version than `least` is refused."""
+
+    program: str
+    package: str  # of Debian, for the message
+    version: Sequence[str] = ()  # the words after the program that print its version; none: any version will do
+    pattern: str = r"(\d+(?:\.\d+)+)"
+    least: str = ""
+
+    def check(self, status: int, printed: str) -> str:
+        """The version. RunnerError when the tool is missing or too old."""
+        if status == 127:
+            raise RunnerError(f"{self.program} is not installed (Debian: {self.package})")
+        found = re.search(self.pattern, printed)
+        if found is None:
+            raise RunnerError(f"`{self.program} {' '.join(self.version)}` printed no version (exit status {status})")
+        if self.least and _numbers(found[1]) < _numbers(self.least):
+            raise RunnerError(f"{self.program} has version {found[1]}; {self.least} or newer is needed")
+        return found[1]
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+@dataclass(frozen=True)
+class Reason:
+    severity: Severity
+    text: str
+    name: str = ""  # of a series; empty: the process
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process at its end, as it is stored: it can be read from a run that was cut off."""
+
+    process: Process  # status, exit_status, end (the result that it printed), stderr_tail, parameters
+    samples: int  # answered probes, and flows that moved bytes
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short measurement before the run, which finds a far end that does not answer."""
+
+    command: list[str]
+    server: bool  # an answer shows that `ktrxer serve` is there
+    estimates: bool = False  # its result has the rate of the path
+
+
+@dataclass(frozen=True)
+class Runner:
+    """What a runner's file offers as RUNNER."""
+
+    name: str
+    summary: str
+    parameters: type[Any]
+    validate: Callable[[Any], None]
+    command: Callable[[Any, Options, Times], list[str]]
+    series: Callable[[Any, str], Mapping[Hashable, Series]]
+    read: Callable[[Any, Samples], Reading]
+    health: Callable[[Ended], Iterable[Reason]]
+    tool: Tool | None = None  # None: a command of ktrxer
+    protocol: str | None = None  # of its probes: UDP, ICMP, ...; round trips of two protocols are never mixed
+    loads: bool = False  # it fills the path: the load phase lasts as long as such processes
+    own: bool = False  # a command of ktrxer: it ends with its standard input, and starts at the given time by itself
+    # Parameters of one process that also does the work of a second one, whose series has this name; None: they need one each.
+    merge: Callable[[Any, str, Any], Any | None] | None = None
+    trial: Callable[[Any, Options, bool], Trial] | None = None  # True: it shall estimate the rate of the path
+    timeout_ns: Callable[[Any, Options], int] = lambda _, __: 0  # the process waits so long for its last answers
+    probes: Callable[[Any], int] = lambda _: 0  # delay probes that leave at each interval
+
+
+def ends_well(ended: Ended) -> Iterable[Reason]:
+    """The health of a tool whose exit status says everything."""
+    if ended.process.exit_status:
+        lines = [line.strip() for line in ended.process.stderr_tail.splitlines() if line.strip()]
+        said = f": {lines[-1]}" if lines else ""
+        yield Reason("degraded", f"the process ended with exit status {ended.process.exit_status}{said}")

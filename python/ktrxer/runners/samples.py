@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a runner's `read` works with: the output as it comes, the times of a place, and the samples that it adds."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Generator, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ktrxer.store import columns, one_line
+from ktrxer.store.columns import ANSWERED, LOCAL, LOST
+from ktrxer.store.meta import Series
+
+S = 10**9
+NS_MOST = 2**62
+LINE_MOST = 1 << 20  # bytes of a line
+DOCUMENT_MOST = 64 << 20  # bytes of an output that is read as a whole
+GARBAGE_MOST = 20  # lines that are not understood: then the process is stopped
+AROUND_NS = 600 * S  # a time stamp may lie so far outside of the run
+_NEVER = {"latency": ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns")}  # columns that are computed after the run
+
+
+class Strange(Exception):
+    """Output that is not what this tool prints."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of the output."""
+
+    data: bytes
+    at_ns: int  # when it was read, in time of the run
+
+
+@dataclass(frozen=True)
+class Line:
+    text: str
+    at_ns: int
+
+
+@dataclass
+class Clock:
+    """A place's clocks at the zero of the run, to +- bound_ns."""
+
+    zero_real_ns: int
+    zero_mono_ns: int | None  # None: another kernel's clock, not known before a program there prints both clocks
+    bound_ns: int = 0
+
+    def real(self, ns: int) -> int:
+        """A time of CLOCK_REALTIME as time of the run."""
+        return ns - self.zero_real_ns
+
+
+@functools.cache
+def names(kind: str) -> tuple[str, ...]:
+    """Columns that a process fills."""
+    return tuple(column.name for column in columns.TABLES[kind] if column.name not in _NEVER.get(kind, ()))
+
+
+class Samples:
+    """Of one process: rows by table, events, notes for the verdict, and the result that the tool itself printed."""
+
+    def __init__(
+        self, series: Mapping[Hashable, Series], clock: Clock, *, interval_ns: int | None = None, from_ns: int = 0, to_ns: int = 0
+    ) -> None:
+        self.series, self.clock = series, clock
+        self.interval_ns, self.from_ns, self.to_ns = interval_ns, from_ns, to_ns
+        self.result: dict[str, Any] | None = None
+        self.garbage = 0
+        self.first_garbage = ""
+        self.events: list[tuple[int, str, str]] = []
+        self.notes: list[tuple[Literal["degraded", "invalid"], str, str]] = []  # severity, text, name of the series
+        self.memory: dict[Any, Any] = {}  # of the runner's `read`, from call to call
+        self._rows: dict[str, tuple[list[Any], ...]] = {}
+
+    # ------------------------------------------------------------------------------------------------- for runners
+
+    def add(self, key: Hashable, t_ns: int, **values: Any) -> None:
+        """A row of the series' table (docs/reference/store.md has the columns). Times are times of the run; what is not given is empty."""
+        series = self.of(key)
+        if type(t_ns) is not int or not self.from_ns - AROUND_NS <= t_ns <= self.to_ns + AROUND_NS:
+            raise Strange(f"a time stamp {_text(t_ns)} ns after the start, far outside of the run")
+        given = {"series": series.id, "t_ns": t_ns, **values}
+        row = []
+        for column in columns.TABLES[series.kind]:
+            value = given.pop(column.name, None)
+            if column.name in _NEVER.get(series.kind, ()):
+                continue
+            if not _fits(value, column):
+                raise Strange(f"{column.name} is {_text(value)}")
+            row.append(value)
+        if given:
+            raise TypeError(f"a sample of kind {series.kind} has no {', '.join(given)}")
+        for values_, value in zip(self.table(series.kind), row, strict=True):
+            values_.append(value)
+
+    def answered(self, key: Hashable, t_ns: int, seq: int, rtt_ns: int) -> None:
+        """A delay probe with its send time."""
+        self.add(key, t_ns, seq=seq, rtt_ns=rtt_ns, state=ANSWERED)
+
+    def lost(self, key: Hashable, t_ns: int, seq: int) -> None:
+        self.add(key, t_ns, seq=seq, state=LOST)
+
+    def moved(self, key: Hashable, t_ns: int, count: int, end: int = LOCAL) -> None:
+        """The bytes that a flow has moved since its beginning, as counted at this end (or at the REMOTE one)."""
+        self.add(key, t_ns, bytes=count, end=end)
+
+    def value(self, key: Hashable, t_ns: int, value: float) -> None:
+        self.add(key, t_ns, value=value)
+
+    def event(self, t_ns: int, name: str, text: str = "") -> None:
+        self.events.append((t_ns, name[:100], text[:1000]))
+
+    def note(self, severity: Literal["degraded", "invalid"], text: str, name: str = "") -> None:
+        """A reason for the verdict."""
+        self.notes.append((severity, text, name))
+
+    def not_understood(self, text: str) -> None:
+        self.garbage += 1
+        self.first_garbage = self.first_garbage or one_line(text, 80)
+
+    def too_much(self, data: bytes) -> None:
+        """The output has no end that fits into memory: the process is stopped."""
+        self.not_understood(data[:80].decode("utf-8", "replace"))
+        self.garbage = GARBAGE_MOST + 1
+
+    # ---------------------------------------------------------------------------------------- for runners of many samples
+
+    def of(self, key: Hashable) -> Series:
+        series = self.series.get(key)
+        if series is None:
+            raise Strange(f"a sample of {one_line(str(key), 60)}, which is not one of its series")
+        return series
+
+    def table(self, kind: str) -> tuple[list[Any], ...]:
+        """The columns of a table, in the order of names(kind), to which rows are appended."""
+        found = self._rows.get(kind)
+        if found is None:
+            found = self._rows[kind] = tuple([] for _ in names(kind))
+        return found
+
+    # ------------------------------------------------------------------------------------------------- for the session
+
+    def tables(self) -> Mapping[str, tuple[list[Any], ...]]:
+        return self._rows
+
+    def take(self) -> dict[str, dict[str, list[Any]]]:
+        """The rows since the last call: by table, by column."""
+        made = {kind: dict(zip(names(kind), rows, strict=True)) for kind, rows in self._rows.items() if rows[0]}
+        self._rows = {}
+        return made
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, default=str)[:40]
+
+
+def _fits(value: Any, column: columns.Column) -> bool:
+    if value is None:
+        return column.nullable
+    if column.type in ("double", "float"):
+        return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    most = column.most if column.most is not None else NS_MOST
+    return type(value) is int and (0 if column.most is not None else -NS_MOST) <= value <= most
+
+
+# ------------------------------------------------------------------------------------------------------- kinds of output
+
+Reading = Generator[None, Chunk | None, None]  # None: the output has ended
+_REFUSED = (Strange, ValueError, LookupError, TypeError)  # of a runner that does not understand its tool
+
+
+def by_line(
+    read: Callable[[Any, Samples, Line], None], end: Callable[[Any, Samples], None] | None = None
+) -> Callable[[Any, Samples], Reading]:
+    """For a tool that prints lines: `read` is called for each of them, `end` after the last one. What they must remember stands in
+    `samples.memory`. A line that `read` refuses by an exception counts as not understood."""
+
+    @functools.wraps(read)
+    def feed(p: Any, samples: Samples) -> Reading:
+        rest = b""
+        while (chunk := (yield)) is not None:
+            *lines, rest = (rest + chunk.data).split(b"\n")
+            if len(rest) > LINE_MOST:
+                samples.too_much(rest)
+                rest = b""
+            for line in lines:
+                _read_line(read, p, samples, Line(line.decode("utf-8", "replace"), chunk.at_ns))
+        if rest:
+            _read_line(read, p, samples, Line(rest.decode("utf-8", "replace"), samples.to_ns))
+        if end is not None:
+            end(p, samples)
+
+    return feed
+
+
+def _read_line(read: Callable[[Any, Samples, Line], None], p: Any, samples: Samples, line: Line) -> None:
+    try:
+        read(p, samples, line)
+    except _REFUSED:
+        samples.not_understood(line.text)
+
+
+def whole(read: Callable[[Any, Samples, bytes], None]) -> Callable[[Any, Samples], Reading]:
+    """For a tool that prints one document: `read` is called once, at the end, with all of it."""
+
+    @functools.wraps(read)
+    def feed(p: Any, samples: Samples) -> Reading:
+        parts: list[bytes] = []
+        size = 0
+        while (chunk := (yield)) is not None:
+            size += len(chunk.data)
+            if size > DOCUMENT_MOST:
+                samples.too_much(chunk.data)
+                return
+            parts.append(chunk.data)
+        document = b"".join(parts)
+        try:
+            read(p, samples, document)
+        except _REFUSED as error:
+            samples.not_understood(f"{error}: {document[:60].decode('utf-8', 'replace')}")
+
+    return feed

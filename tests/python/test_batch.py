@@ -1,0 +1,552 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Series of runs: the file, the plan, the execution, the journal, and batch files of Flent."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ktrxer.batch import journal, plan, spec
+from ktrxer.batch.flent_batch import converted
+from ktrxer.batch.spec import BatchError
+from ktrxer.commands import batch as command
+from ktrxer.estimate.sequential import precision, student_t
+from ktrxer.store import RunWriter, open_run
+from ktrxer.store.columns import ANSWERED
+from ktrxer.units import span
+from synthetic import describe
+
+HERE = Path(__file__).parent
+BASE = """
+seed = 7
+[run]
+test = "ping"
+host = "far.example"
+length = "1s"
+title = "valid"
+"""
+
+
+def written(folder: Path, text: str, name: str = "b.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def one(folder: Path, text: str) -> spec.Batch:
+    (made,) = spec.read(written(folder, text))
+    return made
+
+
+# ------------------------------------------------------------------------------------------------------------------ the file
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = ", "Invalid value"),
+        ("[run]\nhost = 'h'", "run: `test` is missing"),
+        ("repetition = 3\n" + BASE, "unknown key `repetition`; do you mean `repetitions`?"),
+        ("repetitions = 0\n" + BASE, "repetitions: expected a whole number of 1 to 10000"),
+        ("repetitions = true\n" + BASE, "repetitions: expected a whole number"),
+        ("order = 'shufled'\n" + BASE, "do you mean 'shuffled'?"),
+        ("pause = '5 parsecs'\n" + BASE, "is not a duration"),
+        ("retries = -1\n" + BASE, "retries: expected a whole number"),
+        (BASE + "[matrix]\nqdisc = []", "matrix.qdisc: expected a list of values"),
+        (BASE + "[matrix]\nqdisc = ['a', 'a']", "matrix.qdisc: a value occurs twice"),
+        (BASE + "[matrix]\nqdisc = [{leaf = 'x'}]", "matrix.qdisc[0]: `name` is missing"),
+        (BASE + "[matrix]\n'q d' = ['a']", "'q d' is not a name"),
+        (BASE + "[matrix]\n" + "\n".join(f"d{i} = {list(range(20))}" for i in range(5)), "3200000 combinations; at most"),
+        (BASE + "[[hooks]]\nwhen = 'befor'\ncommand = 'x'", "hooks[0].when: expected one of"),
+        (BASE + "[[hooks]]\nwhen = 'before'", "hooks[0].command: expected a text"),
+        (BASE + "[lab]\ntime = 'virtual'", "lab.topology: expected a text"),
+        (BASE + "[until]\nfigure = 'p95(rtt)'\nwithin = '0%'", "until.within: '0%': expected a share"),
+        (BASE + "[batches.a]\ninherits = 'b'", "batches.a.inherits: no batch 'b'"),
+        (BASE + "[batches.a]\ninherits = 'a'", "inherits from itself"),
+        (BASE + "[batches.a]\nabstract = true", "all of them are abstract"),
+        (BASE + "[batches]\na = 3", "batches.a: expected a table"),
+        ("a = " + "[" * 3000, "b.toml: "),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_its_key(tmp_path, text, said):
+    with pytest.raises(BatchError) as caught:
+        spec.read(written(tmp_path, text))
+    assert said in str(caught.value)
+    assert "b.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BASE + "cc = '{nonesuch}'", "run.cc: no variable 'nonesuch'; known are: batch, group, number, repetition"),
+        (BASE + "[variables]\na = '{b}'\nb = '{a}'\n[[hooks]]\ncommand = '{a}'", "refer to each other"),
+        (BASE + "[matrix]\nx = ['1']\n[[exclude]]\nx = '1'", "leave no combination"),
+        (BASE + "[[exclude]]\ny = '1'", "no dimension 'y' in the matrix"),
+        (BASE + "dry-run = true", "run.dry-run: the batch sets this option itself"),
+        (BASE + "lenght = '3s'", "unrecognized arguments: --lenght 3s; did you mean --length?"),
+        (BASE + "cc = 'a,b,c'", "--cc a,b,c: one name, or two"),
+        (BASE.replace("'ping'", "'x'").replace('"ping"', '"nonesuch"'), "nonesuch"),
+        (BASE + "set = { nonesuch = 3 }", "nonesuch"),
+    ],
+)
+def test_all_cells_are_checked_before_the_first_run(tmp_path, text, said, capsys):
+    assert command.main([str(written(tmp_path, text)), "--dry-run"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_batches_inherit_and_the_top_of_the_file_holds_for_all(tmp_path):
+    text = BASE + """
+    [matrix]
+    cc = ["cubic", "bbr"]
+    [batches.base]
+    abstract = true
+    run = { length = "2s" }
+    [batches.a]
+    inherits = "base"
+    repetitions = 4
+    [batches.b]
+    inherits = ["base", "a"]
+    run = { title = "b", test = "rrul" }
+    matrix = { n = [1, 2] }
+    """
+    a, b = spec.read(written(tmp_path, text))
+    assert (a.name, a.repetitions, dict(a.run)) == ("a", 4, {"test": "ping", "host": "far.example", "length": "2s", "title": "valid"})
+    assert (b.name, b.repetitions, b.run["title"], b.run["test"], b.run["length"]) == ("b", 4, "b", "rrul", "2s")
+    assert list(b.matrix) == ["cc", "n"]
+    assert len(plan.combinations(b)) == 4
+
+
+def test_values_of_a_dimension_bring_variables_and_braces_can_be_written(tmp_path):
+    made = one(tmp_path, BASE + """
+    cc = "{cc}"
+    [matrix]
+    queue = [{ name = "fq", leaf = "fq_codel limit {n}" }]
+    cc = ["cubic"]
+    [variables]
+    n = 100
+    [lab]
+    topology = "flent"
+    time = "virtual"
+    set = { leaf = "{leaf}" }
+    [[hooks]]
+    command = "awk '{{print}}' {queue}"
+    """)
+    (run,) = plan.planned(made, 7, "id")
+    assert run.lab[0] == "flent"
+    assert run.lab[-2:] == ["--set", "leaf=fq_codel limit 100"]
+    assert run.options[-2:] == ["--cc", "cubic"]
+    assert run.hooks[0].command == "awk '{print}' fq"
+    assert {"queue=fq", "cc=cubic", "batch=b", "repetition=1", "batch_id=id", "batch_seed=7"} <= set(run.labels)
+
+
+def test_paths_are_relative_to_the_file(tmp_path):
+    made = one(tmp_path, BASE.replace('"ping"', '"./mine.py"') + "token-file = 'secret'\nipv6 = true\nprecise = true\nno_extras = false\n")
+    (run,) = plan.planned(made, 7, "id")
+    assert run.options[0] == str(tmp_path / "mine.py")
+    assert run.options[run.options.index("--token-file") + 1] == str(tmp_path / "secret")
+    assert "-6" in run.options
+    assert "--precise" in run.options
+    assert "--no-extras" not in run.options
+
+
+# ------------------------------------------------------------------------------------------------------------------ the order
+
+
+def order_of(folder: Path, order: str, seed: int = 7, repetitions: int = 6) -> list[tuple[str, int]]:
+    made = one(folder, f"order = '{order}'\nrepetitions = {repetitions}\n" + BASE + "[matrix]\nq = ['a', 'b', 'c']\n")
+    return [(run.combination.group, run.repetition) for run in plan.planned(made, seed, "id")]
+
+
+@pytest.mark.parametrize("order", ["interleaved", "shuffled", "given"])
+def test_each_order_has_each_run_once_and_repeats_with_its_seed(tmp_path, order):
+    made = order_of(tmp_path, order)
+    assert sorted(made) == [(group, repetition) for group in "abc" for repetition in range(1, 7)]
+    assert made == order_of(tmp_path, order)
+    if order != "given":
+        assert any(made != order_of(tmp_path, order, seed) for seed in range(5))
+
+
+def test_interleaved_turns_around_so_that_a_drift_meets_all_alike(tmp_path):
+    made = order_of(tmp_path, "interleaved")
+    rounds = [[group for group, repetition in made if repetition == n] for n in range(1, 7)]
+    assert rounds[0] == rounds[1][::-1] == rounds[2]
+    places: dict[str, int] = Counter()
+    for place, (group, _) in enumerate(made):
+        places[group] += place
+    assert len(set(places.values())) == 1
+
+
+def test_given_order_is_that_of_the_file(tmp_path):
+    assert [group for group, _ in order_of(tmp_path, "given")][:3] == ["a", "b", "c"]
+
+
+def test_keys_of_runs_stay_when_repetitions_are_added(tmp_path):
+    few, many = (one(tmp_path, f"repetitions = {n}\n" + BASE + "[matrix]\nq = ['a', 'b']\n") for n in (2, 5))
+    keys = [{(run.combination.group, run.repetition): run.key for run in plan.planned(made, 7, "id")} for made in (few, many)]
+    assert keys[0].items() <= keys[1].items()
+    assert len(set(keys[1].values())) == 10
+
+
+# ------------------------------------------------------------------------------------------------------------------ the runs
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory):
+    """Five runs whose delays differ."""
+    folder = tmp_path_factory.mktemp("templates")
+    for number in range(5):
+        meta = describe(3, 1, "")
+        series = meta.of_kind("latency")[1]
+        rtt = 10**7 + 10**5 * number
+        writer = RunWriter(folder, meta, str(number))
+        writer.append("latency", {
+            "series": [series.id] * 300, "t_ns": [10**7 * i for i in range(300)], "seq": list(range(300)), "state": [ANSWERED] * 300,
+            "rtt_ns": [rtt * (3 if 100 <= i < 200 else 1) for i in range(300)], "lateness_ns": [1000] * 300,
+        })  # fmt: skip
+        writer.finish()
+    return folder
+
+
+@pytest.fixture
+def fake(monkeypatch, templates):
+    """Each `ktrxer run` is tests/python/fake_run.py."""
+    monkeypatch.setenv("KTRXER_BIN", str(HERE / "fake_run.py"))
+    monkeypatch.setenv("FAKE_RUNS", str(templates))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parents[1] / "python")]))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+
+
+def calls(folder: Path) -> list[str]:
+    path = folder / "calls.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_batch_stores_its_runs_with_labels_and_a_journal(tmp_path, fake, capsys):
+    path = written(tmp_path, "repetitions = 2\ndirectory = 'out'\n" + BASE + "[matrix]\nq = ['a', 'b']\n")
+    assert command.main([str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "4 runs in 4 tries: 4 valid, 0 degraded or invalid, 0 without a file" in out
+    assert "1 of 4: b: " in err
+    runs = [open_run(one).meta for one in sorted((tmp_path / "out").glob("*.ktrxer"))]
+    labels = [meta.metadata["labels"] for meta in runs]
+    assert sorted((one["q"], one["repetition"], one["try"]) for one in labels) == [("a", "1", "1"), ("a", "2", "1"), ("b", "1", "1"), ("b", "2", "1")]
+    assert len({one["batch_id"] for one in labels}) == 1
+    state = journal.load(tmp_path / "out" / "b.batch.jsonl")
+    assert state.seeds == [7]
+    assert [made.verdict for made in state.tries] == ["valid"] * 4
+    assert len(list((tmp_path / "out" / "b.logs").iterdir())) == 4
+
+
+def test_runs_that_are_not_valid_are_made_again_and_every_try_is_kept(tmp_path, fake, capsys):
+    path = written(tmp_path, "retries = 2\n" + BASE.replace("valid", "{b}") + "[matrix]\nb = ['once', 'invalid']\n")
+    assert command.main([str(path)]) == 1
+    assert "2 runs in 5 tries: 1 valid, 1 degraded or invalid, 0 without a file" in capsys.readouterr().out
+    tries = Counter(line.split()[0] for line in calls(tmp_path))
+    assert tries == {"once": 2, "invalid": 3}
+    assert len(list(tmp_path.glob("*.ktrxer"))) == 5
+
+
+def test_a_run_without_a_file_is_named_with_its_last_message(tmp_path, fake, capsys):
+    path = written(tmp_path, "retries = 0\n" + BASE.replace("valid", "fails"))
+    assert command.main([str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert "1 runs in 1 tries: 0 valid, 0 degraded or invalid, 1 without a file" in out
+    assert "no file (status 1)" in err
+    assert "the far end does not answer" in err
+
+
+def test_five_failures_in_a_row_end_the_batch(tmp_path, fake, capsys):
+    path = written(tmp_path, "repetitions = 9\nretries = 0\n" + BASE.replace("valid", "fails"))
+    assert command.main([str(path)]) == 1
+    assert "5 runs in a row made no file" in capsys.readouterr().err
+    assert len(calls(tmp_path)) == 5
+
+
+def test_hooks_run_in_order_and_one_beside_ends_with_the_run(tmp_path, fake):
+    hooks = [("first", "echo first >> h"), ("before", "echo before {q} {repetition} >> h"), ("after", "echo after >> h"), ("last", "echo last >> h")]
+    text = BASE + "[matrix]\nq = ['x', 'y']\n" + "".join(f"[[hooks]]\nwhen = '{when}'\ncommand = '{line}'\n" for when, line in hooks)
+    text += "[[hooks]]\nwhen = 'beside'\ncommand = 'echo $$ > pid; exec sleep 100'\n"
+    assert command.main([str(written(tmp_path, "order = 'given'\n" + text))]) == 0
+    assert (tmp_path / "h").read_text().splitlines() == ["first", "before x 1", "after", "before y 1", "after", "last"]
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+@pytest.mark.parametrize(("when", "ran"), [("before", 0), ("after", 1), ("beside", 1)])
+def test_an_essential_hook_that_fails_fails_the_run(tmp_path, fake, when, ran, capsys):
+    text = "retries = 0\n" + BASE + f"[[hooks]]\nwhen = '{when}'\ncommand = 'exit 3'\nessential = true\n"
+    assert command.main([str(written(tmp_path, text))]) == 1
+    assert len(calls(tmp_path)) == ran
+    out, err = capsys.readouterr()
+    assert "1 runs in 1 tries: 0 valid" in out
+    assert "exit 3" in err
+    assert [made.verdict for made in journal.load(tmp_path / "b.batch.jsonl").tries] == ["invalid" if ran else None]
+
+
+def test_a_hook_that_is_not_essential_is_named_and_the_run_counts(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, BASE + "[[hooks]]\ncommand = 'exit 3'\n"))]) == 0
+    assert "hook `exit 3` ended with 3" in capsys.readouterr().err
+
+
+def test_an_essential_first_hook_ends_the_batch(tmp_path, fake, capsys):
+    text = BASE + "[[hooks]]\nwhen = 'first'\ncommand = 'exit 3'\nessential = true\n"
+    assert command.main([str(written(tmp_path, text))]) == 1
+    assert not calls(tmp_path)
+
+
+def test_a_hook_that_hangs_is_ended_at_its_limit(tmp_path, fake, capsys):
+    begun = time.monotonic()
+    assert command.main([str(written(tmp_path, BASE + "[[hooks]]\ncommand = 'sleep 60'\ntimeout = '200ms'\n"))]) == 0
+    assert time.monotonic() - begun < 20
+    assert "did not end within 0.2 s" in capsys.readouterr().err
+
+
+def begun(folder: Path, text: str) -> subprocess.Popen[str]:
+    """A batch in a process of its own, in its slow run."""
+    path = written(folder, text)
+    words = [sys.executable, "-m", "ktrxer", "batch", str(path)]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    while not (folder / "slow.pid").exists() or not (folder / "slow.pid").read_text():
+        assert time.monotonic() < end
+        assert child.poll() is None
+        time.sleep(0.02)
+    return child
+
+
+SLOW = "order = 'given'\n" + BASE.replace("valid", "{t}") + "[matrix]\nt = ['valid', 'slow']\n"
+
+
+def test_stopped_and_resumed(tmp_path, fake, capsys, monkeypatch):
+    child = begun(tmp_path, SLOW)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert "--resume" in err
+    state = journal.load(tmp_path / "b.batch.jsonl")
+    assert [made.verdict for made in state.tries] == ["valid"]
+    assert len(state.unfinished) == 1
+    # The file has changed since; the batch goes on as it was. Its slow run is valid this time.
+    written(tmp_path, SLOW.replace("seed = 7", "seed = 8"))
+    fast = (HERE / "fake_run.py").read_text().replace('title == "slow"', "False")
+    (tmp_path / "fast.py").write_text(fast)
+    (tmp_path / "fast.py").chmod(0o755)
+    monkeypatch.setenv("KTRXER_BIN", str(tmp_path / "fast.py"))
+    assert command.main(["--resume", str(tmp_path / "b.batch.jsonl")]) == 0
+    out, err = capsys.readouterr()
+    assert "has changed since the batch began" in err
+    assert "a run was cut off" in err
+    assert "2 runs in 2 tries: 2 valid" in out
+    assert [line.split()[0] for line in calls(tmp_path)] == ["valid", "slow", "slow"]
+    assert command.main([str(tmp_path / "b.toml")]) == 2
+    assert "exists already: `ktrxer batch --resume" in capsys.readouterr().err
+
+
+def test_nothing_is_left_after_a_kill(tmp_path, fake):
+    child = begun(tmp_path, SLOW)
+    child.kill()
+    child.communicate(timeout=10)
+    pid = int((tmp_path / "slow.pid").read_text())
+    end = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_two_at_once_are_refused(tmp_path, fake, capsys):
+    child = begun(tmp_path, SLOW)
+    try:
+        assert command.main(["--resume", str(tmp_path / "b.batch.jsonl")]) == 2
+        assert "another `ktrxer batch` works on it" in capsys.readouterr().err
+    finally:
+        child.kill()
+        child.communicate(timeout=10)
+
+
+def test_another_boot_is_named(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, BASE))]) == 0
+    path = tmp_path / "b.batch.jsonl"
+    lines = [line for line in path.read_text().splitlines() if '"boot"' not in line]
+    path.write_text("\n".join([lines[0], json.dumps({"type": "boot", "id": "another"}), *lines[1:]]) + "\n")
+    assert command.main(["--resume", str(path)]) == 0
+    assert "this host has been started anew since" in capsys.readouterr().err
+
+
+def test_a_damaged_journal_loses_no_whole_line(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, "repetitions = 3\n" + BASE))]) == 0
+    path = tmp_path / "b.batch.jsonl"
+    whole = path.read_bytes()
+    rng = random.Random(1)
+    head = whole.index(b"\n") + 1
+    for _ in range(60):
+        data = bytearray(whole[: rng.randrange(head, len(whole) + 1)])
+        for _ in range(rng.randrange(3)):
+            data[rng.randrange(head, len(data) + 1) - 1] = rng.randrange(256)
+        path.write_bytes(data)
+        state = journal.load(path)
+        assert len(state.tries) <= 3
+    path.write_bytes(whole[:-20])
+    assert command.main(["--resume", str(path)]) == 0
+    assert len(calls(tmp_path)) == 4
+    for text in (b"", b"{}\n", b"[1]\n", b"\xff\xff\n", b'{"type": "batch", "format": 9}\n', b'{"type": "batch", "format": 1, "id": 3}\n'):
+        path.write_bytes(text)
+        with pytest.raises(BatchError):
+            journal.load(path)
+
+
+def test_resume_takes_no_further_settings(tmp_path, capsys):
+    assert command.main(["--resume", str(tmp_path / "x.batch.jsonl"), "--seed", "3"]) == 2
+    assert "takes everything from the journal" in capsys.readouterr().err
+    assert command.main(["--resume", str(tmp_path / "x.batch.jsonl")]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------------------------ until
+
+
+def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
+    text = BASE.replace("valid", "{t}") + "[matrix]\nt = ['valid', 'spread']\n"
+    assert command.main([str(written(tmp_path, text)), "--until", "p50(rtt) ±2%"]) == 0
+    out = capsys.readouterr().out
+    counted = Counter(line.split()[0] for line in calls(tmp_path))
+    assert counted["valid"] == 5
+    assert 5 < counted["spread"] < 40
+    assert "b: valid: reached after 5 runs" in out
+    assert "b: spread: reached after " in out
+
+
+@pytest.mark.parametrize("text", ["p95(rtt)", "5%", "=5%", "p95(rtt) ±200%"])
+def test_until_is_refused_without_a_figure_or_share(tmp_path, text, capsys):
+    assert command.main([str(written(tmp_path, BASE)), "--until", text]) == 2
+    assert "--until" in capsys.readouterr().err
+
+
+def test_an_interval_that_is_looked_at_after_each_run_holds_the_mean_as_often_as_stated():
+    rng = np.random.default_rng(3)
+    held, counts = 0, []
+    for _ in range(400):
+        values: list[float] = []
+        while not (found := precision(values, 0.1, 3)).reached:
+            values.append(float(rng.normal(100, 12)))
+        held += found.low <= 100 <= found.high
+        counts.append(found.count)
+    assert held / 400 >= 0.95
+    assert np.mean(counts) < 20  # a fixed number of runs would be 8
+
+
+def test_an_infinite_figure_is_never_known_well_enough():
+    assert not precision([1.0, 1.0, 1.0, float("inf")], 0.5, 3).reached
+
+
+@pytest.mark.parametrize(
+    ("p", "freedom", "value"),
+    [(0.975, 1, 12.7062), (0.975, 2, 4.30265), (0.975, 5, 2.57058), (0.995, 9, 3.24984), (0.975, 30, 2.04227), (0.9995, 4, 8.6103)],
+)
+def test_student_t_against_printed_tables(p, freedom, value):
+    assert student_t(p, freedom) == pytest.approx(value, rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------------------ dry run, import
+
+
+def test_dry_run_says_what_and_how_long_and_does_nothing(tmp_path, fake, capsys):
+    text = "repetitions = 30\npause = '8s'\n" + BASE.replace('"1s"', '"60s"') + "[matrix]\nq = ['a', 'b']\n"
+    assert command.main([str(written(tmp_path, text)), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "2 combinations, 30 repetitions, interleaved, seed 7" in out
+    assert "60 runs take about 70 min" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.toml"]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(44.6, "45 s"), (600, "10 min"), (11_100, "3 h 05 min")])
+def test_spans(seconds, text):
+    assert span(seconds) == text
+
+
+FLENT = """\
+[Batch::common]
+abstract = yes
+hosts = server1, server2
+length = 60
+pause = 10
+output_path = ./data
+
+[Batch::rrul]
+inherits = common
+test_name = rrul
+repetitions = 3
+for_qdisc = fifo, fq*
+for_cc = cubic
+title = ${qdisc}-${cc}-${repetition} {x}
+commands = setup
+remote_metadata = root@r1
+
+[Batch::off]
+inherits = rrul
+disabled = yes
+
+[Arg::fifo]
+qdisc_cmd = pfifo limit 1000
+[Arg::fq_codel]
+qdisc_cmd = fq_codel
+[Arg::cubic]
+test_parameter_tcp_cong_control = cubic
+
+[Command::setup]
+exec = tc qdisc replace dev eth0 root ${qdisc_cmd}
+type = pre
+essential = yes
+extra_commands = dump
+[Command::dump]
+exec = tcpdump -w "x.pcap"
+type = monitor
+"""
+
+
+def test_a_batch_file_of_flent(tmp_path):
+    text, notes = converted(written(tmp_path, FLENT, "old.batch"))
+    assert any("server2" in note for note in notes)
+    assert any("remote_metadata" in note for note in notes)
+    (made,) = spec.read(written(tmp_path, text))
+    assert (made.name, made.repetitions, made.pause, made.order, made.directory) == ("rrul", 3, 10.0, "shuffled", "./data")
+    runs = list(plan.planned(made, 1, "id"))
+    assert len(runs) == 6
+    assert {run.options[run.options.index("--title") + 1] for run in runs} >= {"fifo-cubic-1 {x}", "fq_codel-cubic-3 {x}"}
+    assert {run.hooks[0].command for run in runs} == {"tc qdisc replace dev eth0 root pfifo limit 1000", "tc qdisc replace dev eth0 root fq_codel"}
+    assert runs[0].hooks[0].essential
+    assert runs[0].hooks[1].when == "beside"
+    assert runs[0].options[runs[0].options.index("--set") + 1] == "tcp_cong_control=cubic"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no [Batch::NAME]"),
+        ("[Batsh::x]\na = 1", "not a section of a batch file"),
+        ("no section", "File contains no section headers"),
+        ("[Batch::a]\ninherits = a\n", "inherits from itself"),
+        ("[Batch::a]\ninherits = b\n", "is named, and is not in the file"),
+        ("[Batch::a]\nfor_x = y\n", "no [Arg::y]"),
+        ("[Batch::a]\nabstract = yes\n", "abstract or disabled"),
+        ("[Batch::a]\ntest_name = x\nrepetitions = many\n", "not a whole number"),
+    ],
+)
+def test_a_batch_file_of_flent_with_a_mistake(tmp_path, text, said, capsys):
+    assert command.main(["import", str(written(tmp_path, text, "old.batch"))]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_imported_batch_cannot_break_out_of_its_texts(tmp_path):
+    hostile = 'x"\n] [run] \\u0000 \x7f \u2028'
+    text = f"[Batch::a]\ntest_name = ping\nhost = {json.dumps(hostile)}\nvar[x]\"y = 1\n"
+    made = tomllib.loads(converted(written(tmp_path, text, "old.batch"))[0])
+    assert list(made) == ["batches"]
