@@ -111,13 +111,13 @@ def test_bad_lists(shared_pair, ktrxer, tmp_path, content, text):
 def test_device_goes_in_mid_run(pair, ktrxer, tmp_path, engine, how):
     a, b = pair
     path = tmp_path / "reports.csv"
-    child = a.popen([ktrxer, "send", b.address, "-c", "1500", "-i", "1ms", "-e", engine, "--jsonl", "--reports", path])
-    flowing(a, 200)
+    child = a.popen([ktrxer, "send", b.address, "-c", "3000", "-i", "1ms", "-e", engine, "--jsonl", "--reports", path])
+    flowing(a, 300)
     a.ip("link", *(["set", "a0", "down"] if how == "down" else ["del", "a0"]))
     status, objects, _ = finish(child, 8)
     end = closed(objects[-1])
     assert status == 1 and end["type"] == "end" and end["verdict"] in ("degraded", "invalid")
-    assert end["requested"] == 1500 and 100 < end["sent"] < 1500 and end["failed"] + end["cancelled"] > 0
+    assert end["requested"] == 3000 and 100 < end["sent"] < 3000 and end["failed"] + end["cancelled"] > 0
     assert any(word in " ".join(end["reasons"]) for word in ("went down", "is gone", "unreachable", "could not be sent", "No such device")), end["reasons"]
     with path.open() as file:
         rows = list(csv.DictReader(file))
