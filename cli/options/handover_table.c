@@ -3,19 +3,22 @@
 
 #include <stddef.h>
 
+#ifndef KTRXER_SMALL
+
 const struct handover handover_table[] = {
 	{ "batch", "Make a series of runs from one file" },
 	{ "compare", "Compare groups of runs: differences with intervals" },
-	{ "export", "Write runs as Flent's data files" },
-	{ "import", "Make runs of Flent's data files" },
+	{ "export", "Convert runs to Flent's data files" },
+	{ "import", "Convert Flent's data files to runs" },
 	{ "lab", "Run commands in networks of namespaces, and in emulated devices" },
-	{ "plot", "Draw a run for print" },
-	{ "recover", "Close a run that a crash has left open" },
-	{ "report", "Write a report of runs as one page" },
+	{ "plot", "Draw stored runs: SVG, PDF, PNG" },
+	{ "recover", "Close a run that a crash has interrupted" },
+	{ "report", "Make one page with interactive plots of stored runs" },
 	{ "run", "Run a test of flows and probes, and store it" },
-	{ "runs", "List stored runs, or give them as one data set" },
+	{ "runs", "List stored runs, or write them as one data set" },
 	{ "summary", "Summarise a run in figures" },
-	{ "tests", "List and explain the tests that `run` knows" },
-	{ "truth", "Run a measuring tool over paths whose truth is known" },
+	{ "tests", "List and explain the tests of `ktrxer run`" },
+	{ "truth", "Check a measuring tool on paths with known properties" },
 	{ NULL },
 };
+#endif

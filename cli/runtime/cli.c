@@ -85,7 +85,8 @@ static void list(const struct command *const *commands, FILE *to)
 	for (; *commands; commands++)
 		if (!(*commands)->hidden)
 			fprintf(to, "  %-16s  %s\n", (*commands)->name, (*commands)->summary);
-	fputs("\nExperiments (these need the Python part of ktrxer):\n", to);
+	if (handover_table->name)
+		fputs("\nExperiments (these need the Python part of ktrxer):\n", to);
 	for (const struct handover *it = handover_table; it->name; it++)
 		fprintf(to, "  %-16s  %s\n", it->name, it->summary);
 	fputs("\n`ktrxer COMMAND --help` tells more, `ktrxer --version` which one this is.\n", to);

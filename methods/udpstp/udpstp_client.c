@@ -26,7 +26,7 @@ struct client {
 	struct loop_timer timer;
 	struct udpstp_keys keys;
 	struct udpstp_test *test;
-	struct udpstp_activation asked;
+	struct udpstp_activation requested;
 	uint8_t pdu[UDPSTP_ACTIVATION_BYTES]; /* the request that has no answer yet */
 	size_t pdu_length;
 	uint16_t ident;
@@ -110,10 +110,10 @@ static void setup_request(struct client *c)
 
 static void activation_request(struct client *c)
 {
-	c->asked = c->o->activation;
-	c->asked.version = UDPSTP_VERSION;
-	c->asked.request = c->o->down ? UDPSTP_DOWN : UDPSTP_UP;
-	udpstp_activation_write(c->pdu, &c->asked);
+	c->requested = c->o->activation;
+	c->requested.version = UDPSTP_VERSION;
+	c->requested.request = c->o->down ? UDPSTP_DOWN : UDPSTP_UP;
+	udpstp_activation_write(c->pdu, &c->requested);
 	c->pdu_length = UDPSTP_ACTIVATION_BYTES;
 	if (c->o->secret)
 		udpstp_sign(c->pdu, c->pdu_length, &c->keys.client, c->o->key_id, unix_now());
@@ -256,7 +256,7 @@ static void activation_answered(struct client *c, const uint8_t *data, size_t le
 {
 	struct udpstp_activation a;
 
-	if (udpstp_activation_read(&a, data, length) < 0 || a.request != c->asked.request || !a.response)
+	if (udpstp_activation_read(&a, data, length) < 0 || a.request != c->requested.request || !a.response)
 		return;
 	if (!signed_by_server(c, data, length))
 		fail(c, -EACCES, "the answer from the server's test port is not signed with the token");

@@ -140,11 +140,11 @@ static bool activation_fits(const struct place *p, struct udpstp_activation *a)
 
 static uint32_t last_row(const struct place *p)
 {
-	const uint64_t limit = rate_limit_mbit(p->server), asked = p->max_mbit_s & ~UDPSTP_BANDWIDTH_UP;
+	const uint64_t limit = rate_limit_mbit(p->server), requested = p->max_mbit_s & ~UDPSTP_BANDWIDTH_UP;
 	uint64_t mbit_s = limit;
 
-	if (asked && (!limit || asked < limit))
-		mbit_s = asked;
+	if (requested && (!limit || requested < limit))
+		mbit_s = requested;
 	return mbit_s ? udpstp_row_of(mbit_s, p->mtu_1500) : UDPSTP_ROW_LAST;
 }
 
@@ -354,7 +354,7 @@ static enum udpstp_answer setup_check(const struct udpstp_server *s, const struc
 				      const struct udpstp_setup *setup, struct udpstp_keys *keys)
 {
 	const uint32_t unix_s = udpstp_auth_time(r->data, r->length), now_s = unix_now();
-	const uint64_t limit = rate_limit_mbit(s), asked = setup->max_mbit_s & ~UDPSTP_BANDWIDTH_UP;
+	const uint64_t limit = rate_limit_mbit(s), requested = setup->max_mbit_s & ~UDPSTP_BANDWIDTH_UP;
 
 	if (setup->version != UDPSTP_VERSION)
 		return UDPSTP_BAD_VERSION;
@@ -369,9 +369,9 @@ static enum udpstp_answer setup_check(const struct udpstp_server *s, const struc
 		return UDPSTP_AUTH_TIME;
 	if (!setup->count || setup->index >= setup->count)
 		return UDPSTP_BAD_CONNECTIONS;
-	if (limit && !asked)
+	if (limit && !requested)
 		return UDPSTP_BANDWIDTH_REQUIRED;
-	if (limit && asked > limit)
+	if (limit && requested > limit)
 		return UDPSTP_CAPACITY_EXCEEDED;
 	return UDPSTP_ACCEPTED;
 }
