@@ -19,6 +19,12 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_COUNT(OFFSET, ...) \
 	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = OFFSET, .argument = "N", __VA_ARGS__ }
 #define OPTION_FOR(OFFSET, ...) { .name = "for", .type = OPT_DURATION, .offset = OFFSET, .argument = "D", __VA_ARGS__ }
+#define OPTION_DIRECTION(OFFSET, CHOICES, ...) \
+	{ .name = "direction", .type = OPT_CHOICE, .offset = OFFSET, .argument = "D", .choices = CHOICES, __VA_ARGS__ }
+#define OPTION_SAMPLE_INTERVAL(OFFSET, ...) \
+	{ .name = "sample-interval", .type = OPT_DURATION, .offset = OFFSET, .argument = "D", __VA_ARGS__ }
+#define OPTION_MAX_BITRATE(OFFSET, ...) \
+	{ .name = "max-bitrate", .type = OPT_BITRATE, .offset = OFFSET, .argument = "BITRATE", __VA_ARGS__ }
 #define OPTION_FOR_PROBES(OFFSET) OPTION_FOR(OFFSET, .min = 1, .max = OPTION_DAYS(365), .help = "Stop after so long")
 #define OPTION_INTERVAL(OFFSET, BETWEEN, ...) \
 	{ .name = "interval", .letter = 'i', .type = OPT_DURATION, .offset = OFFSET, .argument = "D", \

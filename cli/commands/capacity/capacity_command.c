@@ -12,14 +12,12 @@
 
 /* clang-format off */
 static const struct opt capacity_opts[] = {
-	{ .name = "direction", .type = OPT_CHOICE, .offset = FIELD(direction), .argument = "D", .fallback = "both",
-	  .choices = capacity_ways, .heading = "The test",
-	  .help = "up (to the server), down (from it), or both, one after the other" },
+	OPTION_DIRECTION(FIELD(direction), capacity_ways, .fallback = "both", .heading = "The test",
+	  .help = "up (to the server), down (from it), or both, one after the other"),
 	OPTION_FOR(FIELD(for_ns), .fallback = "10s", .min = 1000 * MS, .max = 65535000 * MS,
 		   .help = "Duration of each direction, whole seconds"),
-	{ .name = "sample-interval", .type = OPT_DURATION, .offset = FIELD(sub_interval_ns), .argument = "D",
-	  .fallback = "1s", .min = 100 * MS, .max = 60000 * MS,
-	  .help = "Sub-interval, of which the highest rate counts" },
+	OPTION_SAMPLE_INTERVAL(FIELD(sub_interval_ns), .fallback = "1s", .min = 100 * MS, .max = 60000 * MS,
+	  .help = "Sub-interval, of which the highest rate counts"),
 	{ .name = "first-mode", .type = OPT_UINT, .offset = FIELD(first_mode), .argument = "N", .max = 60000,
 	  .help = "The first N sub-intervals have a maximum of their own, for lines whose rate changes after some "
 		  "seconds" },
@@ -51,8 +49,8 @@ static const struct opt capacity_opts[] = {
 		  "search" },
 	{ .name = "start-row", .type = OPT_FLAG, .offset = FIELD(start_row),
 	  .help = "--row is where the search begins" },
-	{ .name = "max-bitrate", .type = OPT_BITRATE, .offset = FIELD(max_bps), .argument = "BITRATE", .min = 1000000,
-	  .max = 32767000000ULL, .help = "State this highest rate to the server; a server with a limit requires it" },
+	OPTION_MAX_BITRATE(FIELD(max_bps), .min = 1000000, .max = 32767000000ULL,
+	  .help = "State this highest rate to the server; a server with a limit requires it"),
 
 	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
 	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts. "

@@ -47,8 +47,8 @@ static const struct opt flow_opts[] = {
 	OPTION_CPU(FIELD(cpu), "waiting threads of --precise"),
 	OPTION_FLOOD(FIELD(flood), "packets a second"),
 
-	{ .name = "sample-interval", .type = OPT_DURATION, .offset = FIELD(sample_ns), .argument = "D", .fallback = "200ms", .min = 1000000,
-	  .max = 3600ULL * 1000000000, .heading = "Samples", .help = "Time between two samples of all flows, at both ends" },
+	OPTION_SAMPLE_INTERVAL(FIELD(sample_ns), .fallback = "200ms", .min = 1000000, .max = 3600ULL * 1000000000,
+	  .heading = "Samples", .help = "Time between two samples of all flows, at both ends"),
 
 	OPTIONS_SERVER(FIELD(token_file), FIELD(port), FIELD(from), FIELD(v4), FIELD(v6)),
 	{ 0 },

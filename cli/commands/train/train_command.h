@@ -22,13 +22,8 @@ extern const char *const train_directions[], *const train_ways[TRAIN_WAYS];
 
 /* The rows of an option table. FIELD(name) is the offset of a member of the train_options in the command's own. */
 #define TRAIN_OPTION_DIRECTION(FIELD, ...) \
-	{ .name = "direction", \
-	  .type = OPT_CHOICE, \
-	  .offset = FIELD(direction), \
-	  .argument = "D", \
-	  .choices = train_directions, \
-	  .help = "up: from here to HOST; down: from HOST to here; both", \
-	  __VA_ARGS__ }
+	OPTION_DIRECTION(FIELD(direction), train_directions, \
+			 .help = "up: from here to HOST; down: from HOST to here; both", __VA_ARGS__)
 #define TRAIN_OPTIONS_HOW(FIELD, WHAT) \
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), " of " WHAT " up", "How"), \
 	OPTION_ENGINE_OF_STACK(FIELD(engine), " of " WHAT " up"), \

@@ -183,7 +183,7 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
         return _unpacked(file.read(columns=known, use_threads=False), where)
     except StoreError:
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise StoreError(f"{where}: damaged: {error}") from None
 
 
