@@ -155,7 +155,7 @@ def test_compare_refuses_damaged_files(ktrxer, tmp_path):
     bad = tmp_path / "bad.json"
     for text in ('{"bench": "schedule", "rows": [], "settings": {"rounds": [1]}}', "", "{", '{"bench": "schedule", "rows": [{"payload": 1e9}]}', "[" * 100000, "\0" * 100):
         bad.write_text(text)
-        assert "is not what" in bench(ktrxer, "schedule", "--compare", str(bad), status=(1,)).stderr
+        assert "not a result of" in bench(ktrxer, "schedule", "--compare", str(bad), status=(1,)).stderr
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

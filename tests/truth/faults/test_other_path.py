@@ -10,7 +10,7 @@ from ktrxer.lab import hosts
 UPLOAD = """
 from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, udp, uploads
 def plan(setting: Setting, _: NoParameters) -> Plan:
-    return combine(Plan(probes=(udp(setting, "Ping (ms) UDP"),)), uploads(setting, ["TCP upload"]))
+    return combine(udp(setting, "Ping (ms) UDP"), uploads(setting, ["TCP upload"]))
 TEST = Test("mine", "an upload and UDP probes", plan)
 """
 RULES = {"the flows": ["ipproto", "tcp"], "the UDP probes": ["ipproto", "udp"], "no packet of the run": ["ipproto", "sctp"]}
