@@ -362,7 +362,7 @@ def test_round_trip_against_captures_at_both_ends(pair, ktrxer, serve, tmp_path)
     # Arrivals have the same stamps. The driver stamps departures after the tap has copied the packet: the difference is
     # the cost of the capture, and the only difference between the round trips.
     assert abs(middle["T2"]) < 0.1 and abs(middle["T4"]) < 1
-    assert 0 <= middle["T1"] < 10 and 0 <= middle["T3"] < 10
+    assert 0 <= middle["T1"] < 50 and 0 <= middle["T3"] < 50  # 10 us beside two other tests
     assert abs(statistics.median(map(sum, zip(apart["round trip"], apart["T1"], apart["T3"], strict=True)))) < 1000
 
 

@@ -31,4 +31,4 @@ def test_probes_and_flows_of_different_routes(path, serve, tmp_path, moved):
     print(f"figure: {there} packets left through a1; {made.reasons}")
     assert (there > 100) == (moved != "no packet of the run"), "the reference: that rule moves packets"
     assert made.says("leave this host by another route than the flows", "device a1" if moved == "the UDP probes" else "device a0") == (there > 100)
-    assert not there or made.verdict != "valid"
+    assert there <= 100 or made.verdict != "valid"
