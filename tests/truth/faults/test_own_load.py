@@ -31,7 +31,7 @@ def test_the_share_of_the_probes(path, serve, interval, heavy):
     print(f"figure: probes up {up.probes_bps:.0f} bit/s, by nftables {reference:.0f} bit/s; {up.share:.1%} of {up.path_bps / 1e6:.2f} Mbit/s")
     # nftables counts packets behind the router's queue, with the trial before the run and the closing probes.
     assert up.probes_bps == pytest.approx(reference, rel=0.1 if heavy else 0.3)
-    # The acknowledgements of downloads without a shaper take up to half of the way up: it depends on this machine's processor time.
+    # The acknowledgements of downloads without a shaper take up to half of the upload's rate: it depends on this machine's processor time.
     assert 0.5e6 < up.path_bps < 1.02e6, "the shaped rate, less the acknowledgements of the downloads"
     assert made.says("its delay probes take", "of the path up", "--interval") == heavy
     assert any(line.startswith("measurement load") and "% of the path" in line for line in made.lines)
