@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What sees an arriving packet before the rules of a receiver do. */
+/* The programs and sockets that process an arriving packet before the rules of a receiver. */
 #ifndef KTRXER_LIB_RX_PRECEDING_H
 #define KTRXER_LIB_RX_PRECEDING_H
 

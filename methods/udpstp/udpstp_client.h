@@ -13,7 +13,7 @@ struct udpstp_client_options {
 	uint8_t key_id;
 	bool down, mtu_1500;
 	uint16_t max_mbit_s; /* 0: none is stated */
-	/* What is asked for; the server may change it. request, version and rate are set here. */
+	/* the requested test; the server may change it. The client sets request, version and rate. */
 	struct udpstp_activation activation;
 	int stop_fd; /* readable: stop; -1: none */
 	/* Of each sub-interval of the result. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the receiver of load counts, without I/O. Trials are the intervals of status PDUs; sub-intervals are those of
- * RFC 9097.
+ * The counters of the receiver of load, without I/O. Trials are the intervals of status PDUs; sub-intervals are those
+ * of RFC 9097.
  */
 #ifndef KTRXER_METHODS_UDPSTP_RECEIVER_H
 #define KTRXER_METHODS_UDPSTP_RECEIVER_H

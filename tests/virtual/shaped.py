@@ -25,7 +25,8 @@ delay = "2ms"
 [[links]]
 ends = ["mid", "far"]
 """
-SHAPE = "for d in to-near to-far; do ip netns exec mid tc qdisc del dev $d root 2>/dev/null; ip netns exec mid tc qdisc add dev $d root netem {} limit 10000; done"
+SHAPE = "for d in to-near to-far; do ip netns exec mid tc qdisc del dev $d root 2>/dev/null; ip netns exec mid tc qdisc add dev $d root netem {}; done"
+LIMIT = " limit 10000"  # packets of netem, where a scenario names no other limit
 CROSS = "{} flow up far --udp --bitrate {}k --model poisson --payload {}..{} --for 60s --token-file token >/dev/null 2>&1 & sleep 0.5"
 
 
@@ -34,9 +35,9 @@ def truth(mbit: float) -> float:
     return mbit * 1e6 * LARGE / (LARGE + FRAME)
 
 
-def measure(folder: Path, scenarios: Iterable[tuple[str, int, str]], timeout: float) -> list[dict[str, Any]]:
+def measure(folder: Path, scenarios: Iterable[tuple[str, int, str]], timeout: float, serve_words: str = "") -> list[dict[str, Any]]:
     """The result of each scenario, one after the other in one guest. A scenario is: netem's words, cross traffic up in kbit/s of payload, and
-    the words of the command."""
+    the words of the command. `serve_words`: further options of `ktrxer serve`."""
     lab = Lab(folder / "here", folder / "scratch")
     lab.folder.mkdir()
     lab.scratch.mkdir()
@@ -47,13 +48,13 @@ def measure(folder: Path, scenarios: Iterable[tuple[str, int, str]], timeout: fl
     results = list[Path]()
     for number, (netem, cross_kbit, words) in enumerate(scenarios):
         results.append(lab.folder / f"{number}.json")
-        job.append(SHAPE.format(netem))
+        job.append(SHAPE.format(netem if "limit" in netem else netem + LIMIT))
         if cross_kbit:
             job.append(CROSS.format(KTRXER, cross_kbit, *PAYLOADS))
         job.append(f"{KTRXER} {words} --json >{number}.json")
         if cross_kbit:
             job.append("kill $!; wait $!")  # a shell's background processes ignore SIGINT
-    serve = f"far={KTRXER} serve --quiet --token-file token"
+    serve = f"far={KTRXER} serve --quiet --token-file token {serve_words}".rstrip()
     done = lab("run", "./shaped.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads(path.read_text()) for path in results]

@@ -3,35 +3,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from shaped import FRAME, measure
 
 pytestmark = pytest.mark.slow
-
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
-FRAME = 14  # netem counts frames with their Ethernet header
-
-FILE = """
-hosts = ["near", "far"]
-routers = ["mid"]
-[[links]]
-ends = ["near", "mid"]
-delay = "2ms"
-[[links]]
-ends = ["mid", "far"]
-"""
-
-# A queue of about 60 ms of packets of 1250 bytes.
-SHAPE = (
-    "for d in to-near to-far; do ip netns exec mid tc qdisc del dev $d root 2>/dev/null; "
-    "ip netns exec mid tc qdisc add dev $d root netem rate {0}mbit limit {1}; done"
-)
 
 # Mbit/s to options. A search from row 0 takes half a second for each 100 Mbit/s; a million packets take a minute of wall time.
 LINKS = {
@@ -44,21 +21,10 @@ LINKS = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
     """All links, one after the other in one guest."""
-    folder = tmp_path_factory.mktemp("capacity")
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
-    (lab.folder / "capacity.toml").write_text(FILE)
-    (lab.folder / "token").write_text(secrets.token_hex(16))
-    (lab.folder / "token").chmod(0o600)
-    job = list[str]()
-    for mbit, options in LINKS.items():
-        job.append(SHAPE.format(mbit, max(20, 6 * mbit)))
-        job.append(f"{KTRXER} capacity far --json --token-file token {options} >{mbit}.json")
-    serve = f"far={KTRXER} serve --quiet --token-file token --udpstp-port 24601"
-    done = lab("run", "./capacity.toml", "--time", "virtual", "--beside", serve, "--", "sh", "-c", "\n".join([*job, "true"]), timeout=580)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {mbit: json.loads((lab.folder / f"{mbit}.json").read_text()) for mbit in LINKS}
+    # A queue of about 60 ms of packets of 1250 bytes.
+    scenarios = [(f"rate {mbit}mbit limit {max(20, 6 * mbit)}", 0, f"capacity far --token-file token {options}") for mbit, options in LINKS.items()]
+    results = measure(tmp_path_factory.mktemp("capacity"), scenarios, 580, "--udpstp-port 24601")
+    return dict(zip(LINKS, results, strict=True))
 
 
 @pytest.mark.parametrize("mbit", LINKS)

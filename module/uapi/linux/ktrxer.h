@@ -61,7 +61,7 @@ struct ktrxer_version {
  * @KTRXER_FEATURE_GENERATION: records name the table of rules that captured them
  * @KTRXER_FEATURE_EVENTS: poll() reports each change of the device once
  *
- * What this module can do. A newer module sets more bits and fills more fields.
+ * The features of this module. A newer module sets more bits and fills more fields.
  */
 enum ktrxer_feature {
 	KTRXER_FEATURE_PROBE_QUEUE = 1 << 0,
@@ -120,8 +120,8 @@ struct ktrxer_features {
  *   next probe. For rate. It works on the caller's own time, under the rules of the scheduler, so
  *   the budget below does not apply.
  *
- * What both timers of all files wait and send is four fifths of a processor at most: after 1.6 ms
- * of work at once, each 240 us of work or more are followed by a rest of a quarter of that (60 us
+ * The time for which both timers of all files spin and send is four fifths of a processor at most:
+ * after 1.6 ms of work at once, each 240 us of work or more are followed by a rest of a quarter of that (60 us
  * where this machine wakes up within 14 us, 400 us at most). Probes whose time falls into a rest
  * are sent after it.
  */

@@ -31,7 +31,7 @@ class Recent:
 
 
 class Newest:
-    """Of all series. It is updated from the rows that wait to be stored, so that it costs nothing in a run that nobody watches."""
+    """The last figures of all series. They are read from the rows that wait to be stored, so a run without a view does no work for them."""
 
     def __init__(self) -> None:
         self.series: dict[int, Recent] = {}

@@ -5,39 +5,14 @@ counts, and for the reflector the share of time that the other work leaves free.
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from real_time_work import real_time_work
 
-# Has the processor for 40 ms of each 50 ms, with a priority that no thread of time sharing can preempt, for at most 2.5 s.
-HOG = """
-import os, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-print("up", flush=True)
-end = time.monotonic() + 2.5
-while time.monotonic() < end:
-    until = time.monotonic() + 0.04
-    while time.monotonic() < until:
-        pass
-    time.sleep(0.01)
-"""
 FREE_SHARE = 0.2
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the other work")
-
-
-@contextlib.contextmanager
-def other_work(cpu):
-    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdout=subprocess.PIPE, text=True) as child:
-        try:
-            if child.stdout.readline() != "up\n":
-                pytest.skip("SCHED_FIFO is not permitted here")
-            yield
-        finally:
-            child.kill()
 
 
 def waited_ms(pid):
@@ -55,7 +30,7 @@ def test_a_prober_that_waits_for_its_processor(path, serve, command):
     free, taken, *_ = sorted(os.sched_getaffinity(0))
     server = serve(path.b)
     pin(server.process.pid, free)
-    with other_work(taken):
+    with real_time_work(taken, 2.5):
         words = ["taskset", "-c", str(taken), path.ktrxer, command, "10.78.0.2", "-i", "5ms", "--for", "1500ms", "--jsonl", "--brief"]
         child = path.a.popen(list(map(str, words)))
         waits = []
@@ -76,7 +51,7 @@ def test_a_reflector_that_waits_for_its_processor(path, serve):
     free, taken, *_ = sorted(os.sched_getaffinity(0))
     server = serve(path.b)
     pin(server.process.pid, taken)
-    with other_work(taken):
+    with real_time_work(taken, 2.5):
         words = ["taskset", "-c", str(free), path.ktrxer, "stamp", "10.78.0.2", "-i", "5ms", "--for", "1500ms", "--json"]
         end = json.loads(path.a.popen(list(map(str, words))).communicate(timeout=30)[0])
     print(f"figure: dwell max {end['dwell_max_ns'] / 1e6:.1f} ms, round trip {end['rtt_us']}; lateness {end['lateness_us']}; {end['reasons']}")
@@ -95,6 +70,6 @@ def test_a_run_names_the_host_whose_probers_wait(path, serve):
         with contextlib.suppress(OSError):
             if (process / "cmdline").read_bytes().split(b"\0")[:2] in ([str(path.ktrxer).encode(), b"ping"], [str(path.ktrxer).encode(), b"stamp"]):
                 pin(int(process.name), taken)
-    with other_work(taken):
+    with real_time_work(taken, 2.5):
         made = path.result(child)
     assert made.verdict != "valid" and made.says("limited by this host", "waited", "for a processor")

@@ -2,38 +2,12 @@
 """One starved processor of two: another program uses the processor of one end, and the mean of all processors is far below 90 %. References: the kernel's
 run delay of the process, read here, and the affinity of the hog."""
 
-import contextlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-# Uses the processor for 40 of each 50 ms with real-time priority, so that no normal thread can preempt it.
-HOG = """
-import os, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-print("up", flush=True)
-while True:
-    until = time.monotonic() + 0.04
-    while time.monotonic() < until:
-        pass
-    time.sleep(0.01)
-"""
-
-
-@contextlib.contextmanager
-def hog(cpu):
-    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdout=subprocess.PIPE, text=True) as child:
-        try:
-            if child.stdout.readline() != "up\n":
-                pytest.skip("SCHED_FIFO is not permitted here")
-            yield
-        finally:
-            child.kill()
+from real_time_work import real_time_work
 
 
 def pin(pid, cpu):
@@ -53,7 +27,7 @@ def test_the_processor_of_one_end_is_taken(path, serve, end, direction, more):
     server = serve(path.b, "--token-file", path.token)
     pin(server.process.pid, taken if end == "server" else free)
     words = ["taskset", "-c", str(free if end == "server" else taken), path.ktrxer, "flow", direction, "10.78.0.2", "--token-file", path.token]
-    with hog(taken):
+    with real_time_work(taken):
         child = path.a.popen([*map(str, words), "--for", "2s", "--jsonl", *more])
         process = server.process.pid if end == "server" else child.pid
         begun = ended = 0

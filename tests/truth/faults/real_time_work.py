@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Real-time work of another program on one processor."""
+
+import contextlib
+import subprocess
+import sys
+
+import pytest
+
+# Uses the processor for 40 of each 50 ms with real-time priority, so that no normal thread can preempt it.
+HOG = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+print("up", flush=True)
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    until = time.monotonic() + 0.04
+    while time.monotonic() < until:
+        pass
+    time.sleep(0.01)
+"""
+
+
+@contextlib.contextmanager
+def real_time_work(cpu, seconds=float("inf")):
+    """At most so many seconds."""
+    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu), str(seconds)], stdout=subprocess.PIPE, text=True) as child:
+        try:
+            if child.stdout.readline() != "up\n":
+                pytest.skip("SCHED_FIFO is not permitted here")
+            yield
+        finally:
+            child.kill()
