@@ -121,9 +121,8 @@ struct ktrxer_features {
  *   the budget below does not apply.
  *
  * The time for which both timers of all files spin and send is four fifths of a processor at most:
- * after 1.6 ms of work at once, each 240 us of work or more are followed by a rest of a quarter of
- * that (60 us where this machine wakes up within 14 us, 400 us at most). Probes whose time falls
- * into a rest are sent after it.
+ * after 8 ms of work at once, the sender rests for 1 ms, and then for 1 ms after each further 4 ms
+ * of work. Probes whose time falls into a rest are sent after it.
  */
 enum ktrxer_tx_timer {
 	KTRXER_TX_TIMER_AUTO = 0,
