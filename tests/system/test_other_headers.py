@@ -15,7 +15,7 @@ from ktrxer.bench import contest
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-# What the library fills. The last field of each goes in an older header; a newer header has more behind it.
+# Structs that the library fills. An older header lacks the last field of each; a newer header has further fields after it.
 RESULTS = [
     *("ktrxer_clock_pair", "ktrxer_qdiscs", "ktrxer_frame_view", "ktrxer_deadline", "krx_packet", "krx_rule_stats", "krx_stats"),
     *("ktx_info", "ktx_report", "ktx_accounts", "ktx_network_error", "ktx_engine_info"),
