@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ktrxer.cli import main
 from ktrxer.store import StoreError
-from ktrxer.view import plan
+from ktrxer.panels import plan
 
 PLAN: dict[str, Any] = {
     "type": "end",

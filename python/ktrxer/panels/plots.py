@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Plots by name, each with its panels. A name that Flent uses means the same plot."""
+"""Plots by name. A name that Flent uses means the same plot: those of PLOTS are drawn from the run's own columns, with its losses, bounds and
+notes; all others of Flent's tests, and those of OWN, from their specifications."""
 
 from __future__ import annotations
 
@@ -9,14 +10,16 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from ktrxer.panels import flent_variants, palette
+from ktrxer.panels.build import build
+from ktrxer.panels.errors import PlotError
+from ktrxer.panels.groups import distinct
+from ktrxer.panels.headline import Headline
+from ktrxer.panels.makers import MAKERS, others
+from ktrxer.panels.model import Axis, Lane, Panel, PlotModel, Series
+from ktrxer.panels.order import arrange
+from ktrxer.panels.spec import Options, Pick, Spec
 from ktrxer.store import Run
-from ktrxer.view import palette
-from ktrxer.view.model import Axis, Panel, PlotModel, Series
-from ktrxer.view.panels import MAKERS, others
-
-
-class PlotError(Exception):
-    """The plot does not exist, or the run has nothing to draw in it. The text is one line."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,19 @@ PLOTS: dict[str, Plot] = {
     "qdisc": Plot("backlog, drops and marks of the queues", ("queue", "drops")),
     "cpu": Plot("processors: busy and stolen", ("host",)),
 }
+_PROBES = (Pick("Ping (ms)**", exclude=("*avg",)),)
+OWN: dict[str, Spec] = {
+    "ping_band": Spec("band", "p50, p5 and p95 of the round-trip times of each second", _PROBES, "Round trip"),
+    "ping_ccdf": Spec("ccdf", "tail of the round-trip times under load, on a logarithmic axis", _PROBES, "Round trip", part="load"),
+    "ping_heat": Spec("heat", "where the round-trip times of each moment lie", _PROBES, "Round trip"),
+    "ping_histogram": Spec("histogram", "histogram of the round-trip times under load", _PROBES, "Round trip", part="load"),
+    "ping_violin": Spec("violin", "density of the round-trip times under load", _PROBES, "Round trip", part="load"),
+    "ping_by_run": Spec("series", "round-trip times, a panel for each run", _PROBES, "Round trip", multiples="run"),
+    "ping_by_class": Spec("series", "round-trip times, a panel for each class", _PROBES, "Round trip", multiples="series"),
+    "ping_difference": Spec(
+        "difference", "difference of the mean round-trip times of two groups of runs", _PROBES, "Difference", part="load", combine="each"
+    ),
+}
 SCALED = "_scaled"  # suffix of any name: the plot without outliers, as in Flent
 REPORT = (
     "download",
@@ -69,14 +85,28 @@ def known(name: str) -> str:
     plain = name.removesuffix(SCALED)
     if plain in PLOTS:
         return plain
-    near = get_close_matches(plain, PLOTS, 1)
+    if name in OWN or name in flent_variants.SPECS:
+        return name
+    near = get_close_matches(plain, [*PLOTS, *OWN, *flent_variants.SPECS], 1)
     meant = f"did you mean {near[0]}? There are" if near else "there are"
-    raise PlotError(f"unknown plot {name[:60]!r}; {meant}: {', '.join(PLOTS)}")
+    raise PlotError(f"unknown plot {name[:60]!r}; {meant}: {', '.join(PLOTS)}; `ktrxer plot --list` prints further ones")
+
+
+def specifications(run: Run) -> dict[str, Spec]:
+    """The specifications by name, as they are in the run's test."""
+    return flent_variants.specs_of(run.meta.test) | OWN
+
+
+def summaries() -> dict[str, str]:
+    """What each plot shows, by its name."""
+    specs = {name: spec.summary for name, spec in (flent_variants.SPECS | OWN).items() if name.removesuffix(SCALED) not in PLOTS}
+    return {name: plot.summary for name, plot in PLOTS.items()} | dict(sorted(specs.items()))
 
 
 def default(run: Run) -> str:
     """The plot that the run's test names first, if this version has it."""
-    return next((name for name in run.meta.plots if name.removesuffix(SCALED) in PLOTS), "all")
+    there = {*PLOTS, *OWN, *flent_variants.SPECS}
+    return next((name for name in run.meta.plots if name in there or name.removesuffix(SCALED) in PLOTS), "all")
 
 
 def title_of(run: Run) -> str:
@@ -95,24 +125,34 @@ def panels_of(run: Run, makers: Sequence[str]) -> list[Panel]:
     return [panel for panel in made if panel is not None]
 
 
-def report_panels(run: Run) -> list[Panel]:
-    return panels_of(run, REPORT) + others(run)
+def report_panels(run: Run, found: Headline) -> list[Panel]:
+    """In the order of what the run shows."""
+    return arrange(panels_of(run, REPORT) + others(run), found)
 
 
-def model(runs: Sequence[Run], name: str) -> PlotModel:
+def model(runs: Sequence[Run], name: str, options: Options | None = None) -> PlotModel:
     """The plot of one run, or of several runs in the same panels."""
-    plot = PLOTS[known(name)]
-    if len(runs) == 1:
-        panels = panels_of(runs[0], plot.panels)
-        title, subtitle = title_of(runs[0]), subtitle_of(runs[0])
+    plain, columns = known(name), 1
+    if plain in PLOTS:
+        plot = PLOTS[plain]
+        summary = plot.summary
+        if len(runs) == 1:
+            panels = panels_of(runs[0], plot.panels)
+        else:
+            panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs), runs, strict=True)])
+        if name.endswith(SCALED):
+            panels = [scaled(panel) for panel in panels]
     else:
-        panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs), runs, strict=True)])
-        title, subtitle = plot.summary[:1].upper() + plot.summary[1:], f"{len(runs)} runs"
+        specs = specifications(runs[0])
+        if name not in specs:
+            specs = flent_variants.SPECS
+        summary = specs[name].summary
+        panels, columns = build(name, specs, runs, options)
     if not panels:
         raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: no samples for the plot {name!r}")
-    if name.endswith(SCALED):
-        panels = [scaled(panel) for panel in panels]
-    return PlotModel(title, subtitle, tuple(panels))
+    if len(runs) == 1:
+        return PlotModel(title_of(runs[0]), subtitle_of(runs[0]), tuple(panels), columns=columns)
+    return PlotModel(summary[:1].upper() + summary[1:], f"{len(runs)} runs", tuple(panels), columns=columns)
 
 
 def scaled(panel: Panel) -> Panel:
@@ -131,11 +171,7 @@ def scaled(panel: Panel) -> Panel:
 
 def labels(runs: Sequence[Run]) -> list[str]:
     """Labels that distinguish the runs: their titles, or their file names if the titles are not distinct."""
-    titles = [title_of(run) for run in runs]
-    if len(set(titles)) == len(titles):
-        return titles
-    names = [run.name for run in runs]
-    return names if len(set(names)) == len(names) else [f"{name} ({i + 1})" for i, name in enumerate(names)]
+    return distinct([title_of(run) for run in runs], runs)
 
 
 def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
@@ -147,6 +183,7 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         found = [(i, label, panel) for i, (label, panels) in enumerate(parts) for panel in panels if panel.key == key]
         first = found[0][2]
         drawn: list[Series] = []
+        lanes: list[Lane] = []
         notes: list[str] = []
         for i, label, panel in found:
             factor = _factor(panel.y, first.y)
@@ -163,6 +200,8 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
                         low=None if series.low is None else series.low * factor, high=None if series.high is None else series.high * factor,
                     )
                 )  # fmt: skip
+            own = palette.FIRST + i % palette.COUNT
+            lanes += [replace(lane, key=f"{i}: {lane.key}", label=f"{label}: {lane.label}", x=lane.x * across, color=own) for lane in panel.lanes]
             notes += [f"{label}: {note}" for note in panel.notes]
         axis = first.x
         if axis.names:
@@ -172,7 +211,7 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         # A note that is the same for all runs appears once.
         plain = [note for note in first.notes if all(note in panel.notes for _, _, panel in found)]
         rest = [note for note in notes if not any(note.endswith(same) for same in plain)]
-        made.append(replace(first, x=axis, series=tuple(drawn), bands=bands, notes=(*plain, *rest[:12])))
+        made.append(replace(first, x=axis, series=tuple(drawn), lanes=tuple(lanes), bands=bands, folded="", notes=(*plain, *rest[:12])))
     return made
 
 

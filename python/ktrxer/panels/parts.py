@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
-from ktrxer.view import palette
-from ktrxer.view.model import Axis, Band, Panel, Series
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, Band, Panel, Series
 
 S = 1e9
 MANY = 24  # up to so many flows are drawn one by one; of more, the sum, the mean and the range
@@ -58,6 +58,10 @@ BYTES = ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 
 def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def values_of(run: Run, series: Stored) -> Panel | None:
+    return values(run, "value", series.name, [series], "Value")
 
 
 def values(run: Run, key: str, title: str, found: Sequence[Stored], label: str) -> Panel | None:

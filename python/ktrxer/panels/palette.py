@@ -21,6 +21,9 @@ FIRST = 2  # index of the first colour for single series
 COUNT = len(LIGHT) - FIRST
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 
+# A direction has the same colour in every panel, also where the other direction is missing.
+DIRECTIONS = {"down": FIRST, "up": FIRST + 1}
+
 # A class has the same colour in every panel and every run.
 CLASSES = {"BE": 0, "CS0": 0, "BK": 1, "CS1": 1, "CS5": 2, "VI": 2, "AF41": 2, "EF": 3, "VO": 3, "CS6": 3, "ICMP": 4}
 
