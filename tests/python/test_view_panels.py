@@ -139,7 +139,7 @@ def test_lost_probes_are_gaps_marks_and_words(tmp_path: Path) -> None:
     panel = makers.latency(run)
     series = by_key(panel, "Ping (ms) ICMP")
     assert series.label == "ICMP"
-    assert panel is not None and panel.lanes[0].key == series.key and panel.lanes[0].x.tolist() == pytest.approx([0.01, 0.03, 0.04])
+    assert panel is not None and panel.event_rows[0].key == series.key and panel.event_rows[0].x.tolist() == pytest.approx([0.01, 0.03, 0.04])
     # The line has neither unsent probes nor a second answer to the same probe.
     assert [None if v != v else v for v in series.y.tolist()] == [1, None, 2, None, None, 3]
     assert panel is not None

@@ -18,8 +18,7 @@ MOST = 24  # figures of a panel
 def panels(made: Comparison) -> list[Panel]:
     """One panel of the relative differences, and one of the values for each unit."""
     rows = [row for row in made.rows if notable(row)][:MOST]
-    drawn = [panel for panel in (differences(made, rows), *_values(made, rows)) if panel is not None]
-    return drawn
+    return [panel for panel in (differences(made, rows), *_values(made, rows)) if panel is not None]
 
 
 def differences(made: Comparison, rows: Sequence[Row]) -> Panel | None:
@@ -69,7 +68,9 @@ def _unit(made: Comparison, unit: str, rows: Sequence[Row]) -> Panel | None:
             drawn.append(Series(f"{key} mean", "", "points", np.array([at]), np.array([interval.mean]), palette.INK, (), 5.0, *ends))
     if not drawn:
         return None
-    notes = (f"{made.name_a} is the left of each pair, {made.name_b} the right one. Dots: runs. Large dot and line: mean, with its 95 % interval.",)
+    notes = (
+        f"Left of each pair: {made.name_a}; right: {made.name_b}. Dots: runs. Large dot and line: mean, with its 95 % interval.",
+    )
     title = f"Each run, {unit}" if unit else "Each run"
     names = [row.figure.label for row in rows]
     return Panel(f"values-{unit or 'none'}", title, position_axis(names), Axis("Value", unit), tuple(drawn), link="", notes=notes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ktrxer.store import Run
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Panel, Series
 from ktrxer.panels.parts import BYTES, MANY, S, bands, key_of, label_of, time_axis, unit_of, wish_of
 from ktrxer.panels.throughput import interval_of
+from ktrxer.store import Run
 
 
 def tcp(run: Run, column: str, key: str, title: str, label: str, scale: float, unit: str, most: int = MANY) -> Panel | None:

@@ -10,8 +10,21 @@ import numpy as np
 
 from ktrxer.panels import shapes
 from ktrxer.panels.groups import averaged
-from ktrxer.panels.items import Item, Selection, all_items, axis_of, common_bands, label_of, look, measure, measures, placed, scaled, title_of
-from ktrxer.panels.model import TIME, Axis, Floats, Lane, Panel, Series
+from ktrxer.panels.items import (
+    Item,
+    Selection,
+    all_items,
+    axis_of,
+    common_bands,
+    label_of,
+    look,
+    measure,
+    measures,
+    placed,
+    scaled,
+    title_of,
+)
+from ktrxer.panels.model import TIME, Axis, EventRow, Floats, Panel, Series
 from ktrxer.panels.palette import FIRST
 from ktrxer.panels.parts import S
 from ktrxer.panels.spec import Spec
@@ -30,7 +43,7 @@ def series(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
     several, mixed = len(numbers) > 1, len({item.track.name for item in items if item.track.computed}) > 1
     begins = _begins(chosen, numbers)
     labels = len({item.label for item in items})
-    drawn, lanes = [], []
+    drawn, event_rows = [], []
     for item in items:
         color, dash = look(item, several, mixed)
         label = label_of(item, chosen, numbers, labels)
@@ -49,14 +62,14 @@ def series(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
         wide = 1.8 if item.pick.smooth > 1 or item.track.computed else own.width
         made = Series(key, label, style, t + begins[item.number], y, color, dash, wide, low, high, axis=2 if axis == 2 else 1)
         drawn.append(scaled(replace(made, hint=item.track.name), unit.divisor))
-        if len(item.lost_t) and not any(lane.key == key for lane in lanes):
-            lanes.append(Lane(key, label, "lost", item.lost_t + begins[item.number], color))
+        if len(item.lost_t) and not any(row.key == key for row in event_rows):
+            event_rows.append(EventRow(key, label, "lost", item.lost_t + begins[item.number], color))
     x = Axis("Time", "s", zero=False)
     moved = chosen.options.concatenate or chosen.options.absolute_time
     shaded = () if moved and several else common_bands([chosen.runs[number] for number in numbers])
     return Panel(
         name, title_of(spec), x, axis_of(axes[0]), tuple(drawn), TIME if spec.share_x else "", shaded,
-        y2=axis_of(axes[1]) if axes[1] is not None else None, lanes=tuple(lanes),
+        y2=axis_of(axes[1]) if axes[1] is not None else None, event_rows=tuple(event_rows),
     )  # fmt: skip
 
 

@@ -20,8 +20,7 @@ _ROWS: tuple[tuple[str, str, bool], ...] = (
     ),
     (
         "cisco_5tcpup tcp_upload_1000",
-        "all all_scaled box_ping box_totals box_upload icmp_cdf ping ping_cdf ping_scaled totals totals_scaled upload "
-        "upload_scaled",
+        "all all_scaled box_ping box_totals box_upload icmp_cdf ping ping_cdf ping_scaled totals totals_scaled upload upload_scaled",
         True,
     ),
     (
@@ -57,8 +56,7 @@ _ROWS: tuple[tuple[str, str, bool], ...] = (
     ),
     (
         "dslreports_8dn",
-        "all all_scaled box_download box_ping box_totals download download_scaled icmp_cdf ping ping_cdf ping_scaled totals "
-        "totals_scaled",
+        "all all_scaled box_download box_ping box_totals download download_scaled icmp_cdf ping ping_cdf ping_scaled totals totals_scaled",
         True,
     ),
     (
@@ -271,9 +269,7 @@ _ROWS: tuple[tuple[str, str, bool], ...] = (
 
 
 def _table() -> dict[str, tuple[str, ...]]:
-    return {
-        test: (*plots.split(), *(SOCKETS if sockets else ())) for tests, plots, sockets in _ROWS for test in tests.split()
-    }
+    return {test: (*plots.split(), *(SOCKETS if sockets else ())) for tests, plots, sockets in _ROWS for test in tests.split()}
 
 
 TESTS = _table()

@@ -23,7 +23,10 @@ def _whole(*names: str) -> dict[str, Spec]:
 
 def _both(name: str, picks: tuple[Pick, ...], **more: Any) -> dict[str, Spec]:
     """The plot as boxes and as bars."""
-    return {f"box{name}": replace(SPECS[f"box{name}"], picks=picks, **more), f"bar{name}": replace(SPECS[f"bar{name}"], picks=picks, **more)}
+    return {
+        f"box{name}": replace(SPECS[f"box{name}"], picks=picks, **more),
+        f"bar{name}": replace(SPECS[f"bar{name}"], picks=picks, **more),
+    }
 
 
 def _picks(*names: str, picks: tuple[Pick, ...]) -> dict[str, Spec]:
@@ -82,23 +85,31 @@ VARIANTS: tuple[tuple[frozenset[str], dict[str, Spec]], ...] = (
     (
         _names("tcp_upload_prio"),
         _picks(
-            "totals", "box_totals",
+            "totals",
+            "box_totals",
             picks=(
-                Pick("TCP upload"), Pick("TCP upload2"), Pick("TCP upload total", smooth=10), Pick("Ping (ms) ICMP*", axis=2), TOTALS[2],
+                Pick("TCP upload"),
+                Pick("TCP upload2"),
+                Pick("TCP upload total", smooth=10),
+                Pick("Ping (ms) ICMP*", axis=2),
+                TOTALS[2],
             ),
         ),
     ),
     (
         _names("tcp_2up_delay tcp_2up_square tcp_2up_square_westwood tcp_4up_squarewave"),
-        _picks("totals", picks=_ALL_FLOWS)
-        | {"box_combine": replace(BOX_MEANS, picks=_ALL_FLOWS, y2="", part="from load", by="series")},
+        _picks("totals", picks=_ALL_FLOWS) | {"box_combine": replace(BOX_MEANS, picks=_ALL_FLOWS, y2="", part="from load", by="series")},
     ),
     (_names("cubic_ledbat_1 ledbat_cubic_1"), _picks("totals", picks=(*_ALL_FLOWS, _RIGHT))),
     (
         _names("http-1up http-1down http-rrul"),
         {
-            "bar_combine": Spec("bar", "mean time of a page, of the runs", (Pick("HTTP latency"),), "Time of a page", combine="each", by="both"),
-            "cdf_combine": Spec("cdf", "distribution of the runs' mean times of a page", (Pick("HTTP latency"),), "Time of a page", combine="each"),
+            "bar_combine": Spec(
+                "bar", "mean time of a page, of the runs", (Pick("HTTP latency"),), "Time of a page", combine="each", by="both"
+            ),
+            "cdf_combine": Spec(
+                "cdf", "distribution of the runs' mean times of a page", (Pick("HTTP latency"),), "Time of a page", combine="each"
+            ),
         },
     ),
     (
@@ -113,7 +124,12 @@ VARIANTS: tuple[tuple[frozenset[str], dict[str, Spec]], ...] = (
     (
         _names("voip"),
         _whole(
-            "voip_delay_cdf", "voip_delay_box", "voip_induced_delay_cdf", "voip_induced_delay_box", "voip_box_delay_loss", "voip_mos_combine",
+            "voip_delay_cdf",
+            "voip_delay_box",
+            "voip_induced_delay_cdf",
+            "voip_induced_delay_box",
+            "voip_box_delay_loss",
+            "voip_mos_combine",
             "voip_mos_upload",
         ),
     ),
@@ -147,9 +163,18 @@ VARIANTS: tuple[tuple[frozenset[str], dict[str, Spec]], ...] = (
     (
         _names("rrul_torrent"),
         {
-            **_picks("totals", "totals_scaled", "box_totals", picks=(
-                _TORRENT[0], Pick("TCP download BE", smooth=10), _TORRENT[1], Pick("TCP upload BE", smooth=10), TOTALS[2],
-            )),
+            **_picks(
+                "totals",
+                "totals_scaled",
+                "box_totals",
+                picks=(
+                    _TORRENT[0],
+                    Pick("TCP download BE", smooth=10),
+                    _TORRENT[1],
+                    Pick("TCP upload BE", smooth=10),
+                    TOTALS[2],
+                ),
+            ),
             **_picks("totals_bandwidth", picks=_TORRENT),
             **_picks("download", "download_scaled", "box_download", picks=each(DOWN, "TCP download Torrent avg")),
             **_picks("upload", "upload_scaled", "box_upload", picks=each(UP, "TCP upload Torrent avg")),
@@ -165,7 +190,8 @@ VARIANTS: tuple[tuple[frozenset[str], dict[str, Spec]], ...] = (
                     SPECS[f"{head}{way}{tail}"],
                     picks=(*SPECS[way].picks, Pick(f"SCTP {way}**", exclude=COMPUTED), Pick(f"SCTP {way} avg", "mean of SCTP", smooth=10)),
                 )
-                for way in ("download", "upload") for head, tail in (("", ""), ("", "_scaled"), ("box_", ""))
+                for way in ("download", "upload")
+                for head, tail in (("", ""), ("", "_scaled"), ("box_", ""))
             },
             **_picks("qq_download", picks=(Pick("Download sum"),)),
             **_picks("qq_upload", picks=(Pick("Upload sum"),)),
@@ -181,15 +207,22 @@ VARIANTS: tuple[tuple[frozenset[str], dict[str, Spec]], ...] = (
         _names("udp_flood udp_flood_var_up udp_flood_var_up_stagger"),
         {
             "totals": Spec(
-                "box", "mean rates and delay of the runs", (Pick("UDP upload"), Pick("UDP upload sum", "Upload"), _ONE_RIGHT), "", DELAY,
+                "box",
+                "mean rates and delay of the runs",
+                (Pick("UDP upload"), Pick("UDP upload sum", "Upload"), _ONE_RIGHT),
+                "",
+                DELAY,
                 combine="each",
             ),
             "upload": replace(SPECS["upload_bar"], kind="box"),
             "ping_cdf": SPECS["icmp_cdf"],
         },
     ),
-    (_names("udp_flood"), {"totals": Spec("box", "mean rate and delay of the runs", (Pick("UDP upload"), _RIGHT), "", DELAY, combine="each")}),
-)  # fmt: skip
+    (
+        _names("udp_flood"),
+        {"totals": Spec("box", "mean rate and delay of the runs", (Pick("UDP upload"), _RIGHT), "", DELAY, combine="each")},
+    ),
+)
 
 # Plots that only some tests have.
 for _, _different in VARIANTS:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import Literal
 
 import numpy as np
@@ -41,8 +40,9 @@ class Group:
 def stems(names: Sequence[str], drop: Sequence[str] = ()) -> list[str]:
     """File names without what they have in common at their beginning (back to the last `-`), without the parts that match `drop`, and
     without the first number that stands alone, which is that of the repetition."""
-    common = commonprefix(list(names)) if len(names) > 1 else ""
-    cut = common.rfind("-") + 1
+    first, last = (min(names), max(names)) if len(names) > 1 else ("", "")
+    common = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    cut = first.rfind("-", 0, common) + 1
     made = []
     for name in names:
         rest = name[cut:]
@@ -88,8 +88,9 @@ def distinct(titles: Sequence[str], runs: Sequence[Run]) -> list[str]:
 
 
 def averaged(parts: Sequence[tuple[Floats, Floats]], step: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Times, and the mean, the minimum and the maximum over the runs of each run's mean in windows of `step` seconds. A window is NaN where a
-    run that has samples before and after it has none in it: the mean over the other runs would be that of other runs than beside it."""
+    """Times, and the mean, the minimum and the maximum over the runs of each run's mean in windows of `step` seconds. A window is NaN
+    where a run that has samples before and after it has none in it: the mean over the other runs would be that of other runs than beside
+    it."""
     there = [(t[np.isfinite(y)], y[np.isfinite(y)]) for t, y in parts]
     there = [(t, y) for t, y in there if len(t)]
     if not there or step <= 0:

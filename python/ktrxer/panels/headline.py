@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a run shows, in words: what the load adds, in which direction, in whose queue, and how sure that is. A pure function of the summary."""
+"""What a run shows, in words: what the load adds, in which direction, in whose queue, and how sure that is. A pure function of the
+summary."""
 
 from __future__ import annotations
 
@@ -30,8 +31,11 @@ NAMED_SHARE = 0.1  # a place with less is not named
 LOSS_LEAST = 0.01  # of the probes under load, for a sentence at the top
 UNSURE = 0.5  # of the added delay: a clock uncertainty above it leaves the direction open
 PLACES = {
-    where.UP: "the upload queue", where.DOWN: "the download queue", where.OWN: "this host's own queue", where.FAR: "the far host's own queue",
-}  # fmt: skip
+    where.UP: "the upload queue",
+    where.DOWN: "the download queue",
+    where.OWN: "this host's own queue",
+    where.FAR: "the far host's own queue",
+}
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.distribution import ecdf, thin_ecdf
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, EventRow, Floats, Panel, Series
+from ktrxer.panels.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKIPPED
 from ktrxer.summary.text import share
-from ktrxer.panels import palette
-from ktrxer.panels.model import Axis, Floats, Lane, Panel, Series
-from ktrxer.panels.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
 
 CDF_POINTS = 2000
 
@@ -46,7 +46,7 @@ def latency(run: Run) -> Panel | None:
         found = [series for series in run.meta.of_kind("value") if series.unit == "ms" and "ping" in series.name.lower()]
         return values(run, "latency", "Round-trip time", found, "Round trip") if found else None
     scale, unit = unit_of([value for _, _, value in probes], DELAYS)
-    drawn, lanes, notes = [], [], []
+    drawn, event_rows, notes = [], [], []
     for (series, arrays, value), (color, dash) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
         lost = np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         kept = lost | (arrays["state"] == ANSWERED)
@@ -56,14 +56,14 @@ def latency(run: Run) -> Panel | None:
             )
         )  # fmt: skip
         if lost.any():
-            lanes.append(Lane(key_of(series), label_of(series), "lost", arrays["t_ns"][lost] / S, color))
+            event_rows.append(EventRow(key_of(series), label_of(series), "lost", arrays["t_ns"][lost] / S, color))
         if note := _loss_note(label_of(series), arrays["state"]):
             notes.append(note)
-    if lanes:
+    if event_rows:
         notes.insert(0, "Crosses above the plot: probes without an answer; the line has a gap there.")
     return Panel(
         "latency", "Round-trip time", time_axis(), Axis("Round trip", unit), tuple(drawn), bands=bands(run), notes=tuple(notes),
-        lanes=tuple(lanes),
+        event_rows=tuple(event_rows),
     )  # fmt: skip
 
 

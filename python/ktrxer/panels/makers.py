@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ktrxer.estimate.throughput import Windows
-from ktrxer.store import Run
-from ktrxer.store import Series as Stored
 from ktrxer.panels import palette
 from ktrxer.panels.counters import cwnd, delivery, drops, host, queue, retransmits, tcp_rtt
 from ktrxer.panels.host_queues import host_queues
@@ -17,6 +15,8 @@ from ktrxer.panels.latency import latencies, latency, latency_cdf, lateness, loo
 from ktrxer.panels.model import TIME, Axis, Floats, Panel, Series
 from ktrxer.panels.parts import BITS, DELAYS, bands, key_of, label_of, unit_of, values
 from ktrxer.panels.throughput import DIRECTIONS, flows, imported_rates, throughput, totals
+from ktrxer.store import Run
+from ktrxer.store import Series as Stored
 
 # ------------------------------------------------------------------------------------------------------------------- boxes
 
@@ -45,9 +45,7 @@ def box_throughput(run: Run) -> Panel | None:
     if not rates:
         return None
     scale, unit = unit_of(list(rates.values()), BITS)
-    found = [
-        (f"{d} sum", f"{DIRECTIONS[d].lower()} sum", (palette.DIRECTIONS[d], ()), rate / scale) for d, rate in rates.items()
-    ]
+    found = [(f"{d} sum", f"{DIRECTIONS[d].lower()} sum", (palette.DIRECTIONS[d], ()), rate / scale) for d, rate in rates.items()]
     return box("box-throughput", "Total throughput under load", "Throughput", unit, found, "")
 
 

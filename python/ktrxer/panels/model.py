@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 # outline  a closed curve: an ellipse, a violin
 # heat     a matrix z: x has the edges of its columns, y the edges of its rows
 Style = Literal["line", "step", "points", "box", "bar", "outline", "heat"]
-LaneKind = Literal["lost", "drop", "mark", "retransmit"]
+EventKind = Literal["lost", "drop", "mark", "retransmit"]
 TIME = "time"  # the link of all panels over time
 
 
@@ -48,12 +48,12 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Lane:
+class EventRow:
     """Events, as signs in a row of their own above the plot: they have a time and no value of the y axis. `counts`: events at each time."""
 
     key: str  # of the series that they belong to
     label: str
-    kind: LaneKind
+    kind: EventKind
     x: Floats
     color: int = 0
     counts: Floats | None = None
@@ -93,7 +93,7 @@ class Panel:
     notes: tuple[str, ...] = ()
     log: Literal["x", "y"] = "y"  # the axis that the page can switch to a logarithmic scale
     y2: Axis | None = None  # the right axis
-    lanes: tuple[Lane, ...] = ()
+    event_rows: tuple[EventRow, ...] = ()
     folded: str = ""  # why a report shows only the title at first
 
 

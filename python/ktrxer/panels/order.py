@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The panels of a report in the order of what the run shows: which comes first, which has no news and is folded; with a logarithmic axis where
-delays differ a hundredfold, the same colour for the same series everywhere, and words about series that lie on each other."""
+"""The panels of a report in the order of what the run shows: which comes first, which has no news and is folded; with a logarithmic axis
+where delays differ a hundredfold, the same colour for the same series everywhere, and words about series that lie on each other."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SAME = 0.01  # of the axis: series that differ by less in all windows coincide
 WINDOWS = 100
 
 ORDER = (
-    "latency", "throughput-down", "throughput-up", "oneway-up", "oneway-down", "latency-cdf", "host-queues", "drops", "queue", "lateness", "cwnd",
-    "tcp-rtt", "retransmits", "host",
+    "latency", "throughput-down", "throughput-up", "oneway-up", "oneway-down", "latency-cdf", "host-queues", "drops", "queue", "lateness",
+    "cwnd", "tcp-rtt", "retransmits", "host",
 )  # fmt: skip
 _FIRST = {
     where.UP: ("latency", "oneway-up", "throughput-up", "queue"),
@@ -138,8 +138,8 @@ def axis_of_delays(panel: Panel) -> Panel:
 
 
 def same_colours(panels: Sequence[Panel]) -> list[Panel]:
-    """The colour and dash that a series has in the first panel that shows it, in all further ones. Where two series of a panel would then look
-    the same, the later one keeps the colour and gets the next dash."""
+    """The colour and dash that a series has in the first panel that shows it, in all further ones. Where two series of a panel would then
+    look the same, the later one keeps the colour and gets the next dash."""
     known: dict[str, palette.Look] = {}
     made = []
     for panel in panels:
@@ -153,8 +153,8 @@ def same_colours(panels: Sequence[Panel]) -> list[Panel]:
             taken.add(look)
             colors[one.key] = look[0]
             drawn.append(replace(one, color=look[0], dash=look[1]))
-        lanes = tuple(replace(lane, color=colors.get(lane.key, lane.color)) for lane in panel.lanes)
-        made.append(replace(panel, series=tuple(drawn), lanes=lanes))
+        event_rows = tuple(replace(row, color=colors.get(row.key, row.color)) for row in panel.event_rows)
+        made.append(replace(panel, series=tuple(drawn), event_rows=event_rows))
     return made
 
 
@@ -190,7 +190,11 @@ def _coinciding(drawn: Sequence[Series]) -> list[list[Series]]:
         for group in groups:
             first = rows[group[0]]
             both = np.isfinite(first) & np.isfinite(rows[i])
-            if (np.isfinite(first) == np.isfinite(rows[i])).mean() > 0.95 and both.any() and np.abs(first - rows[i])[both].max() <= SAME * whole:
+            if (
+                (np.isfinite(first) == np.isfinite(rows[i])).mean() > 0.95
+                and both.any()
+                and np.abs(first - rows[i])[both].max() <= SAME * whole
+            ):
                 group.append(i)
                 break
         else:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.store import Run
-from ktrxer.store import Series as Stored
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Band, Panel, Series
+from ktrxer.store import Run
+from ktrxer.store import Series as Stored
 
 S = 1e9
 MANY = 24  # up to so many flows are drawn one by one; of more, the sum, the mean and the range

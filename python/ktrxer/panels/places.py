@@ -71,7 +71,10 @@ def over_places(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> P
     places = list(dict.fromkeys(group.place for group, _ in groups))
     numbers = [float(place) if place.replace(".", "", 1).isdigit() else None for place in places]
     numeric = all(number is not None for number in numbers) and len(places) > 1
-    xs = {place: (number if numeric and number is not None else float(i)) for i, (place, number) in enumerate(zip(places, numbers, strict=True))}
+    xs = {
+        place: (number if numeric and number is not None else float(i))
+        for i, (place, number) in enumerate(zip(places, numbers, strict=True))
+    }
     found: dict[tuple[str, int, str], list[tuple[float, shapes.Interval, Item]]] = {}
     for group, members in groups:
         parts: dict[tuple[int, str], list[Item]] = {}
@@ -89,12 +92,17 @@ def over_places(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> P
     for i, ((group_name, _, label), points) in enumerate(found.items()):
         points.sort(key=lambda point: point[0])
         x, y = (np.array([one[0] for one in points]), np.array([one[1].mean for one in points]))
-        ends = [np.array([np.nan if value is None else value for value in row]) for row in zip(*((p[1].low, p[1].high) for p in points), strict=True)]
+        ends = [
+            np.array([np.nan if value is None else value for value in row])
+            for row in zip(*((p[1].low, p[1].high) for p in points), strict=True)
+        ]
         text = f"{group_name}: {label}".strip(": ")
         made = Series(f"{i}", text, "line", x, y, palette.FIRST + i % palette.COUNT, (), 1.5, ends[0], ends[1])
         drawn.append(scaled(made, placed(points[0][2], axes)[1].divisor))
     x_axis = Axis("", "", zero=False) if numeric else position_axis(places)
-    return Panel(name, title_of(spec), x_axis, axis_of(axes[0]), tuple(drawn), link="", notes=("The band is the 95 % interval of the mean.",))
+    return Panel(
+        name, title_of(spec), x_axis, axis_of(axes[0]), tuple(drawn), link="", notes=("The band is the 95 % interval of the mean.",)
+    )
 
 
 def differences(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> Panel | None:
@@ -115,7 +123,18 @@ def differences(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> P
                 ends = [None if end is None else np.array([end]) for end in (found.low, found.high)]
                 label = f"{key[1]}: {b.name} - {a.name}"
                 at = np.array([float(len(names))])
-                drawn.append(Series(label, label, "bar", at, np.array([found.difference]), palette.FIRST + key[0] % palette.COUNT, low=ends[0], high=ends[1]))
+                drawn.append(
+                    Series(
+                        label,
+                        label,
+                        "bar",
+                        at,
+                        np.array([found.difference]),
+                        palette.FIRST + key[0] % palette.COUNT,
+                        low=ends[0],
+                        high=ends[1],
+                    )
+                )
                 names.append(label)
                 items.append(here[key][0])
     if not drawn:

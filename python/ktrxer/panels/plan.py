@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ktrxer.store import StoreError, checked, limits
-from ktrxer.store.files import open_regular
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Panel, PlotModel, Series
+from ktrxer.store import StoreError, checked, limits
+from ktrxer.store.files import open_regular
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Plots by name. A name that Flent uses means the same plot: those of PLOTS are drawn from the run's own columns, with its losses, bounds and
-notes; all others of Flent's tests, and those of OWN, from their specifications."""
+"""Plots by name. A name that Flent uses means the same plot: those of PLOTS are drawn from the run's own columns, with its losses, bounds
+and notes; all others of Flent's tests, and those of OWN, from their specifications."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktrxer.panels.errors import PlotError
 from ktrxer.panels.groups import distinct
 from ktrxer.panels.headline import Headline
 from ktrxer.panels.makers import MAKERS, others
-from ktrxer.panels.model import Axis, Lane, Panel, PlotModel, Series
+from ktrxer.panels.model import Axis, EventRow, Panel, PlotModel, Series
 from ktrxer.panels.order import arrange
 from ktrxer.panels.spec import Options, Pick, Spec
 from ktrxer.store import Run
@@ -183,7 +183,7 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         found = [(i, label, panel) for i, (label, panels) in enumerate(parts) for panel in panels if panel.key == key]
         first = found[0][2]
         drawn: list[Series] = []
-        lanes: list[Lane] = []
+        event_rows: list[EventRow] = []
         notes: list[str] = []
         for i, label, panel in found:
             factor = _factor(panel.y, first.y)
@@ -201,7 +201,9 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
                     )
                 )  # fmt: skip
             own = palette.FIRST + i % palette.COUNT
-            lanes += [replace(lane, key=f"{i}: {lane.key}", label=f"{label}: {lane.label}", x=lane.x * across, color=own) for lane in panel.lanes]
+            event_rows += [
+                replace(row, key=f"{i}: {row.key}", label=f"{label}: {row.label}", x=row.x * across, color=own) for row in panel.event_rows
+            ]
             notes += [f"{label}: {note}" for note in panel.notes]
         axis = first.x
         if axis.names:
@@ -211,7 +213,9 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         # A note that is the same for all runs appears once.
         plain = [note for note in first.notes if all(note in panel.notes for _, _, panel in found)]
         rest = [note for note in notes if not any(note.endswith(same) for same in plain)]
-        made.append(replace(first, x=axis, series=tuple(drawn), lanes=tuple(lanes), bands=bands, folded="", notes=(*plain, *rest[:12])))
+        made.append(
+            replace(first, x=axis, series=tuple(drawn), event_rows=tuple(event_rows), bands=bands, folded="", notes=(*plain, *rest[:12]))
+        )
     return made
 
 

@@ -70,8 +70,8 @@ def reduce(name: str, t: Floats, y: Floats, lost: int = 0) -> float:
 
 
 def mos(delay_ms: Floats, lost: int) -> float:
-    """The mean opinion score of a G.711 call from one-way delays in ms: the E-model of ITU-T G.107 with its defaults, the impairment by delay
-    as Cole and Rosenbluth (2001) simplify it, and a robustness to random loss of 4.3 (G.711, ITU-T G.113)."""
+    """The mean opinion score of a G.711 call from one-way delays in ms: the E-model of ITU-T G.107 with its defaults, the impairment by
+    delay as Cole and Rosenbluth (2001) simplify it, and a robustness to random loss of 4.3 (G.711, ITU-T G.113)."""
     sent = len(delay_ms) + lost
     if not len(delay_ms):
         return math.nan if not sent else 1.0

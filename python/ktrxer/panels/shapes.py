@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Numbers of the panels that are not series over time: distributions, boxes, violins, intervals, ellipses, heat maps. NaN is a missing value
-everywhere; an empty input gives empty columns or None."""
+"""Numbers of the panels that are not series over time: distributions, boxes, violins, intervals, ellipses, heat maps. NaN is a missing
+value everywhere; an empty input gives empty columns or None."""
 
 from __future__ import annotations
 
@@ -140,7 +140,9 @@ def student(freedom: int) -> float:
     return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
-def percentile_band(values: NDArray[Any], t: Floats, window: float, low: float = 5, high: float = 95) -> tuple[Floats, Floats, Floats, Floats]:
+def percentile_band(
+    values: NDArray[Any], t: Floats, window: float, low: float = 5, high: float = 95
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Edges of windows of time as a step series, with the median and two percentiles of each window; NaN for an empty window."""
     there = np.isfinite(values) & np.isfinite(t)
     if not there.any() or window <= 0:

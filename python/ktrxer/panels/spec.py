@@ -14,12 +14,10 @@ from ktrxer.panels.groups import Combine, GroupBy
 # heat       where the samples of each part of the time lie
 # difference the difference of two groups of runs, with its interval, for each pick
 # stack      panels of other plots, one below the other on one time axis (`side`: beside each other)
-Kind = Literal[
-    "series", "band", "cdf", "ccdf", "histogram", "box", "violin", "bar", "line", "qq", "ellipse", "heat", "difference", "stack"
-]
+Kind = Literal["series", "band", "cdf", "ccdf", "histogram", "box", "violin", "bar", "line", "qq", "ellipse", "heat", "difference", "stack"]
 
-# Which part of the run: all of it, the load, from the load's begin on, before the load, or two times in seconds (the end from the end of the
-# run where it is not above zero).
+# Which part of the run: all of it, the load, from the load's begin on, before the load, or two times in seconds (the end from the end of
+# the run where it is not above zero).
 Part = Literal["whole", "load", "from load", "idle"] | tuple[float, float]
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
-from ktrxer.run.judge import gap_ns
-from ktrxer.store import Run
-from ktrxer.store import Series as Stored
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.panels.parts import BITS, MANY, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
+from ktrxer.run.judge import gap_ns
+from ktrxer.store import Run
+from ktrxer.store import Series as Stored
 
 WINDOW_NS = 200_000_000  # window of rates, unless the samples are further apart
 MOST_WINDOWS = 20_000
@@ -121,7 +121,9 @@ def rates(run: Run, direction: str) -> Panel | None:
     if found is None:
         return imported_rates(run, direction)
     word = DIRECTIONS[direction]
-    return Panel(f"rates-{direction}", f"{word} rates", time_axis(), Axis("Throughput", "Mbit/s"), tuple(_each(found, 1e6)), bands=bands(run))
+    return Panel(
+        f"rates-{direction}", f"{word} rates", time_axis(), Axis("Throughput", "Mbit/s"), tuple(_each(found, 1e6)), bands=bands(run)
+    )
 
 
 def _spread(found: Flows, scale: float) -> Series:

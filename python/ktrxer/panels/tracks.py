@@ -2,7 +2,8 @@
 """Every series of a run under the name that Flent has for it, in one unit for each quantity: milliseconds, Mbit/s, packets, bytes, percent.
 
 A name is that of the stored series, with `::` and a key for each further column: `Ping (ms) UDP BE::owd_up`, `TCP upload BE::tcp_rtt`. The
-computed series of Flent's tests (`TCP upload sum`, `avg`, `fairness`, `TCP totals`, `Ping (ms) avg`) are made here from bytes and probes."""
+computed series of Flent's tests (`TCP upload sum`, `avg`, `fairness`, `TCP totals`, `Ping (ms) avg`) are made here from bytes and
+probes."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def _tracks(panel: Panel | None, suffix: str = "") -> list[Track]:
     for one in panel.series:
         axis: Axis | None = panel.y if one.axis == 1 else panel.y2
         unit, factor = canonical(axis.unit if axis is not None else "")
-        lost = next((lane.x for lane in panel.lanes if (lane.key, lane.kind) == (one.key, "lost")), np.empty(0))
+        lost = next((row.x for row in panel.event_rows if (row.key, row.kind) == (one.key, "lost")), np.empty(0))
         scaled = replace(
             one, y=one.y * factor, low=None if one.low is None else one.low * factor, high=None if one.high is None else one.high * factor
         )
@@ -181,4 +182,3 @@ def tracks(run: Run) -> dict[str, Track]:
     if "Ping (ms) avg" not in made and (mean := _average(made)) is not None:
         made[mean.name] = mean
     return made
-

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ktrxer.estimate.distribution import envelope
 from ktrxer.panels import palette
-from ktrxer.panels.model import Axis, Floats, Lane, Panel, PlotModel, Series
+from ktrxer.panels.model import Axis, EventRow, Floats, Panel, PlotModel, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,18 +107,19 @@ def png(dots: NDArray[np.uint8]) -> bytes:
 
 @dataclass(frozen=True)
 class _Cell:
-    """The room of a panel, in inches: from above downwards the title, the legend, the lanes, the plot, the labels of the x axis, the notes."""
+    """The room of a panel, in inches: from above downwards the title, the legend, the rows of events, the plot, the
+    labels of the x axis, the notes."""
 
     panel: Panel
     part: float  # of the width of the page
-    lanes: float
+    event_rows: float
     legend: float
     names: float
     notes: list[str]
 
     @property
     def above(self) -> float:
-        return self.legend * LINE + 0.32 + self.lanes
+        return self.legend * LINE + 0.32 + self.event_rows
 
     @property
     def plot(self) -> float:
@@ -135,7 +136,9 @@ class _Cell:
 
 def _cell(panel: Panel, columns: int) -> _Cell:
     names = max((len(name.splitlines()) for name in _names(panel, columns)), default=1) * 0.14
-    return _Cell(panel, 1 / columns, _strip(len(panel.lanes)), _legend_lines(panel, columns), names, _wrapped(list(panel.notes), 145 // columns))
+    return _Cell(
+        panel, 1 / columns, _strip(len(panel.event_rows)), _legend_lines(panel, columns), names, _wrapped(list(panel.notes), 145 // columns)
+    )
 
 
 def draw(model: PlotModel, *, vector: bool) -> Figure:
@@ -177,7 +180,7 @@ def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: int) -> None:
     handles = [handle for one in axes.figure.axes if one.bbox.bounds == axes.bbox.bounds for handle in one.get_legend_handles_labels()[0]]
     if panel.x.names or not handles:
         return
-    above = 1 + (0.15 + cell.lanes) / cell.plot
+    above = 1 + (0.15 + cell.event_rows) / cell.plot
     axes.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel, columns), borderaxespad=0.0, borderpad=0.1
     )
@@ -217,7 +220,7 @@ def _legend_lines(panel: Panel, columns: int) -> int:
 
 
 def _strip(rows: int) -> float:
-    """Height in inches of the lanes above the plot: a row for each, because an event has a time and no value."""
+    """Height in inches of the rows of events above the plot: a row for each, because an event has a time and no value."""
     return min(0.09 * rows, 0.6)
 
 
@@ -241,32 +244,32 @@ def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: int) 
             at = slice(None) if not vector else envelope(series.y, VECTOR_POINTS)
             step: Any = "post" if series.style == "step" else None
             where.fill_between(series.x[at], series.low[at], series.high[at], color=color, alpha=0.18, linewidth=0, step=step)
-    _lanes(axes, panel.lanes, height)
+    _events(axes, panel.event_rows, height)
     _x_scale(axes, panel, columns)
     _y_scale(axes, panel.y, [one for one in panel.series if one.axis == 1 or right is None])
     if right is not None and panel.y2 is not None:
         _y_scale(right, panel.y2, [one for one in panel.series if one.axis == 2])
     for band in panel.bands:
         both: Any = ("data", "axes fraction")
-        place = (band.start, 1 + _strip(len(panel.lanes)) / height)
+        place = (band.start, 1 + _strip(len(panel.event_rows)) / height)
         axes.annotate(band.label, place, xytext=(3, 2), textcoords="offset points", xycoords=both, fontsize=7, color="#59636e")
 
 
 _SIGNS = {"lost": "x", "drop": "v", "mark": "^", "retransmit": "+"}
 
 
-def _lanes(axes: Axes, lanes: Sequence[Lane], height: float) -> None:
-    for row, lane in enumerate(lanes):
-        level = np.full(len(lane.x), 1 + _strip(len(lanes)) * (len(lanes) - row - 0.5) / len(lanes) / height)
+def _events(axes: Axes, event_rows: Sequence[EventRow], height: float) -> None:
+    for place, row in enumerate(event_rows):
+        level = np.full(len(row.x), 1 + _strip(len(event_rows)) * (len(event_rows) - place - 0.5) / len(event_rows) / height)
         axes.plot(
-            lane.x, level, _SIGNS[lane.kind], color=palette.LIGHT[lane.color], markersize=3, markeredgewidth=0.7,
+            row.x, level, _SIGNS[row.kind], color=palette.LIGHT[row.color], markersize=3, markeredgewidth=0.7,
             transform=axes.get_xaxis_transform(), clip_on=False,
         )  # fmt: skip
-    kinds = list(dict.fromkeys(lane.kind for lane in lanes))
+    kinds = list(dict.fromkeys(row.kind for row in event_rows))
     if kinds:
         axes.annotate(
-            ", ".join(kinds), (0, 1 + _strip(len(lanes)) / 2 / height), xytext=(-4, 0), textcoords="offset points", xycoords="axes fraction",
-            fontsize=7, color="#59636e", ha="right", va="center",
+            ", ".join(kinds), (0, 1 + _strip(len(event_rows)) / 2 / height), xytext=(-4, 0), textcoords="offset points",
+            xycoords="axes fraction", fontsize=7, color="#59636e", ha="right", va="center",
         )  # fmt: skip
 
 
@@ -360,7 +363,9 @@ def _box(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: 
 
 
 def _bar(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: bool) -> None:
-    axes.bar(series.x, series.y, 0.6, facecolor=look["color"], alpha=0.55, edgecolor=look["color"], linewidth=1.0, label=look["label"], zorder=2)
+    axes.bar(
+        series.x, series.y, 0.6, facecolor=look["color"], alpha=0.55, edgecolor=look["color"], linewidth=1.0, label=look["label"], zorder=2
+    )
     _interval(axes, series, palette.LIGHT[palette.INK])
 
 
@@ -377,7 +382,9 @@ def _heat(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector:
     # From the paper to the colour of the series: a small share stays visible, because the scale is its square root.
     shades = LinearSegmentedColormap.from_list("share", ["#ffffff", look["color"], palette.LIGHT[palette.INK]])
     top = float(np.nanmax(series.z))
-    axes.pcolormesh(series.x, series.y, np.ma.masked_invalid(series.z), cmap=shades, norm=PowerNorm(0.5, 0, top or 1), rasterized=True, zorder=0.5)
+    axes.pcolormesh(
+        series.x, series.y, np.ma.masked_invalid(series.z), cmap=shades, norm=PowerNorm(0.5, 0, top or 1), rasterized=True, zorder=0.5
+    )
     axes.grid(visible=False)
 
 

@@ -100,12 +100,12 @@ def _thinned(series: Series, most: int) -> Series:
 
 def _lost(panel: Panel, key: str, most: int) -> Floats | None:
     """The times of the lost probes of a series. Of more than `most`, the first in each of `most` equal parts of the time."""
-    for lane in panel.lanes:
-        if lane.key == key and lane.kind == "lost":
-            if most <= 0 or len(lane.x) <= most:
-                return lane.x
-            parts = np.floor((lane.x - lane.x.min()) / max(float(np.ptp(lane.x)), 1e-9) * (most - 1))
-            return np.asarray(lane.x[np.unique(parts, return_index=True)[1]])
+    for row in panel.event_rows:
+        if row.key == key and row.kind == "lost":
+            if most <= 0 or len(row.x) <= most:
+                return row.x
+            parts = np.floor((row.x - row.x.min()) / max(float(np.ptp(row.x)), 1e-9) * (most - 1))
+            return np.asarray(row.x[np.unique(parts, return_index=True)[1]])
     return None
 
 

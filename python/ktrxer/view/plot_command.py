@@ -40,8 +40,8 @@ def _main(arguments: list[str]) -> int:
     plans = all(path.suffix == ".json" for path in options.run)
     if plans and options.plot:
         parser().error("--plot is for runs; a result of `ktrxer ppt plan` has only one plot")
-    from ktrxer.store import StoreError
     from ktrxer.panels import plots
+    from ktrxer.store import StoreError
 
     try:
         if options.plot:
@@ -145,5 +145,5 @@ def _numbers(plot: str, model: PlotModel) -> dict[str, Any]:
     for outline, panel in zip(made["panels"], model.panels, strict=True):
         for one, series in zip(outline["series"], panel.series, strict=True):
             one["x"], one["y"] = series.x.tolist(), [None if value != value else value for value in series.y.tolist()]
-            one["lost"] = [at for lane in panel.lanes if (lane.key, lane.kind) == (series.key, "lost") for at in lane.x.tolist()]
+            one["lost"] = [at for row in panel.event_rows if (row.key, row.kind) == (series.key, "lost") for at in row.x.tolist()]
     return made

@@ -30,8 +30,8 @@ MOST_EVENTS = 500
 MOST_COMMANDS = 200
 MOST_SERIES = 200
 THRESHOLDS = (
-    f"degraded: more than {LATE_DEGRADED:.0%} of the probes late, processors above {BUSY_PERCENT} % for more than {BUSY_SHARE:.0%} of the run, "
-    f"coverage below {COVERAGE:.0%}; invalid: more than {LATE_INVALID:.0%} of the probes late, no answer, accounts that do not close"
+    f"degraded: more than {LATE_DEGRADED:.0%} of the probes late, processors above {BUSY_PERCENT} % for more than {BUSY_SHARE:.0%} of the "
+    f"run, coverage below {COVERAGE:.0%}; invalid: more than {LATE_INVALID:.0%} of the probes late, no answer, accounts that do not close"
 )
 
 
@@ -68,7 +68,8 @@ def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tu
     parts = [plots.report_panels(one.run, found) for one, found in zip(runs, words, strict=True)]
     titles = plots.labels([one.run for one in runs])
     made = [
-        _run(one, title, panels, s, found, pool, most) for one, title, panels, s, found in zip(runs, titles, parts, sums, words, strict=True)
+        _run(one, title, panels, s, found, pool, most)
+        for one, title, panels, s, found in zip(runs, titles, parts, sums, words, strict=True)
     ]
     title = titles[0] if len(runs) == 1 else f"{len(runs)} runs compared"
     overview = None
