@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import view_samples
 from ktrxer.cli import main
 from ktrxer.panels import plots
 from ktrxer.store import RunWriter, open_run
+from ktrxer.summary.figures import summarise
 from ktrxer.view import page, report
 from ktrxer.view.figure import FORMATS
 from synthetic import describe, synthetic
@@ -245,12 +247,15 @@ def test_the_page_says_what_the_run_says(place: Path, here: Path) -> None:
 def test_figures_are_those_of_the_summary(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summary", str(place / "rrul.ktrxer"), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
-    figures, _ = report.summary(open_run(place / "rrul.ktrxer"))
+    figures, _ = report.summary(summarise(open_run(place / "rrul.ktrxer")))
     tiles = {figure["label"]: figure["value"] for figure in figures}
     down = next(one for one in summary["throughput"] if one["direction"] == "down")
     trip = next(one for one in summary["latency"] if one["name"] == "round trip")
     assert tiles["Download"] == report.figure(down["mean_mbps"])
-    assert tiles["Latency, loaded"] == report.figure(trip["loaded"]["p50"])
+    loaded = trip["loaded"]
+    half = (loaded["p50_high"] - loaded["p50_low"]) / 2
+    assert float(tiles["Latency, loaded"]) == pytest.approx(loaded["p50"], abs=half / 2), "with the digits that its interval supports"
+    assert len(tiles["Latency, loaded"].partition(".")[2]) <= 1 or half < 0.1
     assert tiles["Grade"] == summary["grade"]["letter"]
     notes = {figure["label"]: figure["note"] for figure in figures}
     assert all("UDP" in notes[label] for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade")), "of which kind"
@@ -270,11 +275,22 @@ def test_runs_side_by_side_say_where_their_kinds_of_probes_differ(place: Path, h
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(0, "0"), (0.00421, "0.00421"), (1.23456, "1.235"), (45.678, "45.68"), (345.67, "345.7"), (1234.5, "1,234"), (-12.5, "\u221212.50"),
-     (None, "\u2013"), (float("nan"), "\u2013"), (float("inf"), "\u2013"), (3e12, "3.00e+12")],
+    [(0, "0"), (0.00421, "0.00421"), (1.23456, "1.23"), (45.678, "45.7"), (345.67, "346"), (1234.5, "1,234"), (-12.5, "\u221212.5"),
+     (None, "\u2013"), (float("nan"), "\u2013"), (float("inf"), "\u2013"), (3e12, "3.0e+12")],
 )  # fmt: skip
 def test_numbers_read_well(value: float | None, words: str) -> None:
     assert report.figure(value) == words
+
+
+def test_a_report_answers_first(place: Path, here: Path) -> None:
+    assert main(["report", str(place / "rrul.ktrxer"), "-o", "x.html"]) == 0
+    text = (here / "x.html").read_text("utf-8")
+    (run,) = data_of(text)["runs"]
+    assert run["headline"]["kind"] == "added" and run["headline"]["text"].startswith("The upload queue adds ")
+    assert text.index(html.escape(run["headline"]["text"])) < text.index("Verdict: valid.")  # also without JavaScript
+    assert run["panels"][0]["key"] == "latency" and [bool(one["folded"]) for one in run["panels"]] == sorted(bool(one["folded"]) for one in run["panels"])
+    facts = dict(run["facts"])
+    assert facts["congestion control"] == "cubic" and "more than 1% of the probes late" in facts["thresholds of the verdict"]
 
 
 def test_nothing_of_a_hostile_run_becomes_markup(place: Path, here: Path) -> None:

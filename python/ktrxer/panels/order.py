@@ -168,7 +168,7 @@ def coincident(panel: Panel) -> Panel:
     groups = _coinciding([one for one in panel.series if one.style in ("line", "step") and one.key != "limit of lateness"])
     if not groups:
         return panel
-    notes = [f"{', '.join(one.label for one in group)} coincide: they differ by less than {SAME:.0%} of the axis." for group in groups]
+    notes = [f"{', '.join(one.label for one in group)} coincide: they differ by less than {100 * SAME:g} % of the axis." for group in groups]
     return replace(panel, notes=(*panel.notes, *notes))
 
 
