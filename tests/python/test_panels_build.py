@@ -14,6 +14,7 @@ from ktrxer.analyse.grouping import Group, Member
 from ktrxer.panels import comparison, plots
 from ktrxer.panels.build import build
 from ktrxer.panels.errors import BuildError, PlotError
+from ktrxer.panels.events import rises
 from ktrxer.panels.flent_variants import SPECS
 from ktrxer.panels.model import Panel, PlotModel
 from ktrxer.panels.spec import Options, Pick, Spec
@@ -141,6 +142,14 @@ def test_labels_filters_and_bounds(four: list[Run]) -> None:
 def test_lost_probes_are_rows_of_events(tmp_path: Path) -> None:
     panel = one(Spec("series", "s", PROBES), [run(tmp_path, loss=0.1)])
     assert [row.kind for row in panel.event_rows] == ["lost", "lost"] and all(len(row.x) > 100 for row in panel.event_rows)
+
+
+def test_counters_become_events(tmp_path: Path) -> None:
+    x, rise = rises(np.array([0, 1, 2, 3, 4, 5]) * 10**9, np.array([0, 0, 3, np.nan, 1, 2.0]))
+    assert x.tolist() == [2, 5] and rise.tolist() == [3, 1]  # a restarted counter is no event
+    panel = one(plots.OWN["ping_events"], [synthetic_run(tmp_path, seconds=10, delay=2)])
+    kinds = [row.kind for row in panel.event_rows]
+    assert {"lost", "drop", "retransmit"} <= set(kinds) and all(row.counts is None or (row.counts > 0).all() for row in panel.event_rows)
 
 
 def test_no_samples_are_no_panel(tmp_path: Path, four: list[Run]) -> None:

@@ -229,6 +229,7 @@ def test_labels_are_replaced_and_dropped() -> None:
         (["same", "same"], ["same", "same"]),
         (["run-100mbit-3", "run-10mbit-3"], ["100mbit", "10mbit"]),
         (["1", "2"], ["1", "2"]),
+        (["rrul-1", "rrul-2"], ["rrul", "rrul"]),
     ],
 )
 def test_file_names_make_groups(names: list[str], wanted: list[str]) -> None:

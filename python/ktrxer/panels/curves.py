@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ktrxer.panels import shapes
+from ktrxer.panels import events, palette, shapes
 from ktrxer.panels.groups import averaged
 from ktrxer.panels.items import (
     Item,
@@ -25,7 +25,6 @@ from ktrxer.panels.items import (
     title_of,
 )
 from ktrxer.panels.model import TIME, Axis, EventRow, Floats, Panel, Series
-from ktrxer.panels.palette import FIRST
 from ktrxer.panels.parts import S
 from ktrxer.panels.spec import Spec
 
@@ -44,8 +43,9 @@ def series(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
     begins = _begins(chosen, numbers)
     labels = len({item.label for item in items})
     drawn, event_rows = [], []
+    taken: set[palette.Look] = set()
     for item in items:
-        color, dash = look(item, several, mixed)
+        color, dash = palette.free(look(item, several, mixed), taken)
         label = label_of(item, chosen, numbers, labels)
         key = item.track.name if not several else f"{item.number}: {item.track.name}"
         key += f" ({item.pick.smooth})" if item.pick.smooth > 1 else ""
@@ -56,7 +56,7 @@ def series(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
             t, y = own.x, np.append(y, y[-1:])  # the edges of the windows
         elif style == "step":
             style = "line"
-        elif len(t) == len(own.x) and item.pick.smooth <= 1 and own.low is not None and own.high is not None:
+        elif len(t) == len(own.x) and item.pick.smooth <= 1 and chosen.options.norm == 1 and own.low is not None and own.high is not None:
             low, high = own.low, own.high
         axis, unit = placed(item, axes)
         wide = 1.8 if item.pick.smooth > 1 or item.track.computed else own.width
@@ -64,6 +64,9 @@ def series(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
         drawn.append(scaled(replace(made, hint=item.track.name), unit.divisor))
         if len(item.lost_t) and not any(row.key == key for row in event_rows):
             event_rows.append(EventRow(key, label, "lost", item.lost_t + begins[item.number], color))
+    if spec.events:
+        rows = [(number, row) for number in numbers for row in events.event_rows(chosen.runs[number])]
+        event_rows += [replace(row, x=row.x + begins[number]) for number, row in rows]
     x = Axis("Time", "s", zero=False)
     moved = chosen.options.concatenate or chosen.options.absolute_time
     shaded = () if moved and several else common_bands([chosen.runs[number] for number in numbers])
@@ -143,7 +146,7 @@ def heat(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> Pa
     if made is None:
         return None
     labels = ", ".join(dict.fromkeys(item.label for item in items))
-    series = Series("heat", labels, "heat", made.x, made.y, FIRST, z=made.z)
+    series = Series("heat", labels, "heat", made.x, made.y, palette.FIRST, z=made.z)
     shaded = common_bands([chosen.runs[number] for number in numbers])
     note = "Darker: a larger share of the samples of that time. Lost probes are left out."
     axis = Axis(found.label, found.unit, zero=False, scale="log" if log else "linear")

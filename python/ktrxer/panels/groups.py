@@ -39,7 +39,7 @@ class Group:
 
 def stems(names: Sequence[str], drop: Sequence[str] = ()) -> list[str]:
     """File names without what they have in common at their beginning (back to the last `-`), without the parts that match `drop`, and
-    without the first number that stands alone, which is that of the repetition."""
+    without the first number that stands alone, which is that of the repetition. Names of which nothing is left have what they share."""
     first, last = (min(names), max(names)) if len(names) > 1 else ("", "")
     common = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     cut = first.rfind("-", 0, common) + 1
@@ -49,7 +49,7 @@ def stems(names: Sequence[str], drop: Sequence[str] = ()) -> list[str]:
         for pattern in drop:
             rest = re.sub(pattern, "", rest)
         rest = re.sub(r"(^|[-_.])\d+(?=$|[-_.])", "", rest, count=1).strip("-_.")
-        made.append(rest or name)
+        made.append(rest or name[:cut].strip("-_.") or name)
     return made
 
 

@@ -73,17 +73,16 @@ def headline(s: Summary) -> Headline:
     if between is not None and between[0] <= 0 <= between[1]:
         limits = f"the difference is between {amount(between[0], _half(between))} and {amount(between[1], _half(between))} ms"
         text = f"The load adds no delay that this run shows: {limits} (at least 90 %)."
-        made = Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy)
-        return _loss_first(made) if lossy else made
+        return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
     digits = _half(between) if between is not None else abs(added) / 20
     if added < 0:
         text = f"Under load the round trip is {amount(-added, digits)} ms shorter than idle{sure}."
-        return Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy)
+        return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
     little = added < GRADES[0][0]
     text, details, place = _added(s, added, digits, sure, little)
     kind: Kind = "little" if little else "added"
     made = Headline(kind, text, (*details, *about_loss, levels, *_rates(s), *caveats), place, added, lossy)
-    return _loss_first(made) if lossy and little else made
+    return _loss_first(made) if little else made
 
 
 # --------------------------------------------------------------------------------------------------------------- sentences
@@ -161,7 +160,9 @@ def _loss_sentence(loss: Loss) -> str:
 
 
 def _loss_first(made: Headline) -> Headline:
-    """The loss is what the load changes: its sentence comes first."""
+    """Where the load loses probes, and adds little or no delay, the sentence about the loss comes first."""
+    if not made.lossy:
+        return made
     first = next(text for text in made.details if " of the probes are lost (" in text)
     rest = tuple(text for text in made.details if text != first)
     return Headline("loss", first, (made.text, *rest), made.place, made.added_ms, True)

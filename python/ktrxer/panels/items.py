@@ -78,20 +78,21 @@ class Selection:
         return [(group, [numbers[id(run)] for run in group.runs]) for group in found]
 
     def items(self, spec: Spec, number: int) -> list[Item]:
-        """Of one run, in the order of the picks. A series that two picks without a smoothing select is there twice, as the plot says."""
+        """Of one run, in the order of the picks. A series that two picks select is there twice."""
         made = []
         for place, pick in enumerate(spec.picks):
-            for name in picked(self.tracks_of(number), pick):
-                item = self._item(spec, pick, place, number, name)
-                if item is not None:
-                    made.append(item)
+            names = picked(self.tracks_of(number), pick)
+            found = (self._item(spec, pick, place, number, name, alone=len(names) == 1) for name in names)
+            made += [item for item in found if item is not None]
         return made
 
-    def _item(self, spec: Spec, pick: Pick, place: int, number: int, name: str) -> Item | None:
+    def _item(self, spec: Spec, pick: Pick, place: int, number: int, name: str, *, alone: bool) -> Item | None:
+        """`alone`: the pick selects no other series, so its label is that of the series."""
         options, run, track = self.options, self.runs[number], self.tracks_of(number)[name]
         if options.only and not any(chosen([name, name.rpartition("::")[0]], one) for one in options.only):
             return None
-        label = relabelled(pick.label or track.label or name, options.relabel, options.drop)
+        own = track.label or name
+        label = relabelled(own if not pick.label else pick.label if alone else f"{own}, {pick.label}", options.relabel, options.drop)
         if label is None:
             return None
         part = pick.part or options.part or spec.part

@@ -147,10 +147,7 @@ def same_colours(panels: Sequence[Panel]) -> list[Panel]:
         drawn: list[Series] = []
         colors: dict[str, int] = {}
         for one in panel.series:
-            look = known.setdefault(one.key, (one.color, one.dash))
-            if look in taken:
-                look = next(((look[0], dash) for dash in palette.DASHES if (look[0], dash) not in taken), (one.color, one.dash))
-            taken.add(look)
+            look = known[one.key] = palette.free(known.get(one.key, (one.color, one.dash)), taken)
             colors[one.key] = look[0]
             drawn.append(replace(one, color=look[0], dash=look[1]))
         event_rows = tuple(replace(row, color=colors.get(row.key, row.color)) for row in panel.event_rows)
@@ -168,7 +165,8 @@ def coincident(panel: Panel) -> Panel:
     groups = _coinciding([one for one in panel.series if one.style in ("line", "step") and one.key != "limit of lateness"])
     if not groups:
         return panel
-    notes = [f"{', '.join(one.label for one in group)} coincide: they differ by less than {100 * SAME:g} % of the axis." for group in groups]
+    names = [", ".join(one.label for one in group) for group in groups]
+    notes = [f"{name} coincide: they differ by less than {100 * SAME:g} % of the axis." for name in names]
     return replace(panel, notes=(*panel.notes, *notes))
 
 

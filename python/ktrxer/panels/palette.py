@@ -30,6 +30,16 @@ CLASSES = {"BE": 0, "CS0": 0, "BK": 1, "CS1": 1, "CS5": 2, "VI": 2, "AF41": 2, "
 Look = tuple[int, tuple[float, ...]]
 
 
+def free(wish: Look, taken: set[Look]) -> Look:
+    """The look, or the same colour with another dash, or the next colour: the first that no other series of the panel has. It is added to
+    `taken`."""
+    colors = [FIRST + (wish[0] - FIRST + i) % COUNT for i in range(COUNT)] if wish[0] >= FIRST else [wish[0]]
+    every = [wish, *((color, dash) for color in colors for dash in DASHES)]
+    found = next((look for look in every if look not in taken), wish)
+    taken.add(found)
+    return found
+
+
 def looks(wishes: Sequence[str | None]) -> list[Look]:
     """A colour and a dash for each series of a panel; `wishes` are the classes of the series. The first 24 are distinct."""
     chosen: list[Look | None] = [None] * len(wishes)

@@ -51,6 +51,9 @@ _PROBES = (Pick("Ping (ms)**", exclude=("*avg",)),)
 OWN: dict[str, Spec] = {
     "ping_band": Spec("band", "p50, p5 and p95 of the round-trip times of each second", _PROBES, "Round trip"),
     "ping_ccdf": Spec("ccdf", "tail of the round-trip times under load, on a logarithmic axis", _PROBES, "Round trip", part="load"),
+    "ping_events": Spec(
+        "series", "round-trip times with the losses, drops, marks and retransmits above them", _PROBES, "Round trip", events=True
+    ),
     "ping_heat": Spec("heat", "where the round-trip times of each moment lie", _PROBES, "Round trip"),
     "ping_histogram": Spec("histogram", "histogram of the round-trip times under load", _PROBES, "Round trip", part="load"),
     "ping_violin": Spec("violin", "density of the round-trip times under load", _PROBES, "Round trip", part="load"),

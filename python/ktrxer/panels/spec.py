@@ -51,6 +51,7 @@ class Spec:
     share_x: bool = True
     multiples: Literal["", "run", "series"] = ""  # a small panel for each of these
     log: Literal["", "x", "y"] = ""
+    events: bool = False  # over time: rows of drops, marks and retransmits above the plot
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import ktrxer
-from ktrxer.analyse.compare import amount
-from ktrxer.analyse.grouping import value_of
+from ktrxer.analyse.compare import amount, compare, notable, sentences
+from ktrxer.analyse.figures import Figure, of_summary
+from ktrxer.analyse.grouping import Group, Member, value_of
 from ktrxer.estimate.latency import Delays
 from ktrxer.panels import palette, plots
+from ktrxer.panels.groups import grouped
 from ktrxer.panels.headline import Headline, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
@@ -76,7 +78,8 @@ def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tu
     if len(runs) > 1:
         chosen = ("throughput-down", "throughput-up", "latency", "latency-cdf")
         over = plots.overlay([(label, [p for p in panels if p.key in chosen]) for label, panels in zip(titles, parts, strict=True)])
-        overview = {"tables": [_comparison(titles, made)], "panels": [pack.panel(panel, pool, most) for panel in over]}
+        tables = [_comparison(titles, made), *_differences([one.run for one in runs], sums)]
+        overview = {"tables": tables, "panels": [pack.panel(panel, pool, most) for panel in over]}
     data = {
         "schema": SCHEMA,
         "title": title,
@@ -280,6 +283,32 @@ def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[s
         }
         rows.append([title, one["verdict"], *(known.get(label, NONE) for label in labels)])
     return _table("Comparison of the runs", ["run", "verdict", *labels], rows, [KINDS] if mixed else [])
+
+
+def _differences(runs: Sequence[Run], sums: Sequence[Summary]) -> list[dict[str, Any]]:
+    """The differences of two groups of runs with their intervals, where the file names make two groups."""
+    groups = grouped(runs, "name")
+    if len(groups) != 2:
+        return []
+    known: dict[str, Figure] = {}
+    members: dict[int, Member] = {}
+    for run, s in zip(runs, sums, strict=True):
+        figures = of_summary(s)
+        known |= {one.key: one for one in figures if one.key not in known}
+        members[id(run)] = Member(run.name, run.meta, {one.key: one.value for one in figures})
+    a, b = (Group(one.name, [members[id(run)] for run in one.runs]) for one in groups)
+    made = compare(a, b, known)
+    rows = []
+    for row in made.rows:
+        found = row.found
+        if not notable(row) or found is None:
+            continue
+        half = (found.high - found.low) / 2 if found.low is not None and found.high is not None else abs(found.difference) / 20
+        values = [amount(value, half) for value in (found.mean_a, found.mean_b, found.difference)]
+        between = f"{amount(found.low, half)} to {amount(found.high, half)}" if found.low is not None and found.high is not None else NONE
+        rows.append([f"{row.figure.label} ({row.figure.unit})", *values, between, row.outcome])
+    columns = ["figure", made.name_a, made.name_b, "difference", "95 % interval", ""]
+    return [_table(f"Differences: {made.name_b} against {made.name_a}", columns, rows, [*sentences(made), *made.notes])] if rows else []
 
 
 # ------------------------------------------------------------------------------------------------------------------- facts
