@@ -75,7 +75,7 @@ def ellipses(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -
             key = f"{item.number}: {item.label}"
             drawn.append(Series(key, label, "outline", shape.x, shape.y, color, dash, 1.4, hint=f"{len(x):,} pairs"))
             centre = np.array([shape.centre[0]]), np.array([shape.centre[1]])
-            drawn.append(Series(f"{key} median", "", "points", *centre, color, width=5.0))
+            drawn.append(Series(f"{key} mean", "", "points", *centre, color, width=5.0))
     note = f"Each ellipse covers {100 * shapes.COVERED:g} % of the pairs if they are normally distributed; the point is their mean."
     return Panel(
         name, title_of(spec), Axis(across.label, across.unit), Axis(upward.label, upward.unit), tuple(drawn), link="", notes=(note,)

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from ktrxer.panels import against, curves, places, shapes
-from ktrxer.panels.items import Item, Selection
+from ktrxer.panels.items import Item, Selection, scaled
 from ktrxer.panels.model import Floats, Panel, Series
+from ktrxer.panels.parts import base_of, ratio
 from ktrxer.panels.spec import Options, Spec
 from ktrxer.store import Run
 
@@ -58,7 +59,7 @@ def _multiples(name: str, spec: Spec, chosen: Selection) -> tuple[list[Panel], i
             parts.append((label, _panel(name, replace(one, picks=picks), own, range(len(chosen.runs)))))
     made = [replace(panel, key=f"{name}-{i}", title=label) for i, (label, panel) in enumerate(parts) if panel is not None]
     if chosen.options.same_axes:
-        made = same_axes(made)
+        made = same_axes(_same_units(made))
     return made, min(4, max(1, round(len(made) ** 0.5)))
 
 
@@ -71,6 +72,18 @@ class _Labelled(Selection):
 
     def items(self, spec: Spec, number: int) -> list[Item]:
         return [item for item in self._whole.items(spec, number) if item.label == self._label]
+
+
+def _same_units(panels: Sequence[Panel]) -> list[Panel]:
+    """All panels in the largest unit that one of them has."""
+    if len({base_of(panel.y.unit)[0] for panel in panels}) != 1:
+        return list(panels)
+    unit = max((panel.y.unit for panel in panels), key=lambda one: base_of(one)[1])
+    made = []
+    for panel in panels:
+        series = tuple(scaled(one, ratio(unit, panel.y.unit)) for one in panel.series)
+        made.append(replace(panel, y=replace(panel.y, unit=unit), series=series))
+    return made
 
 
 def same_axes(panels: Sequence[Panel]) -> list[Panel]:
@@ -101,7 +114,7 @@ def _axes(panel: Panel, spec: Spec, options: Options) -> Panel:
                 y = replace(y, least=low if not y.zero or low < 0 else None, most=high, zero=y.zero and low >= 0)
                 whole = sum(int(np.isfinite(column).sum()) for column in columns)
                 shown = f"Scaled to the samples from p{scaling[0]:g} to p{scaling[1]:g}"
-                notes.append(f"{shown}; {outside:,} of {whole:,} lie outside the axis or its margin.")
+                notes.append(f"{shown}; {outside:,} of {whole:,} lie outside the axis.")
     log = options.log or spec.log
     if log == "y":
         y = replace(y, scale="log", zero=False)

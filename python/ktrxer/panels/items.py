@@ -11,7 +11,7 @@ import numpy as np
 from ktrxer.panels import palette, reduce, shapes
 from ktrxer.panels.groups import Group, distinct, grouped
 from ktrxer.panels.model import Axis, Band, Floats, Series
-from ktrxer.panels.parts import S, bands
+from ktrxer.panels.parts import SHOWN, S, bands, base_of
 from ktrxer.panels.select import chosen, relabelled
 from ktrxer.panels.spec import Options, Part, Pick, Spec
 from ktrxer.panels.tracks import Track, tracks
@@ -23,12 +23,6 @@ COLUMNS = frozenset((
     "retransmits",
 ))  # fmt: skip
 
-# Larger and smaller units of the canonical ones (tracks.py), the smallest first, and what an axis of this unit shows.
-UNITS: dict[str, tuple[tuple[float, str], ...]] = {
-    "ms": ((1e-3, "µs"), (1.0, "ms"), (1e4, "s")),
-    "Mbit/s": ((1e-3, "kbit/s"), (1.0, "Mbit/s"), (1e3, "Gbit/s")),
-    "byte": ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")),
-}
 LABELS = {"ms": "Delay", "Mbit/s": "Throughput", "byte": "Bytes", "segments": "Segments", "packets": "Packets", "%": "Share"}
 
 
@@ -141,14 +135,11 @@ def look(item: Item, several: bool, mixed: bool) -> palette.Look:
 
 
 def shown(unit: str, values: Sequence[Floats]) -> tuple[float, str]:
-    """The divisor and the name of the unit in which the largest value is at least one."""
-    steps = UNITS.get(unit)
-    if steps is None:
-        return 1.0, unit
+    """The size and the name of the largest unit of the quantity in which the largest value is at least one."""
     top = max((float(np.abs(there).max()) for one in values if len(there := shapes.known(one))), default=0.0)
-    # A larger unit where its size is reached; the base unit of an empty panel.
-    size, name = next((step for step in reversed(steps) if top >= step[0]), steps[0] if top > 0 else next(s for s in steps if s[0] == 1.0))
-    return {"s": 1e3}.get(name, size), name
+    names = SHOWN.get(unit, (unit,))
+    name = next((name for name in reversed(names) if top >= base_of(name)[1]), names[0] if top > 0 else unit)
+    return base_of(name)[1], name
 
 
 @dataclass(frozen=True)

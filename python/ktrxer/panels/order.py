@@ -12,6 +12,7 @@ import numpy as np
 from ktrxer.panels import palette
 from ktrxer.panels.headline import Headline, three
 from ktrxer.panels.model import TIME, Floats, Panel, Series
+from ktrxer.panels.parts import ratio
 from ktrxer.summary import where
 
 LOG_RATIO = 100.0
@@ -31,7 +32,6 @@ _FIRST = {
     where.OWN: ("latency", "host-queues", "queue", "throughput-up"),
     where.FAR: ("latency", "host-queues", "queue", "throughput-down"),
 }
-_MS = {"µs": 1e-3, "ms": 1.0, "s": 1e3}
 
 
 def arrange(panels: Sequence[Panel], found: Headline) -> list[Panel]:
@@ -68,7 +68,7 @@ def no_news(panel: Panel, found: Headline) -> str:
         limit = next((float(one.y[0]) for one in panel.series if one.style == "line"), None)
         return "No probe was later than the threshold." if limit is not None and top <= limit and found.kind != "invalid" else ""
     if key == "host-queues" and found.place not in (where.OWN, where.FAR):
-        high = float(np.quantile(values, 0.99)) * _MS.get(panel.y.unit, 1.0)
+        high = float(np.quantile(values, 0.99)) * ratio(panel.y.unit, "ms")
         return f"p99 is {_delay(high)}: these queues add almost nothing." if high < SMALL_MS else ""
     if key == "drops":
         return "The queues dropped and marked no packet." if top == 0 else ""
@@ -114,7 +114,7 @@ def _phases(panel: Panel) -> tuple[Floats, Floats]:
 def _change(panel: Panel) -> float | None:
     """What the load adds to the median, in ms."""
     idle, loaded = _phases(panel)
-    return float(np.median(loaded) - np.median(idle)) * _MS.get(panel.y.unit, 1.0) if len(idle) and len(loaded) else None
+    return float(np.median(loaded) - np.median(idle)) * ratio(panel.y.unit, "ms") if len(idle) and len(loaded) else None
 
 
 # -------------------------------------------------------------------------------------------------------------------- axes

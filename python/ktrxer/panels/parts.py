@@ -56,6 +56,27 @@ DELAYS = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))  # in nanoseconds
 BYTES = ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 
 
+# The units of a quantity, with their sizes in its base unit, in which runs are compared.
+UNITS: dict[str, dict[str, float]] = {
+    "ms": {"µs": 1e-3, "us": 1e-3, "ms": 1.0, "s": 1e3},
+    "Mbit/s": {"bit/s": 1e-6, "kbit/s": 1e-3, "Mbit/s": 1.0, "Mbits/s": 1.0, "Gbit/s": 1e3},
+    "byte": {"byte": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9},
+}
+# Those that an axis shows, the smallest first.
+SHOWN = {"ms": ("µs", "ms", "s"), "Mbit/s": ("kbit/s", "Mbit/s", "Gbit/s"), "byte": ("byte", "kB", "MB", "GB")}
+
+
+def base_of(unit: str) -> tuple[str, float]:
+    """The base unit of the same quantity, and the size of the unit in it."""
+    return next(((base, sizes[unit]) for base, sizes in UNITS.items() if unit in sizes), (unit, 1.0))
+
+
+def ratio(one: str, other: str) -> float:
+    """The size of the first unit in the second one; 1 for units of different quantities."""
+    (base, size), (same, other_size) = base_of(one), base_of(other)
+    return size / other_size if base == same else 1.0
+
+
 def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

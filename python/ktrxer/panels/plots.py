@@ -18,6 +18,7 @@ from ktrxer.panels.headline import Headline
 from ktrxer.panels.makers import MAKERS, others
 from ktrxer.panels.model import Axis, EventRow, Panel, PlotModel, Series
 from ktrxer.panels.order import arrange
+from ktrxer.panels.parts import ratio
 from ktrxer.panels.spec import Options, Pick, Spec
 from ktrxer.store import Run
 
@@ -189,8 +190,8 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         event_rows: list[EventRow] = []
         notes: list[str] = []
         for i, label, panel in found:
-            factor = _factor(panel.y, first.y)
-            across = _factor(panel.x, first.x)
+            factor = ratio(panel.y.unit, first.y.unit)
+            across = ratio(panel.x.unit, first.x.unit)
             sums = [series for series in panel.series if series.key.endswith(" sum")]
             chosen = sums or [series for series in panel.series if series.color != palette.GREY or i == 0]
             for j, series in enumerate(chosen):
@@ -220,13 +221,3 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
             replace(first, x=axis, series=tuple(drawn), event_rows=tuple(event_rows), bands=bands, folded="", notes=(*plain, *rest[:12]))
         )
     return made
-
-
-_UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "byte": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
-
-
-def _factor(one: Axis, other: Axis) -> float:
-    """The factor between the units of two axes."""
-    if one.unit == other.unit or one.unit not in _UNITS or other.unit not in _UNITS:
-        return 1.0
-    return _UNITS[one.unit] / _UNITS[other.unit]

@@ -16,7 +16,7 @@ from ktrxer.panels import counters
 from ktrxer.panels.host_queues import host_queues
 from ktrxer.panels.latency import latency, lateness, one_way
 from ktrxer.panels.model import Axis, Floats, Panel, Series
-from ktrxer.panels.parts import S, values_of
+from ktrxer.panels.parts import S, base_of, values_of
 from ktrxer.panels.throughput import DIRECTIONS, Flows, flows, rates
 from ktrxer.store import Run
 
@@ -45,25 +45,13 @@ class Track:
         return self.series.y[:-1] if self.series.style == "step" else self.series.y
 
 
-# The unit in which each quantity is compared between runs, and the factor from other units.
-_CANONICAL = {
-    "µs": ("ms", 1e-3), "us": ("ms", 1e-3), "ms": ("ms", 1.0), "s": ("ms", 1e3),
-    "kbit/s": ("Mbit/s", 1e-3), "Mbit/s": ("Mbit/s", 1.0), "Gbit/s": ("Mbit/s", 1e3), "Mbits/s": ("Mbit/s", 1.0), "bit/s": ("Mbit/s", 1e-6),
-    "byte": ("byte", 1.0), "kB": ("byte", 1e3), "MB": ("byte", 1e6), "GB": ("byte", 1e9),
-}  # fmt: skip
-
-
-def canonical(unit: str) -> tuple[str, float]:
-    return _CANONICAL.get(unit, (unit, 1.0))
-
-
 def _tracks(panel: Panel | None, suffix: str = "") -> list[Track]:
     if panel is None:
         return []
     made = []
     for one in panel.series:
         axis: Axis | None = panel.y if one.axis == 1 else panel.y2
-        unit, factor = canonical(axis.unit if axis is not None else "")
+        unit, factor = base_of(axis.unit if axis is not None else "")
         lost = next((row.x for row in panel.event_rows if (row.key, row.kind) == (one.key, "lost")), np.empty(0))
         scaled = replace(
             one, y=one.y * factor, low=None if one.low is None else one.low * factor, high=None if one.high is None else one.high * factor

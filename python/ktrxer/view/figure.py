@@ -155,6 +155,8 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
     figure.text(0.075, 1 - 0.45 / total, _short(model.subtitle, 105), fontsize=8.5, color="#59636e", va="baseline")
     top = total - HEAD
     shared: dict[str, Axes] = {}
+    links = {panel.link for panel in model.panels}
+    spans = {link: np.concatenate([_span(panel) for panel in model.panels if panel.link == link]) for link in links}
     for row in rows:
         above = max(cell.above for cell in row)
         for place, cell in enumerate(row):
@@ -165,7 +167,7 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
             axes = figure.add_axes((left, bottom / total, width - right, cell.plot / total), sharex=shared.get(panel.link))
             if panel.link:
                 shared.setdefault(panel.link, axes)
-            _panel(axes, panel, vector, cell.plot, columns)
+            _panel(axes, panel, vector, cell.plot, columns, spans[panel.link] if panel.link else _span(panel))
             # The position is explicit: to choose one itself, matplotlib draws all elements above the axes.
             axes.set_title(_short(panel.title, 110 // columns), y=1.0, pad=cell.above * 72 - 13)
             _legend(axes, panel, cell, columns)
@@ -224,7 +226,7 @@ def _strip(rows: int) -> float:
     return min(0.09 * rows, 0.6)
 
 
-def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: int) -> None:
+def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: int, span: Floats) -> None:
     for band in panel.bands:
         if band.kind == "load":
             axes.axvspan(band.start, band.end, color="#3c5a82", alpha=0.075, linewidth=0, zorder=0)
@@ -245,7 +247,7 @@ def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: int) 
             step: Any = "post" if series.style == "step" else None
             where.fill_between(series.x[at], series.low[at], series.high[at], color=color, alpha=0.18, linewidth=0, step=step)
     _events(axes, panel.event_rows, height)
-    _x_scale(axes, panel, columns)
+    _x_scale(axes, panel, columns, span)
     _y_scale(axes, panel.y, [one for one in panel.series if one.axis == 1 or right is None])
     if right is not None and panel.y2 is not None:
         _y_scale(right, panel.y2, [one for one in panel.series if one.axis == 2])
@@ -284,21 +286,26 @@ def _logarithmic(ticks: Any) -> None:
     ticks.set_minor_formatter(FuncFormatter(lambda *_: ""))
 
 
-def _x_scale(axes: Axes, panel: Panel, columns: int) -> None:
+def _span(panel: Panel) -> Floats:
+    """The finite ends of what a panel shows on its x axis."""
+    columns = [series.x for series in panel.series] + [np.array([band.start, band.end]) for band in panel.bands]
+    ends = [column[np.isfinite(column)] for column in columns]
+    return np.concatenate([np.empty(0), *(np.array([column.min(), column.max()]) for column in ends if len(column))])
+
+
+def _x_scale(axes: Axes, panel: Panel, columns: int, span: Floats) -> None:
+    """`span`: the ends of all panels with the same x axis."""
     axes.set_xlabel(_named(panel.x))
     if panel.x.names:
         axes.set_xticks(range(len(panel.x.names)), _names(panel, columns))
         axes.set_xlim(-0.6, len(panel.x.names) - 0.4)
         return
-    columns_x = [series.x for series in panel.series if len(series.x)] + [np.array([band.start, band.end]) for band in panel.bands]
-    there = np.concatenate([np.empty(0), *columns_x])
-    there = there[np.isfinite(there)]
     if panel.x.scale == "log":
         axes.set_xscale("log", nonpositive="mask")
         _logarithmic(axes.xaxis)
-        there = there[there > 0]
-    if len(there):
-        low, high = float(there.min()), float(there.max())
+        span = span[span > 0]
+    if len(span):
+        low, high = float(span.min()), float(span.max())
         # A curve over a quantity has a margin; a series over time begins and ends at the border.
         edge = 0.0 if panel.link or panel.x.scale == "log" else (high - low) / 40
         low = min(low, 0.0) if panel.x.zero else low - edge
