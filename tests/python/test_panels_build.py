@@ -16,6 +16,7 @@ from ktrxer.panels.build import build
 from ktrxer.panels.errors import BuildError, PlotError
 from ktrxer.panels.events import rises
 from ktrxer.panels.flent_variants import SPECS
+from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Panel, PlotModel
 from ktrxer.panels.spec import Options, Pick, Spec
 from ktrxer.panels.tracks import fairness, sum_at, tracks
@@ -142,6 +143,24 @@ def test_labels_filters_and_bounds(four: list[Run]) -> None:
 def test_lost_probes_are_rows_of_events(tmp_path: Path) -> None:
     panel = one(Spec("series", "s", PROBES), [run(tmp_path, loss=0.1)])
     assert [row.kind for row in panel.event_rows] == ["lost", "lost"] and all(len(row.x) > 100 for row in panel.event_rows)
+
+
+def test_the_plots_of_a_recipe_are_drawn_by_name_and_in_reports(tmp_path: Path) -> None:
+    own = [
+        {"name": "mine", "title": "delay of EF", "series": ["Ping*EF"], "type": "time"},
+        {"name": "tail", "title": "", "series": ["Ping (ms) UDP BE"], "type": "cdf"},
+        {"name": "bad", "title": "x", "series": 7, "type": "time"},
+        {"name": "strange", "title": "x", "series": ["*"], "type": ["time"]},
+        {"title": "no name"},
+    ]
+    made = run(tmp_path, up_ms=20, panels=own)
+    (panel,) = plots.model([made], "mine").panels
+    assert panel.title == "Delay of EF" and [s.label for s in panel.series] == ["UDP EF"]
+    assert set(plots.of_recipe(made)) == {"mine", "tail"}
+    keys = [one.key for one in plots.report_panels(made, headline(summarise(made)))]
+    assert "mine" in keys and "tail" in keys
+    with pytest.raises(PlotError, match="unknown plot 'bad'"):
+        plots.model([made], "bad")
 
 
 def test_counters_become_events(tmp_path: Path) -> None:

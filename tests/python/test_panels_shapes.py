@@ -211,6 +211,9 @@ def test_patterns_stop_at_a_colon() -> None:
     assert select.chosen(names, "TCP**", ["*sum"]) == ["TCP upload BE", "TCP upload::1", "TCP upload::1::tcp_rtt"]
     assert select.chosen(names, "Ping (ms) avg") == ["Ping (ms) avg"] and select.chosen(names, "a*b") == ["a*b"]
     assert select.chosen(["x" * 5000], "*" * 30) == ["x" * 5000]
+    assert select.chosen(["a" * 2000], "*a" * 40 + "b") == []  # a pattern of unknown origin takes no more time than any other
+    assert select.matches("**a*", "xa:xa") and not select.matches("*a*", "xa:xa") and select.matches("?b", "ab") and not select.matches("?", ":")
+    assert select.matches("", "") and not select.matches("", "a") and not select.matches("a.c", "abc")
 
 
 def test_labels_are_replaced_and_dropped() -> None:

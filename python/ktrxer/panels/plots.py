@@ -4,7 +4,7 @@ and notes; all others of Flent's tests, and those of OWN, from their specificati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -16,10 +16,10 @@ from ktrxer.panels.errors import PlotError
 from ktrxer.panels.groups import distinct
 from ktrxer.panels.headline import Headline
 from ktrxer.panels.makers import MAKERS, others
-from ktrxer.panels.model import Axis, EventRow, Panel, PlotModel, Series
+from ktrxer.panels.model import EventRow, Panel, PlotModel, Series
 from ktrxer.panels.order import arrange
 from ktrxer.panels.parts import ratio
-from ktrxer.panels.spec import Options, Pick, Spec
+from ktrxer.panels.spec import Kind, Options, Pick, Spec
 from ktrxer.store import Run
 
 
@@ -64,6 +64,8 @@ OWN: dict[str, Spec] = {
         "difference", "difference of the mean round-trip times of two groups of runs", _PROBES, "Difference", part="load", combine="each"
     ),
 }
+RECIPE_KINDS: dict[str, Kind] = {"time": "series", "cdf": "cdf", "box": "box"}
+MOST_OWN = 32  # plots of a recipe's own, and patterns of one
 SCALED = "_scaled"  # suffix of any name: the plot without outliers, as in Flent
 REPORT = (
     "download",
@@ -84,21 +86,35 @@ REPORT = (
 OUTLIERS = 99.0  # percentile of y that a scaled plot shows
 
 
-def known(name: str) -> str:
-    """The plot's name without `_scaled`. PlotError if it does not exist."""
+def known(name: str, further: Collection[str] = ()) -> str:
+    """The plot's name without `_scaled`. PlotError if it does not exist. `further`: names of the recipe's own plots."""
     plain = name.removesuffix(SCALED)
     if plain in PLOTS:
         return plain
-    if name in OWN or name in flent_variants.SPECS:
+    if name in OWN or name in flent_variants.SPECS or name in further:
         return name
     near = get_close_matches(plain, [*PLOTS, *OWN, *flent_variants.SPECS], 1)
     meant = f"did you mean {near[0]}? There are" if near else "there are"
     raise PlotError(f"unknown plot {name[:60]!r}; {meant}: {', '.join(PLOTS)}; `ktrxer plot --list` prints further ones")
 
 
+def of_recipe(run: Run) -> dict[str, Spec]:
+    """The plots of the recipe's own (catalogue/recipe.py, Panel), from the file of the run: what is not one is left out."""
+    made: dict[str, Spec] = {}
+    for one in run.meta.panels[:MOST_OWN]:
+        name, title, kind, series = (one.get(key) for key in ("name", "title", "type", "series"))
+        patterns = [text for text in series[:MOST_OWN] if isinstance(text, str)] if isinstance(series, list | tuple) else []
+        if not isinstance(name, str) or not isinstance(title, str) or not isinstance(kind, str) or kind not in RECIPE_KINDS or not patterns:
+            continue
+        # There `*` stands for any text.
+        picks = tuple(Pick(text.replace("**", "*").replace("*", "**")) for text in patterns)
+        made[name] = Spec(RECIPE_KINDS[kind], title or name, picks, part="whole" if kind == "time" else "load")
+    return made
+
+
 def specifications(run: Run) -> dict[str, Spec]:
     """The specifications by name, as they are in the run's test."""
-    return flent_variants.specs_of(run.meta.test) | OWN
+    return of_recipe(run) | flent_variants.SPECS | flent_variants.specs_of(run.meta.test) | OWN
 
 
 def summaries() -> dict[str, str]:
@@ -131,12 +147,14 @@ def panels_of(run: Run, makers: Sequence[str]) -> list[Panel]:
 
 def report_panels(run: Run, found: Headline) -> list[Panel]:
     """In the order of what the run shows."""
-    return arrange(panels_of(run, REPORT) + others(run), found)
+    own = of_recipe(run)
+    return arrange([*panels_of(run, REPORT), *(panel for name in own for panel in build(name, own, [run])[0]), *others(run)], found)
 
 
 def model(runs: Sequence[Run], name: str, options: Options | None = None) -> PlotModel:
     """The plot of one run, or of several runs in the same panels."""
-    plain, columns = known(name), 1
+    specs = specifications(runs[0])
+    plain, columns = known(name, specs), 1
     if plain in PLOTS:
         plot = PLOTS[plain]
         summary = plot.summary
@@ -147,9 +165,6 @@ def model(runs: Sequence[Run], name: str, options: Options | None = None) -> Plo
         if name.endswith(SCALED):
             panels = [scaled(panel) for panel in panels]
     else:
-        specs = specifications(runs[0])
-        if name not in specs:
-            specs = flent_variants.SPECS
         summary = specs[name].summary
         panels, columns = build(name, specs, runs, options)
     if not panels:

@@ -9,14 +9,32 @@ from functools import lru_cache
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    made = re.sub(r"\\\*\\\*|\\\*|\\\?", lambda found: {r"\*\*": ".*", r"\*": "[^:]*", r"\?": "[^:]"}[found[0]], re.escape(pattern))
-    return re.compile(made, re.DOTALL)
+def _parts(pattern: str) -> tuple[str, ...]:
+    """Stars, question marks, and the text between them."""
+    return tuple(part for part in re.split(r"(\*\*|\*|\?)", pattern) if part)
 
 
 def matches(pattern: str, name: str) -> bool:
-    """`*` stops at a colon, `**` crosses it, `?` is one character, as in Flent. A name without them matches itself only."""
-    return _compiled(pattern).fullmatch(name) is not None
+    """`*` stops at a colon, `**` crosses it, `?` is one character, as in Flent. A name without them matches itself only. No pattern takes
+    longer than the length of both: a file of unknown origin may have any."""
+    reached = {0}  # how much of the name the parts so far can match
+    for part in _parts(pattern):
+        if part == "**":
+            reached = set(range(min(reached), len(name) + 1))
+        elif part == "*":
+            further: set[int] = set()
+            for at in sorted(reached):
+                if at not in further:
+                    colon = name.find(":", at)
+                    further.update(range(at, (len(name) if colon < 0 else colon) + 1))
+            reached = further
+        elif part == "?":
+            reached = {at + 1 for at in reached if at < len(name) and name[at] != ":"}
+        else:
+            reached = {at + len(part) for at in reached if name.startswith(part, at)}
+        if not reached:
+            return False
+    return len(name) in reached
 
 
 def chosen(names: Iterable[str], pattern: str, exclude: Sequence[str] = ()) -> list[str]:

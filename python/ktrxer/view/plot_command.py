@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ def _main(arguments: list[str]) -> int:
 
     try:
         if options.plot:
-            plots.known(options.plot)
+            plots.known(options.plot, _of_recipe(options.run[0], options.plot))
         kind = _kind(options)
     except (ViewError, plots.PlotError) as error:
         complain("plot", str(error))
@@ -64,6 +65,21 @@ def _main(arguments: list[str]) -> int:
         complain("plot", str(error))
         return BAD
     return VALID
+
+
+def _of_recipe(path: Path, name: str) -> Collection[str]:
+    """The plots of the recipe of that run; none for a name that needs no run, and for a run that cannot be read: its error follows."""
+    from ktrxer.panels import plots
+    from ktrxer.store import StoreError
+
+    try:
+        plots.known(name)
+    except plots.PlotError:
+        try:
+            return plots.of_recipe(read([path])[0])
+        except (StoreError, ViewError):
+            return ()
+    return ()
 
 
 def _stored(paths: list[Path], wanted: str | None) -> tuple[str, PlotModel, str]:
