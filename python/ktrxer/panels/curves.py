@@ -13,9 +13,11 @@ from ktrxer.panels.groups import averaged
 from ktrxer.panels.items import (
     Item,
     Selection,
+    alike,
     all_items,
     axis_of,
     common_bands,
+    group_label,
     label_of,
     look,
     measure,
@@ -92,21 +94,19 @@ def _averaged(name: str, spec: Spec, chosen: Selection) -> Panel | None:
     found: list[tuple[Item, str, tuple[Floats, Floats, Floats, Floats]]] = []
     groups = chosen.groups(spec)
     for place, (group, members) in enumerate(groups):
-        parts: dict[tuple[int, str], list[Item]] = {}
-        for item in all_items(spec, chosen, members):
-            parts.setdefault((item.place, item.label), []).append(item)
-        for items in parts.values():
+        parts = alike(all_items(spec, chosen, members))
+        for items in parts:
             columns = averaged([(item.t, item.y) for item in items], STEP_S)
             if len(columns[0]):
-                text = group.label if chosen.options.count else group.name
-                label = items[0].label if len(groups) == 1 else text if len(parts) == 1 else f"{text}: {items[0].label}"
+                label = group_label(group, items[0], chosen, alone=len(groups) == 1, single=len(parts) == 1)
                 found.append((replace(items[0], number=place), label, columns))
     if not found:
         return None
     axes = measures(spec, [item for item, _, _ in found], [columns[1] for _, _, columns in found])
     drawn = []
+    taken: set[palette.Look] = set()
     for item, label, (t, mean, low, high) in found:
-        color, dash = look(item, len(groups) > 1, True)
+        color, dash = palette.free(look(item, len(groups) > 1, True), taken)
         axis, unit = placed(item, axes)
         one = Series(f"{item.number}: {item.track.name} {item.place}", label, "line", t, mean, color, dash, 1.6, low, high)
         drawn.append(scaled(replace(one, axis=2 if axis == 2 else 1), unit.divisor))
@@ -125,8 +125,9 @@ def band(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> Pa
         return None
     axes = measures(spec, [item for item, _ in made], [columns[3] for _, columns in made])
     drawn, labels = [], len({item.label for item, _ in made})
+    taken: set[palette.Look] = set()
     for item, (edges, middle, low, high) in made:
-        color, dash = look(item, len(numbers) > 1, True)
+        color, dash = palette.free(look(item, len(numbers) > 1, True), taken)
         label = label_of(item, chosen, numbers, labels)
         one = Series(f"{item.number}: {item.track.name}", label, "step", edges, middle, color, dash, 1.6, low, high, hint=item.track.name)
         drawn.append(scaled(one, placed(item, axes)[1].divisor))
@@ -158,9 +159,10 @@ def distribution(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int
     if not parts:
         return None
     found = measure([item for item, _, _ in parts], parts[0][0].pick.axis, spec.y, [values for _, _, values in parts])
-    drawn, thinned = [], False
+    drawn, thinned, several = [], False, len({item.number for item, _, _ in parts}) > 1
+    taken: set[palette.Look] = set()
     for item, label, values in parts:
-        color, dash = look(item, item.number >= 0 and len({one.number for one, _, _ in parts}) > 1, True)
+        color, dash = palette.free(look(item, several, True), taken)
         if spec.kind == "histogram":
             x, y, left = *shapes.histogram(values / found.divisor), False
         else:
@@ -195,15 +197,11 @@ def pooled(spec: Spec, chosen: Selection, numbers: Sequence[int]) -> list[tuple[
     groups = chosen.groups(spec)
     found = []
     for place, (group, members) in enumerate(groups):
-        parts: dict[tuple[int, str], list[Item]] = {}
-        for item in all_items(spec, chosen, members):
-            parts.setdefault((item.place, item.label), []).append(item)
-        for items in parts.values():
+        parts = alike(all_items(spec, chosen, members))
+        for items in parts:
             each = [item.samples() for item in items] if spec.combine == "pooled" else [np.array([item.value()]) for item in items]
             values = shapes.known(np.concatenate(each))
             if len(values):
-                text = group.label if chosen.options.count else group.name
-                alone = len(groups) == 1 or not text
-                label = items[0].label if alone else text if len(parts) == 1 else f"{text}: {items[0].label}"
+                label = group_label(group, items[0], chosen, alone=len(groups) == 1, single=len(parts) == 1)
                 found.append((replace(items[0], number=place), label, values))
     return found

@@ -183,6 +183,20 @@ def position_axis(names: Sequence[str]) -> Axis:
 # ---------------------------------------------------------------------------------------------------- shared by all kinds
 
 
+def alike(items: Sequence[Item]) -> list[list[Item]]:
+    """The items of the same pick and label, of several runs, together."""
+    parts: dict[tuple[int, str], list[Item]] = {}
+    for item in items:
+        parts.setdefault((item.place, item.label), []).append(item)
+    return list(parts.values())
+
+
+def group_label(group: Group, item: Item, chosen: Selection, *, alone: bool, single: bool) -> str:
+    """The label of a group's series: the series if the group is `alone`, the group if it has a `single` series, or both."""
+    text = group.label if chosen.options.count else group.name
+    return item.label if alone or not text else text if single else f"{text}: {item.label}"
+
+
 def label_of(item: Item, chosen: Selection, numbers: Sequence[int], picks: int) -> str:
     """The series, the run, or both, whichever tells it from the others."""
     if len(numbers) == 1:

@@ -13,7 +13,7 @@ from ktrxer.estimate.difference import difference
 from ktrxer.panels import palette, shapes
 from ktrxer.panels.curves import pooled
 from ktrxer.panels.errors import BuildError
-from ktrxer.panels.items import Item, Selection, all_items, axis_of, look, measures, placed, position_axis, scaled, title_of
+from ktrxer.panels.items import Item, Selection, alike, all_items, axis_of, look, measures, placed, position_axis, scaled, title_of
 from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.panels.spec import Spec
 
@@ -65,7 +65,7 @@ def _shape(kind: str, at: float, values: Floats, *, combined: bool) -> list[Seri
     return [box] if outline is None else [Series("", "", "outline", *outline, width=1.0), box]
 
 
-def over_places(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> Panel | None:
+def over_places(name: str, spec: Spec, chosen: Selection, _numbers_of_runs: Sequence[int]) -> Panel | None:
     """One number from each group over the second part of the group's name."""
     groups = chosen.groups(spec)
     places = list(dict.fromkeys(group.place for group, _ in groups))
@@ -77,17 +77,15 @@ def over_places(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> P
     }
     found: dict[tuple[str, int, str], list[tuple[float, shapes.Interval, Item]]] = {}
     for group, members in groups:
-        parts: dict[tuple[int, str], list[Item]] = {}
-        for item in all_items(spec, chosen, members):
-            parts.setdefault((item.place, item.label), []).append(item)
-        for (place, label), items in parts.items():
-            interval = shapes.mean_interval(np.array([item.value() for item in items]))
+        for items in alike(all_items(spec, chosen, members)):
+            interval = shapes.mean_interval(_numbers(items))
             if interval is not None:
-                found.setdefault((group.name, place, label), []).append((xs[group.place], interval, items[0]))
+                key = group.name, items[0].place, items[0].label
+                found.setdefault(key, []).append((xs[group.place], interval, items[0]))
     if not found:
         return None
-    items = [points[0][2] for points in found.values()]
-    axes = measures(spec, items, [np.array([interval.mean for _, interval, _ in points]) for points in found.values()])
+    firsts = [points[0][2] for points in found.values()]
+    axes = measures(spec, firsts, [np.array([interval.mean for _, interval, _ in points]) for points in found.values()])
     drawn = []
     for i, ((group_name, _, label), points) in enumerate(found.items()):
         points.sort(key=lambda point: point[0])
@@ -105,17 +103,22 @@ def over_places(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> P
     )
 
 
-def differences(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> Panel | None:
+def _numbers(items: Sequence[Item]) -> Floats:
+    """The number of each run, where it has one."""
+    return shapes.known(np.array([item.value() for item in items]))
+
+
+def differences(name: str, spec: Spec, chosen: Selection, _numbers_of_runs: Sequence[int]) -> Panel | None:
     groups = chosen.groups(spec)
     if len(groups) < 2:
         raise BuildError("a difference needs two groups of runs, and all runs are in one")
     values: list[dict[tuple[int, str], tuple[Item, Floats]]] = []
     for _, members in groups:
-        parts: dict[tuple[int, str], list[Item]] = {}
-        for item in all_items(spec, chosen, members):
-            parts.setdefault((item.place, item.label), []).append(item)
-        values.append({key: (items[0], shapes.known(np.array([item.value() for item in items]))) for key, items in parts.items()})
-    drawn, names, items = [], [], []
+        parts = alike(all_items(spec, chosen, members))
+        values.append({(items[0].place, items[0].label): (items[0], _numbers(items)) for items in parts})
+    drawn: list[Series] = []
+    names: list[str] = []
+    firsts: list[Item] = []
     for (a, _), (b, _), here, there in ((*pair, *found) for pair, found in zip(pairwise(groups), pairwise(values), strict=True)):
         for key in here:
             if key in there and len(here[key][1]) and len(there[key][1]):
@@ -123,23 +126,13 @@ def differences(name: str, spec: Spec, chosen: Selection, _: Sequence[int]) -> P
                 ends = [None if end is None else np.array([end]) for end in (found.low, found.high)]
                 label = f"{key[1]}: {b.name} - {a.name}"
                 at = np.array([float(len(names))])
-                drawn.append(
-                    Series(
-                        label,
-                        label,
-                        "bar",
-                        at,
-                        np.array([found.difference]),
-                        palette.FIRST + key[0] % palette.COUNT,
-                        low=ends[0],
-                        high=ends[1],
-                    )
-                )
+                color = palette.FIRST + key[0] % palette.COUNT
+                drawn.append(Series(label, label, "bar", at, np.array([found.difference]), color, low=ends[0], high=ends[1]))
                 names.append(label)
-                items.append(here[key][0])
+                firsts.append(here[key][0])
     if not drawn:
         return None
-    axes = measures(spec, items, [one.y for one in drawn])
-    made = tuple(scaled(one, placed(item, axes)[1].divisor) for one, item in zip(drawn, items, strict=True))
+    axes = measures(spec, firsts, [one.y for one in drawn])
+    made = tuple(scaled(one, placed(item, axes)[1].divisor) for one, item in zip(drawn, firsts, strict=True))
     note = "Difference of the means over runs. Line: 95 % interval (bootstrap of whole runs), from three runs in each group on."
     return Panel(name, title_of(spec), position_axis(names), axis_of(axes[0]), made, link="", notes=(note,))
