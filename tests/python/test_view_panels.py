@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
 from ktrxer.panels import makers, plots
+from ktrxer.panels.errors import PlotError
 from ktrxer.panels.model import Panel, PlotModel
 from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.view import figure, pack
@@ -182,7 +183,7 @@ def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: P
 def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:
     run = made(tmp_path, [PING, up(1)], {"latency": [probes([1, 1], [None, None])]})
     assert [panel for panel in plots.report_panels(run) if panel.key != "lateness"] == []
-    with pytest.raises(plots.PlotError, match="no samples for the plot"):
+    with pytest.raises(PlotError, match="no samples for the plot"):
         plots.model([run], "all")
 
 
@@ -283,7 +284,7 @@ def test_all_names_that_tests_give_are_known_or_passed_over(rrul: Run) -> None:
 
 @pytest.mark.parametrize(("wrong", "words"), [("pign", "did you mean ping?"), ("zzz", "there are: all, totals"), ("", "there are: all")])
 def test_a_wrong_name_is_helped(rrul: Run, wrong: str, words: str) -> None:
-    with pytest.raises(plots.PlotError, match=words.replace("?", r"\?")):
+    with pytest.raises(PlotError, match=words.replace("?", r"\?")):
         plots.model([rrul], wrong)
 
 

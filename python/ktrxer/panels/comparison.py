@@ -64,8 +64,8 @@ def _unit(made: Comparison, unit: str, rows: Sequence[Row]) -> Panel | None:
             at = i + (group - 0.5) * 0.3
             key = f"{name}: {row.figure.key}"
             drawn.append(Series(key, name, "points", np.full(len(values), at), values, color, width=3.0, hint=row.figure.label))
-            ends = [None if end is None else np.array([end]) for end in (interval.low, interval.high)]
-            drawn.append(Series(f"{key} mean", "", "points", np.array([at]), np.array([interval.mean]), palette.INK, (), 5.0, *ends))
+            low, high = (None if end is None else np.array([end]) for end in (interval.low, interval.high))
+            drawn.append(Series(f"{key} mean", "", "points", np.array([at]), np.array([interval.mean]), palette.INK, (), 5.0, low, high))
     if not drawn:
         return None
     notes = (

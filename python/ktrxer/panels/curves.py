@@ -44,7 +44,8 @@ def series(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
     several, mixed = len(numbers) > 1, len({item.track.name for item in items if item.track.computed}) > 1
     begins = _begins(chosen, numbers)
     labels = len({item.label for item in items})
-    drawn, event_rows = [], []
+    drawn: list[Series] = []
+    event_rows: list[EventRow] = []
     taken: set[palette.Look] = set()
     for item in items:
         color, dash = palette.free(look(item, several, mixed), taken)

@@ -72,8 +72,9 @@ def grouped(runs: Sequence[Run], by: GroupBy, drop: Sequence[str] = ()) -> list[
 def _batch(run: Run) -> str:
     """The labels of the batch and its group, or the batch of Flent, or the run's own name."""
     labels, flent = (run.meta.metadata.get(name) for name in ("labels", "flent"))
-    parts = [labels.get(name) for name in ("batch", "group")] if isinstance(labels, dict) else []
-    parts = [part for part in parts if isinstance(part, str) and part]
+    parts: list[str] = []
+    if isinstance(labels, dict):
+        parts = [part for name in ("batch", "group") if isinstance(part := labels.get(name), str) and part]
     if not parts and isinstance(flent, dict):
         parts = [part for name in ("BATCH_TITLE", "BATCH_UUID") if isinstance(part := flent.get(name), str) and part][:1]
     return " ".join(parts)[:200] or run.name
@@ -110,4 +111,4 @@ def averaged(parts: Sequence[tuple[Floats, Floats]], step: float) -> tuple[Float
     some = ~np.isnan(rows).all(axis=0) & ~absent
     mean, low, high = (np.full(count, np.nan) for _ in range(3))
     mean[some], low[some], high[some] = np.nanmean(rows[:, some], 0), np.nanmin(rows[:, some], 0), np.nanmax(rows[:, some], 0)
-    return (first + np.arange(count) + 0.5) * step, mean, low, high
+    return np.asarray((first + np.arange(count) + 0.5) * step, np.float64), mean, low, high

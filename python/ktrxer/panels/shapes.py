@@ -22,12 +22,13 @@ DENSITY_POINTS = 96
 ELLIPSE_POINTS = 72
 COVERED = 0.68  # of the pairs of a normal distribution lie in its ellipse
 LEVEL = 0.95
+LARGEST = 1e150
 
 
 def known(values: NDArray[Any]) -> Floats:
-    """The finite values."""
+    """The finite values up to LARGEST, whose squares do not overflow."""
     given = np.asarray(values, np.float64)
-    return np.asarray(given[np.isfinite(given)])
+    return np.asarray(given[np.abs(given) <= LARGEST])
 
 
 # ---------------------------------------------------------------------------------------------------------- distributions
@@ -160,7 +161,8 @@ def percentile_band(
         rank = starts + np.clip(np.ceil(share * (ends - starts) - 1e-9).astype(np.int64) - 1, 0, None)
         made[row, number[starts]] = y[rank]
     made[:, count] = made[:, count - 1]
-    return (first + np.arange(count + 1)) * window, made[0], made[1], made[2]
+    edges = np.asarray((first + np.arange(count + 1)) * window, np.float64)
+    return edges, made[0], made[1], made[2]
 
 
 # ---------------------------------------------------------------------------------------------------------- two quantities
@@ -182,7 +184,7 @@ def pairs(t_a: Floats, a: Floats, t_b: Floats, b: Floats, window: float) -> tupl
     if not there_a.any() or not there_b.any() or window <= 0:
         return np.empty(0), np.empty(0)
     numbers = [np.floor(t / window).astype(np.int64) for t in (t_a[there_a], t_b[there_b])]
-    both = np.intersect1d(*numbers)
+    both = np.intersect1d(numbers[0], numbers[1])
     made = []
     for number, values in zip(numbers, (a[there_a], b[there_b]), strict=True):
         inside = np.isin(number, both)
@@ -200,7 +202,7 @@ class Ellipse:
 
 def ellipse(x: NDArray[Any], y: NDArray[Any], covered: float = COVERED) -> Ellipse | None:
     """The ellipse of the covariance around the means, which covers that share of the pairs of a normal distribution."""
-    there = np.isfinite(x) & np.isfinite(y)
+    there = (np.abs(x) <= LARGEST) & (np.abs(y) <= LARGEST)
     if not there.any():
         return None
     points = np.stack([np.asarray(x, np.float64)[there], np.asarray(y, np.float64)[there]])
@@ -224,7 +226,7 @@ class Heat:
 def heat(t: Floats, values: NDArray[Any], columns: int = 160, rows: int = 48, *, log: bool = False) -> Heat | None:
     """Where the samples of each part of the time lie. The rows cover all values, so that no sample is outside."""
     y = np.asarray(values, np.float64)
-    there = np.isfinite(y) & np.isfinite(t) & ((y > 0) | (not log))
+    there = (np.abs(y) <= LARGEST) & np.isfinite(t) & ((y > 0) | (not log))
     if not there.any():
         return None
     at, y = t[there], y[there]

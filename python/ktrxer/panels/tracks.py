@@ -145,7 +145,7 @@ def sum_at(a: tuple[Floats, Floats], b: tuple[Floats, Floats], step: float) -> t
         inside = (number >= first) & (number <= last)
         row[number[inside] - first] = y[inside]
         total += row
-    return (first + np.arange(len(total))) * step, total
+    return np.asarray((first + np.arange(len(total))) * step, np.float64), total
 
 
 def _average(tracks: Mapping[str, Track]) -> Track | None:

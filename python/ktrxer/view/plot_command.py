@@ -42,13 +42,14 @@ def _main(arguments: list[str]) -> int:
     if plans and options.plot:
         parser().error("--plot is for runs; a result of `ktrxer ppt plan` has only one plot")
     from ktrxer.panels import plots
+    from ktrxer.panels.errors import PlotError
     from ktrxer.store import StoreError
 
     try:
         if options.plot:
             plots.known(options.plot, _of_recipe(options.run[0], options.plot))
         kind = _kind(options)
-    except (ViewError, plots.PlotError) as error:
+    except (ViewError, PlotError) as error:
         complain("plot", str(error))
         return USAGE
     try:
@@ -61,7 +62,7 @@ def _main(arguments: list[str]) -> int:
 
         write(path, options.run, options.force, lambda part: figure.save(model, part, kind))
         print(json.dumps({"file": str(path), **_outline(plot, model)}) if options.json else path)
-    except (StoreError, ViewError, plots.PlotError) as error:
+    except (StoreError, ViewError, PlotError) as error:
         complain("plot", str(error))
         return BAD
     return VALID
@@ -70,11 +71,12 @@ def _main(arguments: list[str]) -> int:
 def _of_recipe(path: Path, name: str) -> Collection[str]:
     """The plots of the recipe of that run; none for a name that needs no run, and for a run that cannot be read: its error follows."""
     from ktrxer.panels import plots
+    from ktrxer.panels.errors import PlotError
     from ktrxer.store import StoreError
 
     try:
         plots.known(name)
-    except plots.PlotError:
+    except PlotError:
         try:
             return plots.of_recipe(read([path])[0])
         except (StoreError, ViewError):
