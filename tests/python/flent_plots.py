@@ -13,6 +13,7 @@ import flent
 from flent import settings as flent_settings
 from flent.util import Glob
 
+COLUMNS = {"val": "", "value": ""}  # the series itself
 PARTS = {None: "whole", (5, -5): "load", (0, 0): "whole", (5, 0): "from load"}
 
 
@@ -26,7 +27,7 @@ def resolved(plots: dict[str, Any], name: str) -> dict[str, Any]:
 def selected(series: dict[str, Any], names: list[str]) -> list[list[Any]]:
     data = series["data"]
     found = [name for name in names if name in set(Glob.expand_list([data], names))] if isinstance(data, Glob) else [data]
-    common = (int(series.get("axis", 1)), series.get("raw_key") or "", int(float(series.get("smoothing") or 0)), series.get("combine_mode") or "mean")
+    common = (int(series.get("axis", 1)), COLUMNS.get(series.get("raw_key"), series.get("raw_key") or ""), int(float(series.get("smoothing") or 0)), series.get("combine_mode") or "mean")
     return [[name, *common] for name in found]
 
 

@@ -235,7 +235,7 @@ def test_the_page_says_what_the_run_says(place: Path, here: Path) -> None:
     (run,) = data["runs"]
     assert run["title"] == "A & B <i>" and run["verdict"] == "valid" and run["repeat"][0].startswith("ktrxer run rrul -H far.example")
     panels = [panel["key"] for panel in run["panels"]]
-    assert panels[:3] == ["throughput-down", "throughput-up", "latency"]
+    assert panels[:3] == ["latency", "oneway-up", "throughput-up"]
     assert {"oneway-up", "oneway-down", "latency-cdf", "lateness", "queue", "cwnd"} <= set(panels)
     assert {figure["label"] for figure in run["figures"]} >= {"Download", "Upload", "Latency, idle", "Latency, loaded", "Responsiveness", "Grade"}
     tables = {table["title"]: table for table in run["tables"]}
@@ -358,7 +358,7 @@ def test_several_runs_are_compared(place: Path, here: Path) -> None:
     assert data["title"] == "2 runs compared" and len(data["runs"]) == 2
     (table,) = data["overview"]["tables"]
     assert [row[0] for row in table["rows"]] == ["A & B <i>", "C"]
-    assert [panel["key"] for panel in data["overview"]["panels"]] == ["throughput-down", "throughput-up", "latency", "latency-cdf"]
+    assert [panel["key"] for panel in data["overview"]["panels"]] == ["latency", "throughput-down", "throughput-up", "latency-cdf"]
 
 
 def test_seventy_seconds_of_rrul_are_small(here: Path) -> None:

@@ -11,8 +11,10 @@ import pytest
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
 from ktrxer.panels import makers, plots
 from ktrxer.panels.errors import PlotError
+from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Panel, PlotModel
 from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
+from ktrxer.summary.figures import summarise
 from ktrxer.view import figure, pack
 from synthetic import synthetic
 
@@ -182,7 +184,7 @@ def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: P
 
 def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:
     run = made(tmp_path, [PING, up(1)], {"latency": [probes([1, 1], [None, None])]})
-    assert [panel for panel in plots.report_panels(run) if panel.key != "lateness"] == []
+    assert [panel for panel in plots.report_panels(run, headline(summarise(run))) if panel.key != "lateness"] == []
     with pytest.raises(PlotError, match="no samples for the plot"):
         plots.model([run], "all")
 

@@ -29,6 +29,7 @@ Kind = Literal["added", "little", "none", "idle", "loss", "invalid", "nothing"]
 MAIN_SHARE = 0.6  # of the added delay: a place with that share is named as the one that adds it
 NAMED_SHARE = 0.1  # a place with less is not named
 LOSS_LEAST = 0.01  # of the probes under load, for a sentence at the top
+SMALL_MS, SMALL_SHARE = 0.1, 0.02  # a difference that is surely smaller, in ms or of the idle round trip, is no news
 UNSURE = 0.5  # of the added delay: a clock uncertainty above it leaves the direction open
 PLACES = {
     where.UP: "the upload queue",
@@ -68,15 +69,19 @@ def headline(s: Summary) -> Headline:
         return Headline("loss", text, (*about_loss, *_rates(s), *caveats), added_ms=math.inf, lossy=True)
     added = trip.loaded.p50 - trip.idle.p50
     between = _difference(trip.idle, trip.loaded)
-    sure = _interval(between)
+    sure = _interval(between, added)
     levels = f"The p50 of the {trip.probes} round trip is {_ms(trip.idle)} idle and {_ms(trip.loaded)} under load.".replace("  ", " ")
+    if between is not None and max(map(abs, between)) < max(SMALL_MS, SMALL_SHARE * trip.idle.p50):
+        text = f"The load changes the round trip by less than {_up(max(map(abs, between)))} ms (at least 90 %)."
+        return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
     if between is not None and between[0] <= 0 <= between[1]:
         limits = f"the difference is between {amount(between[0], _half(between))} and {amount(between[1], _half(between))} ms"
         text = f"The load adds no delay that this run shows: {limits} (at least 90 %)."
         return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
     digits = _half(between) if between is not None else abs(added) / 20
     if added < 0:
-        text = f"Under load the round trip is {amount(-added, digits)} ms shorter than idle{sure}."
+        shorter = _interval((-between[1], -between[0]) if between is not None else None, -added)
+        text = f"Under load the round trip is {_shown(-added, digits)} ms shorter than idle{shorter}."
         return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
     little = added < GRADES[0][0]
     text, details, place = _added(s, added, digits, sure, little)
@@ -102,7 +107,7 @@ def _one_phase(s: Summary, found: Delays | None, probes: str, caveats: tuple[str
 
 def _added(s: Summary, added: float, digits: float, sure: str, little: bool) -> tuple[str, tuple[str, ...], str | None]:
     only = "only " if little else ""
-    total = f"The load adds {only}{amount(added, digits)} ms to the round trip{sure}."
+    total = f"The load adds {only}{_shown(added, digits)} ms to the p50 of the round trip{sure}."
     parts = [part for part in s.where if part.added_ms > 0]
     if not parts:
         return total, ("The directions were not measured apart.",), None
@@ -113,17 +118,17 @@ def _added(s: Summary, added: float, digits: float, sure: str, little: bool) -> 
     first = parts[0]
     if first.share >= MAIN_SHARE:
         name = PLACES[first.place] + (f" ({first.qdisc})" if first.qdisc else "")
-        text = f"{name[:1].upper()}{name[1:]} adds {only}{amount(first.added_ms, unit)} ms."
+        text = f"{name[:1].upper()}{name[1:]} adds {only}{_shown(first.added_ms, unit)} ms."
         details = [total, *_others(parts[1:], unit, first.place, {part.place for part in s.where})]
         return text, tuple(details), first.place
-    named = [f"{amount(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in parts if part.share >= NAMED_SHARE]
-    text = f"The load adds {only}{amount(added, digits)} ms to the round trip: {_and(named)}{sure}."
-    return text, ("The parts are means, and the sum is the difference of the p50: they need not add up.",), None
+    named = [f"{_shown(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in parts if part.share >= NAMED_SHARE]
+    text = f"The load adds {only}{_shown(added, digits)} ms to the round trip: {_and(named)}."
+    return text, (total, "The parts are means, and the sum is the difference of the p50: they need not add up."), None
 
 
 def _others(rest: Sequence[Part], unit: float, main: str, known: set[str]) -> list[str]:
-    named = [f"{amount(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in rest if part.share >= NAMED_SHARE]
-    made = [f"Further delay: {_and(named)}."] if named else []
+    named = [f"{_shown(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in rest if part.share >= NAMED_SHARE]
+    made = [f"Further mean delay: {_and(named)}."] if named else []
     own = {where.UP: where.OWN, where.DOWN: where.FAR}.get(main)
     if own is not None and own not in known:
         made.append(f"{PLACES[own][:1].upper()}{PLACES[own][1:]} was not measured apart, and may be a part of it.")
@@ -187,11 +192,25 @@ def _difference(idle: Delays, loaded: Delays) -> tuple[float, float] | None:
     return made if all(math.isfinite(end) for end in made) else None
 
 
-def _interval(between: tuple[float, float] | None) -> str:
+def _shown(value: float, uncertainty: float, digits: int = 3) -> str:
+    """With two digits of the uncertainty, and with no more than three digits: a reader of a headline does not use more."""
+    most = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    least = 1 - math.floor(math.log10(uncertainty)) if uncertainty > 0 else most
+    return f"{value:.{max(0, min(most, least))}f}"
+
+
+def _interval(between: tuple[float, float] | None, value: float) -> str:
+    """The ends have one digit more than the value, so that they differ."""
     if between is None:
         return " (too few samples for an interval)"
-    half = _half(between)
-    return f" (at least 90 %: {amount(between[0], half)} to {amount(between[1], half)} ms)"
+    coarse = max(_half(between), abs(value) / 1000)
+    return f" (at least 90 %: {amount(between[0], coarse)} to {amount(between[1], coarse)} ms)"
+
+
+def _up(value: float) -> str:
+    """Rounded up to one digit: a bound stays a bound."""
+    size = 10.0 ** math.floor(math.log10(value)) if value > 0 else 0.1
+    return f"{math.ceil(value / size - 1e-9) * size:g}"
 
 
 def _half(between: tuple[float, float] | None) -> float:
@@ -210,7 +229,7 @@ def _ms(found: Delays) -> str:
     between = found.p50_low, found.p50_high
     if between[0] is None or between[1] is None or not math.isfinite(between[1]):
         return _plain(found.p50)
-    return f"{amount(found.p50, max((between[1] - between[0]) / 2, found.p50 / 1000, 1e-3))} ms"
+    return f"{_shown(found.p50, max((between[1] - between[0]) / 2, 1e-3), 4)} ms"
 
 
 def _plain(ms: float) -> str:

@@ -13,6 +13,7 @@ from ktrxer.panels import palette
 from ktrxer.panels.headline import Headline, three
 from ktrxer.panels.model import TIME, Floats, Panel, Series
 from ktrxer.panels.parts import ratio
+from ktrxer.panels.shapes import LARGEST
 from ktrxer.summary import where
 
 LOG_RATIO = 100.0
@@ -179,7 +180,7 @@ def _coinciding(drawn: Sequence[Series]) -> list[list[Series]]:
     if not end > start:
         return []
     rows = np.stack([_means(one, start, end) for one in drawn])
-    known = rows[np.isfinite(rows)]
+    known = rows[np.abs(rows) < LARGEST]
     whole = float(known.max() - min(0.0, float(known.min()))) if len(known) else 0.0
     if whole <= 0:
         return []

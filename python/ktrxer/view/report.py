@@ -76,8 +76,9 @@ def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tu
     title = titles[0] if len(runs) == 1 else f"{len(runs)} runs compared"
     overview = None
     if len(runs) > 1:
-        chosen = ("throughput-down", "throughput-up", "latency", "latency-cdf")
-        over = plots.overlay([(label, [p for p in panels if p.key in chosen]) for label, panels in zip(titles, parts, strict=True)])
+        chosen = ("latency", "throughput-down", "throughput-up", "latency-cdf")
+        picked = [[panel for key in chosen for panel in panels if panel.key == key] for panels in parts]
+        over = plots.overlay(list(zip(titles, picked, strict=True)))
         tables = [_comparison(titles, made), *_differences([one.run for one in runs], sums)]
         overview = {"tables": tables, "panels": [pack.panel(panel, pool, most) for panel in over]}
     data = {
@@ -288,7 +289,7 @@ def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[s
 def _differences(runs: Sequence[Run], sums: Sequence[Summary]) -> list[dict[str, Any]]:
     """The differences of two groups of runs with their intervals, where the file names make two groups."""
     groups = grouped(runs, "name")
-    if len(groups) != 2:
+    if len(groups) != 2 or min(len(one.runs) for one in groups) < 2:
         return []
     known: dict[str, Figure] = {}
     members: dict[int, Member] = {}
