@@ -84,6 +84,7 @@ def test_pooled_and_reduced_runs(four: list[Run]) -> None:
     assert box.x.names == ("short (n=2)", "long (n=2)") and [s.y[2] for s in box.series] == pytest.approx([20, 110], rel=0.05)
     added = one(Spec("bar", "s", (Pick("Ping (ms) UDP BE", reduce="mean_span"),), combine="each", part="load"), four, count=False)
     assert added.x.names == ("short", "long") and added.series[0].low is None  # two runs have no interval
+    assert [s.y[0] for s in added.series] == pytest.approx([10, 100], rel=0.05), "above the empty queue, also where the load never leaves it"
 
 
 def test_averaged_runs_have_the_range_of_the_runs(four: list[Run]) -> None:

@@ -40,13 +40,20 @@ class Item:
     y: Floats
     lost_t: Floats
 
+    def least(self) -> float:
+        """Of the whole run: the delay of empty queues, also where the part that is drawn has none."""
+        there = shapes.known(self.track.y)
+        return float(there.min()) if len(there) else 0.0
+
     def value(self) -> float:
+        if self.pick.reduce == "mean_span":
+            return reduce.reduce("mean", self.t, self.y) - self.least()
         return reduce.reduce(self.pick.reduce, self.t, self.y, len(self.lost_t))
 
     def samples(self) -> Floats:
         """The finite values; with `span` and `mean_span` above the smallest one, as the delay that queues add."""
         there = shapes.known(self.y)
-        return there - there.min() if len(there) and self.pick.reduce in ("span", "mean_span") else there
+        return there - self.least() if self.pick.reduce in ("span", "mean_span") else there
 
 
 class Selection:

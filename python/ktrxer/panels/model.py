@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 # line     samples, joined
 # points   samples, not joined
 # step     y[i] from x[i] to x[i + 1]; the last sample only ends the last step
-# box      five samples at one x: the ends of its line, the ends of its box, and the median in the middle
+# box      five samples at one x (narrow if its width is below one): the ends of its line, the ends of its box, and the median in the middle
 # bar      one sample from zero; `low` and `high` are its interval
 # outline  a closed curve: an ellipse, a violin
 # heat     a matrix z: x has the edges of its columns, y the edges of its rows

@@ -20,7 +20,7 @@ LOG_RATIO = 100.0
 DELAYS = ("latency", "oneway-up", "oneway-down", "host-queues", "tcp-rtt")
 SMALL_MS = 1.0
 BUSY = 90.0  # percent, as in the verdict
-SAME = 0.01  # of the axis: series that differ by less in all windows coincide
+SAME, NEARLY_ALL = 0.02, 0.95  # of the axis, of the time: series that differ by less for so long coincide
 WINDOWS = 100
 
 ORDER = (
@@ -167,7 +167,8 @@ def coincident(panel: Panel) -> Panel:
     if not groups:
         return panel
     names = [", ".join(one.label for one in group) for group in groups]
-    notes = [f"{name} coincide: they differ by less than {100 * SAME:g} % of the axis." for name in names]
+    so = f"for {100 * NEARLY_ALL:g} % of the time they differ by less than {100 * SAME:g} % of the axis"
+    notes = [f"{name} coincide: {so}." for name in names]
     return replace(panel, notes=(*panel.notes, *notes))
 
 
@@ -189,11 +190,8 @@ def _coinciding(drawn: Sequence[Series]) -> list[list[Series]]:
         for group in groups:
             first = rows[group[0]]
             both = np.isfinite(first) & np.isfinite(rows[i])
-            if (
-                (np.isfinite(first) == np.isfinite(rows[i])).mean() > 0.95
-                and both.any()
-                and np.abs(first - rows[i])[both].max() <= SAME * whole
-            ):
+            same = np.isfinite(first) == np.isfinite(rows[i])
+            if both.any() and same.mean() >= NEARLY_ALL and (np.abs(first - rows[i])[both] <= SAME * whole).mean() >= NEARLY_ALL:
                 group.append(i)
                 break
         else:

@@ -60,7 +60,7 @@ def _shape(kind: str, at: float, values: Floats, *, combined: bool) -> list[Seri
         return [Series("", "", "bar", np.array([at]), np.array([interval.mean]), low=ends[0], high=ends[1], width=1.5)]
     five = shapes.five(values)
     assert five is not None
-    box = Series("", "", "box", np.full(5, at), five, width=1.5)
+    box = Series("", "", "box", np.full(5, at), five, width=0.5 if kind == "violin" else 1.5)
     outline = shapes.violin(values, at) if kind == "violin" else None
     return [box] if outline is None else [Series("", "", "outline", *outline, width=1.0), box]
 

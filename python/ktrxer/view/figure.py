@@ -267,10 +267,11 @@ def _events(axes: Axes, event_rows: Sequence[EventRow], height: float) -> None:
             row.x, level, _SIGNS[row.kind], color=palette.LIGHT[row.color], markersize=3, markeredgewidth=0.7,
             transform=axes.get_xaxis_transform(), clip_on=False,
         )  # fmt: skip
-    kinds = list(dict.fromkeys(row.kind for row in event_rows))
-    if kinds:
+    for kind in dict.fromkeys(row.kind for row in event_rows):
+        places = [place for place, row in enumerate(event_rows) if row.kind == kind]
+        middle = len(event_rows) - (places[0] + places[-1]) / 2 - 0.5
         axes.annotate(
-            ", ".join(kinds), (0, 1 + _strip(len(event_rows)) / 2 / height), xytext=(-4, 0), textcoords="offset points",
+            kind, (0, 1 + _strip(len(event_rows)) * middle / len(event_rows) / height), xytext=(-4, 0), textcoords="offset points",
             xycoords="axes fraction", fontsize=7, color="#59636e", ha="right", va="center",
         )  # fmt: skip
 
@@ -363,10 +364,11 @@ def _box(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: 
         return
     at, color = float(series.x[0]), look["color"]
     axes.vlines(at, series.y[0], series.y[4], color=color, linewidth=1.2)
-    axes.bar(at, series.y[3] - series.y[1], 0.5, series.y[1], facecolor="white", edgecolor=color, linewidth=1.4, zorder=2)
-    axes.hlines(series.y[2], at - 0.25, at + 0.25, color=color, linewidth=2, zorder=3)
+    half = 0.25 if series.width >= 1 else 0.06
+    axes.bar(at, series.y[3] - series.y[1], 2 * half, series.y[1], facecolor="white", edgecolor=color, linewidth=1.4, zorder=2)
+    axes.hlines(series.y[2], at - half, at + half, color=color, linewidth=2, zorder=3)
     for end in (series.y[0], series.y[4]):
-        axes.hlines(end, at - 0.1, at + 0.1, color=color, linewidth=1.2)
+        axes.hlines(end, at - 0.4 * half, at + 0.4 * half, color=color, linewidth=1.2)
 
 
 def _bar(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: bool) -> None:
