@@ -69,7 +69,7 @@ def ellipses(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -
     upward = measure([item for item, *_ in found], found[0][0].pick.axis, spec.y2, [y for *_, y in found])
     drawn = []
     for item, label, x, y in found:
-        color, dash = look(item, True, True)
+        color, dash = look(replace(item, place=item.place - 1), True, True)
         shape = shapes.ellipse(x / across.divisor, y / upward.divisor)
         if shape is not None:
             key = f"{item.number}: {item.label}"

@@ -81,7 +81,7 @@ def headline(s: Summary) -> Headline:
     digits = _half(between) if between is not None else abs(added) / 20
     if added < 0:
         shorter = _interval((-between[1], -between[0]) if between is not None else None, -added)
-        text = f"Under load the round trip is {_shown(-added, digits)} ms shorter than idle{shorter}."
+        text = f"Under load the round trip is {shown(-added, digits)} ms shorter than idle{shorter}."
         return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
     little = added < GRADES[0][0]
     text, details, place = _added(s, added, digits, sure, little)
@@ -107,7 +107,7 @@ def _one_phase(s: Summary, found: Delays | None, probes: str, caveats: tuple[str
 
 def _added(s: Summary, added: float, digits: float, sure: str, little: bool) -> tuple[str, tuple[str, ...], str | None]:
     only = "only " if little else ""
-    total = f"The load adds {only}{_shown(added, digits)} ms to the p50 of the round trip{sure}."
+    total = f"The load adds {only}{shown(added, digits)} ms to the p50 of the round trip{sure}."
     parts = [part for part in s.where if part.added_ms > 0]
     if not parts:
         return total, ("The directions were not measured apart.",), None
@@ -118,16 +118,16 @@ def _added(s: Summary, added: float, digits: float, sure: str, little: bool) -> 
     first = parts[0]
     if first.share >= MAIN_SHARE:
         name = PLACES[first.place] + (f" ({first.qdisc})" if first.qdisc else "")
-        text = f"{name[:1].upper()}{name[1:]} adds {only}{_shown(first.added_ms, unit)} ms."
+        text = f"{name[:1].upper()}{name[1:]} adds {only}{shown(first.added_ms, unit)} ms."
         details = [total, *_others(parts[1:], unit, first.place, {part.place for part in s.where})]
         return text, tuple(details), first.place
-    named = [f"{_shown(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in parts if part.share >= NAMED_SHARE]
-    text = f"The load adds {only}{_shown(added, digits)} ms to the round trip: {_and(named)}."
+    named = [f"{shown(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in parts if part.share >= NAMED_SHARE]
+    text = f"The load adds {only}{shown(added, digits)} ms to the round trip: {_and(named)}."
     return text, (total, "The parts are means, and the sum is the difference of the p50: they need not add up."), None
 
 
 def _others(rest: Sequence[Part], unit: float, main: str, known: set[str]) -> list[str]:
-    named = [f"{_shown(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in rest if part.share >= NAMED_SHARE]
+    named = [f"{shown(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in rest if part.share >= NAMED_SHARE]
     made = [f"Further mean delay: {_and(named)}."] if named else []
     own = {where.UP: where.OWN, where.DOWN: where.FAR}.get(main)
     if own is not None and own not in known:
@@ -192,7 +192,7 @@ def _difference(idle: Delays, loaded: Delays) -> tuple[float, float] | None:
     return made if all(math.isfinite(end) for end in made) else None
 
 
-def _shown(value: float, uncertainty: float, digits: int = 3) -> str:
+def shown(value: float, uncertainty: float, digits: int = 3) -> str:
     """With two digits of the uncertainty, and with no more than three digits: a reader of a headline does not use more."""
     most = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
     least = 1 - math.floor(math.log10(uncertainty)) if uncertainty > 0 else most
@@ -229,7 +229,7 @@ def _ms(found: Delays) -> str:
     between = found.p50_low, found.p50_high
     if between[0] is None or between[1] is None or not math.isfinite(between[1]):
         return _plain(found.p50)
-    return f"{_shown(found.p50, max((between[1] - between[0]) / 2, 1e-3), 4)} ms"
+    return f"{shown(found.p50, max((between[1] - between[0]) / 2, 1e-3), 4)} ms"
 
 
 def _plain(ms: float) -> str:

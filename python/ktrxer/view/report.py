@@ -16,7 +16,7 @@ from ktrxer.analyse.grouping import Group, Member, value_of
 from ktrxer.estimate.latency import Delays
 from ktrxer.panels import palette, plots
 from ktrxer.panels.groups import grouped
-from ktrxer.panels.headline import Headline, three
+from ktrxer.panels.headline import Headline, shown, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
 from ktrxer.run.judge import BUSY_PERCENT, BUSY_SHARE, COVERAGE, LATE_DEGRADED, LATE_INVALID
@@ -188,9 +188,9 @@ def _median(found: Delays) -> tuple[str, str, str]:
         value, unit = _delay(found.p50)
         return value, unit, ""
     factor, unit = (1.0, "ms") if found.p50 >= 1 else (1e3, "µs")
-    half = max((high - low) / 2, found.p50 / 1000) * factor
-    value, *ends = (amount(end * factor, half) for end in (found.p50, low, high))
-    return value, unit, f" (95 %: {ends[0]} to {ends[1]})"
+    half = max((high - low) / 2, 1e-6) * factor
+    ends = [amount(end * factor, max(half, found.p50 * factor / 1000)) for end in (low, high)]
+    return shown(found.p50 * factor, half), unit, f" (95 %: {ends[0]} to {ends[1]})" if ends[0] != ends[1] else ""
 
 
 def _quantity(pair: tuple[str, str]) -> str:
