@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
+from ktrxer.panels import makers, plots
+from ktrxer.panels.errors import PlotError
+from ktrxer.panels.headline import headline
+from ktrxer.panels.model import Panel, PlotModel
 from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
-from ktrxer.view import figure, names, pack, panels
-from ktrxer.view.model import Panel, PlotModel
+from ktrxer.summary.figures import summarise
+from ktrxer.view import figure, pack
 from synthetic import synthetic
 
 S, MS = 10**9, 10**6
@@ -50,7 +54,7 @@ def by_key(panel: Panel | None, key: str) -> Any:
 
 
 def test_rates_are_bytes_over_windows_and_sums_are_sums_of_bytes(rrul: Run) -> None:
-    panel = panels.throughput(rrul, "down")
+    panel = makers.throughput(rrul, "down")
     assert panel is not None and panel.y.unit == "Mbit/s"
     total = by_key(panel, "down sum")
     span = np.diff(total.x)
@@ -70,7 +74,7 @@ def test_rates_are_bytes_over_windows_and_sums_are_sums_of_bytes(rrul: Run) -> N
 def test_a_constant_flow_has_a_constant_rate(tmp_path: Path) -> None:
     t = np.arange(S, 9 * S, 50 * MS)
     run = made(tmp_path, [up(0)], {"bytes": [flow(0, t, (t - S) // 1000)]})  # 1 byte in a microsecond: 8 Mbit/s
-    series = by_key(panels.throughput(run, "up"), "TCP upload 0")
+    series = by_key(makers.throughput(run, "up"), "TCP upload 0")
     assert series.y == pytest.approx(np.full(len(series.y), 8.0))
     assert series.x[0] == 1.0
     assert len(series.x) == len(series.y)
@@ -80,7 +84,7 @@ def test_no_sum_is_drawn_where_a_flow_is_missing_and_that_is_said(tmp_path: Path
     t = np.arange(S, 9 * S, 100 * MS)
     hole = (t > 3 * S) & (t < 6 * S)
     run = made(tmp_path, [up(0, "BE"), up(1, "EF")], {"bytes": [flow(0, t, t // 1000), flow(1, t[~hole], t[~hole] // 1000)]})
-    panel = panels.throughput(run, "up")
+    panel = makers.throughput(run, "up")
     total = by_key(panel, "up sum")
     inside = (total.x > 3.3) & (total.x < 5.7)
     assert inside.any() and np.isnan(total.y[inside]).all()
@@ -91,14 +95,14 @@ def test_no_sum_is_drawn_where_a_flow_is_missing_and_that_is_said(tmp_path: Path
 
 
 def test_whole_coverage_needs_no_words(rrul: Run) -> None:
-    panel = panels.throughput(rrul, "up")
+    panel = makers.throughput(rrul, "up")
     assert panel is not None and not any("only where" in note for note in panel.notes)
     assert any("receiving end" in note for note in panel.notes)
 
 
 def test_counts_of_the_sender_alone_are_called_that(tmp_path: Path) -> None:
     t = np.arange(S, 9 * S, 100 * MS)
-    panel = panels.throughput(made(tmp_path, [up(0)], {"bytes": [flow(0, t, t // 1000, end=0)]}), "up")
+    panel = makers.throughput(made(tmp_path, [up(0)], {"bytes": [flow(0, t, t // 1000, end=0)]}), "up")
     assert panel is not None and any("no counts of the receiving end" in note for note in panel.notes)
 
 
@@ -106,7 +110,7 @@ def test_many_flows_are_a_mean_and_a_spread(tmp_path: Path) -> None:
     t = np.arange(S, 9 * S, 200 * MS)
     count = 40
     run = made(tmp_path, [up(i) for i in range(count)], {"bytes": [flow(i, t, t // 1000 * (i + 1)) for i in range(count)]})
-    panel = panels.throughput(run, "up")
+    panel = makers.throughput(run, "up")
     assert panel is not None and [series.key for series in panel.series] == ["mean of flows", "up sum"]
     spread = panel.series[0]
     assert spread.low is not None and spread.high is not None
@@ -117,7 +121,7 @@ def test_many_flows_are_a_mean_and_a_spread(tmp_path: Path) -> None:
 
 def test_units_fit_the_figures(tmp_path: Path) -> None:
     t = np.arange(S, 9 * S, 100 * MS)
-    panel = panels.throughput(made(tmp_path, [up(0)], {"bytes": [flow(0, t, t // 1_000_000)]}), "up")
+    panel = makers.throughput(made(tmp_path, [up(0)], {"bytes": [flow(0, t, t // 1_000_000)]}), "up")
     assert panel is not None and panel.y.unit == "kbit/s"
 
 
@@ -135,10 +139,10 @@ PING = Series(0, "Ping (ms) ICMP", "latency", "ms", 0, group="Ping (ms)")
 
 def test_lost_probes_are_gaps_marks_and_words(tmp_path: Path) -> None:
     run = made(tmp_path, [PING], {"latency": [probes([0, 1, 0, 2, 3, 4, 5, 6, 0], [MS, None, 2 * MS, None, None, None, None, 9 * MS, 3 * MS])]})
-    panel = panels.latency(run)
+    panel = makers.latency(run)
     series = by_key(panel, "Ping (ms) ICMP")
     assert series.label == "ICMP"
-    assert series.lost.tolist() == pytest.approx([0.01, 0.03, 0.04])
+    assert panel is not None and panel.event_rows[0].key == series.key and panel.event_rows[0].x.tolist() == pytest.approx([0.01, 0.03, 0.04])
     # The line has neither unsent probes nor a second answer to the same probe.
     assert [None if v != v else v for v in series.y.tolist()] == [1, None, 2, None, None, 3]
     assert panel is not None
@@ -150,9 +154,8 @@ def test_lost_probes_have_a_lane_above_the_plot(tmp_path: Path) -> None:
     """No cross lies among the delays or in the text above the plot."""
     lossy = [probes([0, 1, 0, 2, 0], [MS, None, 2 * MS, None, 3 * MS]) | {"series": [number] * 5} for number in range(3)]
     series = [Series(number, f"Ping (ms) UDP {klass}", "latency", "ms", 0, klass=klass) for number, klass in enumerate(("BE", "BK", "EF"))]
-    panel = panels.latency(made(tmp_path, series, {"latency": lossy}))
+    panel = makers.latency(made(tmp_path, series, {"latency": lossy}))
     assert panel is not None
-    figure.load()
     drawn = figure.draw(PlotModel("t", "s", (panel,)), vector=True)
     drawn.canvas.draw()
     (axes,) = drawn.axes
@@ -168,7 +171,7 @@ def test_lost_probes_have_a_lane_above_the_plot(tmp_path: Path) -> None:
 def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: Path) -> None:
     measured = probes([0, 1, 0, 0], [MS, None, 2 * MS, 3 * MS]) | {
         "own_queue_ns": [5000, None, 8000, 7000], "far_queue_ns": [None, None, 40_000, None]}  # fmt: skip
-    panel = panels.MAKERS["host_queues"](made(tmp_path, [PING], {"latency": [measured]}))
+    panel = makers.MAKERS["host_queues"](made(tmp_path, [PING], {"latency": [measured]}))
     own, far = by_key(panel, "Ping (ms) ICMP"), by_key(panel, "Ping (ms) ICMP, far host")
     assert panel is not None and panel.y.unit == "µs"
     assert own.x.tolist() == pytest.approx([0, 0.02, 0.03]) and own.y.tolist() == [5, 8, 7]
@@ -176,18 +179,18 @@ def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: P
     assert own.color == far.color and own.dash != far.dash
     (tmp_path / "b").mkdir()
     unknown = made(tmp_path / "b", [PING], {"latency": [probes([0], [MS])]})
-    assert panels.MAKERS["host_queues"](unknown) is None
+    assert makers.MAKERS["host_queues"](unknown) is None
 
 
 def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:
     run = made(tmp_path, [PING, up(1)], {"latency": [probes([1, 1], [None, None])]})
-    assert [panel for panel in names.report_panels(run) if panel.key != "lateness"] == []
-    with pytest.raises(names.PlotError, match="no samples for the plot"):
-        names.model([run], "all")
+    assert [panel for panel in plots.report_panels(run, headline(summarise(run))) if panel.key != "lateness"] == []
+    with pytest.raises(PlotError, match="no samples for the plot"):
+        plots.model([run], "all")
 
 
 def test_the_distribution_tells_idle_from_load(rrul: Run) -> None:
-    panel = panels.latency_cdf(rrul)
+    panel = makers.latency_cdf(rrul)
     loaded, idle = by_key(panel, "Ping (ms) ICMP"), by_key(panel, "Ping (ms) ICMP (idle)")
     assert loaded.dash == () and idle.dash
     assert loaded.y[-1] == idle.y[-1] == 100 and loaded.y[0] == idle.y[0] == 0
@@ -197,7 +200,7 @@ def test_the_distribution_tells_idle_from_load(rrul: Run) -> None:
 
 
 def test_one_way_delays_carry_their_bound(rrul: Run) -> None:
-    panel = panels.one_way(rrul, "up")
+    panel = makers.one_way(rrul, "up")
     assert panel is not None and panel.notes == ("The offset between the two clocks has an uncertainty of ±180 µs; the band shows it.",)
     series = panel.series[0]
     assert series.high is not None and series.low is not None
@@ -208,7 +211,7 @@ def test_one_way_delays_carry_their_bound(rrul: Run) -> None:
 
 def test_lateness_has_the_line_of_the_verdict(tmp_path: Path) -> None:
     run = made(tmp_path, [PING], {"latency": [probes([0, 0, 0], [MS, MS, MS], [5000, -2000, 2_000_000])]})
-    panel = panels.lateness(run)
+    panel = makers.lateness(run)
     assert panel is not None and panel.y.unit == "µs"
     assert by_key(panel, "limit of lateness").y.tolist() == [1000, 1000]  # a tenth of 10 ms
     assert any("1 probe left early, by at most 2 µs" in note for note in panel.notes)
@@ -259,9 +262,9 @@ def test_few_samples_and_nothing_stay_as_they_are() -> None:
 # ------------------------------------------------------------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize("plot", [*names.PLOTS, *(name + "_scaled" for name in names.PLOTS)])
+@pytest.mark.parametrize("plot", [*plots.PLOTS, *(name + "_scaled" for name in plots.PLOTS)])
 def test_every_plot_draws_an_rrul(rrul: Run, plot: str) -> None:
-    model = names.model([rrul], plot)
+    model = plots.model([rrul], plot)
     assert model.panels
     for panel in model.panels:
         assert panel.series and panel.y.label and panel.title
@@ -272,34 +275,34 @@ def test_every_plot_draws_an_rrul(rrul: Run, plot: str) -> None:
 
 
 def test_all_names_that_tests_give_are_known_or_passed_over(rrul: Run) -> None:
-    assert names.default(rrul).removesuffix("_scaled") in names.PLOTS
+    assert plots.default(rrul).removesuffix("_scaled") in plots.PLOTS
     rrul_plots = rrul.meta.plots
     try:
         rrul.meta.plots = ["a plot of the future", "__class__"]
-        assert names.default(rrul) == "all"
+        assert plots.default(rrul) == "all"
     finally:
         rrul.meta.plots = rrul_plots
 
 
 @pytest.mark.parametrize(("wrong", "words"), [("pign", "did you mean ping?"), ("zzz", "there are: all, totals"), ("", "there are: all")])
 def test_a_wrong_name_is_helped(rrul: Run, wrong: str, words: str) -> None:
-    with pytest.raises(names.PlotError, match=words.replace("?", r"\?")):
-        names.model([rrul], wrong)
+    with pytest.raises(PlotError, match=words.replace("?", r"\?")):
+        plots.model([rrul], wrong)
 
 
 def test_scaled_plots_say_what_they_cut_off(tmp_path: Path) -> None:
     rtt: list[int | None] = [10 * MS] * 500
     rtt[77] = 900 * MS
-    (panel,) = names.model([made(tmp_path, [PING], {"latency": [probes([0] * 500, rtt)]})], "ping_scaled").panels
+    (panel,) = plots.model([made(tmp_path, [PING], {"latency": [probes([0] * 500, rtt)]})], "ping_scaled").panels
     assert panel.y.most == pytest.approx(11)
     assert panel.notes[-1] == "Scaled to 99 % of the samples; 1 of 500 lie above."
     calm = made(tmp_path, [PING], {"latency": [probes([0] * 500, [10 * MS] * 500)]})
-    assert names.model([calm], "ping_scaled").panels[0].y.most is None
+    assert plots.model([calm], "ping_scaled").panels[0].y.most is None
 
 
 def test_runs_over_each_other_are_told_apart(tmp_path: Path, rrul: Run) -> None:
     other = open_run(synthetic(tmp_path, seconds=20, delay=4, seed=3, depth_ms=0.02, name="other", title="synthetic"))
-    model = names.model([rrul, other], "all")
+    model = plots.model([rrul, other], "all")
     assert [panel.key for panel in model.panels] == ["throughput-down", "throughput-up", "latency"]
     down, _, latency = model.panels
     # Two equal titles: the file names distinguish the runs.
@@ -342,7 +345,7 @@ def test_strange_columns_are_packed_too(values: list[float]) -> None:
 
 
 def test_long_series_are_thinned_for_the_page_and_that_is_said(rrul: Run) -> None:
-    panel = panels.latency(rrul)
+    panel = makers.latency(rrul)
     assert panel is not None
     pool = pack.Pool()
     packed = pack.panel(panel, pool, 500)

@@ -60,6 +60,7 @@ export async function open(browser: Browser, name: string, options: BrowserConte
 /** The panel with that key, after it was drawn. */
 export async function panel(page: Page, key: string): Promise<ReturnType<Page["locator"]>> {
   const found = page.locator(`figure[data-panel="${key}"]`).first();
+  await found.evaluate((figure) => figure.closest("details")?.setAttribute("open", ""));
   await found.scrollIntoViewIfNeeded();
   await found.locator("canvas").waitFor();
   return found;

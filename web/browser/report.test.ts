@@ -23,7 +23,7 @@ async function picture(page: Page, name: string, whole = true): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
   if (whole) {
     // Draw all plots first: each is drawn when it comes near the visible part.
-    for (const figure of await page.locator("figure.panel").all()) await figure.scrollIntoViewIfNeeded();
+    for (const figure of await page.locator("figure.panel:visible").all()) await figure.scrollIntoViewIfNeeded();
     await page.evaluate(() => scrollTo(0, 0));
   }
   await page.screenshot({ path: path.join(PICTURES, `${name}.png`), fullPage: whole });
@@ -53,6 +53,24 @@ describe("a report of an rrul", () => {
     for (const key of [...TIME_PANELS, "latency-cdf"]) await panel(page, key);
     expect(problems).toEqual([]);
     await picture(page, "desktop-light");
+    await close();
+  });
+
+  it("answers first, and folds the panels without news", async () => {
+    const { page, problems, close } = await open(browser, "rrul.html");
+    const answer = page.locator(".answer .headline");
+    expect(await answer.textContent()).toMatch(/^The upload queue adds \d+(\.\d+)? ms\.$/);
+    expect((await answer.boundingBox())?.y).toBeLessThan(400);
+    expect(await page.locator("section[id^=plots] figure.panel").first().getAttribute("data-panel")).toBe("latency");
+    const folded = page.locator("details.folded");
+    expect(await folded.count()).toBeGreaterThan(0);
+    expect(await folded.first().locator("figure").isVisible()).toBe(false);
+    // By keyboard: the summary opens the panel, and the plot is drawn.
+    await folded.first().locator("summary").focus();
+    await page.keyboard.press("Enter");
+    await folded.first().locator("canvas").waitFor();
+    expect(await folded.first().locator("figure").isVisible()).toBe(true);
+    expect(problems).toEqual([]);
     await close();
   });
 

@@ -52,6 +52,8 @@ export interface Panel {
   bands: Band[];
   series: Series[];
   notes: string[];
+  /** Why the panel has no news; "": it is shown at first. */
+  folded: string;
 }
 
 export interface Table {
@@ -82,6 +84,8 @@ export interface Run {
   title: string;
   subtitle: string;
   verdict: "valid" | "degraded" | "invalid" | "unknown";
+  /** What the run shows, in words. */
+  headline: { kind: string; text: string; details: string[] };
   reasons: string[];
   damage: string[];
   facts: [string, string][];
@@ -234,6 +238,7 @@ function reader(arrays: number, colors: number): (value: unknown, path: string) 
       bands: list(p.bands, `${path}.bands`, band),
       series: list(p.series, `${path}.series`, series),
       notes: list(p.notes, `${path}.notes`, text),
+      folded: text(p.folded, `${path}.folded`),
     };
   };
 }
@@ -256,7 +261,13 @@ export function parse(source: string): Report {
 
   const run = (value: unknown, path: string): Run => {
     const one = dict(value, path);
+    const words = dict(one.headline, `${path}.headline`);
     return {
+      headline: {
+        kind: text(words.kind, `${path}.headline.kind`),
+        text: text(words.text, `${path}.headline.text`),
+        details: list(words.details, `${path}.headline.details`, text),
+      },
       title: text(one.title, `${path}.title`),
       subtitle: text(one.subtitle, `${path}.subtitle`),
       verdict: oneOf(one.verdict, `${path}.verdict`, ["valid", "degraded", "invalid", "unknown"]),

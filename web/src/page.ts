@@ -32,7 +32,11 @@ export class Page {
             rootMargin: "400px",
           })
         : null;
-    addEventListener("beforeprint", () => this.views.forEach((view) => view.draw()));
+    addEventListener("beforeprint", () => {
+      // A folded panel has no width, so it is opened before it is drawn.
+      document.querySelectorAll<HTMLDetailsElement>("details.folded").forEach((one) => (one.open = true));
+      this.views.forEach((view) => view.draw());
+    });
   }
 
   render(into: HTMLElement): void {
@@ -131,6 +135,12 @@ export class Page {
         el("span", { class: `verdict ${run.verdict}` }, el("span", { "aria-hidden": "true" }, sign), ` ${word}`),
         run.subtitle && el("p", { class: "subtitle" }, run.subtitle),
       ),
+      el(
+        "div",
+        { class: `answer ${run.headline.kind}` },
+        el("p", { class: "headline" }, run.headline.text),
+        run.headline.details.length > 0 && list(run.headline.details),
+      ),
       run.damage.length > 0 &&
         el("div", { class: "damage", role: "alert" }, el("strong", {}, "This run is damaged."), list(run.damage)),
       run.reasons.length > 0 && el("div", { class: `reasons ${run.verdict}` }, list(run.reasons)),
@@ -208,7 +218,13 @@ export class Page {
         );
       }
       this.views.push(view);
-      return view.root;
+      if (!panel.folded) return view.root;
+      return el(
+        "details",
+        { class: "more folded" },
+        el("summary", {}, el("strong", {}, panel.title), ` ${panel.folded}`),
+        view.root,
+      );
     });
   }
 }

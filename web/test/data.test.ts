@@ -28,11 +28,13 @@ const panel = {
   bands: [],
   series: [series],
   notes: [],
+  folded: "",
 };
 const run = {
   title: "",
   subtitle: "",
   verdict: "valid",
+  headline: { kind: "none", text: "", details: [] },
   reasons: [],
   damage: [],
   facts: [],

@@ -1,33 +1,28 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Draws the plot model as a vector or pixel image, by matplotlib. pyplot is not used, because it needs a display and doubles the start-up
-time."""
+"""Draws the plot model as a vector or pixel image, by the public interface of matplotlib. pyplot is not used, because it keeps each figure
+until it is closed. The import of matplotlib takes longer than a plot, so many plots are drawn by one process."""
 
 from __future__ import annotations
 
 import struct
-import sys
-import warnings
 import zlib
-from collections.abc import Callable
-from datetime import UTC
-from importlib import import_module
-from importlib.machinery import ExtensionFileLoader
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.distribution import envelope
-from ktrxer.view import palette
-from ktrxer.view.model import Floats, Panel, PlotModel, Series
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, EventRow, Floats, Panel, PlotModel, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, PANEL_HEIGHT, HEAD, FOOT = 9.0, 2.6, 0.62, 0.35  # inches
+WIDTH, PANEL_HEIGHT, HEAD, LINE = 9.0, 2.6, 0.62, 0.17  # inches
 FORMATS = ("svg", "pdf", "png")
 # Limit of points of a vector image. More points make it slow to open and no finer on paper: 9 inches at 600 dpi are 5400 dots.
 VECTOR_POINTS = 8000
@@ -75,82 +70,8 @@ DPI = 120  # of PNG: 1080 pixels wide
 METADATA: dict[str, Any] = {"svg": {"Date": None, "Creator": "ktrxer"}, "pdf": {"CreationDate": None, "Creator": "ktrxer"}}
 
 
-# Modules that matplotlib imports only for their side effects; axes in three dimensions.
-SIDE_EFFECTS = ("matplotlib.dates", "matplotlib.category")
-SETTERS, SPATIAL = "_update_set_signature_and_docstring", "mpl_toolkits.mplot3d"
-# Modules for formulas, for files of TeX, for patterns of font names, and their parser generator.
-ON_DEMAND = ("pyparsing", "matplotlib._fontconfig_pattern", "matplotlib._mathtext", "matplotlib.dviread")
-
-
-class OnDemand(ModuleType):
-    """Replaces a module while other modules import names from it. Each name is a function that imports the real module when it is
-    called."""
-
-    __version__ = "9999"  # of pyparsing: matplotlib checks that it is not too old
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        def call(*given: Any, **named: Any) -> Any:
-            if sys.modules.get(self.__name__) is self:
-                return None  # only during the import of matplotlib, which checks the patterns in its own defaults
-            return getattr(import_module(self.__name__), name)(*given, **named)
-
-        return call
-
-
-def load(kind: str = "png") -> None:
-    """Import matplotlib and its back end for a kind of file, without the parts that no plot needs. These take two thirds of the import
-    time: axes in three dimensions, axes of dates and of words (with the library that parses dates), formulas (with the parser generator),
-    and generated documentation of a thousand setters. The drawing does not change. If this import fails, the whole of matplotlib is
-    imported."""
-    if "matplotlib.figure" in sys.modules:
-        return
-    there = set(sys.modules)
-    try:
-        _load_lean(kind)
-    except Exception:
-        for name in set(sys.modules) - there:
-            # Compiled modules stay, because their types cannot be created twice.
-            if name.partition(".")[0] == "matplotlib" and not isinstance(sys.modules[name].__loader__, ExtensionFileLoader):
-                del sys.modules[name]
-        _load_whole(kind)
-
-
-def _load_whole(kind: str) -> None:
-    import_module("matplotlib.figure")
-    import_module(f"matplotlib.backends.backend_{'agg' if kind == 'png' else kind}")
-
-
-def _load_lean(kind: str) -> None:
-    # With None in sys.modules an import of that name fails.
-    instead: dict[str, Any] = {SPATIAL: None}
-    instead |= {name: ModuleType(name) for name in SIDE_EFFECTS} | {name: OnDemand(name) for name in ON_DEMAND}
-    instead[SIDE_EFFECTS[0]].UTC = UTC  # the only name of this module that the file writers use
-    before = {name: sys.modules[name] for name in instead if name in sys.modules}
-    kept: dict[tuple[Any, str], Any] = {}
-    try:
-        sys.modules.update(instead | {name: module for name, module in before.items() if name != SPATIAL})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            artist: Any = import_module("matplotlib.artist")
-            writers = (artist, "kwdoc"), (artist.Artist, SETTERS)
-            kept = {(owner, name): vars(owner)[name] for owner, name in writers if name in vars(owner)}
-            for owner, name in kept:
-                setattr(owner, name, (lambda *_: "") if name == "kwdoc" else classmethod(lambda _: None))
-            _load_whole(kind)
-    finally:
-        for (owner, name), value in kept.items():
-            setattr(owner, name, value)
-        for name in instead:
-            sys.modules.pop(name, None)
-        sys.modules.update(before)
-
-
 def save(model: PlotModel, path: Path, kind: str) -> None:
     """Write a file of that kind (FORMATS). OSError if it cannot be written."""
-    load(kind)
     import matplotlib
 
     with matplotlib.rc_context(cast("Any", STYLE if kind == "svg" else STYLE | DRAWN_TEXT)):
@@ -184,43 +105,87 @@ def png(dots: NDArray[np.uint8]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 
+@dataclass(frozen=True)
+class _Cell:
+    """The room of a panel, in inches: from above downwards the title, the legend, the rows of events, the plot, the
+    labels of the x axis, the notes."""
+
+    panel: Panel
+    part: float  # of the width of the page
+    event_rows: float
+    legend: float
+    names: float
+    notes: list[str]
+
+    @property
+    def above(self) -> float:
+        return self.legend * LINE + 0.32 + self.event_rows
+
+    @property
+    def plot(self) -> float:
+        return PANEL_HEIGHT - 0.32
+
+    @property
+    def below(self) -> float:
+        return 0.48 + self.names + 0.145 * len(self.notes)
+
+    @property
+    def height(self) -> float:
+        return self.above + self.plot + self.below
+
+
+def _cell(panel: Panel, columns: int) -> _Cell:
+    names = max((len(name.splitlines()) for name in _names(panel, columns)), default=1) * 0.14
+    return _Cell(
+        panel, 1 / columns, _strip(len(panel.event_rows)), _legend_lines(panel, columns), names, _wrapped(list(panel.notes), 145 // columns)
+    )
+
+
 def draw(model: PlotModel, *, vector: bool) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    count = len(model.panels)
-    strips = [_strip(_lost_rows(panel)) for panel in model.panels]
-    heights = [PANEL_HEIGHT + _legend_lines(panel) * 0.17 + strip for panel, strip in zip(model.panels, strips, strict=True)]
-    notes = [_wrapped(list(panel.notes)) for panel in model.panels]
-    names = [max((len(name.splitlines()) for name in _names(panel)), default=1) * 0.14 for panel in model.panels]
-    rooms = [0.48 + deep + 0.145 * len(lines) for deep, lines in zip(names, notes, strict=True)]  # below each panel: labels, notes
-    total = HEAD + sum(heights) + sum(rooms)
+    columns = max(1, min(model.columns, len(model.panels)))
+    cells = [_cell(panel, columns) for panel in model.panels]
+    rows = [cells[i : i + columns] for i in range(0, len(cells), columns)]
+    total = HEAD + sum(max(cell.height for cell in row) for row in rows)
     figure = Figure(figsize=(WIDTH, total), facecolor="white")
     FigureCanvasAgg(figure)
     figure.text(0.075, 1 - 0.26 / total, _short(model.title, 72), fontsize=13, fontweight="bold", va="baseline")
     figure.text(0.075, 1 - 0.45 / total, _short(model.subtitle, 105), fontsize=8.5, color="#59636e", va="baseline")
     top = total - HEAD
     shared: dict[str, Axes] = {}
-    for i in range(count):
-        panel, lines = model.panels[i], notes[i]
-        legend = _legend_lines(panel) * 0.17 + 0.32 + strips[i]  # height above the axes
-        height = heights[i] - legend
-        bottom = top - legend - height
-        axes = figure.add_axes((0.075, bottom / total, 0.905, height / total), sharex=shared.get(panel.link))
-        if panel.link:
-            shared.setdefault(panel.link, axes)
-        _panel(axes, panel, vector, height)
-        # The position is explicit: to choose one itself, matplotlib draws all elements above the axes.
-        axes.set_title(panel.title, y=1.0, pad=legend * 72 - 13)
-        if not panel.x.names and panel.series:
-            above = 1 + (0.15 + strips[i]) / height
-            axes.legend(loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel), borderaxespad=0.0, borderpad=0.1)
-        if lines:
-            figure.text(
-                0.075, (bottom - 0.32 - names[i]) / total, "\n".join(lines), fontsize=7, color="#59636e", va="top", linespacing=1.35
-            )
-        top = bottom - rooms[i]
+    links = {panel.link for panel in model.panels}
+    spans = {link: np.concatenate([_span(panel) for panel in model.panels if panel.link == link]) for link in links}
+    for row in rows:
+        above = max(cell.above for cell in row)
+        for place, cell in enumerate(row):
+            panel, bottom = cell.panel, top - above - cell.plot
+            right = 0.05 if panel.y2 is not None else 0.0
+            width = (0.905 - 0.075 * (columns - 1)) / columns
+            left = 0.075 + place * (width + 0.075)
+            axes = figure.add_axes((left, bottom / total, width - right, cell.plot / total), sharex=shared.get(panel.link))
+            if panel.link:
+                shared.setdefault(panel.link, axes)
+            _panel(axes, panel, vector, cell.plot, columns, spans[panel.link] if panel.link else _span(panel))
+            # The position is explicit: to choose one itself, matplotlib draws all elements above the axes.
+            axes.set_title(_short(panel.title, 110 // columns), y=1.0, pad=cell.above * 72 - 13)
+            _legend(axes, panel, cell, columns)
+            if cell.notes:
+                under = (bottom - 0.32 - cell.names) / total
+                figure.text(left, under, "\n".join(cell.notes), fontsize=7, color="#59636e", va="top", linespacing=1.35)
+        top -= max(above - cell.above + cell.height for cell in row)
     return figure
+
+
+def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: int) -> None:
+    handles = [handle for one in axes.figure.axes if one.bbox.bounds == axes.bbox.bounds for handle in one.get_legend_handles_labels()[0]]
+    if panel.x.names or not handles:
+        return
+    above = 1 + (0.15 + cell.event_rows) / cell.plot
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel, columns), borderaxespad=0.0, borderpad=0.1
+    )
 
 
 def _short(text: str, most: int) -> str:
@@ -228,101 +193,139 @@ def _short(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def _wrapped(notes: list[str], width: int = 145) -> list[str]:
+def _wrapped(notes: list[str], width: int) -> list[str]:
     import textwrap
 
     return [line for note in notes for line in textwrap.wrap(note, width)][:10]
 
 
-def _names(panel: Panel) -> list[str]:
+def _names(panel: Panel, columns: int) -> list[str]:
     """The names of the places on the x axis, wrapped to the distance of the places, in at most three lines."""
     import textwrap
 
-    width = max(8, 100 // max(1, len(panel.x.names)))
+    width = max(8, 100 // columns // max(1, len(panel.x.names)))
     return ["\n".join(textwrap.wrap(_short(name, 3 * width), width)[:3]) for name in panel.x.names]
 
 
-def _columns(panel: Panel) -> int:
-    longest = max((len(_short(series.label, 44)) for series in panel.series), default=1)
-    return max(1, min(8, int(118 / (longest + 7))))
+def _listed(panel: Panel) -> list[Series]:
+    """The series of the legend: those with a label."""
+    return [one for one in panel.series if one.label]
 
 
-def _legend_lines(panel: Panel) -> int:
-    if panel.x.names:
-        return 0
-    return -(-len(panel.series) // _columns(panel))
+def _columns(panel: Panel, columns: int) -> int:
+    longest = max((len(_short(series.label, 44)) for series in _listed(panel)), default=1)
+    return max(1, min(8, int(118 / columns / (longest + 7))))
 
 
-def _lost_rows(panel: Panel) -> int:
-    return sum(series.lost is not None and len(series.lost) > 0 for series in panel.series)
+def _legend_lines(panel: Panel, columns: int) -> int:
+    return 0 if panel.x.names else -(-len(_listed(panel)) // _columns(panel, columns))
 
 
 def _strip(rows: int) -> float:
-    """Height in inches of the strip above the plot. It has a row of lost probes for each series, because a lost probe has no delay."""
+    """Height in inches of the rows of events above the plot: a row for each, because an event has a time and no value."""
     return min(0.09 * rows, 0.6)
 
 
-def _panel(axes: Axes, panel: Panel, vector: bool, height: float) -> None:
+def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: int, span: Floats) -> None:
     for band in panel.bands:
         if band.kind == "load":
             axes.axvspan(band.start, band.end, color="#3c5a82", alpha=0.075, linewidth=0, zorder=0)
-    rows, row = _lost_rows(panel), 0
+    right = axes.twinx() if panel.y2 is not None else None
+    if right is not None:
+        right.grid(visible=False)
+        right.spines["right"].set_visible(True)
     for series in panel.series:
         color = palette.LIGHT[series.color]
-        label = _short(series.label, 44)
         # matplotlib leaves a name that begins with an underscore out of the legend.
-        label = "\u200b" + label if label.startswith("_") else label
+        label = _short(series.label, 44) or "_"
+        label = "\u200b" + label if label.startswith("_") and series.label else label
         dash: Any = (0, series.dash) if series.dash else "solid"
-        _STYLES[series.style](axes, series, {"color": color, "label": label}, dash, vector)
-        if series.low is not None and series.high is not None:
+        where = right if right is not None and series.axis == 2 else axes
+        _STYLES[series.style](where, series, {"color": color, "label": label}, dash, vector)
+        if series.low is not None and series.high is not None and series.style in ("line", "step"):
             at = slice(None) if not vector else envelope(series.y, VECTOR_POINTS)
             step: Any = "post" if series.style == "step" else None
-            axes.fill_between(series.x[at], series.low[at], series.high[at], color=color, alpha=0.18, linewidth=0, step=step)
-        if series.lost is not None and len(series.lost):
-            level = np.full(len(series.lost), 1 + _strip(rows) * (rows - row - 0.5) / rows / height)
-            axes.plot(
-                series.lost, level, "x", color=color, markersize=3, markeredgewidth=0.7, transform=axes.get_xaxis_transform(), clip_on=False
-            )
-            row += 1
-    if rows:
-        axes.annotate(
-            "lost", (0, 1 + _strip(rows) / 2 / height), xytext=(-4, 0), textcoords="offset points", xycoords="axes fraction", fontsize=7,
-            color="#59636e", ha="right", va="center",
-        )  # fmt: skip
-    _scales(axes, panel)
+            where.fill_between(series.x[at], series.low[at], series.high[at], color=color, alpha=0.18, linewidth=0, step=step)
+    _events(axes, panel.event_rows, height)
+    _x_scale(axes, panel, columns, span)
+    _y_scale(axes, panel.y, [one for one in panel.series if one.axis == 1 or right is None])
+    if right is not None and panel.y2 is not None:
+        _y_scale(right, panel.y2, [one for one in panel.series if one.axis == 2])
     for band in panel.bands:
-        where: Any = ("data", "axes fraction")
-        place = (band.start, 1 + _strip(rows) / height)
-        axes.annotate(band.label, place, xytext=(3, 2), textcoords="offset points", xycoords=where, fontsize=7, color="#59636e")
+        both: Any = ("data", "axes fraction")
+        place = (band.start, 1 + _strip(len(panel.event_rows)) / height)
+        axes.annotate(band.label, place, xytext=(3, 2), textcoords="offset points", xycoords=both, fontsize=7, color="#59636e")
 
 
-def _scales(axes: Axes, panel: Panel) -> None:
+_SIGNS = {"lost": "x", "drop": "v", "mark": "^", "retransmit": "+"}
+
+
+def _events(axes: Axes, event_rows: Sequence[EventRow], height: float) -> None:
+    for place, row in enumerate(event_rows):
+        level = np.full(len(row.x), 1 + _strip(len(event_rows)) * (len(event_rows) - place - 0.5) / len(event_rows) / height)
+        axes.plot(
+            row.x, level, _SIGNS[row.kind], color=palette.LIGHT[row.color], markersize=3, markeredgewidth=0.7,
+            transform=axes.get_xaxis_transform(), clip_on=False,
+        )  # fmt: skip
+    for kind in dict.fromkeys(row.kind for row in event_rows):
+        places = [place for place, row in enumerate(event_rows) if row.kind == kind]
+        middle = len(event_rows) - (places[0] + places[-1]) / 2 - 0.5
+        axes.annotate(
+            kind, (0, 1 + _strip(len(event_rows)) * middle / len(event_rows) / height), xytext=(-4, 0), textcoords="offset points",
+            xycoords="axes fraction", fontsize=7, color="#59636e", ha="right", va="center",
+        )  # fmt: skip
+
+
+def _named(axis: Axis) -> str:
+    return f"{axis.label} ({axis.unit})" if axis.unit else axis.label
+
+
+def _logarithmic(ticks: Any) -> None:
     from matplotlib.ticker import FuncFormatter
 
-    named = [f"{axis.label} ({axis.unit})" if axis.unit else axis.label for axis in (panel.x, panel.y)]
-    axes.set_xlabel(named[0])
-    axes.set_ylabel(named[1])
+    ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ticks.set_minor_formatter(FuncFormatter(lambda *_: ""))
+
+
+def _span(panel: Panel) -> Floats:
+    """The finite ends of what a panel shows on its x axis."""
+    columns = [series.x for series in panel.series] + [np.array([band.start, band.end]) for band in panel.bands]
+    ends = [column[np.isfinite(column)] for column in columns]
+    return np.concatenate([np.empty(0), *(np.array([column.min(), column.max()]) for column in ends if len(column))])
+
+
+def _x_scale(axes: Axes, panel: Panel, columns: int, span: Floats) -> None:
+    """`span`: the ends of all panels with the same x axis."""
+    axes.set_xlabel(_named(panel.x))
     if panel.x.names:
-        axes.set_xticks(range(len(panel.x.names)), _names(panel))
+        axes.set_xticks(range(len(panel.x.names)), _names(panel, columns))
         axes.set_xlim(-0.6, len(panel.x.names) - 0.4)
-    else:
-        span = [end for series in panel.series for end in (series.x[[0, -1]] if len(series.x) else ())]
-        span += [end for band in panel.bands for end in (band.start, band.end)]
-        span = [end for end in span if np.isfinite(end)]
-        if span:
-            low, high = min(span), max(span)
-            low = min(low, 0.0) if panel.x.zero else low
-            axes.set_xlim(low, high if high > low else low + 1)
-    for axis, set_scale, ticks in ((panel.x, axes.set_xscale, axes.xaxis), (panel.y, axes.set_yscale, axes.yaxis)):
-        if axis.scale == "log":
-            set_scale("log", nonpositive="mask")
-            ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            ticks.set_minor_formatter(FuncFormatter(lambda *_: ""))
-    if panel.y.scale == "linear" and panel.y.zero:
-        low = min((float(np.nanmin(s.y)) for s in panel.series if s.samples), default=0.0)
+        return
+    if panel.x.scale == "log":
+        axes.set_xscale("log", nonpositive="mask")
+        _logarithmic(axes.xaxis)
+        span = span[span > 0]
+    if len(span):
+        low, high = float(span.min()), float(span.max())
+        # A curve over a quantity has a margin; a series over time begins and ends at the border.
+        edge = 0.0 if panel.link or panel.x.scale == "log" else (high - low) / 40
+        low = min(low, 0.0) if panel.x.zero else low - edge
+        low, high = panel.x.least if panel.x.least is not None else low, panel.x.most if panel.x.most is not None else high + edge
+        axes.set_xlim(low, high if high > low else low + 1)
+
+
+def _y_scale(axes: Axes, axis: Axis, series: Sequence[Series]) -> None:
+    axes.set_ylabel(_named(axis))
+    if axis.scale == "log":
+        axes.set_yscale("log", nonpositive="mask")
+        _logarithmic(axes.yaxis)
+    elif axis.zero:
+        low = min((float(np.nanmin(s.y)) for s in series if s.z is None and s.samples), default=0.0)
         axes.set_ylim(bottom=None if low < 0 else 0)
-    if panel.y.most is not None:
-        axes.set_ylim(top=panel.y.most)
+    if axis.least is not None:
+        axes.set_ylim(bottom=axis.least)
+    if axis.most is not None:
+        axes.set_ylim(top=axis.most)
 
 
 def _line(axes: Axes, series: Series, look: dict[str, Any], dash: Any, vector: bool) -> None:
@@ -342,7 +345,18 @@ def _step(axes: Axes, series: Series, look: dict[str, Any], dash: Any, _vector: 
 def _points(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, vector: bool) -> None:
     x, y = _thin(series, vector)
     # Draw thousands of marks as an image inside the vector file; axes and text stay vectors.
-    axes.plot(x, y, linestyle="none", marker="o", markersize=series.width * 0.75, markeredgewidth=0, rasterized=vector, alpha=0.7, **look)
+    many = vector and len(x) > 200
+    axes.plot(x, y, linestyle="none", marker="o", markersize=series.width * 0.75, markeredgewidth=0, rasterized=many, alpha=0.7, **look)
+    _interval(axes, series, look["color"])
+
+
+def _interval(axes: Axes, series: Series, color: str) -> None:
+    if series.low is None or series.high is None:
+        return
+    for x, low, high in zip(series.x, series.low, series.high, strict=True):
+        axes.vlines(x, low, high, color=color, linewidth=1.2, zorder=3)
+        for end in (low, high):
+            axes.hlines(end, x - 0.06, x + 0.06, color=color, linewidth=1.2, zorder=3)
 
 
 def _box(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: bool) -> None:
@@ -350,10 +364,37 @@ def _box(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: 
         return
     at, color = float(series.x[0]), look["color"]
     axes.vlines(at, series.y[0], series.y[4], color=color, linewidth=1.2)
-    axes.bar(at, series.y[3] - series.y[1], 0.5, series.y[1], facecolor="white", edgecolor=color, linewidth=1.4, zorder=2)
-    axes.hlines(series.y[2], at - 0.25, at + 0.25, color=color, linewidth=2, zorder=3)
+    half = 0.25 if series.width >= 1 else 0.06
+    axes.bar(at, series.y[3] - series.y[1], 2 * half, series.y[1], facecolor="white", edgecolor=color, linewidth=1.4, zorder=2)
+    axes.hlines(series.y[2], at - half, at + half, color=color, linewidth=2, zorder=3)
     for end in (series.y[0], series.y[4]):
-        axes.hlines(end, at - 0.1, at + 0.1, color=color, linewidth=1.2)
+        axes.hlines(end, at - 0.4 * half, at + 0.4 * half, color=color, linewidth=1.2)
+
+
+def _bar(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: bool) -> None:
+    axes.bar(
+        series.x, series.y, 0.6, facecolor=look["color"], alpha=0.55, edgecolor=look["color"], linewidth=1.0, label=look["label"], zorder=2
+    )
+    _interval(axes, series, palette.LIGHT[palette.INK])
+
+
+def _outline(axes: Axes, series: Series, look: dict[str, Any], dash: Any, _vector: bool) -> None:
+    axes.fill(series.x, series.y, facecolor=look["color"], alpha=0.15, linewidth=0)
+    axes.plot(series.x, series.y, linestyle=dash, linewidth=series.width, **look)
+
+
+def _heat(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector: bool) -> None:
+    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+
+    if series.z is None:
+        return
+    # From the paper to the colour of the series: a small share stays visible, because the scale is its square root.
+    shades = LinearSegmentedColormap.from_list("share", ["#ffffff", look["color"], palette.LIGHT[palette.INK]])
+    top = float(np.nanmax(series.z))
+    axes.pcolormesh(
+        series.x, series.y, np.ma.masked_invalid(series.z), cmap=shades, norm=PowerNorm(0.5, 0, top or 1), rasterized=True, zorder=0.5
+    )
+    axes.grid(visible=False)
 
 
 _STYLES: dict[str, Callable[[Axes, Series, dict[str, Any], Any, bool], None]] = {
@@ -361,6 +402,9 @@ _STYLES: dict[str, Callable[[Axes, Series, dict[str, Any], Any, bool], None]] = 
     "step": _step,
     "points": _points,
     "box": _box,
+    "bar": _bar,
+    "outline": _outline,
+    "heat": _heat,
 }
 
 

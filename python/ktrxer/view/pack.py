@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ktrxer.estimate.distribution import envelope
-from ktrxer.view.model import Axis, Floats, Panel, Series
+from ktrxer.panels.model import Axis, Floats, Panel, Series
 
 NOTHING = -(2**31)
 TICK = 1e-6
@@ -64,7 +64,7 @@ def panel(one: Panel, pool: Pool, most: int) -> dict[str, Any]:
                 f"{item.label}: drawn with {len(thinned.x):,} of its {len(item.x):,} samples, the minimum and the maximum of each "
                 f"{max(1, 2 * len(item.x) // most)} samples."
             )
-        series.append(_series(thinned, pool, time=one.link == "time"))
+        series.append(_series(thinned, pool, _lost(one, item.key, most), time=one.link == "time"))
     return {
         "key": one.key,
         "title": one.title,
@@ -75,6 +75,7 @@ def panel(one: Panel, pool: Pool, most: int) -> dict[str, Any]:
         "bands": [{"from": band.start, "to": band.end, "label": band.label, "kind": band.kind} for band in one.bands],
         "series": series,
         "notes": notes,
+        "folded": one.folded,
     }
 
 
@@ -94,11 +95,21 @@ def _thinned(series: Series, most: int) -> Series:
         y=series.y[at],
         low=None if series.low is None else series.low[at],
         high=None if series.high is None else series.high[at],
-        lost=series.lost if series.lost is None else series.lost[:: max(1, len(series.lost) // most)],
     )
 
 
-def _series(one: Series, pool: Pool, *, time: bool) -> dict[str, Any]:
+def _lost(panel: Panel, key: str, most: int) -> Floats | None:
+    """The times of the lost probes of a series. Of more than `most`, the first in each of `most` equal parts of the time."""
+    for row in panel.event_rows:
+        if row.key == key and row.kind == "lost":
+            if most <= 0 or len(row.x) <= most:
+                return row.x
+            parts = np.floor((row.x - row.x.min()) / max(float(np.ptp(row.x)), 1e-9) * (most - 1))
+            return np.asarray(row.x[np.unique(parts, return_index=True)[1]])
+    return None
+
+
+def _series(one: Series, pool: Pool, lost: Floats | None, *, time: bool) -> dict[str, Any]:
     column = pool.times if time else pool.values
     return {
         "key": one.key,
@@ -111,7 +122,7 @@ def _series(one: Series, pool: Pool, *, time: bool) -> dict[str, Any]:
         "y": pool.values(one.y),
         "low": None if one.low is None else pool.values(one.low),
         "high": None if one.high is None else pool.values(one.high),
-        "lost": None if one.lost is None else column(one.lost),
+        "lost": None if lost is None else column(lost),
         "hidden": one.hidden,
         "hint": one.hint,
     }

@@ -68,6 +68,8 @@ def static(data: dict[str, Any]) -> str:
     for run in data["runs"]:
         parts.append(_element("h1", run["title"]))
         parts.append(_element("p", run["subtitle"]))
+        parts.append(_element("p", run["headline"]["text"]))
+        parts.append(_list(run["headline"]["details"]))
         parts.append(_element("p", f"Verdict: {run['verdict']}."))
         parts.append(_list([*run["damage"], *run["reasons"]]))
         parts.append(_list([f"{f['label']}: {f['value']} {f['unit']} {f['note']}".strip() for f in run["figures"]]))

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option
-from ktrxer.view.arguments import ViewError, read, write
+from ktrxer.view.arguments import MOST_RUNS, ViewError, read, write
 
 if TYPE_CHECKING:
-    from ktrxer.view.model import PlotModel
+    from ktrxer.panels.model import PlotModel
 
 EXAMPLES = """\
 examples:
@@ -40,14 +41,15 @@ def _main(arguments: list[str]) -> int:
     plans = all(path.suffix == ".json" for path in options.run)
     if plans and options.plot:
         parser().error("--plot is for runs; a result of `ktrxer ppt plan` has only one plot")
+    from ktrxer.panels import plots
+    from ktrxer.panels.errors import PlotError
     from ktrxer.store import StoreError
-    from ktrxer.view import names
 
     try:
         if options.plot:
-            names.known(options.plot)
+            plots.known(options.plot, _of_recipe(options.run[0], options.plot))
         kind = _kind(options)
-    except (ViewError, names.PlotError) as error:
+    except (ViewError, PlotError) as error:
         complain("plot", str(error))
         return USAGE
     try:
@@ -60,25 +62,43 @@ def _main(arguments: list[str]) -> int:
 
         write(path, options.run, options.force, lambda part: figure.save(model, part, kind))
         print(json.dumps({"file": str(path), **_outline(plot, model)}) if options.json else path)
-    except (StoreError, ViewError, names.PlotError) as error:
+    except (StoreError, ViewError, PlotError) as error:
         complain("plot", str(error))
         return BAD
     return VALID
 
 
+def _of_recipe(path: Path, name: str) -> Collection[str]:
+    """The plots of the recipe of that run; none for a name that needs no run, and for a run that cannot be read: its error follows."""
+    from ktrxer.panels import plots
+    from ktrxer.panels.errors import PlotError
+    from ktrxer.store import StoreError
+
+    try:
+        plots.known(name)
+    except PlotError:
+        try:
+            return plots.of_recipe(read([path])[0])
+        except (StoreError, ViewError):
+            return ()
+    return ()
+
+
 def _stored(paths: list[Path], wanted: str | None) -> tuple[str, PlotModel, str]:
     """The name of the plot, the plot model, the name of the first run."""
-    from ktrxer.view import names
+    from ktrxer.panels import plots
 
     runs = read(paths)
-    plot = wanted or names.default(runs[0])
-    return plot, names.model(runs, plot), runs[0].name
+    plot = wanted or plots.default(runs[0])
+    return plot, plots.model(runs, plot), runs[0].name
 
 
 def _planned(paths: list[Path]) -> tuple[str, PlotModel, str]:
     """The same for results of `ktrxer ppt plan --json`."""
-    from ktrxer.view import plan
+    from ktrxer.panels import plan
 
+    if len(paths) > MOST_RUNS:
+        raise ViewError(f"{len(paths)} plans; at most {MOST_RUNS} can be shown together")
     return "capacity", plan.model(paths), paths[0].stem
 
 
@@ -100,11 +120,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _list() -> int:
-    from ktrxer.view.names import PLOTS
+    from ktrxer.panels.plots import summaries
 
-    width = max(map(len, PLOTS))
-    for name, plot in PLOTS.items():
-        print(f"{name:<{width}}  {plot.summary}")
+    found = summaries()
+    width = max(map(len, found))
+    for name, summary in found.items():
+        print(f"{name:<{width}}  {summary}")
     print("\nNAME_scaled is the same plot without outliers.")
     return VALID
 
@@ -142,5 +163,5 @@ def _numbers(plot: str, model: PlotModel) -> dict[str, Any]:
     for outline, panel in zip(made["panels"], model.panels, strict=True):
         for one, series in zip(outline["series"], panel.series, strict=True):
             one["x"], one["y"] = series.x.tolist(), [None if value != value else value for value in series.y.tolist()]
-            one["lost"] = [] if series.lost is None else series.lost.tolist()
+            one["lost"] = [at for row in panel.event_rows if (row.key, row.kind) == (series.key, "lost") for at in row.x.tolist()]
     return made

@@ -10,18 +10,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import ktrxer
-from ktrxer.store import Run, Runner, StoreError
+from ktrxer.analyse.compare import amount, compare, notable, sentences
+from ktrxer.analyse.figures import Figure, of_summary
+from ktrxer.analyse.grouping import Group, Member, value_of
+from ktrxer.estimate.latency import Delays
+from ktrxer.panels import palette, plots
+from ktrxer.panels.groups import grouped
+from ktrxer.panels.headline import Headline, shown, three
+from ktrxer.panels.headline import headline as in_words
+from ktrxer.panels.model import Panel
+from ktrxer.run.judge import BUSY_PERCENT, BUSY_SHARE, COVERAGE, LATE_DEGRADED, LATE_INVALID
+from ktrxer.store import Meta, Run, Runner, StoreError
 from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
 from ktrxer.summary.text import by_class, dropped_here, late_of, left_out, named, not_in_figures, places, share
-from ktrxer.view import names, pack, palette
+from ktrxer.view import pack
 from ktrxer.view.arguments import MOST_POINTS
-from ktrxer.view.model import Panel
 from ktrxer.view.page import plain
 
 SCHEMA = "ktrxer-report/1"
 MOST_EVENTS = 500
 MOST_COMMANDS = 200
 MOST_SERIES = 200
+THRESHOLDS = (
+    f"degraded: more than {LATE_DEGRADED:.0%} of the probes late, processors above {BUSY_PERCENT} % for more than {BUSY_SHARE:.0%} of the "
+    f"run, coverage below {COVERAGE:.0%}; invalid: more than {LATE_INVALID:.0%} of the probes late, no answer, accounts that do not close"
+)
 
 
 @dataclass(frozen=True)
@@ -52,15 +65,22 @@ def readable(run: Run) -> Readable:
 def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tuple[str, dict[str, Any]]:
     """The title and the data of the page."""
     pool = pack.Pool()
-    parts = [names.report_panels(one.run) for one in runs]
-    titles = names.labels([one.run for one in runs])
-    made = [_run(one, title, panels, pool, most) for one, title, panels in zip(runs, titles, parts, strict=True)]
+    sums = [summarise(one.run) for one in runs]
+    words = [in_words(one) for one in sums]
+    parts = [plots.report_panels(one.run, found) for one, found in zip(runs, words, strict=True)]
+    titles = plots.labels([one.run for one in runs])
+    made = [
+        _run(one, title, panels, s, found, pool, most)
+        for one, title, panels, s, found in zip(runs, titles, parts, sums, words, strict=True)
+    ]
     title = titles[0] if len(runs) == 1 else f"{len(runs)} runs compared"
     overview = None
     if len(runs) > 1:
-        chosen = ("throughput-down", "throughput-up", "latency", "latency-cdf")
-        over = names.overlay([(label, [p for p in panels if p.key in chosen]) for label, panels in zip(titles, parts, strict=True)])
-        overview = {"tables": [_comparison(titles, made)], "panels": [pack.panel(panel, pool, most) for panel in over]}
+        chosen = ("latency", "throughput-down", "throughput-up", "latency-cdf")
+        picked = [[panel for key in chosen for panel in panels if panel.key == key] for panels in parts]
+        over = plots.overlay(list(zip(titles, picked, strict=True)))
+        tables = [_comparison(titles, made), *_differences([one.run for one in runs], sums)]
+        overview = {"tables": tables, "panels": [pack.panel(panel, pool, most) for panel in over]}
     data = {
         "schema": SCHEMA,
         "title": title,
@@ -74,13 +94,14 @@ def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tu
     return title, data
 
 
-def _run(one: Readable, title: str, panels: Sequence[Panel], pool: pack.Pool, most: int) -> dict[str, Any]:
+def _run(one: Readable, title: str, panels: Sequence[Panel], s: Summary, found: Headline, pool: pack.Pool, most: int) -> dict[str, Any]:
     run, meta = one.run, one.run.meta
-    figures, tables = summary(run)
+    figures, tables = summary(s)
     return {
         "title": title,
-        "subtitle": names.subtitle_of(run),
+        "subtitle": plots.subtitle_of(run),
         "verdict": meta.verdict or "unknown",
+        "headline": {"kind": found.kind, "text": found.text, "details": list(found.details)},
         "reasons": list(meta.reasons),
         "damage": list(one.damage),
         "facts": [[name, value] for name, value in facts(run) if value],
@@ -101,9 +122,8 @@ NONE, MINUS = "\u2013", "\u2212"
 Made = tuple[list[dict[str, str]], list[dict[str, Any]]]
 
 
-def summary(run: Run) -> Made:
+def summary(made: Summary) -> Made:
     """The figures of `ktrxer summary` as tiles and tables."""
-    made = summarise(run)
     tables = [_delays(made), _throughputs(made), _losses(made), _each(made)]
     return _tiles(made), [table for table in tables if table["rows"]]
 
@@ -119,8 +139,9 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
     if trip is not None:
         for label, delays in (("Latency, idle", trip.idle), ("Latency, loaded", trip.loaded)):
             if delays is not None:
-                note = f"{trip.probes}, p50; p99 {' '.join(_delay(delays.p99))}"
-                tiles.append(_tile(label, *_delay(delays.p50), note, trip.probes))
+                value, unit, between = _median(delays)
+                note = f"{trip.probes}, p50{between}; p99 {' '.join(_delay(delays.p99))}"
+                tiles.append(_tile(label, value, unit, note, trip.probes))
     under = next((one for one in s.loss if one.name == "load"), None) or next(iter(s.loss), None)
     if under is not None:
         where = "under load" if under.name == "load" else "idle"
@@ -158,6 +179,18 @@ def _delay(ms: float) -> tuple[str, str]:
     if math.isinf(ms):
         return "lost", ""
     return (figure(ms), "ms") if ms >= 1 or ms == 0 else (figure(ms * 1e3), "µs")
+
+
+def _median(found: Delays) -> tuple[str, str, str]:
+    """The p50 with as many digits as its interval supports, its unit, and the interval as text; three digits without an interval."""
+    low, high = found.p50_low, found.p50_high
+    if low is None or high is None or not math.isfinite(high):
+        value, unit = _delay(found.p50)
+        return value, unit, ""
+    factor, unit = (1.0, "ms") if found.p50 >= 1 else (1e3, "µs")
+    half = max((high - low) / 2, 1e-6) * factor
+    ends = [amount(end * factor, max(half, found.p50 * factor / 1000)) for end in (low, high)]
+    return shown(found.p50 * factor, half), unit, f" (95 %: {ends[0]} to {ends[1]})" if ends[0] != ends[1] else ""
 
 
 def _quantity(pair: tuple[str, str]) -> str:
@@ -232,18 +265,11 @@ def _each(s: Summary) -> dict[str, Any]:
 
 
 def figure(value: float | None) -> str:
-    """Format a number as web/src/format.ts does."""
+    """A number with three digits: more would claim a precision that no estimate of a run has."""
     if value is None or not math.isfinite(value):
         return NONE
     size = abs(value)
-    if size == 0:
-        text = "0"
-    elif size >= 1e9 or size < 1e-4:
-        text = f"{size:.2e}"
-    elif size >= 1000:
-        text = f"{size:,.0f}"
-    else:
-        text = f"{size:.1f}" if size >= 100 else f"{size:.2f}" if size >= 10 else f"{size:.3f}" if size >= 0.1 else f"{size:.3g}"
+    text = f"{size:.1e}" if size >= 1e9 or 0 < size < 1e-4 else three(size)
     return MINUS + text if value < 0 else text
 
 
@@ -258,6 +284,32 @@ def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[s
         }
         rows.append([title, one["verdict"], *(known.get(label, NONE) for label in labels)])
     return _table("Comparison of the runs", ["run", "verdict", *labels], rows, [KINDS] if mixed else [])
+
+
+def _differences(runs: Sequence[Run], sums: Sequence[Summary]) -> list[dict[str, Any]]:
+    """The differences of two groups of runs with their intervals, where the file names make two groups."""
+    groups = grouped(runs, "name")
+    if len(groups) != 2 or min(len(one.runs) for one in groups) < 2:
+        return []
+    known: dict[str, Figure] = {}
+    members: dict[int, Member] = {}
+    for run, s in zip(runs, sums, strict=True):
+        figures = of_summary(s)
+        known |= {one.key: one for one in figures if one.key not in known}
+        members[id(run)] = Member(run.name, run.meta, {one.key: one.value for one in figures})
+    a, b = (Group(one.name, [members[id(run)] for run in one.runs]) for one in groups)
+    made = compare(a, b, known)
+    rows = []
+    for row in made.rows:
+        found = row.found
+        if not notable(row) or found is None:
+            continue
+        half = (found.high - found.low) / 2 if found.low is not None and found.high is not None else abs(found.difference) / 20
+        values = [amount(value, half) for value in (found.mean_a, found.mean_b, found.difference)]
+        between = f"{amount(found.low, half)} to {amount(found.high, half)}" if found.low is not None and found.high is not None else NONE
+        rows.append([f"{row.figure.label} ({row.figure.unit})", *values, between, row.outcome])
+    columns = ["figure", made.name_a, made.name_b, "difference", "95 % interval", ""]
+    return [_table(f"Differences: {made.name_b} against {made.name_a}", columns, rows, [*sentences(made), *made.notes])] if rows else []
 
 
 # ------------------------------------------------------------------------------------------------------------------- facts
@@ -278,11 +330,19 @@ def facts(run: Run) -> list[tuple[str, str]]:
             "length",
             f"{meta.length_ns / 1e9:g} s" + (f", under load from {load.from_ns / 1e9:g} s to {load.to_ns / 1e9:g} s" if load else ""),
         ),
+        ("congestion control", _property(meta, "cc")),
+        ("topology", _property(meta, "topology")),
+        ("own queue", _property(meta, "qdisc")),
+        ("thresholds of the verdict", THRESHOLDS),
         ("machine", machine),
         ("file", run.path.name),
         ("measured by", f"ktrxer {meta.version}" if meta.version else ""),
         ("id", meta.id),
     ]
+
+
+def _property(meta: Meta, key: str) -> str:
+    return value_of(meta, key)[:200]
 
 
 def _processors(count: int | None) -> str | None:

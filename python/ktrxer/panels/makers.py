@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ktrxer.estimate.throughput import Windows
+from ktrxer.panels import palette
+from ktrxer.panels.counters import cwnd, delivery, drops, host, queue, retransmits, tcp_rtt
+from ktrxer.panels.host_queues import host_queues
+from ktrxer.panels.latency import latencies, latency, latency_cdf, lateness, looks_of, one_way, probes_of, split_by_load
+from ktrxer.panels.model import TIME, Axis, Floats, Panel, Series
+from ktrxer.panels.parts import BITS, DELAYS, bands, key_of, label_of, unit_of, values
+from ktrxer.panels.throughput import DIRECTIONS, flows, imported_rates, throughput, totals
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
-from ktrxer.view import palette
-from ktrxer.view.counters import cwnd, delivery, drops, host, queue, retransmits, tcp_rtt
-from ktrxer.view.host_queues import host_queues
-from ktrxer.view.latency import latencies, latency, latency_cdf, lateness, looks_of, one_way, probes_of, split_by_load
-from ktrxer.view.model import TIME, Axis, Floats, Panel, Series
-from ktrxer.view.parts import BITS, DELAYS, bands, key_of, label_of, unit_of, values
-from ktrxer.view.throughput import DIRECTIONS, flows, imported_rates, throughput, totals
 
 # ------------------------------------------------------------------------------------------------------------------- boxes
 
@@ -45,9 +45,7 @@ def box_throughput(run: Run) -> Panel | None:
     if not rates:
         return None
     scale, unit = unit_of(list(rates.values()), BITS)
-    found = [
-        (f"{d} sum", f"{DIRECTIONS[d].lower()} sum", (palette.FIRST + i, ()), rate / scale) for i, (d, rate) in enumerate(rates.items())
-    ]
+    found = [(f"{d} sum", f"{DIRECTIONS[d].lower()} sum", (palette.DIRECTIONS[d], ()), rate / scale) for d, rate in rates.items()]
     return box("box-throughput", "Total throughput under load", "Throughput", unit, found, "")
 
 

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Plots by name, each with its panels. A name that Flent uses means the same plot."""
+"""Plots by name. A name that Flent uses means the same plot: those of PLOTS are drawn from the run's own columns, with its losses, bounds
+and notes; all others of Flent's tests, and those of OWN, from their specifications."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import numpy as np
 
+from ktrxer.panels import flent_variants, palette
+from ktrxer.panels.build import build
+from ktrxer.panels.errors import PlotError
+from ktrxer.panels.groups import distinct
+from ktrxer.panels.headline import Headline
+from ktrxer.panels.makers import MAKERS, others
+from ktrxer.panels.model import EventRow, Panel, PlotModel, Series
+from ktrxer.panels.order import arrange
+from ktrxer.panels.parts import ratio
+from ktrxer.panels.spec import Kind, Options, Pick, Spec
 from ktrxer.store import Run
-from ktrxer.view import palette
-from ktrxer.view.model import Axis, Panel, PlotModel, Series
-from ktrxer.view.panels import MAKERS, others
-
-
-class PlotError(Exception):
-    """The plot does not exist, or the run has nothing to draw in it. The text is one line."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,24 @@ PLOTS: dict[str, Plot] = {
     "qdisc": Plot("backlog, drops and marks of the queues", ("queue", "drops")),
     "cpu": Plot("processors: busy and stolen", ("host",)),
 }
+_PROBES = (Pick("Ping (ms)**", exclude=("*avg",)),)
+OWN: dict[str, Spec] = {
+    "ping_band": Spec("band", "p50, p5 and p95 of the round-trip times of each second", _PROBES, "Round trip"),
+    "ping_ccdf": Spec("ccdf", "tail of the round-trip times under load, on a logarithmic axis", _PROBES, "Round trip", part="load"),
+    "ping_events": Spec(
+        "series", "round-trip times with the losses, drops, marks and retransmits above them", _PROBES, "Round trip", events=True
+    ),
+    "ping_heat": Spec("heat", "where the round-trip times of each moment lie", _PROBES, "Round trip"),
+    "ping_histogram": Spec("histogram", "histogram of the round-trip times under load", _PROBES, "Round trip", part="load"),
+    "ping_violin": Spec("violin", "density of the round-trip times under load", _PROBES, "Round trip", part="load"),
+    "ping_by_run": Spec("series", "round-trip times, a panel for each run", _PROBES, "Round trip", multiples="run"),
+    "ping_by_class": Spec("series", "round-trip times, a panel for each class", _PROBES, "Round trip", multiples="series"),
+    "ping_difference": Spec(
+        "difference", "difference of the mean round-trip times of two groups of runs", _PROBES, "Difference", part="load", combine="each"
+    ),
+}
+RECIPE_KINDS: dict[str, Kind] = {"time": "series", "cdf": "cdf", "box": "box"}
+MOST_OWN = 32  # plots of a recipe's own, and patterns of one
 SCALED = "_scaled"  # suffix of any name: the plot without outliers, as in Flent
 REPORT = (
     "download",
@@ -64,19 +86,47 @@ REPORT = (
 OUTLIERS = 99.0  # percentile of y that a scaled plot shows
 
 
-def known(name: str) -> str:
-    """The plot's name without `_scaled`. PlotError if it does not exist."""
+def known(name: str, further: Collection[str] = ()) -> str:
+    """The plot's name without `_scaled`. PlotError if it does not exist. `further`: names of the recipe's own plots."""
     plain = name.removesuffix(SCALED)
     if plain in PLOTS:
         return plain
-    near = get_close_matches(plain, PLOTS, 1)
+    if name in OWN or name in flent_variants.SPECS or name in further:
+        return name
+    near = get_close_matches(plain, [*PLOTS, *OWN, *flent_variants.SPECS], 1)
     meant = f"did you mean {near[0]}? There are" if near else "there are"
-    raise PlotError(f"unknown plot {name[:60]!r}; {meant}: {', '.join(PLOTS)}")
+    raise PlotError(f"unknown plot {name[:60]!r}; {meant}: {', '.join(PLOTS)}; `ktrxer plot --list` prints further ones")
+
+
+def of_recipe(run: Run) -> dict[str, Spec]:
+    """The plots of the recipe's own (catalogue/recipe.py, Panel), from the file of the run: what is not one is left out."""
+    made: dict[str, Spec] = {}
+    for one in run.meta.panels[:MOST_OWN]:
+        name, title, kind, series = (one.get(key) for key in ("name", "title", "type", "series"))
+        patterns = [text for text in series[:MOST_OWN] if isinstance(text, str)] if isinstance(series, list | tuple) else []
+        if not isinstance(name, str) or not isinstance(title, str) or not isinstance(kind, str) or kind not in RECIPE_KINDS or not patterns:
+            continue
+        # There `*` stands for any text.
+        picks = tuple(Pick(text.replace("**", "*").replace("*", "**")) for text in patterns)
+        made[name] = Spec(RECIPE_KINDS[kind], title or name, picks, part="whole" if kind == "time" else "load")
+    return made
+
+
+def specifications(run: Run) -> dict[str, Spec]:
+    """The specifications by name, as they are in the run's test."""
+    return of_recipe(run) | flent_variants.SPECS | flent_variants.specs_of(run.meta.test) | OWN
+
+
+def summaries() -> dict[str, str]:
+    """What each plot shows, by its name."""
+    specs = {name: spec.summary for name, spec in (flent_variants.SPECS | OWN).items() if name.removesuffix(SCALED) not in PLOTS}
+    return {name: plot.summary for name, plot in PLOTS.items()} | dict(sorted(specs.items()))
 
 
 def default(run: Run) -> str:
     """The plot that the run's test names first, if this version has it."""
-    return next((name for name in run.meta.plots if name.removesuffix(SCALED) in PLOTS), "all")
+    there = {*PLOTS, *OWN, *flent_variants.SPECS}
+    return next((name for name in run.meta.plots if name in there or name.removesuffix(SCALED) in PLOTS), "all")
 
 
 def title_of(run: Run) -> str:
@@ -95,24 +145,33 @@ def panels_of(run: Run, makers: Sequence[str]) -> list[Panel]:
     return [panel for panel in made if panel is not None]
 
 
-def report_panels(run: Run) -> list[Panel]:
-    return panels_of(run, REPORT) + others(run)
+def report_panels(run: Run, found: Headline) -> list[Panel]:
+    """In the order of what the run shows."""
+    own = of_recipe(run)
+    return arrange([*panels_of(run, REPORT), *(panel for name in own for panel in build(name, own, [run])[0]), *others(run)], found)
 
 
-def model(runs: Sequence[Run], name: str) -> PlotModel:
+def model(runs: Sequence[Run], name: str, options: Options | None = None) -> PlotModel:
     """The plot of one run, or of several runs in the same panels."""
-    plot = PLOTS[known(name)]
-    if len(runs) == 1:
-        panels = panels_of(runs[0], plot.panels)
-        title, subtitle = title_of(runs[0]), subtitle_of(runs[0])
+    specs = specifications(runs[0])
+    plain, columns = known(name, specs), 1
+    if plain in PLOTS:
+        plot = PLOTS[plain]
+        summary = plot.summary
+        if len(runs) == 1:
+            panels = panels_of(runs[0], plot.panels)
+        else:
+            panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs), runs, strict=True)])
+        if name.endswith(SCALED):
+            panels = [scaled(panel) for panel in panels]
     else:
-        panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs), runs, strict=True)])
-        title, subtitle = plot.summary[:1].upper() + plot.summary[1:], f"{len(runs)} runs"
+        summary = specs[name].summary
+        panels, columns = build(name, specs, runs, options)
     if not panels:
         raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: no samples for the plot {name!r}")
-    if name.endswith(SCALED):
-        panels = [scaled(panel) for panel in panels]
-    return PlotModel(title, subtitle, tuple(panels))
+    if len(runs) == 1:
+        return PlotModel(title_of(runs[0]), subtitle_of(runs[0]), tuple(panels), columns=columns)
+    return PlotModel(summary[:1].upper() + summary[1:], f"{len(runs)} runs", tuple(panels), columns=columns)
 
 
 def scaled(panel: Panel) -> Panel:
@@ -131,11 +190,7 @@ def scaled(panel: Panel) -> Panel:
 
 def labels(runs: Sequence[Run]) -> list[str]:
     """Labels that distinguish the runs: their titles, or their file names if the titles are not distinct."""
-    titles = [title_of(run) for run in runs]
-    if len(set(titles)) == len(titles):
-        return titles
-    names = [run.name for run in runs]
-    return names if len(set(names)) == len(names) else [f"{name} ({i + 1})" for i, name in enumerate(names)]
+    return distinct([title_of(run) for run in runs], runs)
 
 
 def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
@@ -147,10 +202,11 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         found = [(i, label, panel) for i, (label, panels) in enumerate(parts) for panel in panels if panel.key == key]
         first = found[0][2]
         drawn: list[Series] = []
+        event_rows: list[EventRow] = []
         notes: list[str] = []
         for i, label, panel in found:
-            factor = _factor(panel.y, first.y)
-            across = _factor(panel.x, first.x)
+            factor = ratio(panel.y.unit, first.y.unit)
+            across = ratio(panel.x.unit, first.x.unit)
             sums = [series for series in panel.series if series.key.endswith(" sum")]
             chosen = sums or [series for series in panel.series if series.color != palette.GREY or i == 0]
             for j, series in enumerate(chosen):
@@ -163,6 +219,10 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
                         low=None if series.low is None else series.low * factor, high=None if series.high is None else series.high * factor,
                     )
                 )  # fmt: skip
+            own = palette.FIRST + i % palette.COUNT
+            event_rows += [
+                replace(row, key=f"{i}: {row.key}", label=f"{label}: {row.label}", x=row.x * across, color=own) for row in panel.event_rows
+            ]
             notes += [f"{label}: {note}" for note in panel.notes]
         axis = first.x
         if axis.names:
@@ -172,15 +232,7 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         # A note that is the same for all runs appears once.
         plain = [note for note in first.notes if all(note in panel.notes for _, _, panel in found)]
         rest = [note for note in notes if not any(note.endswith(same) for same in plain)]
-        made.append(replace(first, x=axis, series=tuple(drawn), bands=bands, notes=(*plain, *rest[:12])))
+        made.append(
+            replace(first, x=axis, series=tuple(drawn), event_rows=tuple(event_rows), bands=bands, folded="", notes=(*plain, *rest[:12]))
+        )
     return made
-
-
-_UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "byte": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
-
-
-def _factor(one: Axis, other: Axis) -> float:
-    """The factor between the units of two axes."""
-    if one.unit == other.unit or one.unit not in _UNITS or other.unit not in _UNITS:
-        return 1.0
-    return _UNITS[one.unit] / _UNITS[other.unit]

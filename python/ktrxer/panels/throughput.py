@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, Floats, Panel, Series
+from ktrxer.panels.parts import BITS, MANY, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
 from ktrxer.run.judge import gap_ns
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
-from ktrxer.view import palette
-from ktrxer.view.model import Axis, Floats, Panel, Series
-from ktrxer.view.parts import BITS, MANY, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
 
 WINDOW_NS = 200_000_000  # window of rates, unless the samples are further apart
 MOST_WINDOWS = 20_000
@@ -81,21 +81,14 @@ def _steps(windows: Windows, scale: float) -> tuple[Floats, Floats]:
     return windows.edges_ns[a : b + 1] / S, np.append(rate[a:b], rate[b - 1])
 
 
-def throughput(run: Run, direction: str, *, only_sum: bool = False) -> Panel | None:
+def throughput(run: Run, direction: str) -> Panel | None:
     found = flows(run, direction)
     if found is None:
         return imported_rates(run, direction)
     total = found.total
     several = len(found.series) > 1
     scale, unit = unit_of([w.rate_bps() for w in ([total] if several else []) + found.windows], BITS)
-    drawn: list[Series] = []
-    if not (several and only_sum) and len(found.series) <= MANY:
-        looks = palette.looks([wish_of(series) for series in found.series])
-        for series, windows, (color, dash) in zip(found.series, found.windows, looks, strict=True):
-            x, y = _steps(windows, scale)
-            drawn.append(Series(key_of(series), label_of(series), "step", x, y, color, dash, hint=series.name))
-    elif several and not only_sum:
-        drawn.append(_spread(found, scale))
+    drawn = _each(found, scale) if len(found.series) <= MANY else [_spread(found, scale)]
     if several:
         x, y = _steps(total, scale)
         drawn.append(
@@ -110,6 +103,26 @@ def throughput(run: Run, direction: str, *, only_sum: bool = False) -> Panel | N
         tuple(drawn),
         bands=bands(run),
         notes=_coverage_notes(found, total),
+    )
+
+
+def _each(found: Flows, scale: float) -> list[Series]:
+    looks = palette.looks([wish_of(series) for series in found.series])
+    drawn = []
+    for series, windows, (color, dash) in zip(found.series, found.windows, looks, strict=True):
+        x, y = _steps(windows, scale)
+        drawn.append(Series(key_of(series), label_of(series), "step", x, y, color, dash, hint=series.name))
+    return drawn
+
+
+def rates(run: Run, direction: str) -> Panel | None:
+    """Each flow, however many, without sums."""
+    found = flows(run, direction)
+    if found is None:
+        return imported_rates(run, direction)
+    word = DIRECTIONS[direction]
+    return Panel(
+        f"rates-{direction}", f"{word} rates", time_axis(), Axis("Throughput", "Mbit/s"), tuple(_each(found, 1e6)), bands=bands(run)
     )
 
 
@@ -192,9 +205,9 @@ def totals(run: Run) -> Panel | None:
         return None
     scale, unit = unit_of([total.rate_bps() for total in there.values()], BITS)
     drawn = []
-    for i, (direction, total) in enumerate(there.items()):
+    for direction, total in there.items():
         x, y = _steps(total, scale)
         count = len(parts[direction].series)  # type: ignore[union-attr]
         label = f"{DIRECTIONS[direction].lower()}, sum of {count_of(count, 'flow')}"
-        drawn.append(Series(f"{direction} sum", label, "step", x, y, palette.FIRST + i, width=1.6))
+        drawn.append(Series(f"{direction} sum", label, "step", x, y, palette.DIRECTIONS[direction], width=1.6))
     return Panel("totals", "Total throughput", time_axis(), Axis("Throughput", unit), tuple(drawn), bands=bands(run))

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ktrxer.panels.latency import latencies, looks_of, probes_of
+from ktrxer.panels.model import Axis, Panel, Series
+from ktrxer.panels.parts import DELAYS, S, bands, key_of, label_of, time_axis, unit_of
 from ktrxer.store import Run
-from ktrxer.view.latency import latencies, looks_of, probes_of
-from ktrxer.view.model import Axis, Panel, Series
-from ktrxer.view.parts import DELAYS, S, bands, key_of, label_of, time_axis, unit_of
 
 HOSTS = (("own_queue_ns", "this host", ()), ("far_queue_ns", "far host", (2.0, 2.0)))
 

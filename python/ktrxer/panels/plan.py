@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, Panel, PlotModel, Series
 from ktrxer.store import StoreError, checked, limits
 from ktrxer.store.files import open_regular
-from ktrxer.view import palette
-from ktrxer.view.arguments import MOST_RUNS, ViewError
-from ktrxer.view.model import Axis, Panel, PlotModel, Series
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,6 @@ def read(path: Path) -> Plan:
 
 
 def model(paths: Sequence[Path]) -> PlotModel:
-    if len(paths) > MOST_RUNS:
-        raise ViewError(f"{len(paths)} plans; at most {MOST_RUNS} can be shown together")
     plans = [read(path) for path in paths]
     series = []
     for place, (color, dash) in zip(range(len(plans)), _looks(len(plans)), strict=True):

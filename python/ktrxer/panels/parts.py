@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, Band, Panel, Series
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
-from ktrxer.view import palette
-from ktrxer.view.model import Axis, Band, Panel, Series
 
 S = 1e9
 MANY = 24  # up to so many flows are drawn one by one; of more, the sum, the mean and the range
@@ -56,8 +56,33 @@ DELAYS = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))  # in nanoseconds
 BYTES = ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 
 
+# The units of a quantity, with their sizes in its base unit, in which runs are compared.
+UNITS: dict[str, dict[str, float]] = {
+    "ms": {"µs": 1e-3, "us": 1e-3, "ms": 1.0, "s": 1e3},
+    "Mbit/s": {"bit/s": 1e-6, "kbit/s": 1e-3, "Mbit/s": 1.0, "Mbits/s": 1.0, "Gbit/s": 1e3},
+    "byte": {"byte": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9},
+}
+# Those that an axis shows, the smallest first.
+SHOWN = {"ms": ("µs", "ms", "s"), "Mbit/s": ("kbit/s", "Mbit/s", "Gbit/s"), "byte": ("byte", "kB", "MB", "GB")}
+
+
+def base_of(unit: str) -> tuple[str, float]:
+    """The base unit of the same quantity, and the size of the unit in it."""
+    return next(((base, sizes[unit]) for base, sizes in UNITS.items() if unit in sizes), (unit, 1.0))
+
+
+def ratio(one: str, other: str) -> float:
+    """The size of the first unit in the second one; 1 for units of different quantities."""
+    (base, size), (same, other_size) = base_of(one), base_of(other)
+    return size / other_size if base == same else 1.0
+
+
 def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def values_of(run: Run, series: Stored) -> Panel | None:
+    return values(run, "value", series.name, [series], "Value")
 
 
 def values(run: Run, key: str, title: str, found: Sequence[Stored], label: str) -> Panel | None:

@@ -21,10 +21,23 @@ FIRST = 2  # index of the first colour for single series
 COUNT = len(LIGHT) - FIRST
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 
+# A direction has the same colour in every panel, also where the other direction is missing.
+DIRECTIONS = {"down": FIRST, "up": FIRST + 1}
+
 # A class has the same colour in every panel and every run.
 CLASSES = {"BE": 0, "CS0": 0, "BK": 1, "CS1": 1, "CS5": 2, "VI": 2, "AF41": 2, "EF": 3, "VO": 3, "CS6": 3, "ICMP": 4}
 
 Look = tuple[int, tuple[float, ...]]
+
+
+def free(wish: Look, taken: set[Look]) -> Look:
+    """The look, or the same colour with another dash, or the next colour: the first that no other series of the panel has. It is added to
+    `taken`."""
+    colors = [FIRST + (wish[0] - FIRST + i) % COUNT for i in range(COUNT)] if wish[0] >= FIRST else [wish[0]]
+    every = [wish, *((color, dash) for color in colors for dash in DASHES)]
+    found = next((look for look in every if look not in taken), wish)
+    taken.add(found)
+    return found
 
 
 def looks(wishes: Sequence[str | None]) -> list[Look]:

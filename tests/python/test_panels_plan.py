@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from ktrxer.cli import main
+from ktrxer.panels import plan
 from ktrxer.store import StoreError
-from ktrxer.view import plan
 
 PLAN: dict[str, Any] = {
     "type": "end",

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, Panel, Series
+from ktrxer.panels.parts import BYTES, MANY, S, bands, key_of, label_of, time_axis, unit_of, wish_of
+from ktrxer.panels.throughput import interval_of
 from ktrxer.store import Run
-from ktrxer.view import palette
-from ktrxer.view.model import Axis, Panel, Series
-from ktrxer.view.parts import BYTES, MANY, S, bands, key_of, label_of, time_axis, unit_of, wish_of
-from ktrxer.view.throughput import interval_of
 
 
-def tcp(run: Run, column: str, key: str, title: str, label: str, scale: float, unit: str, *, zero: bool = True) -> Panel | None:
+def tcp(run: Run, column: str, key: str, title: str, label: str, scale: float, unit: str, most: int = MANY) -> Panel | None:
     """A field of the kernel's TCP_INFO: at the sending end, if both ends have samples."""
     stored = run.meta.of_kind("tcp_info")
     found = []
@@ -30,28 +30,32 @@ def tcp(run: Run, column: str, key: str, title: str, label: str, scale: float, u
     ways = {series.direction for series, _, _ in found}
     drawn = []
     for (series, t_ns, y), (color, dash) in zip(
-        found[:MANY], palette.looks([wish_of(s) if len(ways) < 2 else None for s, _, _ in found[:MANY]]), strict=True
+        found[:most], palette.looks([wish_of(s) if len(ways) < 2 else None for s, _, _ in found[:most]]), strict=True
     ):
         name = series.name if len(ways) > 1 else label_of(series)
         drawn.append(Series(key_of(series), name, "line", t_ns / S, y / scale, color, dash, hint=series.name))
-    notes = (f"The first {MANY} of {len(found)} flows.",) if len(found) > MANY else ()
-    return Panel(key, title, time_axis(), Axis(label, unit, zero=zero), tuple(drawn), bands=bands(run), notes=notes)
+    notes = (f"The first {most} of {len(found)} flows.",) if len(found) > most else ()
+    return Panel(key, title, time_axis(), Axis(label, unit), tuple(drawn), bands=bands(run), notes=notes)
 
 
-def cwnd(run: Run) -> Panel | None:
-    return tcp(run, "cwnd_segments", "cwnd", "Congestion window", "Window", 1, "segments")
+def cwnd(run: Run, most: int = MANY) -> Panel | None:
+    return tcp(run, "cwnd_segments", "cwnd", "Congestion window", "Window", 1, "segments", most)
 
 
-def tcp_rtt(run: Run) -> Panel | None:
-    return tcp(run, "rtt_us", "tcp-rtt", "TCP's round-trip time", "Smoothed round trip", 1e3, "ms")
+def tcp_rtt(run: Run, most: int = MANY) -> Panel | None:
+    return tcp(run, "rtt_us", "tcp-rtt", "TCP's round-trip time", "Smoothed round trip", 1e3, "ms", most)
 
 
-def delivery(run: Run) -> Panel | None:
-    return tcp(run, "delivery_rate_bps", "delivery", "TCP's delivery rate", "Delivery rate", 1e6, "Mbit/s")
+def delivery(run: Run, most: int = MANY) -> Panel | None:
+    return tcp(run, "delivery_rate_bps", "delivery", "TCP's delivery rate", "Delivery rate", 1e6, "Mbit/s", most)
 
 
-def retransmits(run: Run) -> Panel | None:
-    return tcp(run, "retransmits", "retransmits", "Retransmitted segments so far", "Retransmits", 1, "segments")
+def pacing(run: Run, most: int = MANY) -> Panel | None:
+    return tcp(run, "pacing_rate_bps", "pacing", "TCP's pacing rate", "Pacing rate", 1e6, "Mbit/s", most)
+
+
+def retransmits(run: Run, most: int = MANY) -> Panel | None:
+    return tcp(run, "retransmits", "retransmits", "Retransmitted segments so far", "Retransmits", 1, "segments", most)
 
 
 def queue(run: Run) -> Panel | None:
@@ -67,6 +71,17 @@ def queue(run: Run) -> Panel | None:
         for (series, arrays), (color, dash) in zip(found, palette.looks([None] * len(found)), strict=True)
     ]
     return Panel("queue", "Queue", time_axis(), Axis("Backlog", unit), tuple(drawn), bands=bands(run))
+
+
+def queue_packets(run: Run) -> Panel | None:
+    found = [(series, run.arrays(series)) for series in run.meta.of_kind("qdisc")]
+    found = [(series, arrays) for series, arrays in found if len(arrays["t_ns"])]
+    looks = palette.looks([None] * len(found))
+    drawn = tuple(
+        Series(key_of(series), series.name, "line", arrays["t_ns"] / S, np.asarray(arrays["backlog_packets"], np.float64), color, dash)
+        for (series, arrays), (color, dash) in zip(found, looks, strict=True)
+    )
+    return Panel("queue-packets", "Queue in packets", time_axis(), Axis("Backlog", "packets"), drawn, bands=bands(run)) if drawn else None
 
 
 def drops(run: Run) -> Panel | None:

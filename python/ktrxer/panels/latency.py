@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.distribution import ecdf, thin_ecdf
+from ktrxer.panels import palette
+from ktrxer.panels.model import Axis, EventRow, Floats, Panel, Series
+from ktrxer.panels.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKIPPED
 from ktrxer.summary.text import share
-from ktrxer.view import palette
-from ktrxer.view.model import Axis, Floats, Panel, Series
-from ktrxer.view.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
 
 CDF_POINTS = 2000
 
@@ -46,21 +46,25 @@ def latency(run: Run) -> Panel | None:
         found = [series for series in run.meta.of_kind("value") if series.unit == "ms" and "ping" in series.name.lower()]
         return values(run, "latency", "Round-trip time", found, "Round trip") if found else None
     scale, unit = unit_of([value for _, _, value in probes], DELAYS)
-    drawn, notes = [], []
+    drawn, event_rows, notes = [], [], []
     for (series, arrays, value), (color, dash) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
         lost = np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         kept = lost | (arrays["state"] == ANSWERED)
         drawn.append(
             Series(
-                key_of(series), label_of(series), "line", arrays["t_ns"][kept] / S, value[kept] / scale, color, dash, 1.0,
-                lost=arrays["t_ns"][lost] / S if lost.any() else None, hint=series.name,
+                key_of(series), label_of(series), "line", arrays["t_ns"][kept] / S, value[kept] / scale, color, dash, 1.0, hint=series.name
             )
         )  # fmt: skip
+        if lost.any():
+            event_rows.append(EventRow(key_of(series), label_of(series), "lost", arrays["t_ns"][lost] / S, color))
         if note := _loss_note(label_of(series), arrays["state"]):
             notes.append(note)
-    if any(series.lost is not None for series in drawn):
+    if event_rows:
         notes.insert(0, "Crosses above the plot: probes without an answer; the line has a gap there.")
-    return Panel("latency", "Round-trip time", time_axis(), Axis("Round trip", unit), tuple(drawn), bands=bands(run), notes=tuple(notes))
+    return Panel(
+        "latency", "Round-trip time", time_axis(), Axis("Round trip", unit), tuple(drawn), bands=bands(run), notes=tuple(notes),
+        event_rows=tuple(event_rows),
+    )  # fmt: skip
 
 
 def _loss_note(label: str, state: NDArray[Any]) -> str:
@@ -169,7 +173,8 @@ def cdf_panel(
     )
 
 
-def lateness(run: Run) -> Panel | None:
+def lateness(run: Run, *, limit: bool = True) -> Panel | None:
+    """`limit`: with the verdict's threshold as a line."""
     probes = []
     for series in latencies(run):
         arrays = run.arrays(series)
@@ -203,11 +208,11 @@ def lateness(run: Run) -> Panel | None:
         if runner is not None and runner.interval_ns:
             limits.add(max(runner.interval_ns / 10, 100_000))
     notes = ["The send time minus the scheduled time of each probe."]
-    if len(limits) == 1:
-        limit = limits.pop() / scale
+    if limit and len(limits) == 1:
+        threshold = limits.pop() / scale
         span = [s.x for s in drawn if len(s.x)]
         x = np.array([min(v[0] for v in span), max(v[-1] for v in span)])
-        drawn.append(Series("limit of lateness", "threshold of late probes", "line", x, np.full(2, limit), palette.GREY, (6, 3), 1.2))
+        drawn.append(Series("limit of lateness", "threshold of late probes", "line", x, np.full(2, threshold), palette.GREY, (6, 3), 1.2))
         notes.append("More than 1 % of the probes above the line makes a run degraded, more than 10 % invalid.")
     if early:
         notes.append(

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The plot model: the numbers and text of a plot, independent of the program that draws it.
 
-A panel has one x and one y axis, each with a label and a unit, and series with their own columns. NaN in y is a gap in the line. A `step`
-series has the value y[i] from x[i] to x[i + 1]; its last sample only ends the last step. A `box` has five samples at one x: the ends of
-its line, the ends of its box, and the median.
+A panel has one x axis, one or two y axes, each with a label and a unit, and series with their own columns. NaN in y is a gap in the line.
 """
 
 from __future__ import annotations
@@ -16,7 +14,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-Style = Literal["line", "step", "points", "box"]
+# line     samples, joined
+# points   samples, not joined
+# step     y[i] from x[i] to x[i + 1]; the last sample only ends the last step
+# box      five samples at one x (narrow if its width is below one): the ends of its line, the ends of its box, and the median in the middle
+# bar      one sample from zero; `low` and `high` are its interval
+# outline  a closed curve: an ellipse, a violin
+# heat     a matrix z: x has the edges of its columns, y the edges of its rows
+Style = Literal["line", "step", "points", "box", "bar", "outline", "heat"]
+EventKind = Literal["lost", "drop", "mark", "retransmit"]
 TIME = "time"  # the link of all panels over time
 
 
@@ -27,6 +33,7 @@ class Axis:
     scale: Literal["linear", "log"] = "linear"
     zero: bool = True  # the axis begins at zero
     most: float | None = None  # the axis ends here at first; outliers lie above
+    least: float | None = None  # the axis begins here at first; outliers lie below
     names: tuple[str, ...] = ()  # names of the positions 0, 1, 2, ... instead of numbers
 
 
@@ -41,6 +48,18 @@ class Band:
 
 
 @dataclass(frozen=True)
+class EventRow:
+    """Events, as signs in a row of their own above the plot: they have a time and no value of the y axis. `counts`: events at each time."""
+
+    key: str  # of the series that they belong to
+    label: str
+    kind: EventKind
+    x: Floats
+    color: int = 0
+    counts: Floats | None = None
+
+
+@dataclass(frozen=True)
 class Series:
     key: str  # the same key in two panels means the same flow or probe
     label: str
@@ -50,15 +69,16 @@ class Series:
     color: int = 0  # index in the palette (palette.py)
     dash: tuple[float, ...] = ()
     width: float = 1.25
-    low: Floats | None = None  # lower edge of a band around y
+    low: Floats | None = None  # lower edge of a band or an interval around y
     high: Floats | None = None
-    lost: Floats | None = None  # x values of lost probes
+    z: Floats | None = None  # only of a heat map
+    axis: Literal[1, 2] = 1  # of y: 2 is the right one
     hidden: bool = False  # not drawn at first
     hint: str = ""
 
     @property
     def samples(self) -> int:
-        return int(np.count_nonzero(~np.isnan(self.y)))
+        return int(np.count_nonzero(~np.isnan(self.y if self.z is None else self.z)))
 
 
 @dataclass(frozen=True)
@@ -72,6 +92,9 @@ class Panel:
     bands: tuple[Band, ...] = ()
     notes: tuple[str, ...] = ()
     log: Literal["x", "y"] = "y"  # the axis that the page can switch to a logarithmic scale
+    y2: Axis | None = None  # the right axis
+    event_rows: tuple[EventRow, ...] = ()
+    folded: str = ""  # why a report shows only the title at first
 
 
 @dataclass(frozen=True)
@@ -80,3 +103,4 @@ class PlotModel:
     subtitle: str
     panels: tuple[Panel, ...]
     notes: tuple[str, ...] = field(default=())
+    columns: int = 1  # of panels side by side: small multiples; panels of one link share their axes

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from ktrxer.view import palette
+from ktrxer.panels import palette
 
 # Machado, Oliveira, Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009), severity 1.0, on linear RGB.
 VISION = {

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""From a specification and runs to panels. Pure: the same runs, specification and options give the same panels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ktrxer.panels import against, curves, places, shapes
+from ktrxer.panels.items import Item, Selection, scaled
+from ktrxer.panels.model import Floats, Panel, Series
+from ktrxer.panels.parts import base_of, ratio
+from ktrxer.panels.spec import Options, Spec
+from ktrxer.store import Run
+
+MOST_MULTIPLES = 64
+
+Specs = Mapping[str, Spec]
+
+
+def build(name: str, specs: Specs, runs: Sequence[Run], options: Options | None = None) -> tuple[list[Panel], int]:
+    """The panels of a plot, and how many stand side by side. A panel without samples is left out. BuildError: the plot needs more runs."""
+    return _build(name, specs, Selection(runs, options or Options()))
+
+
+def _build(name: str, specs: Specs, chosen: Selection) -> tuple[list[Panel], int]:
+    spec = specs[name]
+    if spec.kind == "stack":
+        made = [panel for part in spec.panels for panel in _build(part, specs, chosen)[0]]
+        made = made if spec.share_x else [replace(panel, link="") for panel in made]
+        return made, max(1, len(made)) if spec.side else 1
+    if spec.multiples:
+        return _multiples(name, spec, chosen)
+    panel = _panel(name, spec, chosen, range(len(chosen.runs)))
+    return ([panel], 1) if panel is not None else ([], 1)
+
+
+def _panel(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> Panel | None:
+    panel = _KINDS[spec.kind](name, spec, chosen, numbers)
+    if panel is None or not any(series.samples for series in panel.series):
+        return None
+    return _axes(panel, spec, chosen.options)
+
+
+def _multiples(name: str, spec: Spec, chosen: Selection) -> tuple[list[Panel], int]:
+    """A small panel for each run, or for each series."""
+    one = replace(spec, multiples="")
+    parts: list[tuple[str, Panel | None]]
+    if spec.multiples == "run":
+        parts = [(label, _panel(name, one, chosen, [number])) for number, label in enumerate(chosen.labels[:MOST_MULTIPLES])]
+    else:
+        labels = list(dict.fromkeys(item.label for number in range(len(chosen.runs)) for item in chosen.items(spec, number)))
+        parts = []
+        for label in labels[:MOST_MULTIPLES]:
+            picks = tuple(pick for pick in spec.picks)
+            own = _Labelled(chosen, label)
+            parts.append((label, _panel(name, replace(one, picks=picks), own, range(len(chosen.runs)))))
+    made = [replace(panel, key=f"{name}-{i}", title=label) for i, (label, panel) in enumerate(parts) if panel is not None]
+    if chosen.options.same_axes:
+        made = same_axes(_same_units(made))
+    return made, min(4, max(1, round(len(made) ** 0.5)))
+
+
+class _Labelled(Selection):
+    """The same selection with the series of one label only."""
+
+    def __init__(self, whole: Selection, label: str) -> None:
+        self.__dict__.update(whole.__dict__)
+        self._whole, self._label = whole, label
+
+    def items(self, spec: Spec, number: int) -> list[Item]:
+        return [item for item in self._whole.items(spec, number) if item.label == self._label]
+
+
+def _same_units(panels: Sequence[Panel]) -> list[Panel]:
+    """All panels in the largest unit that one of them has."""
+    if len({base_of(panel.y.unit)[0] for panel in panels}) != 1:
+        return list(panels)
+    unit = max((panel.y.unit for panel in panels), key=lambda one: base_of(one)[1])
+    made = []
+    for panel in panels:
+        series = tuple(scaled(one, ratio(unit, panel.y.unit)) for one in panel.series)
+        made.append(replace(panel, y=replace(panel.y, unit=unit), series=series))
+    return made
+
+
+def same_axes(panels: Sequence[Panel]) -> list[Panel]:
+    """The same range of y in each panel."""
+    columns = [column for panel in panels for one in panel.series for column in (one.y, one.low, one.high) if column is not None]
+    there = shapes.known(np.concatenate([np.empty(0), *columns]))
+    if not len(there):
+        return list(panels)
+    low, high = float(there.min()), float(there.max())
+    made = []
+    for panel in panels:
+        least = None if panel.y.zero and low >= 0 else low
+        made.append(replace(panel, y=replace(panel.y, least=panel.y.least if least is None else least, most=high + (high - low) / 20)))
+    return made
+
+
+def _axes(panel: Panel, spec: Spec, options: Options) -> Panel:
+    notes = list(panel.notes)
+    y, y2, x = panel.y, panel.y2, panel.x
+    scaling = options.scaling or spec.scaling
+    if scaling is not None:
+        columns = [_samples(one) for one in panel.series if one.axis == 1]
+        found = shapes.limits(columns, *scaling)
+        if found is not None:
+            low, high = found
+            outside = sum(int(((column < low) | (column > high)).sum()) for column in columns)
+            if outside:
+                y = replace(y, least=low if not y.zero or low < 0 else None, most=high, zero=y.zero and low >= 0)
+                whole = sum(int(np.isfinite(column).sum()) for column in columns)
+                shown = f"Scaled to the samples from p{scaling[0]:g} to p{scaling[1]:g}"
+                notes.append(f"{shown}; {outside:,} of {whole:,} lie outside the axis.")
+    log = options.log or spec.log
+    if log == "y":
+        y = replace(y, scale="log", zero=False)
+    if log == "x":
+        x = replace(x, scale="log", zero=False)
+    if options.zero is not None:
+        y = replace(y, zero=options.zero)
+    for bounds, axis in ((options.bounds_x, "x"), (options.bounds_y, "y")):
+        if bounds != (None, None):
+            new = replace(x if axis == "x" else y, least=bounds[0], most=bounds[1], zero=False)
+            x, y = (new, y) if axis == "x" else (x, new)
+    return replace(panel, x=x, y=y, y2=y2, notes=tuple(notes))
+
+
+def _samples(one: Series) -> Floats:
+    return one.y[:-1] if one.style == "step" else one.y
+
+
+_KINDS: dict[str, Callable[[str, Spec, Selection, Sequence[int]], Panel | None]] = {
+    "series": curves.series,
+    "band": curves.band,
+    "cdf": curves.distribution,
+    "ccdf": curves.distribution,
+    "histogram": curves.distribution,
+    "box": places.boxes,
+    "violin": places.boxes,
+    "bar": places.boxes,
+    "line": places.over_places,
+    "qq": against.quantiles,
+    "ellipse": against.ellipses,
+    "heat": curves.heat,
+    "difference": places.differences,
+}

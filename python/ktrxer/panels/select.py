@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Selects series by their names, and changes labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+
+@lru_cache(maxsize=512)
+def _parts(pattern: str) -> tuple[str, ...]:
+    """Stars, question marks, and the text between them."""
+    return tuple(part for part in re.split(r"(\*\*|\*|\?)", pattern) if part)
+
+
+def matches(pattern: str, name: str) -> bool:
+    """`*` stops at a colon, `**` crosses it, `?` is one character, as in Flent. A name without them matches itself only. No pattern takes
+    longer than the length of both: a file of unknown origin may have any."""
+    reached = {0}  # how much of the name the parts so far can match
+    for part in _parts(pattern):
+        if part == "**":
+            reached = set(range(min(reached), len(name) + 1))
+        elif part == "*":
+            further: set[int] = set()
+            for at in sorted(reached):
+                if at not in further:
+                    colon = name.find(":", at)
+                    further.update(range(at, (len(name) if colon < 0 else colon) + 1))
+            reached = further
+        elif part == "?":
+            reached = {at + 1 for at in reached if at < len(name) and name[at] != ":"}
+        else:
+            reached = {at + len(part) for at in reached if name.startswith(part, at)}
+        if not reached:
+            return False
+    return len(name) in reached
+
+
+def chosen(names: Iterable[str], pattern: str, exclude: Sequence[str] = ()) -> list[str]:
+    """In the order of the names. A name that is exactly the pattern matches, too, also if it contains a star. In an exclusion each `*`
+    crosses colons, as in Flent."""
+    left_out = [one.replace("**", "*").replace("*", "**") for one in exclude]
+    return [name for name in names if (name == pattern or matches(pattern, name)) and not any(matches(one, name) for one in left_out)]
+
+
+class LabelError(Exception):
+    """A pattern of labels is not a regular expression. The text is one line."""
+
+
+def relabelled(label: str, replace: Mapping[str, str], drop: Sequence[str] = ()) -> str | None:
+    """The label after the replacements of plain text; None if a regular expression of `drop` is found in it."""
+    for old, new in replace.items():
+        label = label.replace(old, new)
+    for pattern in drop:
+        try:
+            if re.search(pattern, label):
+                return None
+        except re.error as error:
+            raise LabelError(f"{pattern[:60]!r} is not a regular expression: {error}") from None
+    return label

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A plot as data: which series it selects, how it reduces, groups and combines them, and how it draws them. `build` makes panels of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ktrxer.panels.groups import Combine, GroupBy
+
+# series     over time
+# cdf, ccdf  the share of samples at or below, or above, each value
+# line       one number from each group over the second part of its name
+# heat       where the samples of each part of the time lie
+# difference the difference of two groups of runs, with its interval, for each pick
+# stack      panels of other plots, one below the other on one time axis (`side`: beside each other)
+Kind = Literal["series", "band", "cdf", "ccdf", "histogram", "box", "violin", "bar", "line", "qq", "ellipse", "heat", "difference", "stack"]
+
+# Which part of the run: all of it, the load, from the load's begin on, before the load, or two times in seconds (the end from the end of
+# the run where it is not above zero).
+Part = Literal["whole", "load", "from load", "idle"] | tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Series of a run by name: `*` stops at a colon, `**` crosses it."""
+
+    data: str
+    label: str = ""  # "": the series' own
+    column: str = ""  # a further column of the series: tcp_rtt, owd_up, ... (tracks.py)
+    axis: Literal[1, 2] = 1
+    reduce: str = "mean"  # of reduce.NAMES, where a plot needs one number from a run
+    smooth: int = 0  # the mean of so many samples
+    exclude: tuple[str, ...] = ()
+    part: Part | None = None  # instead of that of the plot
+
+
+@dataclass(frozen=True)
+class Spec:
+    kind: Kind
+    summary: str
+    picks: tuple[Pick, ...] = ()
+    y: str = ""  # labels of the axes; "": from the series
+    y2: str = ""
+    part: Part = "whole"
+    scaling: tuple[float, float] | None = None  # percentiles: the axis shows what lies between them
+    combine: Combine | None = None  # None: the runs side by side
+    by: GroupBy = "name"
+    panels: tuple[str, ...] = ()  # of a stack: names of other plots
+    side: bool = False  # of a stack: beside each other
+    share_x: bool = True
+    multiples: Literal["", "run", "series"] = ""  # a small panel for each of these
+    log: Literal["", "x", "y"] = ""
+    events: bool = False  # over time: rows of drops, marks and retransmits above the plot
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user changes in a plot, whatever the plot is."""
+
+    part: Part | None = None
+    scaling: tuple[float, float] | None = None
+    by: GroupBy | None = None
+    smooth: int = 0
+    norm: float = 1.0  # values are divided by it
+    zero: bool | None = None
+    log: Literal["", "x", "y"] = ""
+    bounds_x: tuple[float | None, float | None] = (None, None)
+    bounds_y: tuple[float | None, float | None] = (None, None)
+    same_axes: bool = True  # of small multiples
+    absolute_time: bool = False  # seconds of the day of each run instead of since its begin
+    concatenate: bool = False  # runs one after the other instead of over each other
+    only: tuple[str, ...] = ()  # names and globs of series
+    drop: tuple[str, ...] = ()  # regular expressions: series whose label has one of these are not drawn
+    drop_names: tuple[str, ...] = ()  # regular expressions: left out of file names before grouping
+    relabel: dict[str, str] = field(default_factory=dict)  # text in labels, replaced
+    labels: tuple[str, ...] = ()  # of the runs, in their order
+    count: bool = True  # the number of runs in the label of a group
