@@ -20,16 +20,21 @@ Json = Any  # a JSON value of any shape, of bounded size, without NaN and infini
 
 def load(text: bytes, where: str) -> Json:
     """Parse JSON. Refuse NaN, infinities, a duplicate name in an object, numbers beyond 64 bits and too deep nesting."""
-    if len(text) > limits.META_BYTES:
-        raise StoreError(f"{where}: {len(text)} bytes; at most {limits.META_BYTES} are read")
-    if (values := _values(text)) > limits.VALUES:
-        raise StoreError(f"{where}: about {values} values; at most {limits.VALUES} are read")
+    bounded(text, where)
     try:
         return json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded, object_pairs_hook=_once)
     except RecursionError:
         raise StoreError(f"{where}: nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise StoreError(f"{where}: invalid JSON: {error}") from None
+
+
+def bounded(text: bytes, where: str) -> None:
+    """StoreError for a text that takes too much time or memory to parse."""
+    if len(text) > limits.META_BYTES:
+        raise StoreError(f"{where}: {len(text)} bytes; at most {limits.META_BYTES} are read")
+    if (values := _values(text)) > limits.VALUES:
+        raise StoreError(f"{where}: about {values} values; at most {limits.VALUES} are read")
 
 
 def _values(text: bytes) -> int:

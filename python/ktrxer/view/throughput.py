@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
-from ktrxer.run.judge import gap_ns
+from ktrxer.estimate.throughput import Windows, bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 from ktrxer.view import palette
