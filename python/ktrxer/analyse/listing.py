@@ -109,27 +109,32 @@ def _entry(path: Path) -> Entry:
 
 
 def _with_columns(made: list[Entry], keys: Sequence[str], opened: Opened, cache: Path | None) -> list[Entry]:
-    """Properties of `keys` first; what no run has as a property is a figure."""
+    """Each key is a property or a figure. Keys of most figures have a dot, so these are looked up as figures first."""
     paths = [entry.path for entry in made if entry.head is not None]
     values: dict[Path, dict[str, str | float]] = {path: {} for path in paths}
     failed: dict[Path, str] = {}
-    for path, found in gather(paths, opened, ("facts",), cache, keys).items():
-        if isinstance(found, Failure):
-            failed[path] = found.text
-        else:
-            values[path] = {key: value for key in keys if (value := found["facts"]["properties"].get(key)) is not None}
-    known = {key for some in values.values() for key in some}
-    figures = [key for key in keys if key not in known]
-    if figures:
-        for path, found in gather([path for path in paths if path not in failed], opened, ("figures",), cache).items():
+    left = list(keys)
+    for part, likely in (("figures", True), ("facts", False), ("figures", False)):
+        wanted = [key for key in left if not likely or ("." in key and "/" not in key)]
+        if not wanted:
+            continue
+        readable = [path for path in paths if path not in failed]
+        for path, found in gather(readable, opened, (part,), cache, wanted if part == "facts" else ()).items():
             if isinstance(found, Failure):
                 failed[path] = found.text
             else:
-                values[path] |= {one["key"]: one["value"] for one in found["figures"] if one["key"] in figures}
-        known |= {key for some in values.values() for key in some}
-    if (absent := [key for key in keys if key not in known]) and len(failed) < len(paths):
-        raise UnknownColumn(f"{unknown(absent)}, {', '.join(sorted({*OF_HEAD, *OF_FILE} - {'id'}))}; nor is it a figure of a run")
+                values[path] |= _of_part(part, found[part], wanted)
+        known = {key for some in values.values() for key in some}
+        left = [key for key in left if key not in known]
+    if left and len(failed) < len(paths):
+        raise UnknownColumn(f"{unknown(left)}, {', '.join(sorted({*OF_HEAD, *OF_FILE} - {'id'}))}; nor is it a figure of a run")
     return [_completed(entry, values.get(entry.path, {}), failed.get(entry.path)) for entry in made]
+
+
+def _of_part(part: str, found: Any, wanted: Sequence[str]) -> dict[str, str | float]:
+    if part == "facts":
+        return {key: value for key in wanted if (value := found["properties"].get(key)) is not None}
+    return {one["key"]: one["value"] for one in found if one["key"] in wanted}
 
 
 def _completed(entry: Entry, values: dict[str, str | float], failure: str | None) -> Entry:

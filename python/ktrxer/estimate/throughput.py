@@ -42,7 +42,7 @@ class Windows:
 
 
 def gap_ns(interval_ns: int) -> int:
-    """Two samples further apart than this have a gap between them. A few samples may be late on a busy host, and counts lose nothing by that."""
+    """Two samples further apart than this have a gap between them. A few late samples on a busy host are no gap: the counts are cumulative."""
     return 5 * interval_ns + 100_000_000
 
 
