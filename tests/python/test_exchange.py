@@ -41,7 +41,7 @@ def test_csv_has_every_sample(run, tmp_path, capsys):
     assert [int(row["t_ns"]) for row in rows] == table.column("t_ns").to_pylist()
     assert [int(row["rtt_ns"]) if row["rtt_ns"] else None for row in rows] == table.column("rtt_ns").to_pylist()
     assert {row["run"] for row in rows} == {"one"} and {row["class"] for row in rows} == {"", "BE", "BK", "EF"}
-    assert list(rows[0])[0] == "run" and "one.latency.csv: " in capsys.readouterr().out
+    assert next(iter(rows[0])) == "run" and "one.latency.csv: " in capsys.readouterr().out
 
 
 def test_parquet_has_the_types_of_the_store(run, tmp_path):

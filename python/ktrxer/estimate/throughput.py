@@ -42,7 +42,7 @@ class Windows:
 
 
 def gap_ns(interval_ns: int) -> int:
-    """Two samples further apart than this have a gap between them. A few late samples on a busy host are no gap: the counts are cumulative."""
+    """Two samples further apart than this have a gap between them. A few samples that are late on a busy host are none."""
     return 5 * interval_ns + 100_000_000
 
 
