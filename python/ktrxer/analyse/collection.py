@@ -69,16 +69,24 @@ def gather(
         if isinstance(found, dict) and "facts" in found and not asked <= found["facts"]["properties"].keys():
             asked |= found["facts"]["properties"].keys()
             del found["facts"]
-    missing = {path: [part for part in parts if part not in found] for path, found in made.items() if isinstance(found, dict)}
-    missing = {path: some for path, some in missing.items() if some}
+    missing: dict[Path, list[str]] = {}
+    links: dict[Path, list[Path]] = {}  # paths that are the same file as the first of them
+    first: dict[str, Path] = {}
+    for path, found in made.items():
+        if some := [part for part in parts if part not in found]:
+            one = first.setdefault(identities.get(path, str(path)), path)
+            missing.setdefault(one, some)
+            links.setdefault(one, []).append(path)
     fresh: dict[str, dict[str, str]] = {part: {} for part in parts}
     for path, computed in _computed(missing, opened, sorted(asked)):
         if isinstance(computed, Failure):
-            made[path] = computed
+            made |= {one: computed if one == path else Failure(one, computed.text.replace(str(path), str(one))) for one in links[path]}
             continue
-        made[path] = made[path] | {part: json.loads(text) for part, text in computed.items()}  # type: ignore[operator]
-        if path in identities:
-            for part, text in computed.items():
+        new = {part: json.loads(text) for part, text in computed.items()}
+        for one in links[path]:
+            made[one] = {**made[one], **new}  # type: ignore[dict-item]
+        for part, text in computed.items():
+            if path in identities:
                 fresh[part][identities[path]] = text
     for part in parts:
         kept.keep(part, fresh[part])

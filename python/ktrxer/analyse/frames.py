@@ -57,9 +57,10 @@ class Tables:
         kinds = self.series.filter(self.series.kind == "latency").select("run", "series", "protocol")
         delays = [column for _, column in DIRECTIONS]
         samples = self.latency.select("run", "series", "t_ns", "state", *delays).join(kinds, ["run", "series"])
+        samples = samples.select("run", "protocol", "t_ns", "state", *delays)
         phases = self.phases.select(at="run", phase="phase", from_ns="from_ns", to_ns="to_ns")
         inside = [samples.run == phases["at"], samples.t_ns >= phases.from_ns, samples.t_ns < phases.to_ns]
-        return samples.join(phases, inside)
+        return samples.join(phases, inside).select("run", "phase", "protocol", "t_ns", "state", *delays)
 
     def delays(self) -> Expr:
         """The smallest value with at least that share of the values at or below it. A lost probe is above all values."""
@@ -108,38 +109,42 @@ class Tables:
     def rates(self) -> Expr:
         """The mean rate of each group of flows, and of all flows if there are several groups, over the time in which the counts of all its
         flows are known. No rate if a flow has a gap or a restarted counter in that time (estimate/throughput.py)."""
-        counts = self._counts()
-        names = counts.select("run", group_name="group_name").distinct()
+        s = self.series.filter(self.series.kind == "bytes")
+        group, way = ibis.coalesce(s["group"], s["name"]), ibis.coalesce(s.direction, "")
+        flows = s.select("run", "series", group_name=group, way=way, gap_ns=gap_ns(s.interval_ns))
+        names = flows.select("run", "group_name").distinct()
         several = names.group_by("run").aggregate(groups=names.count())
         several = several.filter(several.groups > 1).select("run")
-        total = counts.semi_join(several, "run").mutate(group_name=ibis.literal("TCP totals"))
-        return ibis.union(self._rates(counts), self._rates(total.select(*counts.columns)))
+        total = flows.semi_join(several, "run").select(*flows.columns).mutate(group_name=ibis.literal("TCP totals"))
+        flows = ibis.union(flows, total)
+        return self._rates(self._counts(flows), flows)
 
-    def _counts(self) -> Expr:
+    def _counts(self, flows: Expr) -> Expr:
         """Received bytes of each flow over time; where the receiver's counts are missing, the sender's."""
         assert self.bytes is not None
-        s = self.series
-        group, way = ibis.coalesce(s["group"], s["name"]), ibis.coalesce(s.direction, "")
-        flows = s.filter(s.kind == "bytes").select("run", "series", group_name=group, way=way, gap_ns=gap_ns(s.interval_ns))
         rows = self.bytes.select("run", "series", "t_ns", far="end", counted="bytes").join(flows, ["run", "series"])
         receiver = ibis.cases((rows.way == "down", 0), else_=1)
-        rows = rows.mutate(received=(rows.far.cast("int64") == receiver))
-        there = rows.received.cast("int64").max().over(group_by=["run", "series"])
+        rows = rows.select("run", "group_name", "series", "gap_ns", "t_ns", "counted", received=rows.far.cast("int64") == receiver)
+        there = rows.received.cast("int64").max().over(group_by=["run", "group_name", "series"])
         rows = rows.mutate(there=there)
         rows = rows.filter(rows.received.cast("int64") == rows.there)
         return rows.group_by("run", "group_name", "series", "gap_ns", "t_ns").aggregate(counted=rows.counted.max())
 
     @staticmethod
-    def _rates(counts: Expr) -> Expr:
-        flows = counts.group_by("run", "group_name", "series")
-        flows = flows.aggregate(first=counts.t_ns.min(), last=counts.t_ns.max(), samples=counts.count())
-        windows = flows.group_by("run", "group_name").aggregate(
-            begin=flows["first"].max(), finish=flows["last"].min(), flows=flows.count(), fewest=flows.samples.min()
-        )
-        windows = windows.filter((windows.fewest > 1) & (windows.finish > windows.begin))
+    def _rates(counts: Expr, flows: Expr) -> Expr:
+        ranges = counts.group_by("run", "group_name", "series")
+        ranges = ranges.aggregate(begin=counts.t_ns.min(), finish=counts.t_ns.max(), samples=counts.count())
+        ranges = ranges.filter(ranges.samples > 1)
+        windows = ranges.group_by("run", "group_name")
+        windows = windows.aggregate(begin=ranges.begin.max(), finish=ranges.finish.min(), counted_flows=ranges.count())
+        all_flows = flows.group_by("run", "group_name").aggregate(all_flows=flows.count())
+        names = ["run", "group_name"]
+        windows = windows.join(all_flows, names).select(*names, "begin", "finish", "counted_flows", "all_flows")
+        windows = windows.filter((windows.counted_flows == windows.all_flows) & (windows.finish > windows.begin))
         following = {"group_by": ["run", "group_name", "series"], "order_by": counts.t_ns}
         steps = counts.mutate(t_after=counts.t_ns.lead().over(**following), counted_after=counts.counted.lead().over(**following))
-        steps = steps.filter(steps.t_after.notnull()).join(windows, ["run", "group_name"])
+        steps = steps.filter(steps.t_after.notnull()).join(windows.select("run", "group_name", "begin", "finish"), ["run", "group_name"])
+        steps = steps.select(*counts.columns, "t_after", "counted_after", "begin", "finish")
         inside = ibis.least(steps.t_after, steps.finish) - ibis.greatest(steps.t_ns, steps.begin)
         steps = steps.mutate(inside=inside)
         steps = steps.filter(steps.inside > 0)

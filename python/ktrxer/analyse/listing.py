@@ -90,7 +90,7 @@ def _heads(paths: Sequence[Path], cache: caches.Cache) -> list[Entry]:
             continue
         entry = _entry(path)
         if entry.head is not None and key:
-            fresh[key] = json.dumps(asdict(entry.head))
+            rows[key] = fresh[key] = json.dumps(asdict(entry.head))
         if entry.state != "damaged" or path.exists() or path.is_symlink():
             made.append(entry)
     cache.keep("head", fresh)

@@ -37,8 +37,7 @@ examples:
   ktrxer export --format csv *.ktrxer -D tables
   ktrxer export --format openmetrics runs/*.ktrxer -o figures.txt
   ktrxer export --format croissant runs/*.ktrxer -D published --title 'Queues of access lines' --license CC-BY-4.0
-formats:
-""" + "".join(f"  {name:<14}{text}\n" for name, text in FORMATS.items()) + """\
+""" + "".join(f"Format {name}: {text}.\n" for name, text in FORMATS.items()) + """\
 Flent finds its plots by the test's name, so it draws runs of tests that it has. `ktrxer runs --parquet` writes a data set for queries.
 """  # fmt: skip
 

@@ -34,7 +34,7 @@ The SQL only reads, and only these tables. A data set made by `ktrxer runs --par
 def parser() -> Parser:
     summary = "Queries all runs of a directory by SQL (DuckDB): their files, or a data set of `ktrxer runs --parquet`."
     p = Parser("query", summary, EXAMPLES)
-    p.add_argument("sql", metavar="SQL", help="one SELECT; `-` reads it from standard input")
+    p.add_argument("sql", metavar="SQL", help="one SELECT (or WITH, FROM, DESCRIBE, SUMMARIZE); `-` reads it from standard input")
     p.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="runs, or a data set (here)")
     form = p.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object: columns and rows")
@@ -62,7 +62,7 @@ def _query(given: argparse.Namespace) -> int:
     try:
         import duckdb  # noqa: F401
     except ModuleNotFoundError:
-        remedy = f"install it with `{sys.executable} -m pip install -r python/requirements-query.txt`"
+        remedy = f"`{sys.executable} -m pip install duckdb` installs it (python/requirements-query.txt has the tested version)"
         complain("query", f"it needs the Python package duckdb, which {sys.executable} does not have: {remedy}")
         return BAD
     from ktrxer.analyse import cache
