@@ -87,7 +87,8 @@ def _members(text: str, wanted: frozenset[str]) -> dict[str, Any]:
 
     made: dict[str, Any] = {}
     at = expect("{", 0)
-    while text[at : at + 1] != "}":
+    more = text[at : at + 1] != "}"
+    while more:
         name, at = _DECODER.raw_decode(text, at)
         if not isinstance(name, str):
             raise ValueError(f"a name of a member that is no text, before character {at}")
@@ -99,6 +100,6 @@ def _members(text: str, wanted: frozenset[str]) -> dict[str, Any]:
             if len(made) == len(wanted):
                 break
         at = behind_space(at)
-        if text[at : at + 1] != "}":
-            at = expect(",", at)
+        more = text[at : at + 1] != "}"
+        at = expect(",", at) if more else at
     return made
