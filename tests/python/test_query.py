@@ -36,7 +36,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(made, tmp_path_factory):
-    to = tmp_path_factory.mktemp("set") / "a [set]*'s"
+    to = tmp_path_factory.mktemp("set") / "a set's"
     assert dataset.write(sorted(made.glob("*.ktrxer")), open_any, to) == (3, [])
     return to
 
@@ -296,6 +296,12 @@ def test_a_data_set_replaces_a_data_set_and_nothing_else(made, whole, tmp_path, 
     with pytest.raises(StoreError, match="not a directory"):
         dataset.write([made / "r0.ktrxer"], open_any, tmp_path / "link")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "set"]
+
+
+def test_a_path_that_duckdb_takes_for_a_pattern_is_refused(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "a[b]*")
+    with pytest.raises(QueryError, match=r"with one of \*\?\[ in its path: rename it"):
+        ask("SELECT count(*) FROM runs", tmp_path / "a[b]*")
 
 
 def test_a_data_set_that_fails_leaves_the_older_one(made, whole, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -21,6 +21,9 @@ from ktrxer.analyse import dataset
 from ktrxer.analyse.collection import Opened
 from ktrxer.store import columns
 from ktrxer.store.listing import find
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BATCH = 2000  # rows fetched at once
 
@@ -44,15 +47,17 @@ class Answer:
 
 def query(sql: str, directory: Path, opened: Opened, cache: Path | None, limits: Limits) -> Answer:
     """`sql`: one SELECT (also WITH, FROM, VALUES, DESCRIBE, SUMMARIZE)."""
-    db = duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
     problems: list[str] = []
     unread: dict[Path, str] = {}
     try:
-        tables = _tables_of(db, sql)
+        tables = _tables_of(sql)
+        # Before DuckDB has threads, because this forks processes.
+        small, read = ({}, []) if dataset.is_dataset(directory) else _small_tables(directory, opened, cache, tables, problems)
+        db = duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
         if dataset.is_dataset(directory):
             _register_dataset(db, directory, tables)
         else:
-            _register_runs(db, directory, opened, cache, tables, problems, unread)
+            _register_runs(db, tables, small, read, unread)
         _lock(db, limits)
     except duckdb.Error as error:
         raise QueryError(_line(error)) from None
@@ -113,9 +118,10 @@ def _line(error: BaseException) -> str:
     return "; ".join([*lines[:1], *hints[:1]])
 
 
-def _tables_of(db: duckdb.DuckDBPyConnection, sql: str) -> set[str]:
+def _tables_of(sql: str) -> set[str]:
     """The tables of ours that the SQL may name: those whose names are words in it. QueryError: not one statement that reads."""
-    found = db.extract_statements(sql)
+    with duckdb.connect(":memory:") as parser:
+        found = parser.extract_statements(sql)
     if len(found) != 1:
         raise QueryError(f"expected one statement, not {len(found)}")
     if found[0].type != duckdb.StatementType.SELECT:  # EXPLAIN ANALYZE executes any statement
@@ -139,41 +145,42 @@ def _lock(db: duckdb.DuckDBPyConnection, limits: Limits) -> None:
 
 def _register_dataset(db: duckdb.DuckDBPyConnection, directory: Path, tables: set[str]) -> None:
     place = directory.resolve()
+    if set("*?[") & set(str(place)):
+        raise QueryError(f"{place}: DuckDB reads no directory with one of *?[ in its path: rename it")
     db.execute(f"SET allowed_directories = [{_text(f'{place}/')}]")
     for name in sorted(tables):
         files = place / name if name in columns.KINDS else place / f"{name}.parquet"
         if not files.exists():
             _empty(db, name)
             continue
-        pattern = _pattern(files) + ("/*.parquet" if files.is_dir() else "")
+        pattern = f"{files}/*.parquet" if files.is_dir() else str(files)
         db.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({_text(pattern)})")
 
 
-def _register_runs(
-    db: duckdb.DuckDBPyConnection,
-    directory: Path,
-    opened: Opened,
-    cache: Path | None,
-    tables: set[str],
-    problems: list[str],
-    unread: dict[Path, str],
-) -> None:
+def _small_tables(
+    directory: Path, opened: Opened, cache: Path | None, tables: set[str], problems: list[str]
+) -> tuple[dict[str, pa.Table], list[Path]]:
+    """Those that the SQL may name, and `series`, which names the samples; and the runs that can be read."""
     paths = [path for path in find(directory) if not path.name.endswith(".flent.gz")]
-    small = [name for name in dataset.SMALL if name in tables]
-    samples = [name for name in columns.KINDS if name in tables]
-    wanted = [*small, *(["series"] if samples and "series" not in small else [])]
-    if not wanted:
-        return
+    wanted = [name for name in dataset.SMALL if name in tables or name == "series"]
+    if not tables:
+        return {}, []
     made, read, failed = dataset.small_tables(paths, opened, wanted, cache)
     problems += failed
-    for name, table in made.items():
-        db.register(name if name in tables else f"_{name}", table)
-    if not samples:
-        return
+    return made, read
+
+
+def _register_runs(
+    db: duckdb.DuckDBPyConnection, tables: set[str], small: dict[str, pa.Table], read: list[Path], unread: dict[Path, str]
+) -> None:
     from ktrxer.store import members
 
+    for name, table in small.items():
+        db.register(name if name in tables else f"_{name}", table)
     series = "series" if "series" in tables else "_series"
-    for name in samples:
+    for name in columns.KINDS:
+        if name not in tables:
+            continue
         if not read:
             _empty(db, name)
             continue
@@ -192,11 +199,6 @@ def _empty(db: duckdb.DuckDBPyConnection, name: str) -> None:
         beside = dataset.BESIDE[:1] if name == "events" else dataset.BESIDE
         fields = [*columns.schema(name), *(pa.field(column, pa.string()) for column in beside)]
     db.register(name, pa.schema(fields).empty_table())
-
-
-def _pattern(path: Path) -> str:
-    """The path for DuckDB's glob: its own brackets, stars and question marks stand for themselves."""
-    return "".join(f"[{letter}]" if letter in "[*?" else letter for letter in str(path))
 
 
 def _text(value: str) -> str:

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from ktrxer.store.errors import printable
+
 # Of each unit of figures: its name in OpenMetrics, which wants base units, and the factor.
 UNITS: dict[str, tuple[str, float]] = {
     "ns": ("seconds", 1e-9), "us": ("seconds", 1e-6), "ms": ("seconds", 1e-3), "s": ("seconds", 1.0), "Mbit/s": ("bits_per_second", 1e6),
@@ -48,7 +50,7 @@ def _number(value: float) -> str:
 
 
 def escaped(word: str) -> str:
-    return word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return printable(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def seconds(created: str) -> float | None:
