@@ -7,8 +7,9 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ktrxer.analyse import cache as caches
 from ktrxer.analyse.grouping import Facts, Member, facts
@@ -21,6 +22,8 @@ FEW = 4  # files that are not worth further processes
 
 Opened = Callable[[Path], Run]
 Found = dict[str, Any]  # JSON of each part
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -61,14 +64,12 @@ def gather(
     identities = {path: key for path in paths if (key := caches.identity(path)) is not None}
     rows = {part: kept.get(part, list(identities.values())) for part in parts}
     made: dict[Path, Found | Failure] = {}
-    for path in paths:
-        found = {part: json.loads(rows[part][identities[path]]) for part in parts if identities.get(path) in rows[part]}
-        made[path] = found
     asked = set(keys)
-    for found in made.values():
-        if isinstance(found, dict) and "facts" in found and not asked <= found["facts"]["properties"].keys():
-            asked |= found["facts"]["properties"].keys()
-            del found["facts"]
+    for path in paths:
+        kept_parts = {part: json.loads(rows[part][identities[path]]) for part in parts if identities.get(path) in rows[part]}
+        if "facts" in kept_parts and not set(keys) <= kept_parts["facts"]["properties"].keys():
+            asked |= kept_parts.pop("facts")["properties"].keys()
+        made[path] = kept_parts
     missing: dict[Path, list[str]] = {}
     links: dict[Path, list[Path]] = {}  # paths that are the same file as the first of them
     first: dict[str, Path] = {}
@@ -121,34 +122,39 @@ PARTS: Mapping[str, Callable[[Run, Sequence[str]], Any]] = {
 
 
 def _computed(wanted: Mapping[Path, Sequence[str]], opened: Opened, keys: Sequence[str]) -> Iterator[tuple[Path, dict[str, str] | Failure]]:
+    if len(wanted) > FEW and any(set(parts) - {"facts"} for parts in wanted.values()):
+        # Import once, before the processes are forked, and not in each of them.
+        import pyarrow.parquet  # noqa: F401
+
+        import ktrxer.analyse.figures  # noqa: F401
+    work = partial(_compute, opened=opened, keys=keys)
+    for (path, _), made in zip(wanted.items(), in_parallel(work, list(wanted.items()), FEW), strict=True):
+        reason = "a process that reads files was killed, perhaps for lack of memory: give fewer files"
+        yield path, made if made is not None else Failure(path, f"{path}: not read: {reason}")
+
+
+def in_parallel(work: Callable[[A], B], items: Sequence[A], few: int) -> Iterator[B | None]:
+    """`work` of each item, by a process for each processor if there are more than `few` items. None: the process was killed."""
     processors = len(os.sched_getaffinity(0))
-    if len(wanted) <= FEW or processors < 2:
-        for path, parts in wanted.items():
-            yield path, _compute(path, parts, opened, keys)
+    if len(items) <= few or processors < 2:
+        yield from map(work, items)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    # Import once, before the processes are forked, and not in each of them.
-    if any(set(parts) - {"facts"} for parts in wanted.values()):
-        import pyarrow.parquet  # noqa: F401
-
-        import ktrxer.analyse.figures  # noqa: F401
-    count, left = len(wanted), dict(wanted)
+    done = 0
     try:
         with ProcessPoolExecutor(min(processors, 8), mp_context=multiprocessing.get_context("fork")) as pool:
-            arguments = (list(wanted), list(wanted.values()), [opened] * count, [keys] * count)
-            for path, made in zip(wanted, pool.map(_compute, *arguments, chunksize=max(1, count // (8 * processors))), strict=True):
-                del left[path]
-                yield path, made
+            for made in pool.map(work, items, chunksize=max(1, len(items) // (8 * processors))):
+                done += 1
+                yield made
     except BrokenProcessPool:
-        for path in left:
-            reason = "a process that reads files was killed, perhaps for lack of memory: give fewer files"
-            yield path, Failure(path, f"{path}: not read: {reason}")
+        yield from [None] * (len(items) - done)
 
 
-def _compute(path: Path, parts: Sequence[str], opened: Opened, keys: Sequence[str]) -> dict[str, str] | Failure:
+def _compute(wanted: tuple[Path, Sequence[str]], opened: Opened, keys: Sequence[str]) -> dict[str, str] | Failure:
+    path, parts = wanted
     try:
         run = opened(path)
         return {part: json.dumps(PARTS[part](run, keys)) for part in parts}

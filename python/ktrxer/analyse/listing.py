@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ktrxer.analyse import cache as caches
-from ktrxer.analyse.collection import Failure, Opened, gather
+from ktrxer.analyse.collection import Failure, Opened, gather, in_parallel
 from ktrxer.analyse.grouping import unknown
 from ktrxer.analyse.where import quantity
 from ktrxer.store import StoreError, head, one_line, open_run
@@ -30,6 +30,7 @@ OF_HEAD: dict[str, Callable[[Head], str]] = {
     "version": lambda one: one.version,
     "reasons": lambda one: "; ".join(one.reasons),
 }
+FEW = 100  # files that are not worth further processes
 OF_FILE = ("verdict", "state", "file")
 USUAL = ("when", "test", "title", "target", "length", "verdict", "file")
 
@@ -83,14 +84,15 @@ def _heads(paths: Sequence[Path], cache: caches.Cache) -> list[Entry]:
     identities = {path: key for path in paths if (key := caches.identity(path)) is not None}
     rows = cache.get("head", list(identities.values()))
     made, fresh = [], {}
+    missing = [path for path in paths if identities.get(path) not in rows]
+    read = dict(zip(missing, in_parallel(_entry, missing, FEW), strict=True))
     for path in paths:
-        key = identities.get(path, "")
-        if key in rows:
-            made.append(Entry(path, Head(**json.loads(rows[key])), "finished"))
+        if path not in read:
+            made.append(Entry(path, Head(**json.loads(rows[identities[path]])), "finished"))
             continue
-        entry = _entry(path)
-        if entry.head is not None and key:
-            rows[key] = fresh[key] = json.dumps(asdict(entry.head))
+        entry = read[path] or Entry(path, None, "damaged", "not read: the process that reads it was killed")
+        if entry.head is not None and path in identities:
+            fresh[identities[path]] = json.dumps(asdict(entry.head))
         if entry.state != "damaged" or path.exists() or path.is_symlink():
             made.append(entry)
     cache.keep("head", fresh)

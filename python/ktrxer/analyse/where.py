@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 Value = str | float | None
 Lookup = Callable[[str], Value]
@@ -15,7 +16,7 @@ Lookup = Callable[[str], Value]
 DEPTH = 50  # of parentheses and `not`
 _TOKEN = re.compile(r"""\s*(?:(?P<mark>[()]|!=|<=|>=|[=<>~])|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<word>[^\s()=<>!~"']+))""")
 _QUANTITY = re.compile(r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?) ?([A-Za-z/%]*)")
-_ORDER: dict[str, Callable[[object, object], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 class WhereError(Exception):

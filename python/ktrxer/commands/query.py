@@ -102,7 +102,8 @@ def _print(given: argparse.Namespace, answer: Any) -> None:
 
 
 def _table(names: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
-    made, more = [], 0
+    made: list[tuple[Any, ...]] = []
+    more = 0
     for row in rows:
         if len(made) < SHOWN:
             made.append(row)

@@ -82,7 +82,7 @@ def parse(kind: type[T], value: Json, where: str) -> T:
     """Convert `value` to the dataclass `kind`. A StoreError names the wrong field. Fields that the class does not have are ignored.
     A field that is a list may set a limit: `metadata={"most": N}`."""
     try:
-        return typing.cast("T", _object(kind)(value))
+        return typing.cast("T", _object(typing.cast("Any", kind))(value))
     except Bad as bad:
         raise StoreError(f"{where}{bad.path}: {bad.text}") from None
 
@@ -139,7 +139,7 @@ def _reader(hint: Any, most: int) -> Reader:
     if origin is dict:
         return _any_object
     if dataclasses.is_dataclass(hint):
-        return _object(hint)
+        return _object(typing.cast("Any", hint))
     if hint is Any:
         return _free
     return _PLAIN[hint]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Members(fs.FileSystemHandler):
+class Members(fs.FileSystemHandler):  # type: ignore[misc]
     """A file system for pyarrow: the file NUMBER is the table `kind` of the run `paths[NUMBER]`. It is empty if the run does not have this
     table, or cannot be read: `problems` has a line for each of the latter."""
 
