@@ -74,7 +74,7 @@ def gather(
     links: dict[Path, list[Path]] = {}  # paths that are the same file as the first of them
     first: dict[str, Path] = {}
     for path, found in made.items():
-        if some := [part for part in parts if part not in found]:
+        if isinstance(found, dict) and (some := [part for part in parts if part not in found]):
             one = first.setdefault(identities.get(path, str(path)), path)
             missing.setdefault(one, some)
             links.setdefault(one, []).append(path)
