@@ -5,6 +5,11 @@ PYTHON ?= python3
 	@scripts/as-owner scripts/venv .venv python/requirements.txt
 	@scripts/as-owner sh -c 'echo "$$PWD/python" >"$$(echo .venv/lib/python3*/site-packages)/ktrxer.pth" && touch $@'
 
+# DuckDB and ibis, for `ktrxer query`.
+.venv/.query: python/requirements-query.txt .venv/.ok
+	@scripts/as-owner scripts/venv .venv python/requirements.txt python/requirements-query.txt
+	@scripts/as-owner touch $@
+
 .venv/.tests: python/requirements-test.txt .venv/.ok
 	@scripts/as-owner scripts/venv .venv python/requirements.txt python/requirements-test.txt
 	@scripts/as-owner touch $@

@@ -8,10 +8,11 @@
 const struct handover handover_table[] = {
 	{ "batch", "Make a series of runs from one file" },
 	{ "compare", "Compare groups of runs: differences with intervals" },
-	{ "export", "Convert runs to Flent's data files" },
+	{ "export", "Convert runs to CSV, Parquet, OpenMetrics, Flent's files" },
 	{ "import", "Convert Flent's data files to runs" },
 	{ "lab", "Run commands in networks of namespaces, and in emulated devices" },
 	{ "plot", "Draw stored runs: SVG, PDF, PNG" },
+	{ "query", "Query all runs of a directory by SQL" },
 	{ "recover", "Close a run that a crash has interrupted" },
 	{ "report", "Make one page with interactive plots of stored runs" },
 	{ "run", "Run a test of flows and probes, and store it" },

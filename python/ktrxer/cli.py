@@ -16,10 +16,11 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS: dict[str, Subcommand] = {
     "batch": Subcommand("ktrxer.commands.batch", "make a series of runs from one file"),
     "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
-    "export": Subcommand("ktrxer.commands.export", "convert runs to Flent's data files"),
+    "export": Subcommand("ktrxer.commands.export", "convert runs to CSV, Parquet, OpenMetrics, Flent's files"),
     "import": Subcommand("ktrxer.commands.importing", "convert Flent's data files to runs"),
     "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices"),
     "plot": Subcommand("ktrxer.view.plot_command", "draw stored runs: SVG, PDF, PNG"),
+    "query": Subcommand("ktrxer.commands.query", "query all runs of a directory by SQL"),
     "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has interrupted"),
     "report": Subcommand("ktrxer.view.report_command", "make one page with interactive plots of stored runs"),
     "run": Subcommand("ktrxer.commands.run", "run a test of flows and probes, and store it"),

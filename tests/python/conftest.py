@@ -4,3 +4,12 @@ import pytest
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: left out by `make check`; `make test` runs it")
+
+
+@pytest.fixture(autouse=True)
+def cache_of_runs(tmp_path_factory, monkeypatch):
+    """Each test has a cache of its own, and leaves the user's alone."""
+    from ktrxer.analyse import cache
+
+    place = tmp_path_factory.mktemp("cache") / "ktrxer" / "runs.sqlite"
+    monkeypatch.setattr(cache, "file", lambda: place)

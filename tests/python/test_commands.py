@@ -39,7 +39,7 @@ def test_runs(directory, capsys):
     status, out, err = say(capsys, "runs", directory)
     assert (status, err) == (0, "")
     lines = out.splitlines()
-    assert len(lines) == 5 and lines[0].split() == ["when", "test", "title", "to", "length", "verdict", "file"]
+    assert len(lines) == 5 and lines[0].split() == ["when", "test", "title", "target", "length", "verdict", "file"]
     assert any("cut off" in line and "cut.ktrxer.part" in line for line in lines) and any("damaged" in line and "broken" in line for line in lines)
     assert sum("valid" in line for line in lines) == 2
     made = json.loads(say(capsys, "runs", directory, "--json")[1])

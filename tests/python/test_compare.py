@@ -14,10 +14,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import synthetic as made_runs
+from ktrxer.analyse import cache as caches
 from ktrxer.analyse import grouping
-from ktrxer.analyse.collection import cache_file, collect
+from ktrxer.analyse.collection import collect
 from ktrxer.analyse.compare import Margin, check, compare, sentences
-from ktrxer.analyse.figures import Figure, of_summary
+from ktrxer.analyse.figures import Figure, of_run, of_summary
 from ktrxer.analyse.grouping import Group, GroupingError, Member
 from ktrxer.commands import compare as command
 from ktrxer.estimate.difference import Difference, difference, holm, trend
@@ -111,7 +112,7 @@ def test_trend_finds_a_drift_and_its_slope():
 def member(name: str, minute: float, title: str = "", verdict: str = "valid", kernel: str = "6.18.0", **figures: float) -> Member:
     meta = made_runs.describe(8, 2, title)
     meta = replace(meta, created=(START + timedelta(minutes=minute)).isoformat(), verdict=verdict, host=replace(meta.host, kernel=kernel))
-    return Member(name, meta, {key.replace("__", "."): value for key, value in figures.items()})
+    return Member(name, grouping.facts(meta), {key.replace("__", "."): value for key, value in figures.items()})
 
 
 def group(name: str, p95: list[float], minutes: list[float], rate: float = 48) -> Group:
@@ -212,7 +213,7 @@ def test_a_group_of_two_halves_is_refused_unless_mixed():
 
 def test_runs_that_are_not_valid_are_left_out_with_their_reason():
     one = Group("A", [member("good", 0), member("bad", 1, verdict="degraded")])
-    one.members[1].meta.reasons.append("12 % of the probes were late")
+    one.members[1].facts.reasons.append("12 % of the probes were late")
     grouping.only_valid(one)
     assert [(out.run, out.reason) for out in one.left_out] == [("bad", "degraded: 12 % of the probes were late")]
 
@@ -221,7 +222,7 @@ def test_grouping_by_properties_settings_and_paths():
     runs = [member("a", 0, title="x"), member("b", 1, title="y"), member("c", 2, title="x")]
     assert [(one.name, len(one.members)) for one in grouping.by(runs, ["title"])] == [("x", 2), ("y", 1)]
     assert [one.name for one in grouping.by(runs, ["cc"])] == ["cubic"]
-    assert grouping.value_of(runs[0].meta, "metadata/before/sysctls/net.ipv4.tcp_congestion_control") == "cubic"
+    assert grouping.value_of(made_runs.describe(8, 2, ""), "metadata/before/sysctls/net.ipv4.tcp_congestion_control") == "cubic"
     with pytest.raises(GroupingError, match="no property, setting or path of that name: 'nonesuch'"):
         grouping.by(runs, ["nonesuch"])
 
@@ -250,11 +251,6 @@ def edit(path: Path, **fields: object) -> None:
     write_finished(path, replace(run.meta, **fields), tables, path.parent / ".edited.tmp")
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def test_two_groups_of_files(files, capsys):
     assert command.main([str(files / "long"), "--", str(files / "short")]) == 0
     out, err = capsys.readouterr()
@@ -272,7 +268,7 @@ def test_by_title_json_and_the_cache(files, capsys):
     rtt = next(row for row in one["figures"] if row["key"] == "udp.rtt.load.p95")
     assert rtt["high"] < 0 < rtt["mean_b"]
     assert rtt["better"] == "lower"
-    assert cache_file().exists()
+    assert caches.file().exists()
     assert command.main(["--by", "title", "--json", str(files / "long"), str(files / "short")]) == 0
     assert json.loads(capsys.readouterr().out) == first
 
@@ -291,13 +287,44 @@ def test_the_cache_is_used_and_a_changed_file_is_read_again(files, tmp_path):
     assert len(read) == 1
     assert again.members[0].figures == first.members[0].figures == {one.key: one.value for one in of_summary(summarise(open_run(path)))}
     edit(path, title="changed")
-    assert collect([path], opened, tmp_path / "figures.sqlite").members[0].meta.title == "changed"
+    assert collect([path], opened, tmp_path / "figures.sqlite").members[0].value("title") == "changed"
     assert len(read) == 2
 
 
+def test_the_light_figures_are_those_of_the_summary(files):
+    """A comparison leaves out what it does not need: that changes no figure."""
+    run = open_run(files / "long" / "long0.ktrxer")
+    assert of_run(run) == of_summary(summarise(run))
+
+
+def test_a_killed_process_is_named(files, tmp_path):
+    """The run that ends its reader, and those that were not read because of it, are failures."""
+    paths = []
+    for i in range(8):
+        paths.append(tmp_path / f"r{i}.ktrxer")
+        paths[-1].write_bytes((files / "long" / "long0.ktrxer").read_bytes())
+    found = collect(paths, killed_by_the_last, None)
+    assert found.failures and len(found.failures) + len(found.members) == 8
+    assert all("a process that reads files was killed" in one.text for one in found.failures)
+
+
+def killed_by_the_last(path: Path):
+    if path.name == "r7.ktrxer":
+        os._exit(9)
+    return open_run(path)
+
+
+def test_a_path_in_meta_json_groups_runs_from_the_cache_too(files, capsys):
+    key = "metadata/before/sysctls/net.ipv4.tcp_congestion_control"
+    for _ in range(2):
+        assert command.main(["--by", f"title,{key}", "--json", str(files / "long"), str(files / "short")]) == 0
+        made = json.loads(capsys.readouterr().out)
+        assert [side["name"] for side in made["comparisons"][0]["groups"]] == ["long cubic", "short cubic"]
+
+
 def test_a_damaged_cache_is_no_cache(files, capsys):
-    cache_file().parent.mkdir(parents=True)
-    cache_file().write_bytes(os.urandom(5000))
+    caches.file().parent.mkdir(parents=True)
+    caches.file().write_bytes(os.urandom(5000))
     assert command.main([str(files / "long"), "--", str(files / "short")]) == 0
     assert "B: short, 4 runs" in capsys.readouterr().out
 

@@ -52,6 +52,7 @@ NOT_RUN = [
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
     ("docs/howto/batches.md", "", "minutes of virtual time: tests/virtual/test_series.py makes a batch"),
     ("docs/howto/compare-runs.md", "", "needs groups of runs: tests/virtual/test_series.py, tests/python/test_compare.py"),
+    ("docs/howto/data-sets.md", "", "needs many runs and DuckDB: test_listing.py, test_query.py, test_exchange.py, test_frames.py of tests/python"),
     ("docs/howto/flent-files.md", "flent ", "test_flent_real.py draws an exported file with the real Flent"),
     ("docs/howto/installing.md", "", "make test-fresh runs them on bare Debian 12 and 13"),
     ("docs/howto/lab.md", "", "needs QEMU and minutes: tests/lab runs `ktrxer lab vm` and `module`"),

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures of many files. What has been computed is kept in a cache by the file's identity, size and time of change."""
+"""What is computed of many files: facts, layout and figures of each run, from the cache (cache.py) or by several processes."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ktrxer import __version__
-from ktrxer.analyse.figures import Figure, of_summary
-from ktrxer.analyse.grouping import Member
+from ktrxer.analyse import cache as caches
+from ktrxer.analyse.grouping import Facts, Member, facts
 from ktrxer.store import Run, StoreError
-from ktrxer.store import meta as meta_file
-from ktrxer.summary.figures import summarise
 
-FORMAT = 1  # of the cache's rows; a change of an estimator is a change of this number
+if TYPE_CHECKING:
+    from ktrxer.analyse.figures import Figure
+
 FEW = 4  # files that are not worth further processes
-BATCH = 500  # of SQLite's parameters
 
 Opened = Callable[[Path], Run]
+Found = dict[str, Any]  # JSON of each part
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -39,88 +39,133 @@ class Collection:
     failures: list[Failure]
 
 
-def cache_file() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(base if base else Path.home() / ".cache") / "ktrxer" / "figures.sqlite"
+def collect(paths: Sequence[Path], opened: Opened, cache: Path | None = None, keys: Sequence[str] = ()) -> Collection:
+    """Runs with their figures. `opened` reads a run from a path (StoreError if there is none); `keys`: properties beside the usual ones."""
+    from ktrxer.analyse.figures import Figure
 
-
-def collect(paths: Sequence[Path], opened: Opened, cache: Path | None = None) -> Collection:
-    """`opened` reads a run from a path (StoreError where there is none). Files in a cache are not read again."""
-    keys = {path: key for path in paths if (key := _identity(path)) is not None}
-    rows = _cached(cache, list(keys.values())) if cache is not None else {}
-    missing = [path for path in paths if keys.get(path) not in rows]
-    made = dict(zip(missing, _computed(missing, opened), strict=True))
-    if cache is not None:
-        _keep(cache, {keys[path]: text for path, text in made.items() if path in keys and isinstance(text, str)})
     members: list[Member] = []
     known: dict[str, Figure] = {}
     failures: list[Failure] = []
-    for path in paths:
-        found = made[path] if path in made else rows[keys[path]]
+    for path, found in gather(paths, opened, ("facts", "figures"), cache, keys).items():
         if isinstance(found, Failure):
             failures.append(found)
             continue
-        row = json.loads(found)
-        figures = [Figure(**one) for one in row["figures"]]
-        meta = meta_file.read(row["meta"].encode(), str(path))
-        members.append(Member(str(path), meta, {one.key: one.value for one in figures}))
+        figures = [Figure(**one) for one in found["figures"]]
+        members.append(Member(str(path), Facts(**found["facts"]), {one.key: one.value for one in figures}))
         known |= {one.key: one for one in figures if one.key not in known}
     return Collection(members, known, failures)
 
 
-def _identity(path: Path) -> str | None:
-    """None for a directory: a run that is being written changes without a new time of its own."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    if path.is_dir():
-        return None
-    return f"{FORMAT} {__version__} {path.name} {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+def gather(
+    paths: Sequence[Path], opened: Opened, parts: Sequence[str], cache: Path | None = None, keys: Sequence[str] = ()
+) -> dict[Path, Found | Failure]:
+    """The parts (of PARTS) of each run, in the order of the paths. Files whose parts are in the cache are not read again."""
+    kept = caches.Cache(cache)
+    identities = {path: key for path in paths if (key := caches.identity(path)) is not None}
+    rows = {part: kept.get(part, list(identities.values())) for part in parts}
+    made: dict[Path, Found | Failure] = {}
+    asked = set(keys)
+    for path in paths:
+        kept_parts = {part: json.loads(rows[part][identities[path]]) for part in parts if identities.get(path) in rows[part]}
+        if "facts" in kept_parts and not set(keys) <= kept_parts["facts"]["properties"].keys():
+            asked |= kept_parts.pop("facts")["properties"].keys()
+        made[path] = kept_parts
+    missing: dict[Path, list[str]] = {}
+    links: dict[Path, list[Path]] = {}  # paths that are the same file as the first of them
+    first: dict[str, Path] = {}
+    for path, found in made.items():
+        if isinstance(found, dict) and (some := [part for part in parts if part not in found]):
+            one = first.setdefault(identities.get(path, str(path)), path)
+            missing.setdefault(one, some)
+            links.setdefault(one, []).append(path)
+    fresh: dict[str, dict[str, str]] = {part: {} for part in parts}
+    for path, computed in _computed(missing, opened, sorted(asked)):
+        if isinstance(computed, Failure):
+            made |= {one: computed if one == path else Failure(one, computed.text.replace(str(path), str(one))) for one in links[path]}
+            continue
+        new = {part: json.loads(text) for part, text in computed.items()}
+        for one in links[path]:
+            made[one] = {**made[one], **new}  # type: ignore[dict-item]
+        for part, text in computed.items():
+            if path in identities:
+                fresh[part][identities[path]] = text
+    for part in parts:
+        kept.keep(part, fresh[part])
+    return made
 
 
-def _computed(paths: Sequence[Path], opened: Opened) -> Iterable[str | Failure]:
+# ------------------------------------------------------------------------------------------------------------------ one run
+
+
+def _figures(run: Run) -> list[dict[str, Any]]:
+    from ktrxer.analyse.figures import of_run
+
+    return [asdict(one) for one in of_run(run)]
+
+
+def _layout(run: Run) -> dict[str, Any]:
+    """The rows of the tables `series` and `phases` of a data set (dataset.py)."""
+    from ktrxer.summary.figures import interval_ns, probes_of
+
+    series = []
+    for s in run.meta.series:
+        probes = probes_of(run, s) if s.kind == "latency" else None
+        series.append([s.id, s.name, s.kind, s.unit, s.group, s.klass, s.direction, probes, interval_ns(run, s)])
+    return {"id": run.meta.id, "series": series, "phases": [[p.name, p.from_ns, p.to_ns] for p in run.meta.phases]}
+
+
+PARTS: Mapping[str, Callable[[Run, Sequence[str]], Any]] = {
+    "facts": lambda run, keys: asdict(facts(run.meta, keys)),
+    "layout": lambda run, _: _layout(run),
+    "figures": lambda run, _: _figures(run),
+}
+
+
+def _computed(wanted: Mapping[Path, Sequence[str]], opened: Opened, keys: Sequence[str]) -> Iterator[tuple[Path, dict[str, str] | Failure]]:
+    if len(wanted) > FEW and any(set(parts) - {"facts"} for parts in wanted.values()):
+        # Import once, before the processes are forked, and not in each of them.
+        import pyarrow.parquet  # noqa: F401
+
+        import ktrxer.analyse.figures  # noqa: F401
+    work = partial(_compute, opened=opened, keys=keys)
+    for (path, _), made in zip(wanted.items(), in_parallel(work, list(wanted.items()), FEW), strict=True):
+        reason = "a process that reads files was killed, perhaps for lack of memory: give fewer files"
+        yield path, made if made is not None else Failure(path, f"{path}: not read: {reason}")
+
+
+def in_parallel(work: Callable[[A], B], items: Sequence[A], few: int) -> Iterator[B | None]:
+    """`work` of each item, by a process for each processor if there are more than `few` items. None: the process was killed."""
     processors = len(os.sched_getaffinity(0))
-    if len(paths) <= FEW or processors < 2:
-        return [_compute(path, opened) for path in paths]
-    with ProcessPoolExecutor(min(processors, 8)) as pool:
-        return list(pool.map(_compute, paths, [opened] * len(paths), chunksize=max(1, len(paths) // (4 * processors))))
+    if len(items) <= few or processors < 2:
+        yield from map(work, items)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    done = 0
+    try:
+        with ProcessPoolExecutor(min(processors, 8), mp_context=multiprocessing.get_context("fork")) as pool:
+            for made in pool.map(work, items, chunksize=max(1, len(items) // (8 * processors))):
+                done += 1
+                yield made
+    except BrokenProcessPool:
+        yield from [None] * (len(items) - done)
 
 
-def _compute(path: Path, opened: Opened) -> str | Failure:
+def _compute(wanted: tuple[Path, Sequence[str]], opened: Opened, keys: Sequence[str]) -> dict[str, str] | Failure:
+    path, parts = wanted
     try:
         run = opened(path)
-        figures = of_summary(summarise(run))
-        return json.dumps({"meta": meta_file.write(run.meta).decode(), "figures": [asdict(one) for one in figures]})
+        return {part: json.dumps(PARTS[part](run, keys)) for part in parts}
     except StoreError as error:
         return Failure(path, str(error))
     except OSError as error:
         return Failure(path, f"{path}: {error.strerror or error}")
     except MemoryError:
         return Failure(path, f"{path}: it does not fit into this machine's memory")
+    except ImportError:
+        raise
     except Exception as error:
         defect = f"{type(error).__name__}: {error}; this is a defect of ktrxer, please report it with the file"
         return Failure(path, f"{path}: cannot be read: {defect}")
-
-
-def _connect(cache: Path) -> sqlite3.Connection:
-    cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    made = sqlite3.connect(cache, timeout=2)
-    made.execute("CREATE TABLE IF NOT EXISTS figures (key TEXT PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID")
-    return made
-
-
-def _cached(cache: Path, keys: Sequence[str]) -> dict[str, str]:
-    """A cache that cannot be read is no cache."""
-    found: dict[str, str] = {}
-    with contextlib.suppress(sqlite3.Error, OSError), contextlib.closing(_connect(cache)) as db:
-        for start in range(0, len(keys), BATCH):
-            part = keys[start : start + BATCH]
-            marks = ",".join("?" * len(part))
-            found |= dict(db.execute(f"SELECT key, row FROM figures WHERE key IN ({marks})", part).fetchall())
-    return found
-
-
-def _keep(cache: Path, rows: dict[str, str]) -> None:
-    with contextlib.suppress(sqlite3.Error, OSError), contextlib.closing(_connect(cache)) as db, db:
-        db.executemany("INSERT OR REPLACE INTO figures VALUES (?, ?)", list(rows.items()))

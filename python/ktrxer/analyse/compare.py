@@ -129,7 +129,7 @@ def _bound(found: Difference) -> float:
 def seconds_of(member: Member) -> float | None:
     """When the run was made, in seconds since 1970; None where its file does not have a time."""
     try:
-        made = datetime.fromisoformat(member.meta.created)
+        made = datetime.fromisoformat(member.facts.created)
     except ValueError:
         return None
     return made.timestamp() if made.tzinfo is not None else None

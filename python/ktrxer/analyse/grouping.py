@@ -81,9 +81,9 @@ PROPERTIES: dict[str, Callable[[Meta], str]] = {
 ALIKE = ("test", "host", "kernel", "machine", "target", "length", "cc", "topology", "parameters", "interval")
 
 
-def value_of(meta: Meta, key: str) -> str:
-    """A property's, a label's or a setting's name, or a path into meta.json with slashes (`metadata/before/cpu/model`). GroupingError: none
-    of these."""
+def value_of(meta: Meta, key: str) -> str | None:
+    """The value of a property, a label, a setting, or a path into meta.json with slashes (`metadata/before/cpu/model`). None: the run has
+    none of these."""
     if key in PROPERTIES:
         return PROPERTIES[key](meta)
     labels = meta.metadata.get("labels")
@@ -97,9 +97,30 @@ def value_of(meta: Meta, key: str) -> str:
     value: Any = {"metadata": meta.metadata, "settings": meta.settings, "accounts": meta.accounts}
     for part in key.split("/"):
         if not isinstance(value, dict) or part not in value:
-            raise GroupingError(f"no property, setting or path of that name: {key!r}; properties: {', '.join(sorted(PROPERTIES))}")
+            return None
         value = value[part]
     return _text(value)
+
+
+def unknown(keys: Iterable[str]) -> str:
+    named = ", ".join(repr(key) for key in keys)
+    return f"no property, setting or path of that name: {named}; properties: {', '.join(sorted(PROPERTIES))}"
+
+
+@dataclass
+class Facts:
+    """What lists and comparisons need of a run's meta.json: a hundredth of it."""
+
+    created: str
+    verdict: str | None
+    reasons: list[str]
+    imported: bool  # from a Flent file, which has no verdict
+    properties: dict[str, str | None]  # all of PROPERTIES, and each further key that was asked for
+
+
+def facts(meta: Meta, keys: Iterable[str] = ()) -> Facts:
+    properties = {key: value_of(meta, key) for key in (*PROPERTIES, *keys)}
+    return Facts(meta.created, meta.verdict, meta.reasons, "flent" in meta.metadata, properties)
 
 
 @dataclass
@@ -107,8 +128,15 @@ class Member:
     """A run with what a comparison needs of it."""
 
     name: str
-    meta: Meta
+    facts: Facts
     figures: dict[str, float] = field(default_factory=dict)
+
+    def value(self, key: str) -> str:
+        """GroupingError: the run has no such property."""
+        value = self.facts.properties.get(key)
+        if value is None:
+            raise GroupingError(unknown([key]))
+        return value
 
 
 @dataclass(frozen=True)
@@ -128,7 +156,7 @@ def by(members: Sequence[Member], keys: Sequence[str]) -> list[Group]:
     """In the order in which each group's first run was given."""
     made: dict[tuple[str, ...], Group] = {}
     for member in members:
-        values = tuple(value_of(member.meta, key) for key in keys)
+        values = tuple(member.value(key) for key in keys)
         name = " ".join(value or f"no {key}" for key, value in zip(keys, values, strict=True))
         made.setdefault(values, Group(name, [])).members.append(member)
     return list(made.values())
@@ -138,8 +166,8 @@ def only_valid(group: Group) -> None:
     """Leaves out runs whose verdict is not valid, each with its first reason. A Flent file has no verdict, and stays."""
     kept = []
     for member in group.members:
-        verdict, reasons = member.meta.verdict, member.meta.reasons
-        if verdict == "valid" or "flent" in member.meta.metadata:
+        verdict, reasons = member.facts.verdict, member.facts.reasons
+        if verdict == "valid" or member.facts.imported:
             kept.append(member)
         else:
             why = f": {reasons[0]}" if reasons else ""
@@ -153,7 +181,7 @@ def alike(group: Group, mixed: Sequence[str] = ()) -> None:
     for key in ALIKE:
         if key in mixed or len(group.members) < 2:
             continue
-        counted = Counter(value_of(member.meta, key) for member in group.members)
+        counted = Counter(member.value(key) for member in group.members)
         usual, count = counted.most_common(1)[0]
         if len(counted) == 1:
             continue
@@ -162,16 +190,16 @@ def alike(group: Group, mixed: Sequence[str] = ()) -> None:
             remedy = f"`--by {key}` parts them, `--mix {key}` allows it"
             raise GroupingError(f"group {group.name!r} mixes runs of different {key}: {found}; {remedy}")
         for member in group.members:
-            if (value := value_of(member.meta, key)) != usual:
+            if (value := member.value(key)) != usual:
                 group.left_out.append(LeftOut(member.name, f"{key} is {value or 'none'}; {count} runs of the group have {usual or 'none'}"))
-        group.members = [member for member in group.members if value_of(member.meta, key) == usual]
+        group.members = [member for member in group.members if member.value(key) == usual]
 
 
 def distinct(a: Group, b: Group) -> dict[str, tuple[str, str]]:
     """The properties in which two groups differ, with the value of each where a group has one value."""
     made: dict[str, tuple[str, str]] = {}
     for key in (*ALIKE, "qdisc", "version", "title"):
-        values = [sorted({value_of(member.meta, key) for member in group.members}) for group in (a, b)]
+        values = [sorted({member.value(key) for member in group.members}) for group in (a, b)]
         if values[0] != values[1]:
             texts = [one[0] or "none" if len(one) == 1 else f"{len(one)} values" for one in values]
             made[key] = (texts[0], texts[1])

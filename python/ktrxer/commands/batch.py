@@ -246,11 +246,10 @@ def _stop(executor: Executor) -> None:
 
 
 def _figures(path: Path) -> dict[str, float]:
-    from ktrxer.analyse.figures import of_summary
+    from ktrxer.analyse.figures import of_run
     from ktrxer.store import open_run
-    from ktrxer.summary.figures import summarise
 
-    return {one.key: one.value for one in of_summary(summarise(open_run(path)))}
+    return {one.key: one.value for one in of_run(open_run(path))}
 
 
 def _summary(outcome: Outcome, folder: Path) -> int:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 
 if TYPE_CHECKING:
     from ktrxer.analyse.compare import Check, Comparison, Margin
@@ -55,7 +55,8 @@ def main(arguments: list[str]) -> int:
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     given = parser().parse_args(arguments[:cut])
     try:
-        return _compare(given, [Path(one) for one in arguments[cut + 1 :]], cut < len(arguments))
+        with few_collections():
+            return _compare(given, [Path(one) for one in arguments[cut + 1 :]], cut < len(arguments))
     except _Refusal as error:
         complain("compare", str(error))
         return USAGE
@@ -65,7 +66,7 @@ def _compare(given: argparse.Namespace, second: list[Path], two: bool) -> int:
     from ktrxer.analyse import grouping
 
     status = VALID
-    read = _Reader(given.no_cache)
+    read = _Reader(given.no_cache, _keys(given.by or ""))
     try:
         groups = _groups(given, second, two, read)
         status = BAD if read.failed else VALID
@@ -93,18 +94,20 @@ def _keys(text: str) -> list[str]:
 class _Reader:
     """Reads groups of paths, one after the other, with one table of known figures."""
 
-    def __init__(self, fresh: bool) -> None:
+    def __init__(self, fresh: bool, keys: list[str]) -> None:
         self.fresh = fresh
+        self.keys = keys  # properties beside the usual ones
         self.failed = False
         self.known: dict[str, Figure] = {}
 
     def members(self, paths: list[Path]) -> list[Member]:
-        from ktrxer.analyse.collection import cache_file, collect
+        from ktrxer.analyse import cache
+        from ktrxer.analyse.collection import collect
         from ktrxer.commands.opening import open_any
         from ktrxer.store.listing import find
 
         files = [file for path in paths for file in _checked(path, find(path))]
-        found = collect(list(dict.fromkeys(files)), open_any, None if self.fresh else cache_file())
+        found = collect(list(dict.fromkeys(files)), open_any, None if self.fresh else cache.file(), self.keys)
         for failure in found.failures:
             complain("compare", failure.text)
             self.failed = True
@@ -143,7 +146,7 @@ def _groups(given: argparse.Namespace, second: list[Path], two: bool, read: _Rea
 
 def _default_names(groups: list[Group]) -> list[str]:
     """The title that all runs of a group have, where the titles differ between the groups; else A and B."""
-    titles = [{member.meta.title for member in group.members} for group in groups]
+    titles = [{member.value("title") for member in group.members} for group in groups]
     if all(len(one) == 1 and one != {""} for one in titles) and titles[0] != titles[1]:
         return [next(iter(one)) for one in titles]
     return ["A", "B"]

@@ -3,63 +3,119 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.store import StoreError, one_line
 
 if TYPE_CHECKING:
-    from ktrxer.store.listing import Entry
+    from ktrxer.analyse.listing import Entry
+
+EXAMPLES = """\
+examples:
+  ktrxer runs                                                   the runs here, by time
+  ktrxer runs DIR --where 'test=rrul and verdict!=valid'
+  ktrxer runs DIR --columns when,cc,qdisc,udp.rtt.load.p95 --sort udp.rtt.load.p95
+  ktrxer runs DIR --parquet SET && ktrxer query 'SELECT cc, count(*) FROM runs GROUP BY cc' SET
+A column is file, state, verdict, when, id or reasons; a property (test, title, target, length, version, host, kernel, machine, cc, qdisc,
+topology, parameters, interval), label or setting; a path into meta.json (metadata/before/cpu/model); or a figure (`ktrxer compare --json`
+lists their keys).
+A condition is COLUMN=VALUE with =, !=, <, <=, >, >= or ~ (a pattern with * and ?); `and`, `or`, `not` and parentheses join conditions."""
 
 
 def parser() -> Parser:
-    p = Parser("runs", "Lists the runs of a directory, newest last, or writes them as one data set for DuckDB, Polars or Spark.")
+    summary = "Lists the runs of a directory, newest last, or writes them as one data set for `ktrxer query`, DuckDB, Polars or Spark."
+    p = Parser("runs", summary, EXAMPLES)
     p.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="where the runs are stored (here)")
-    p.add_argument("--parquet", type=Path, metavar="TO", help="write TO/KIND/RUN.parquet and TO/runs.parquet instead of listing")
+    p.add_argument("--where", metavar="CONDITION", help="only runs for which the condition holds")
+    p.add_argument("--columns", metavar="KEY[,KEY]", help="the columns of the list (when,test,title,target,length,verdict,file)")
+    p.add_argument("--sort", metavar="KEY", help="sort by this column (when)")
+    p.add_argument("--reverse", action="store_true", help="the last one first")
+    p.add_argument("--parquet", type=Path, metavar="TO", help="write the runs as a data set of Parquet tables instead of listing")
     p.add_argument("--json", action="store_true", help="print one JSON object")
+    p.add_argument("--no-cache", action="store_true", help="read all files anew")
     return p
 
 
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
-    from ktrxer.store import listing
-
     if given.directory.is_file():
         complain("runs", f"{given.directory}: not a directory; `ktrxer summary` shows one run")
         return BAD
     if not given.directory.is_dir():
         complain("runs", f"{given.directory}: no such directory")
         return BAD
-    entries = listing.entries(given.directory)
+    with few_collections():
+        return _runs(given)
+
+
+def _runs(given: argparse.Namespace) -> int:
+    from ktrxer.analyse import cache, listing, where
+    from ktrxer.commands.opening import open_any
+
+    shown = [key for key in given.columns.split(",") if key] if given.columns is not None else list(listing.USUAL)
+    if not shown:
+        complain("runs", "--columns: no column is named")
+        return USAGE
+    place = None if given.no_cache else cache.file()
+    try:
+        condition = where.parse(given.where) if given.where is not None else None
+        keys = [*shown, *(condition.keys if condition is not None else ()), *([given.sort] if given.sort else ())]
+        entries = listing.entries(given.directory, open_any, place, keys)
+    except where.WhereError as error:
+        complain("runs", f"--where {given.where}: {error}")
+        return USAGE
+    except listing.UnknownColumn as error:
+        complain("runs", str(error))
+        return USAGE
+    except OSError as error:
+        complain("runs", f"{given.directory}: {error.strerror or error}")
+        return BAD
+    if condition is not None:
+        entries = [entry for entry in entries if condition.holds(entry.value)]
+    if given.sort:
+        entries.sort(key=lambda entry: listing.sort_key(entry.value(given.sort)))
+    if given.reverse:
+        entries.reverse()
     if given.parquet is not None:
-        return _parquet(entries, given.parquet)
+        return _parquet(entries, given.parquet, place)
     if given.json:
         print(json.dumps({"runs": [entry.as_json() for entry in entries]}, indent=2))
     elif not entries:
-        print(f"no runs in {given.directory}; `ktrxer run` makes some")
+        found = "no run meets the condition" if condition is not None else "no runs"
+        print(f"{found} in {given.directory}; `ktrxer run` makes some")
     else:
-        _table(entries)
+        _table(entries, shown)
     return VALID
 
 
-def _table(entries: list[Entry]) -> None:
-    rows = [entry.row() for entry in entries]
-    head = ("when", "test", "title", "to", "length", "verdict", "file")
-    cells = [head, *[tuple(one_line(cell, 100) for cell in row) for row in rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    for row in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def _table(entries: list[Entry], shown: list[str]) -> None:
+    rows = [tuple(_cell(entry.value(key)) for key in shown) for entry in entries]
+    cells = [tuple(one_line(key, 60) for key in shown), *rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    print("\n".join(lines))
 
 
-def _parquet(entries: list[Entry], to: Path) -> int:
-    from ktrxer.store.listing import as_dataset
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return one_line(value, 100) if isinstance(value, str) else f"{value:.6g}"
+
+
+def _parquet(entries: list[Entry], to: Path, cache: Path | None) -> int:
+    from ktrxer.analyse import dataset
+    from ktrxer.commands.opening import open_any
 
     try:
-        written = as_dataset(entries, to)
+        written, problems = dataset.write([entry.path for entry in entries if entry.state in ("finished", "cut off")], open_any, to, cache)
     except (StoreError, OSError) as error:
         complain("runs", str(error))
         return BAD
-    print(f"{written} runs in {to}: SELECT * FROM '{to}/latency/*.parquet' JOIN '{to}/runs.parquet' USING (run)")
-    return VALID
+    for problem in problems:
+        complain("runs", f"left out: {problem}")
+    print(f"{written} runs in {to}: ktrxer query 'SELECT run, name, median(rtt_ns) / 1e6 FROM latency GROUP BY ALL' {to}")
+    return BAD if problems else VALID

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +59,24 @@ def difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, level: 
     return Difference(mean_a, mean_b, delta, n, m, delta - width, delta + width, p, g, larger)
 
 
+@lru_cache(maxsize=4)
+def _draws(n: int, m: int, resamples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of the runs in each resample: the same for all figures of two groups."""
+    rng = np.random.default_rng(SEED)
+    return rng.integers(0, n, (resamples, n)), rng.integers(0, m, (resamples, m))
+
+
+@lru_cache(maxsize=4)
+def _orders(count: int, permutations: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(SEED)
+    return rng.permuted(np.broadcast_to(np.arange(count), (permutations, count)), axis=1)
+
+
 def _studentized(x: Floats, y: Floats, delta: float, error: float, resamples: int) -> Floats:
     """|t| of each resample. A resample without spread has no t, and is left out."""
-    rng = np.random.default_rng(SEED)
     n, m = len(x), len(y)
-    drawn_a, drawn_b = x[rng.integers(0, n, (resamples, n))], y[rng.integers(0, m, (resamples, m))]
+    places_a, places_b = _draws(n, m, resamples)
+    drawn_a, drawn_b = x[places_a], y[places_b]
     deltas = drawn_b.mean(1) - drawn_a.mean(1)
     errors = np.sqrt(drawn_a.var(1, ddof=1) / n + drawn_b.var(1, ddof=1) / m)
     known = errors > 1e-12 * error
@@ -94,8 +108,7 @@ def trend(t_s: Sequence[float] | Floats, residuals: Sequence[float] | Floats, pe
     ranks_t, ranks = _ranks(t), _ranks(values)
     ranks_t, ranks = ranks_t - ranks_t.mean(), ranks - ranks.mean()
     observed = abs(float(ranks_t @ ranks))
-    rng = np.random.default_rng(SEED)
-    shuffled = rng.permuted(np.broadcast_to(ranks, (permutations, len(ranks))), axis=1)
+    shuffled = ranks[_orders(len(ranks), permutations)]
     p = (1 + int((np.abs(shuffled @ ranks_t) >= observed * (1 - 1e-12)).sum())) / (permutations + 1)
     i, j = np.triu_indices(len(t), 1)
     apart = t[j] != t[i]

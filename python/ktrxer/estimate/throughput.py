@@ -41,6 +41,11 @@ class Windows:
         return float(self.bytes.sum() * 8e9 / span)
 
 
+def gap_ns(interval_ns: int) -> int:
+    """Two samples further apart than this have a gap between them. A few samples that are late on a busy host are none."""
+    return 5 * interval_ns + 100_000_000
+
+
 def edges(from_ns: int, to_ns: int, window_ns: int) -> Ints:
     """Edges of full windows from `from_ns` on; a shorter rest at the end is left out."""
     count = max(0, (to_ns - from_ns) // window_ns)

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
+from ktrxer.estimate.throughput import Windows, bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.panels.parts import BITS, MANY, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
-from ktrxer.run.judge import gap_ns
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 

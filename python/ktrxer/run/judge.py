@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ktrxer.estimate.throughput import bytes_rate, receiver_end
+from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end
 from ktrxer.run.contradictions import contradictions
 from ktrxer.run.egress import changed, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
@@ -204,11 +204,6 @@ def _flow(book: Book, run: Run, series: Series) -> None:
     missing = (1 - float(seen)) * (runner.to_ns - runner.from_ns)
     if missing > (1 - COVERAGE) * (runner.to_ns - runner.from_ns) + CONNECT_NS:
         book.say("degraded", f"only {seen:.1%} of its time is covered by counts taken {side}", series.name)
-
-
-def gap_ns(interval_ns: int) -> int:
-    """Samples further apart than this leave a hole: a few of them may be late on a busy host, and counts lose nothing by that."""
-    return 5 * interval_ns + 100_000_000
 
 
 def _host(book: Book, run: Run) -> None:

@@ -8,6 +8,7 @@ import json
 import math
 import types
 import typing
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,16 +21,21 @@ Json = Any  # a JSON value of any shape, of bounded size, without NaN and infini
 
 def load(text: bytes, where: str) -> Json:
     """Parse JSON. Refuse NaN, infinities, a duplicate name in an object, numbers beyond 64 bits and too deep nesting."""
-    if len(text) > limits.META_BYTES:
-        raise StoreError(f"{where}: {len(text)} bytes; at most {limits.META_BYTES} are read")
-    if (values := _values(text)) > limits.VALUES:
-        raise StoreError(f"{where}: about {values} values; at most {limits.VALUES} are read")
+    bounded(text, where)
     try:
         return json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded, object_pairs_hook=_once)
     except RecursionError:
         raise StoreError(f"{where}: nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise StoreError(f"{where}: invalid JSON: {error}") from None
+
+
+def bounded(text: bytes, where: str) -> None:
+    """StoreError for a text that takes too much time or memory to parse."""
+    if len(text) > limits.META_BYTES:
+        raise StoreError(f"{where}: {len(text)} bytes; at most {limits.META_BYTES} are read")
+    if (values := _values(text)) > limits.VALUES:
+        raise StoreError(f"{where}: about {values} values; at most {limits.VALUES} are read")
 
 
 def _values(text: bytes) -> int:
@@ -61,108 +67,187 @@ def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return made
 
 
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+Reader = Callable[[Json], Any]  # checks and converts one value, or raises Bad
+
+
+class Bad(Exception):
+    """A value that breaks a rule. The path to it is put together on the way up, so that a good value costs no text."""
+
+    def __init__(self, text: str, path: str = "") -> None:
+        self.text = text
+        self.path = path
 
 
 def parse(kind: type[T], value: Json, where: str) -> T:
     """Convert `value` to the dataclass `kind`. A StoreError names the wrong field. Fields that the class does not have are ignored.
     A field that is a list may set a limit: `metadata={"most": N}`."""
-    if not isinstance(value, dict):
-        raise _wrong(where, "an object", value)
-    made: dict[str, Any] = {}
-    hints = _hints(typing.cast("Any", kind))
-    for field in dataclasses.fields(typing.cast("Any", kind)):
-        at = f"{where}.{field.name}"
-        if field.name in value:
-            made[field.name] = _one(hints[field.name], value[field.name], at, field.metadata.get("most", limits.ITEMS))
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise StoreError(f"{at}: missing")
     try:
-        return kind(**made)
-    except ValueError as error:  # from __post_init__
-        raise StoreError(f"{where}: {error}") from None
+        return typing.cast("T", _object(typing.cast("Any", kind))(value))
+    except Bad as bad:
+        raise StoreError(f"{where}{bad.path}: {bad.text}") from None
 
 
-def _one(hint: Any, value: Json, where: str, most: int = limits.ITEMS) -> Any:
-    """`most`: the limit of items of a list. Parsing one item of a list of objects takes about 100 us."""
+def free(value: Json, where: str) -> Json:
+    """Check the size and depth of JSON of any shape, for example metadata or the `end` object of a process."""
+    try:
+        return _free(value)
+    except Bad as bad:
+        raise StoreError(f"{where}{bad.path}: {bad.text}") from None
+
+
+@cache
+def _object(kind: Any) -> Reader:
+    hints = typing.get_type_hints(kind)
+    fields = []
+    for field in dataclasses.fields(kind):
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        fields.append((field.name, _reader(hints[field.name], field.metadata.get("most", limits.ITEMS)), required))
+
+    def read(value: Json) -> Any:
+        if not isinstance(value, dict):
+            raise _wrong("an object", value)
+        made: dict[str, Any] = {}
+        for name, reader, required in fields:
+            if name in value:
+                try:
+                    made[name] = reader(value[name])
+                except Bad as bad:
+                    bad.path = f".{name}{bad.path}"
+                    raise
+            elif required:
+                raise Bad("missing", f".{name}")
+        try:
+            return kind(**made)
+        except ValueError as error:  # from __post_init__
+            raise Bad(str(error)) from None
+
+    return read
+
+
+@cache
+def _reader(hint: Any, most: int) -> Reader:
+    """Of a field of this type. `most`: the limit of items of a list."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
-        if value is None:
-            return None
-        hint = next(part for part in typing.get_args(hint) if part is not type(None))
-        origin = typing.get_origin(hint)
+        inner = _reader(next(part for part in typing.get_args(hint) if part is not type(None)), most)
+        return lambda value: None if value is None else inner(value)
     if origin is typing.Literal:
-        if value not in typing.get_args(hint) or isinstance(value, bool):
-            raise _wrong(where, "one of " + ", ".join(map(str, typing.get_args(hint))), value)
-        return value
+        return _one_of(typing.get_args(hint))
     if origin is list:
-        if not isinstance(value, list):
-            raise _wrong(where, "a list", value)
-        if len(value) > most:
-            raise StoreError(f"{where}: {len(value)} items; at most {most} are read")
         (item,) = typing.get_args(hint)
-        return [_one(item, entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+        return _list_of(_reader(item, limits.ITEMS), most)
     if origin is dict:
-        if not isinstance(value, dict):
-            raise _wrong(where, "an object", value)
-        return free(value, where)
+        return _any_object
     if dataclasses.is_dataclass(hint):
-        return parse(typing.cast("Any", hint), value, where)
+        return _object(typing.cast("Any", hint))
     if hint is Any:
-        return free(value, where)
-    return _plain(hint, value, where)
+        return _free
+    return _PLAIN[hint]
 
 
-def _plain(hint: Any, value: Json, where: str) -> Any:
-    if hint is str:
-        if not isinstance(value, str):
-            raise _wrong(where, "text", value)
-        if len(value) > limits.TEXT:
-            raise StoreError(f"{where}: a text of {len(value)} characters; at most {limits.TEXT} are read")
-        return printable(value)
-    if hint is bool:
-        if not isinstance(value, bool):
-            raise _wrong(where, "true or false", value)
+def _one_of(known: tuple[Any, ...]) -> Reader:
+    def read(value: Json) -> Any:
+        if isinstance(value, bool | dict | list) or value not in known:
+            raise _wrong("one of " + ", ".join(map(str, known)), value)
         return value
-    if hint is int:
-        if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
-            raise _wrong(where, "a whole number of 64 bits", value)
-        return value
-    if hint is float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise _wrong(where, "a number", value)
-        return float(value)
-    raise TypeError(f"{where}: no rule for {hint!r}")
+
+    return read
 
 
-def free(value: Json, where: str, depth: int = limits.DEPTH) -> Json:
-    """Check the size and depth of JSON of any shape, for example metadata or the `end` object of a process."""
+def _list_of(item: Reader, most: int) -> Reader:
+    def read(value: Json) -> list[Any]:
+        if not isinstance(value, list):
+            raise _wrong("a list", value)
+        if len(value) > most:
+            raise Bad(f"{len(value)} items; at most {most} are read")
+        made: list[Any] = []
+        try:
+            for entry in value:
+                made.append(item(entry))
+        except Bad as bad:
+            bad.path = f"[{len(made)}]{bad.path}"
+            raise
+        return made
+
+    return read
+
+
+def _any_object(value: Json) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise _wrong("an object", value)
+    made: dict[str, Json] = _free(value)
+    return made
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise _wrong("text", value)
+    if len(value) > limits.TEXT:
+        raise Bad(f"a text of {len(value)} characters; at most {limits.TEXT} are read")
+    return value if value.isprintable() else printable(value)
+
+
+def _truth(value: Json) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong("true or false", value)
+    return value
+
+
+def _whole(value: Json) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise _wrong("a whole number of 64 bits", value)
+    return value
+
+
+def _number(value: Json) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _wrong("a number", value)
+    return float(value)
+
+
+_PLAIN: dict[Any, Reader] = {str: _text, bool: _truth, int: _whole, float: _number}
+
+
+def _free(value: Json, depth: int = limits.DEPTH) -> Json:
     if depth == 0:
-        raise StoreError(f"{where}: nested more than {limits.DEPTH} deep")
-    if isinstance(value, dict):
-        if len(value) > limits.ITEMS:
-            raise StoreError(f"{where}: {len(value)} members; at most {limits.ITEMS} are read")
-        return {_plain(str, name, where): free(entry, f"{where}.{name[:40]}", depth - 1) for name, entry in value.items()}
-    if isinstance(value, list):
-        if len(value) > limits.ITEMS:
-            raise StoreError(f"{where}: {len(value)} items; at most {limits.ITEMS} are read")
-        return [free(entry, f"{where}[{i}]", depth - 1) for i, entry in enumerate(value)]
+        raise Bad(f"nested more than {limits.DEPTH} deep")
+    if isinstance(value, str):
+        return _text(value)
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, str):
-        return _plain(str, value, where)
+    if isinstance(value, dict):
+        if len(value) > limits.ITEMS:
+            raise Bad(f"{len(value)} members; at most {limits.ITEMS} are read")
+        made = {}
+        name = ""
+        try:
+            for name, entry in value.items():
+                made[_text(name)] = _free(entry, depth - 1)
+        except Bad as bad:
+            bad.path = f".{name[:40]}{bad.path}"
+            raise
+        return made
+    if isinstance(value, list):
+        if len(value) > limits.ITEMS:
+            raise Bad(f"{len(value)} items; at most {limits.ITEMS} are read")
+        items: list[Json] = []
+        try:
+            for entry in value:
+                items.append(_free(entry, depth - 1))
+        except Bad as bad:
+            bad.path = f"[{len(items)}]{bad.path}"
+            raise
+        return items
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
-            raise _wrong(where, "a number of 64 bits", value)
+            raise _wrong("a number of 64 bits", value)
         return value
-    return _plain(float, value, where)
+    return _number(value)
 
 
-def _wrong(where: str, wanted: str, value: Json) -> StoreError:
+def _wrong(wanted: str, value: Json) -> Bad:
     shown = json.dumps(value, default=str)[:40] if not isinstance(value, dict | list) else type(value).__name__
-    return StoreError(f"{where}: should be {wanted}, is {shown}")
+    return Bad(f"should be {wanted}, is {shown}")
 
 
 def dump(value: Any, where: str) -> bytes:

@@ -22,5 +22,7 @@ def printable(text: str) -> str:
 
 def one_line(text: str, limit: int = 400) -> str:
     """Text for one line of a terminal: without control characters, with bounded length."""
-    clean = "".join(c if c.isprintable() else "?" for c in text.replace("\n", "; ").replace("\t", " "))
+    clean = text
+    if not text.isprintable():
+        clean = "".join(c if c.isprintable() else "?" for c in text.replace("\n", "; ").replace("\t", " "))
     return clean if len(clean) <= limit else clean[: limit - 3] + "..."

@@ -156,10 +156,25 @@ def being_written(part: Path) -> bool:
 
 
 def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
+    """All known columns of a table."""
+    import pyarrow as pa
+
+    where = f"{path}: {kind}.parquet"
+    try:
+        file, known = open_parquet(data, kind, where)
+        return _unpacked(file.read(columns=known, use_threads=False), where)
+    except StoreError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise StoreError(f"{where}: damaged: {error}") from None
+
+
+def open_parquet(data: memoryview, kind: str, where: str) -> tuple[Any, list[str]]:
+    """The table as a pyarrow.parquet.ParquetFile, and the names of its known columns. StoreError: its headers claim more than the limits
+    allow, or columns of other types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    where = f"{path}: {kind}.parquet"
     try:
         file = pq.ParquetFile(
             pa.BufferReader(pa.py_buffer(data)),
@@ -180,7 +195,7 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
         known = [field.name for field in columns.schema(kind) if field.name in there.names]
         _same_types(_plain_strings(there), known, kind, where)
         packed.check_pages(data, file.metadata, where)
-        return _unpacked(file.read(columns=known, use_threads=False), where)
+        return file, known
     except StoreError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
@@ -197,12 +212,13 @@ def _unpacked(table: pa.Table, where: str) -> pa.Table:
     """The table with its dictionary columns as columns of text. In the file each string occurs once and each row has its number, so a few
     bytes can expand to terabytes of text."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for name in table.column_names:
         column = table.column(name)
         if not pa.types.is_dictionary(column.type):
             continue
+        import pyarrow.compute as pc  # takes longer than to read a table without text
+
         text = 0
         for chunk in column.chunks:
             lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
-from ktrxer.estimate.throughput import bytes_rate, edges, receiver_end, sum_of_flows
+from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.run.egress import OwnDrops, own_drops
-from ktrxer.run.judge import gap_ns
 from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
@@ -147,15 +146,26 @@ def _finite(value: Any) -> Any:
 
 
 def summarise(run: Run) -> Summary:
+    """All figures of a run."""
+    made = compared(run, whole=True)
+    return replace(
+        made, series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
+        lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
+        own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run),
+    )  # fmt: skip
+
+
+def compared(run: Run, whole: bool = False) -> Summary:
+    """The figures that are compared between runs (analyse/figures.py). Without `whole` delays have no interval, no classes and no bound:
+    a comparison computes its intervals from whole runs."""
     meta = run.meta
-    latency = _latency(run)
+    latency = _latency(run, whole)
     loaded = _load_got_through(run)
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
-        series=[made for series in meta.series if (made := _series(run, series)) is not None],
+        series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
-        grade=_grade(latency) if loaded else None, lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
-        where=_where(run, latency), own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run),
+        grade=_grade(latency) if loaded else None,
     )  # fmt: skip
 
 
@@ -219,32 +229,35 @@ def _pooled(run: Run, members: Sequence[Series], column: str, phases: Sequence[s
     return np.concatenate(parts)
 
 
-def _idle_and_loaded(run: Run, members: Sequence[Series], column: str) -> tuple[Delays | None, Delays | None]:
+def _idle_and_loaded(run: Run, members: Sequence[Series], column: str, interval: bool = True) -> tuple[Delays | None, Delays | None]:
     """The idle figures come from before the load or, if a test has no such phase, from after it."""
-    before, after, load = (_of_phases(run, members, column, [phase]) for phase in ("idle_before", "idle_after", "load"))
-    return before or after, load
+    idle = _of_phases(run, members, column, ["idle_before"], interval) or _of_phases(run, members, column, ["idle_after"], interval)
+    return idle, _of_phases(run, members, column, ["load"], interval)
 
 
-def _of_phases(run: Run, members: Sequence[Series], column: str, phases: Sequence[str]) -> Delays | None:
+def _of_phases(run: Run, members: Sequence[Series], column: str, phases: Sequence[str], interval: bool = True) -> Delays | None:
     """A lost probe counts as an infinite round trip. Its direction of loss is often unknown, so the other columns contain only answered
     probes."""
     values = _pooled(run, members, column, phases) / MS
     if column != "rtt_ns":
         return delays(values)
     lost = np.isin(_pooled(run, members, "state", phases), (LOST, LOST_UP, LOST_DOWN))
-    times = _pooled(run, members, "t_ns", phases)
-    return delays(values[~lost], int(lost.sum()), p50_interval(times, np.where(lost, np.inf, values)))
+    between = p50_interval(_pooled(run, members, "t_ns", phases), np.where(lost, np.inf, values)) if interval else None
+    return delays(values[~lost], int(lost.sum()), between)
 
 
-def _latency(run: Run) -> list[Direction]:
+def _latency(run: Run, whole: bool) -> list[Direction]:
     made = []
     for kind, members in _kinds(run):
         classes: dict[str, list[Series]] = {}
         for series in members:
             classes.setdefault(series.klass or "unmarked", []).append(series)
         for name, column in DIRECTIONS:
-            idle, loaded = _idle_and_loaded(run, members, column)
+            idle, loaded = _idle_and_loaded(run, members, column, whole)
             if idle is None and loaded is None:
+                continue
+            if not whole:
+                made.append(Direction(name, idle, loaded, None, kind))
                 continue
             bounds = _idle_and_loaded(run, members, BOUNDED[column]) if column in BOUNDED else (None, None)
             worst = [None if bound is None else bound.max for bound in bounds]
@@ -326,9 +339,14 @@ def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np
     return arrays["t_ns"][there], arrays["bytes"][there], note
 
 
-def _gap(run: Run, series: Series) -> int:
+def interval_ns(run: Run, series: Series) -> int:
+    """Between its samples; where the run does not have it, that of Flent."""
     runner = run.meta.runner_of(series)
-    return gap_ns((runner.interval_ns if runner is not None else None) or 200_000_000)
+    return (runner.interval_ns if runner is not None else None) or 200_000_000
+
+
+def _gap(run: Run, series: Series) -> int:
+    return gap_ns(interval_ns(run, series))
 
 
 def _throughput(run: Run) -> list[Throughput]:
