@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Pages of a list by curl, one after the other, each by a connection of its own: how long name, connection, TLS, server and transfer take."""
+"""Pages of a list by curl, one after the other, each by a new connection: the time for name, connection, TLS, first byte, and all of it."""
 
 from __future__ import annotations
 

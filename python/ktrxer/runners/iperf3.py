@@ -88,7 +88,7 @@ def _take(samples: Samples, intervals: list[Any], end: int, zero: int, bound: in
         samples.add(("bytes", *key), at, end=end, bytes=round(counts[key]), bound_ns=bound)
         if "rtt" in stream and end == LOCAL:
             again[key] += stream["retransmits"]
-            samples.add(("tcp_info", *key), at, end=end, rtt_us=stream["rtt"], rttvar_us=tools.part(stream, "rttvar"), retransmits=again[key])
+            samples.add(("tcp_info", *key), at, end=end, rtt_us=stream["rtt"], rttvar_us=stream["rttvar"], retransmits=again[key])
         if "lost_percent" in stream and not stream["sender"]:
             samples.value(("loss", *key), at, stream["lost_percent"])
 
