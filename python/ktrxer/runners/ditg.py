@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, Strange, by_line
 from ktrxer.store.meta import Series
 
@@ -42,8 +42,7 @@ def validate(p: Flows) -> None:
     tools.between("the payload", p.payload_bytes, 20, 65_000, " bytes")
     tools.between("the port", p.port, 1, 65_536 - p.flows)
     marks.check([p.mark])
-    if p.interval_ns is not None:
-        raise RunnerError("D-ITG has a rate_hz in place of an interval")
+    tools.no_interval(p, "rate_hz")
     if p.host:
         tools.word("the host", p.host)
 

@@ -20,7 +20,7 @@ SUMS = (
     "THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME", "LOCAL_BYTES_SENT", "LOCAL_BYTES_RECVD", "REMOTE_BYTES_SENT", "REMOTE_BYTES_RECVD",
     "LOCAL_TRANSPORT_RETRANS", "LOCAL_CONG_CONTROL", "REMOTE_CONG_CONTROL",
 )  # fmt: skip
-TOOL = Tool("netperf", "netperf (non-free)", ["-V"], r"Netperf version (\d+\.\d+\.\d+)", "2.7")
+TOOL = Tool("netperf", "netperf in non-free", ["-V"], r"Netperf version (\d+\.\d+\.\d+)", "2.7")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,11 @@ def interval(ns: int, low_ms: float, high_s: float = 60) -> None:
     between("the interval", ns / MS, low_ms, high_s * 1000, " ms")
 
 
+def no_interval(p: Parameters, instead: str) -> None:
+    if p.interval_ns is not None:
+        raise RunnerError(f"this runner has no interval_ns; it has {instead}")
+
+
 def word(what: str, text: str) -> None:
     """A text that becomes a word of a command line."""
     if not text or text.startswith("-") or not text.isprintable() or " " in text:

@@ -38,6 +38,7 @@ class Video(Parameters):
 
 def validate(p: Video) -> None:
     http.url(p.url)
+    tools.no_interval(p, "segment_ns")
     tools.between("the segment", p.segment_ns / MS, 100, 60_000, " ms")
     tools.between("the buffer", p.buffer_ns / S, p.segment_ns / S, 600, " s")
     tools.between("the time-out", p.timeout_ns / S, 0.1, 300, " s")
