@@ -87,10 +87,12 @@ def test_iputils_that_is_none(output, garbage):
 
 # -------------------------------------------------------------------------------------------------------------------- D-ITG
 
-DITG = b"""Flow>1 Seq>1 Src>10.0.0.1/33000 Dest>10.0.0.2/8999 txTime>5:26:52.100000 rxTime>5:26:52.121000 Size>512
-Flow>2 Seq>1 Src>10.0.0.1/33001 Dest>10.0.0.2/9000 txTime>5:26:52.100500 rxTime>5:26:52.131500 Size>512
-Flow>1 Seq>4 Src>10.0.0.1/33000 Dest>10.0.0.2/8999 txTime>5:26:52.130000 rxTime>5:26:52.150000 Size>512
-"""
+def packet(flow, seq, sent, received):
+    """A line as ITGDec prints it."""
+    return f"Flow>{flow:04d} Seq>{seq:7d} Src>{'10.0.0.1':>46s}/33000 Dest>{'10.0.0.2':>46s}/8999 txTime>{sent} rxTime>{received} Size>  512\n".encode()
+
+
+DITG = packet(1, 1, "5:26:52.100000", "5:26:52.121000") + packet(2, 1, "5:26:52.100500", "5:26:52.131500") + packet(1, 4, "5:26:52.130000", "5:26:52.150000")
 
 
 def test_ditg():
@@ -104,10 +106,10 @@ def test_ditg():
 
 def test_ditg_at_midnight():
     made = rows(outcome("ditg", DITG.replace(b"5:26:52", b"23:59:59").replace(b"rxTime>23:59:59", b"rxTime>0:00:00"), (ZERO // (86_400 * S)) * 86_400 * S))
-    assert [(row["t_ns"], row["rtt_ns"]) for row in made["latency"]["x"] if row["seq"] == 1] == [(-900 * MS, 921 * MS)]
+    assert [(row["t_ns"], row["rtt_ns"]) for row in made["latency"]["x"] if row["seq"] == 1] == [(-900 * MS, 1021 * MS)]
 
 
-@pytest.mark.parametrize("output, garbage", [(DITG[:-30], 1), (DITG + b"** ERROR **\n", 1), (DITG.replace(b"5:26", b"17:26"), 3), (DITG + b"Flow>3" + DITG[6:104], 1)])
+@pytest.mark.parametrize("output, garbage", [(DITG[:-30], 1), (DITG + b"** ERROR **\n", 1), (DITG.replace(b"5:26", b"17:26"), 3), (DITG + packet(3, 1, "5:26:52.1", "5:26:52.2"), 1)])
 def test_ditg_that_is_none(output, garbage):
     assert outcome("ditg", output, flows=2).garbage == garbage
 
@@ -116,7 +118,7 @@ def test_ditg_command():
     assert command("ditg", 2, flows=2, mark="EF")[4:] == [
         f"-a far -sa 10.0.0.1 -m rttm -t 2000 -b 184 -rp {port} -T UDP -c 512 -C 100" for port in (8999, 9000)
     ]
-    assert command("ditg", model="voip")[-1].endswith("-rp 8999 VoIP -x G.711.2 -h RTP") and "-O 100" in command("ditg", model="poisson")[-1]
+    assert command("ditg", model="voip")[-1].endswith("-rp 8999 VoIP -x G.711.2 -h RTP") and "-E 100" in command("ditg", model="poisson")[-1]
 
 
 # --------------------------------------------------------------------------------------------------------------- http, video

@@ -16,11 +16,11 @@ from ktrxer.store.meta import Series
 
 DAY_NS = 86_400 * S
 TIME = r"(\d+):(\d+):(\d+\.\d+)"
-PACKET = re.compile(rf"Flow>(\d+)\s+Seq>(\d+)\s+Src>\S+\s+Dest>\S+\s+txTime>{TIME}\s+rxTime>{TIME}\s+Size>(\d+)\s*$")
-# One argument for each flow. What the two programs print for people goes to standard error.
+PACKET = re.compile(rf"Flow>(\d+) Seq> *(\d+) Src> *\S+ Dest> *\S+ txTime>{TIME} rxTime>{TIME} Size> *\d+\s*$")
+# One argument for each flow. What ITGSend prints for people goes to standard error. ITGDec prints a mark for each packet there.
 SCRIPT = (
     'dir=$(mktemp -d) || exit; trap \'rm -rf "$dir"\' EXIT; trap : INT; cd "$dir" || exit; printf "%s\\n" "$@" >flows; '
-    "TZ=UTC ITGSend flows -l log >&2; status=$?; [ ! -s log ] || { TZ=UTC ITGDec log -l text >&2; cat text; }; exit $status"
+    "TZ=UTC ITGSend flows -l log >&2; status=$?; [ ! -s log ] || { TZ=UTC ITGDec log -l text >/dev/null 2>&1; cat text; }; exit $status"
 )
 VOIP_HZ = 50  # packets a second of G.711 with two samples in each
 
@@ -48,7 +48,7 @@ def validate(p: Flows) -> None:
 
 
 def command(p: Flows, o: Options, times: Times) -> list[str]:
-    model = {"constant": f"-C {p.rate_hz}", "poisson": f"-O {p.rate_hz}", "voip": "VoIP -x G.711.2 -h RTP"}[p.model]
+    model = {"constant": f"-C {p.rate_hz}", "poisson": f"-E {p.rate_hz}", "voip": "VoIP -x G.711.2 -h RTP"}[p.model]
     size = "" if p.model == "voip" else f"-T UDP -c {p.payload_bytes} "
     mark = f"-b {tools.tos(p.mark)} " if p.mark is not None else ""
     source = f"-sa {o.source} " if o.source else ""

@@ -25,9 +25,9 @@ def repeat(body: str) -> str:
     """A shell script that runs `body` at equal intervals; a `body` that lasts longer delays those after it. Its arguments: the interval and
     the length in nanoseconds, then those of `body`. $now is the time at which `body` starts."""
     return (
-        f"{WAIT_UNTIL}interval=$1 now=$(date +%s%N); until=$((now + $2)); shift 2; "
-        f'while [ "$now" -lt "$until" ]; do {body}; next=$((now + interval)); [ "$next" -lt "$until" ] || break; '
-        'wait_until "$next"; now=$(date +%s%N); [ $((now - next)) -gt "$interval" ] || now=$next; done'
+        f"{WAIT_UNTIL}interval=$1 due=$(date +%s%N); until=$((due + $2)); shift 2; "
+        f'while now=$(date +%s%N); [ "$now" -lt "$until" ]; do {body}; due=$((due + interval)); now=$(date +%s%N); '
+        '[ "$due" -gt "$now" ] || due=$now; [ "$due" -lt "$until" ] || break; wait_until "$due"; done'
     )
 
 

@@ -15,7 +15,7 @@ from ktrxer.store.meta import Series
 
 LADDER = (300_000, 750_000, 1_500_000, 3_000_000, 6_000_000, 12_000_000, 25_000_000)
 # A failed segment is fetched again after a second. `play` is when the buffer will be empty. Of the words of `got`: status code, bytes.
-SCRIPT = tools.WAIT_UNTIL + (
+SCRIPT = (
     "length=$1 segment=$2 buffer=$3 url=$4; shift 4; rate=$1 n=1 play=0 now=$(date +%s%N); until=$((now + length)); "
     'while [ "$now" -lt "$until" ]; do page=$(printf %s "$url" | sed "s/{{bitrate}}/$rate/g; s/{{segment}}/$n/g"); '
     'case $url in *"{{bitrate}}"*) range=;; *) range="-r 0-$((rate * (segment / 1000000) / 8000 - 1))";; esac; '
@@ -50,7 +50,7 @@ def validate(p: Video) -> None:
 
 
 def command(p: Video, o: Options, times: Times) -> list[str]:
-    script = SCRIPT.format(curl=http.curl(o, p.timeout_ns))
+    script = tools.WAIT_UNTIL + SCRIPT.format(curl=http.curl(o, p.timeout_ns))
     return ["sh", "-c", script, "sh", *map(str, (times.length_ns, p.segment_ns, p.buffer_ns)), p.url, *map(str, p.ladder_bps)]
 
 
