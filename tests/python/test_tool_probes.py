@@ -22,12 +22,14 @@ def trip(number, lost=False, rtt=134_460):
 def irtt(**stats):
     counts = {"packets_sent": 5, "packets_received": 2, "duplicates": 0, "late_packets": 1, "timer_misses": 0, "server_packets_received": 3}
     trips = [trip(0), trip(1, True), trip(2, "true_up"), trip(3, "true_down"), trip(4)]
-    return json.dumps({"version": {}, "stats": counts | stats, "round_trips": trips}).encode()
+    config = {"remote_address": "[fd00::2]:2112", "params": {"length": 48}}
+    return json.dumps({"config": config, "stats": counts | stats, "round_trips": trips}).encode()
 
 
 def test_irtt():
     samples = outcome("irtt", irtt())
     assert samples.garbage == 0 and samples.notes == [] and samples.result["late_packets"] == 1
+    assert (samples.result["payload_bytes"], samples.result["to"]) == (48, "fd00::2")
     made = rows(samples)["latency"]["x"]
     assert [row["state"] for row in made] == [ANSWERED, LOST, LOST_UP, LOST_DOWN, ANSWERED] and [row["seq"] for row in made] == [0, 1, 2, 3, 4]
     assert made[4] == {"t_ns": 80 * MS, "seq": 4, "rtt_ns": 134_460, "state": ANSWERED, "far_ns": ZERO + 80 * MS + 89_283}
@@ -66,6 +68,7 @@ rtt min/avg/max/mdev = 1.000/1.875/3.000/0.739 ms
 def test_iputils():
     samples = outcome("iputils", PING)
     made = sorted((row["seq"], row["state"], row["t_ns"]) for row in rows(samples)["latency"]["x"])
+    assert samples.result == {"payload_bytes": 56, "to": "10.0.0.2", "sent": 5}
     assert samples.garbage == 0 and made == [
         (1, ANSWERED, 20 * MS), (2, ANSWERED, 120 * MS), (2, DUPLICATE, 120 * MS), (3, LOST, 220 * MS), (4, ANSWERED, 320 * MS), (5, LOST, 420 * MS)
     ]  # fmt: skip

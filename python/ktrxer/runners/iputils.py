@@ -14,6 +14,7 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE
 from ktrxer.store.meta import Series
 
 ECHO = re.compile(r"\[(\d+)\.(\d{6})\] \d+ bytes from .*icmp_seq=(\d+) .*time=([\d.]+) ms( \(DUP!\))?")
+TO = re.compile(r"PING .*\(([\d.:a-fA-F]+)\)")
 SENT = re.compile(r"(\d+) packets transmitted, \d+ received")
 # An error message of a router, the first line, and the statistics.
 OTHER = re.compile(r"\[\d+\.\d{6}\] (?:From |no answer yet)|PING |--- |rtt min|pipe \d|\s*$|\d+ packets transmitted")
@@ -48,14 +49,16 @@ def series(p: Echoes, name: str) -> Mapping[Hashable, Series]:
     return {"rtt": Series(0, name, "latency", "ms", klass=p.mark, group=p.group)}
 
 
-def line(_: Echoes, samples: Samples, line: Line) -> None:
+def line(p: Echoes, samples: Samples, line: Line) -> None:
     """The time stamp is that of the answer. `memory` has the send times by number, and the number of requests."""
     found = ECHO.match(line.text)
     if found is None:
         if not OTHER.match(line.text):
             raise Strange(line.text)
+        if to := TO.match(line.text):
+            samples.result = {"payload_bytes": p.payload_bytes, "to": to[1]}
         if counted := SENT.match(line.text):
-            samples.result = {"sent": int(counted[1])}
+            samples.result = {**(samples.result or {}), "sent": int(counted[1])}
         return
     rtt_ns = round(float(found[4]) * MS)
     sent_ns = samples.clock.real(int(found[1]) * S + int(found[2]) * 1000) - rtt_ns
