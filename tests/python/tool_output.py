@@ -24,7 +24,10 @@ def outcome(name, output, zero_real_ns=ZERO, at_ns=5, **parameters):
     """The samples of a recorded output, which comes in pieces of 7 bytes."""
     runner = runners.find(name)
     p = runner.parameters(**parameters)
-    samples = Samples(runner.series(p, "x"), Clock(zero_real_ns, None), to_ns=60 * S)
+    series = runner.series(p, "x")
+    for number, one in enumerate(series.values()):
+        one.id = number
+    samples = Samples(series, Clock(zero_real_ns, None), to_ns=60 * S)
     reading = runner.read(p, samples)
     next(reading)
     with contextlib.suppress(StopIteration):

@@ -65,7 +65,7 @@ def series(p: Pages, name: str) -> Mapping[Hashable, Series]:
 
 
 def line(_: Pages, samples: Samples, line: Line) -> None:
-    at, _, text = line.text.partition(" ")
+    at, text = line.text.split(" ", 1)
     made, at_ns = json.loads(text), samples.clock.real(int(at))
     samples.memory["fetches"] = samples.memory.get("fetches", 0) + 1
     if made["exitcode"] != 0 or made["http_code"] >= FAILED:

@@ -19,7 +19,7 @@ INTERVAL = re.compile(
     r"\[ *(\d+)\] +([\d.]+)- *([\d.]+) sec +([\d.]+ [KMGT]?Bytes?) +[\d.]+ [KMGT]?bits/sec(?: +([\d.]+) ms +(\d+)/ *(\d+) )?"
 )
 # Headings, sums, connections, and the lines about them.
-OTHER = re.compile(r"\[ *(?:\d+|ID|SUM|SUM-\d+|FD\d+)[\]*]|-{20,}|Client |Sending |Binding |.* (?:buffer|window) size|\s*$")
+OTHER = re.compile(r"\[ *(?:\d+|ID|SUM|SUM-\d+|FD\d+)[\]*]|-{20,}|Client |TOS |Sending |Binding |.* (?:buffer|window) size|\s*$")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE
 from ktrxer.store.meta import Series
 
 ECHO = re.compile(r"\[(\d+)\.(\d{6})\] \d+ bytes from .*icmp_seq=(\d+) .*time=([\d.]+) ms( \(DUP!\))?")
-TO = re.compile(r"PING .*\(([\d.:a-fA-F]+)\)")
+TO = re.compile(r"PING .*?\(([\d.:a-fA-F]+)\)")
 SENT = re.compile(r"(\d+) packets transmitted, \d+ received")
 # An error message of a router, the first line, and the statistics.
 OTHER = re.compile(r"\[\d+\.\d{6}\] (?:From |no answer yet)|PING |--- |rtt min|pipe \d|\s*$|\d+ packets transmitted")

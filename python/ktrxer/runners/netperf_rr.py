@@ -38,7 +38,7 @@ def line(_: Trips, samples: Samples, line: Line) -> None:
     found = netperf.interim(samples, line)
     if found is None:
         return
-    rate, unit, _, to_ns = found
+    rate, unit, to_ns = found[0], found[1], found[3]
     if unit != "Trans":
         raise Strange(line.text)
     if rate > 0:

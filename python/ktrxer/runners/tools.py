@@ -33,7 +33,7 @@ def repeat(body: str) -> str:
 
 def between(what: str, value: float | None, low: float, high: float, unit: str = "") -> None:
     if value is not None and not low <= value <= high:
-        raise RunnerError(f"{what}: {value:.10g}{unit}; {low:.10g}{unit} to {high:.10g}{unit} are possible")
+        raise RunnerError(f"{what}: {value:.15g}{unit}; {low:.15g}{unit} to {high:.15g}{unit} are possible")
 
 
 def interval(ns: int, low_ms: float, high_s: float = 60) -> None:
