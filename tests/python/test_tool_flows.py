@@ -182,6 +182,24 @@ def test_iperf():
     ]  # fmt: skip
 
 
+IPERF_DOWN = b"""[  1] local 127.0.0.1%lo port 41636 connected with 127.0.0.1 port 5998 (reverse) (sock=3) (icwnd/mss/irtt=319/32741/20) (ct=0.42 ms) on 2026-11-23
+[  2] local 127.0.0.1%lo port 41652 connected with 127.0.0.1 port 5998 (reverse) (sock=4) (icwnd/mss/irtt=319/32741/11) (ct=0.03 ms) on 2026-11-23
+[ ID] Interval            Transfer    Bandwidth       Reads=Dist
+[ *1] 0.0000-0.2000 sec  128000 Bytes  5119974 bits/sec  1=0:0:0:0:0:0:0:1
+[ *2] 0.0000-0.2000 sec  3072 Bytes  122879 bits/sec  1=0:0:0:0:0:0:0:1
+[SUM] 0.0000-0.2000 sec  131072 Bytes  10239949 bits/sec  2=0:0:0:0:0:0:0:2
+[ *1] 0.2000-0.4000 sec  0.000 Bytes  0.000 bits/sec  0=0:0:0:0:0:0:0:0
+[ *1] 0.0000-0.4748 sec  128000 Bytes  1997563 bits/sec  4=1:0:0:0:0:0:0:3
+[ CT] final connect times (min/avg/max/stdev) = 0.028/0.226/0.423/279.307 ms (tot/err) = 2/0
+"""
+
+
+def test_iperf_down():
+    samples = outcome("iperf", IPERF_DOWN, direction="down", flows=2)
+    made = rows(samples)["bytes"]
+    assert samples.garbage == 0 and {name: [row["bytes"] for row in made[name]] for name in made} == {"x::1": [0, 128_000, 128_000], "x::2": [0, 3072]}
+
+
 def test_iperf_udp():
     samples = outcome("iperf", IPERF_UDP, protocol="udp", bitrate_bps=10**6)
     assert samples.garbage == 0 and samples.result == {"receiver": [{"flow": 0, "bytes": 130_830, "lost": 2, "packets": 91}]}

@@ -16,10 +16,10 @@ from ktrxer.runners.tools import option
 from ktrxer.store.meta import Series
 
 INTERVAL = re.compile(
-    r"\[ *(\d+)\] +([\d.]+)- *([\d.]+) sec +([\d.]+ [KMGT]?Bytes?) +[\d.]+ [KMGT]?bits/sec(?: +([\d.]+) ms +(\d+)/ *(\d+) )?"
+    r"\[[ *]*(\d+)\] +([\d.]+)- *([\d.]+) sec +([\d.]+ [KMGT]?Bytes?) +[\d.]+ [KMGT]?bits/sec(?: +([\d.]+) ms +(\d+)/ *(\d+) )?"
 )
 # Headings, sums, connections, and the lines about them.
-OTHER = re.compile(r"\[ *(?:\d+|ID|SUM|SUM-\d+|FD\d+)[\]*]|-{20,}|Client |TOS |Sending |Binding |.* (?:buffer|window) size|\s*$")
+OTHER = re.compile(r"\[[ *]*(?:\d+|[A-Z]+|SUM-\d+|FD\d+)[\]*]|-{20,}|Client |TOS |Sending |Binding |.* (?:buffer|window) size|\s*$")
 
 
 @dataclass(frozen=True, kw_only=True)

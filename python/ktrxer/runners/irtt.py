@@ -11,7 +11,7 @@ from typing import Any
 from ktrxer.runners import tools
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Samples, Strange, whole
-from ktrxer.runners.tools import option, part
+from ktrxer.runners.tools import part
 from ktrxer.store import one_line
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
@@ -39,9 +39,9 @@ def validate(p: Probes) -> None:
 def command(p: Probes, o: Options, times: Times) -> list[str]:
     host = p.host or o.host
     words = ["irtt", "client", "-Q", "-o", "-", "-d", f"{times.length_ns}ns", "-i", f"{p.interval_ns}ns", f"--wait=3x{p.timeout_ns}ns"]
-    # --dscp is the whole byte, in spite of its name.
-    words += [*option("-l", p.payload_bytes), *option("--dscp", tools.tos(p.mark)), *option("--local", o.source and _address(o.source))]
-    return [*words, *tools.family(o), f"{_address(host)}:{p.port}"]
+    mark = [f"--dscp={tools.tos(p.mark)}"] if p.mark is not None else []  # the whole byte, in spite of its name
+    source = [f"--local={_address(o.source)}"] if o.source else []
+    return [*words, *tools.option("-l", p.payload_bytes), *mark, *source, *tools.family(o), f"{_address(host)}:{p.port}"]
 
 
 def _address(host: str) -> str:
