@@ -173,8 +173,8 @@ def test_when_a_video_stops(arrivals, ends, made):
     assert playback(arrivals, ends) == made
 
 
-def segment(begin_ms, end_ms, number, rate, status=200, size=0):
-    return f"{ZERO + begin_ms * MS} {ZERO + end_ms * MS} {number} {rate} {status} {size or rate // 4}\n".encode()
+def segment(begin_ms, end_ms, number, rate, status=200):
+    return f"{ZERO + begin_ms * MS} {ZERO + end_ms * MS} {number} {rate} {status} {rate * 250 // (end_ms - begin_ms)}\n".encode()
 
 
 def test_video():

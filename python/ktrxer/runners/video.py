@@ -14,14 +14,14 @@ from ktrxer.runners.samples import Line, Samples, by_line
 from ktrxer.store.meta import Series
 
 LADDER = (300_000, 750_000, 1_500_000, 3_000_000, 6_000_000, 12_000_000, 25_000_000)
-# A failed segment is fetched again after a second. `play` is when the buffer will be empty. Of the words of `got`: status code, bytes.
+# A failed segment is fetched again after a second. `play` is when the buffer will be empty. `got`: status code, bytes a second.
 SCRIPT = (
     "length=$1 segment=$2 buffer=$3 url=$4; shift 4; rate=$1 n=1 play=0 now=$(date +%s%N); until=$((now + length)); "
     'while [ "$now" -lt "$until" ]; do page=$(printf %s "$url" | sed "s/{{bitrate}}/$rate/g; s/{{segment}}/$n/g"); '
     'case $url in *"{{bitrate}}"*) range=;; *) range="-r 0-$((rate * (segment / 1000000) / 8000 - 1))";; esac; '
-    "got=$({curl} $range -w '%{{http_code}} %{{size_download}}' --url \"$page\") || got='0 0'; end=$(date +%s%N); "
+    "got=$({curl} $range -w '%{{http_code}} %{{speed_download}}' --url \"$page\") || got='0 0'; end=$(date +%s%N); "
     'echo "$now $end $n $rate $got"; case $got in 2*) n=$((n + 1)); [ "$play" -gt "$end" ] || play=$end; play=$((play + segment)); '
-    'speed=$((${{got#* }} * 6400000 / ((end - now) / 1000 + 1))); rate=$1; for one; do [ "$one" -gt "$speed" ] || rate=$one; done; '
+    'speed=$((${{got#* }} * 64 / 10)); rate=$1; for one; do [ "$one" -gt "$speed" ] || rate=$one; done; '
     "wait_until $((play - buffer));; *) wait_until $((end + 1000000000));; esac; now=$(date +%s%N); done"
 )
 
@@ -60,7 +60,7 @@ def series(p: Video, name: str) -> Mapping[Hashable, Series]:
 
 
 def line(p: Video, samples: Samples, line: Line) -> None:
-    begin, end, number, rate, status, size = map(int, line.text.split())
+    begin, end, number, rate, status, speed = map(int, line.text.split())
     begin_ns, end_ns = samples.clock.real(begin), samples.clock.real(end)
     if not 200 <= status < 300:
         samples.memory["failed"] = samples.memory.get("failed", 0) + 1
@@ -68,7 +68,7 @@ def line(p: Video, samples: Samples, line: Line) -> None:
         return
     samples.memory.setdefault("arrivals", []).append((end_ns, p.segment_ns))
     samples.value("bitrate", begin_ns, rate / 1e6)
-    samples.value("throughput", end_ns, size * 8000 / max(end_ns - begin_ns, 1))
+    samples.value("throughput", end_ns, speed * 8 / 1e6)
 
 
 def end(_: Video, samples: Samples) -> None:
