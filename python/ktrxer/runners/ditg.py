@@ -20,7 +20,7 @@ PACKET = re.compile(rf"Flow>(\d+) Seq> *(\d+) Src> *\S+ Dest> *\S+ txTime>{TIME}
 # One argument for each flow. What ITGSend prints for people goes to standard error. ITGDec prints a mark for each packet there.
 SCRIPT = (
     'dir=$(mktemp -d) || exit; trap \'rm -rf "$dir"\' EXIT; trap : INT; cd "$dir" || exit; printf "%s\\n" "$@" >flows; '
-    "TZ=UTC ITGSend flows -l log >&2; status=$?; [ ! -s log ] || { TZ=UTC ITGDec log -l text >/dev/null 2>&1; cat text; }; exit $status"
+    "ITGSend flows -l log >&2; status=$?; [ ! -s log ] || { ITGDec log -l text >/dev/null 2>&1; cat text; }; exit $status"
 )
 VOIP_HZ = 50  # packets a second of G.711 with two samples in each
 
@@ -72,7 +72,7 @@ def line(_: Flows, samples: Samples, line: Line) -> None:
 
 
 def _time(samples: Samples, hours: str, minutes: str, seconds: str) -> int:
-    """A time of the day, UTC: that of the day on which it is nearest to the run."""
+    """A time of the day, UTC in every time zone: that of the day on which it is nearest to the run."""
     since_midnight = (int(hours) * 60 + int(minutes)) * 60 * S + round(float(seconds) * 1e6) * 1000
     near = samples.clock.zero_real_ns + samples.from_ns
     return samples.clock.real(near + (since_midnight - near + DAY_NS // 2) % DAY_NS - DAY_NS // 2)
