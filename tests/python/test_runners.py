@@ -17,6 +17,7 @@ from ktrxer.runners import Options, RunnerError
 from ktrxer.runners.runner import Tool
 from ktrxer.runners.samples import DOCUMENT_MOST, Chunk, Clock, Samples, by_line, whole
 from ktrxer.store import Host, Meta, Series, Zero, open_run
+from tool_output import outcome
 
 MS, S = 10**6, 10**9
 
@@ -248,20 +249,6 @@ FPING = b"""[1795411612.41870] 127.0.0.1 : [0], 64 bytes, 0.032 ms (0.032 avg, 0
 [1795411612.43880] 127.0.0.1 : [1], 64 bytes, 1.5 ms (0.033 avg, 0% loss)
 [1795411614.45880] 127.0.0.1 : [2], timed out (0.033 avg, 33% loss)
 """
-
-
-def outcome(name, output, zero_real_ns, **parameters):
-    """Samples of recorded output, which comes in pieces of 7 bytes."""
-    runner = runners.find(name)
-    p = runner.parameters(**parameters)
-    samples = Samples(runner.series(p, "x"), Clock(zero_real_ns, None), to_ns=60 * S)
-    reading = runner.read(p, samples)
-    next(reading)
-    with contextlib.suppress(StopIteration):
-        for begin in range(0, len(output), 7):
-            reading.send(Chunk(output[begin : begin + 7], 5))
-        reading.send(None)
-    return samples
 
 
 def test_fping_as_recorded():

@@ -23,7 +23,9 @@ from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, Time
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-NAMES = ("flow", "fping", "ping", "stamp")
+NAMES = (
+    "ditg", "flow", "fping", "http", "iperf", "iperf3", "iputils", "irtt", "netperf", "netperf_rr", "number", "ping", "stamp", "video",
+)  # fmt: skip
 GROUP = "ktrxer.runners"
 
 

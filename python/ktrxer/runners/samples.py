@@ -67,6 +67,7 @@ class Samples:
     ) -> None:
         self.series, self.clock = series, clock
         self.interval_ns, self.from_ns, self.to_ns = interval_ns, from_ns, to_ns
+        self.read_ns = from_ns  # when the last piece of a document was read
         self.result: dict[str, Any] | None = None
         self.garbage = 0
         self.first_garbage = ""
@@ -169,7 +170,7 @@ def _fits(value: Any, column: columns.Column) -> bool:
 # ------------------------------------------------------------------------------------------------------- kinds of output
 
 Reading = Generator[None, Chunk | None, None]  # None: the output has ended
-_REFUSED = (Strange, ValueError, LookupError, TypeError)  # of a runner that does not understand its tool
+_REFUSED = (Strange, ValueError, LookupError, TypeError, ArithmeticError)  # of a runner that does not understand its tool
 
 
 def by_line(
@@ -212,6 +213,7 @@ def whole(read: Callable[[Any, Samples, bytes], None]) -> Callable[[Any, Samples
         size = 0
         while (chunk := (yield)) is not None:
             size += len(chunk.data)
+            samples.read_ns = chunk.at_ns
             if size > DOCUMENT_MOST:
                 samples.too_much(chunk.data)
                 return
