@@ -19,7 +19,7 @@ from ktrxer.store import Run, StoreError
 from ktrxer.store import meta as meta_file
 from ktrxer.summary.figures import summarise
 
-FORMAT = 1  # of the cache's rows; a change of an estimator is a change of this number
+FORMAT = 2  # of the cache's rows; a change of an estimator is a change of this number
 FEW = 4  # files that are not worth further processes
 BATCH = 500  # of SQLite's parameters
 

@@ -23,7 +23,7 @@ from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, Time
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-NAMES = ("flow", "fping", "ping", "stamp")
+NAMES = ("abw", "capacity", "flow", "fping", "pair", "ping", "ppt", "stamp", "tcp", "trace")
 GROUP = "ktrxer.runners"
 
 
