@@ -154,7 +154,7 @@ def test_capacity_by_sub_interval():
 
 
 def test_answers_of_routers():
-    samples, made = outcome("trace", *RECORDED["trace"])
+    samples, _ = outcome("trace", *RECORDED["trace"])
     table = samples.take()
     assert table["hop"]["address"] == ["10.0.2.1", "10.0.2.1", "fe80::1"] and table["hop"]["stage"] == [1, 2, 1]
     assert table["hop"]["rtt_ns"] == [2 * MS, 32 * MS, None] and table["hop"]["answer"] == [0, 0, 2] and table["hop"]["t_ns"] == [S] * 3
