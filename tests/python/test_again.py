@@ -268,7 +268,7 @@ def test_each_difference_is_named(capsys):
     job = schedule.jobs[0].stored
     job.place, job.tool_version = "ssh:router", "5.1"
     assert again.differences(meta, meta, schedule) == [
-        f"{job.name}: its place was local, it is ssh:router", f"{job.name}: its version of its tool was not known, it is 5.1"]  # fmt: skip
+        f"{job.name}: its place was local, it is ssh:router", f"{job.name}: its tool version was not known, it is 5.1"]  # fmt: skip
     job.name = "another"
     found = again.differences(meta, meta, schedule)
     assert "the process another is new in the plan" in found and any("is not in the plan any more" in line for line in found)

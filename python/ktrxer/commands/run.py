@@ -66,8 +66,10 @@ def parser() -> Parser:
     family = p.add_mutually_exclusive_group()
     family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
-    small = "what is stored of this host: small (default): nothing that identifies it; full: name, addresses, routes and link addresses"
+    small = "what is stored of the hosts: small (default): no address and no name of a network; full: also names, addresses and routes"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
+    more = "also store the state of this host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"
+    p.add_argument("--metadata-from", action="append", default=[], metavar="PLACE", help=more)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
     p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="stored with the run, to group runs by")
     repeat = "repeat a stored run with its recipe, parameters, times, far end and congestion control; prints what cannot be the same"
@@ -93,6 +95,8 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, after checks of those that depend on --again."""
     p = parser()
     given: argparse.Namespace = p.parse_args(arguments)
+    if given.metadata_from and given.no_extras:
+        p.error("--metadata-from: not with --no-extras, which stores no state of hosts")
     if given.again is None:
         for name, what in (("test", "TEST"), ("host", "-H/--host")):
             if getattr(given, name) is None:
@@ -213,7 +217,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
     address = checks.resolve(given.host, given.family)
     checks.hosts(schedule, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
-    with checks.places_of(schedule) as places:
+    with checks.places_of(schedule, given.metadata_from) as places:
         checks.tools(schedule, places)
         if given.dry_run:
             if wanted.old is not None:
@@ -292,10 +296,13 @@ def _dry_run(schedule: Schedule, address: str) -> int:
     return VALID
 
 
-def _gather(given: argparse.Namespace, address: str) -> dict[str, Any]:
+def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places: Mapping[str, Place]) -> dict[str, Any]:
     from ktrxer import collect
+    from ktrxer.run import hosts
 
-    return collect.gather(address, port=given.port, full=given.metadata == "full")
+    full = given.metadata == "full"
+    others = hosts.states(places, {job.invocation.place for job in schedule.jobs}, address, full=full)
+    return collect.gather(address, port=given.port, full=full) | ({"places": others} if others else {})
 
 
 def _measure(
@@ -317,14 +324,14 @@ def _measure(
     if not given.no_extras:
         from ktrxer.collect import default_collectors
 
-        collectors, meta.metadata["before"] = default_collectors(address), _gather(given, address)
+        collectors, meta.metadata["before"] = default_collectors(address), _gather(given, schedule, address, places)
     if old is not None:
         different = meta.metadata["again"]["different"]
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
         _say_different(given, different)
     session = Session(schedule, meta, given.directory, collectors, view, places)
     if not given.no_extras:
-        session.after = lambda: _gather(given, address)
+        session.after = lambda: _gather(given, schedule, address, places)
     try:
         path = session.run()
     except DiskError as error:

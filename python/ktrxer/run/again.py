@@ -173,11 +173,17 @@ def of_hosts(before: Any, now: Any) -> list[str]:
     """The state of this host, of which both runs have metadata."""
     if not isinstance(before, dict) or not isinstance(now, dict):
         return ["the state of this host (kernel settings, device, qdisc) cannot be compared: one of the runs did not record it"]
+    others = (_look(made, "places") for made in (before, now))
+    known = [one if isinstance(one, dict) else {} for one in others]
     return _limited([
         f"{name}: it was {_shown_state(old)}, it is {_shown_state(new)}"
         for name in ("cpu.model", "cpu.governor", "cpu.usable", "clock.source", "egress.driver", "egress.driver_version", "egress.firmware",
                      "egress.link.mtu", "egress.link.speed_mbps", "egress.qdiscs", "egress.offloads", "sysctls")
         for name, old, new in _pairs(name, _look(before, name), _look(now, name)) if old != new
+    ] + [
+        f"{one_line(str(place), 60)}: {line}"
+        for place in known[0] if place in known[1]
+        for line in of_hosts(known[0][place], known[1][place])
     ])  # fmt: skip
 
 
@@ -252,7 +258,7 @@ def _processes(old: Meta, schedule: Schedule) -> Iterator[str]:
         was, is_ = before[name], now[name]
         for what, one, other in (
             ("runner", was.kind, is_.kind), ("place", was.place, is_.place), ("far host", was.host, is_.host),
-            ("interval", was.interval_ns, is_.interval_ns), ("version of its tool", was.tool_version, is_.tool_version),
+            ("interval", was.interval_ns, is_.interval_ns), ("tool version", was.tool_version, is_.tool_version),
             *_parameters(was.parameters, is_.parameters),
         ):  # fmt: skip
             if one != other and not (what == "far host" and old.targets[:1] == [one]):  # the far end is named once

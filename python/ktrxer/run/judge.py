@@ -12,7 +12,7 @@ import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.run.contradictions import contradictions
-from ktrxer.run.egress import changed, routed_apart, softirqs_waited
+from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
 from ktrxer.runners import NAMES, find
 from ktrxer.runners import Runner as RunnerType
@@ -95,6 +95,8 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
     for reason in (changed(run), routed_apart(run), softirqs_waited(run)):
         if reason is not None:
             book.say("degraded", reason)
+    for text in changed_elsewhere(run):
+        book.say("degraded", text)
     _host(book, run)
     return book
 
