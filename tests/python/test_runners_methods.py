@@ -13,7 +13,7 @@ from ktrxer.run.schedule import make
 from ktrxer.runners import Options, RunnerError, Times
 from ktrxer.runners.runner import Ended
 from ktrxer.runners.samples import Chunk, Clock, Samples
-from ktrxer.store import Host, Meta, RunWriter, Zero, open_run
+from ktrxer.store import Host, Meta, Phase, RunWriter, Zero, open_run
 from ktrxer.store.meta import Runner as Process
 from ktrxer.summary import figures, text
 
@@ -272,7 +272,7 @@ def test_a_time_that_a_method_cannot_have_is_refused_before_the_run():
 
 def stored(tmp_path, *names):
     """A run of recorded output."""
-    meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(ZERO, 0), 5 * S)
+    meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(ZERO, 0), 5 * S, phases=[Phase("idle_before", 0, 5 * S)])
     made = []
     for place, name in enumerate(names):
         samples, series = outcome(name, *RECORDED[name])
