@@ -91,7 +91,7 @@ def test_a_run_of_the_catalogue_again(capsys, tmp_path):
     status, out, err = go(capsys, "--again", path, "--no-extras", "--json")
     told = json.loads(out)
     old, new = open_run(path), open_run(told["file"])
-    assert status in (0, 1) and err.startswith(f"ktrxer run: again {path}: "), err
+    assert status in (0, 1) and err.startswith(f"ktrxer run: again {path}: tcp_nup to localhost (127.0.0.1), 0.5 s\n"), err
     same = ("host", "length_s", "delay_s", "probe_interval_ns", "sample_interval_ns", "timeout_ns", "port", "precise", "family", "parameters")
     assert {name: new.meta.settings[name] for name in same} == {name: old.meta.settings[name] for name in same}
     assert new.meta.settings["parameters"]["upload_streams"] == 3 and new.meta.settings["family"] == "-4"
@@ -115,7 +115,7 @@ def test_a_dry_run_names_what_differs_and_measures_nothing(capsys, tmp_path):
     status, out, err = go(capsys, "--again", path, "--dry-run")
     assert status == 0 and "Nothing was measured." in out and sorted(tmp_path.iterdir()) == before
     lines = [line.removeprefix("ktrxer run:   ") for line in err.splitlines()]
-    assert lines[0] == f"ktrxer run: again {path}: these things differ:"
+    assert lines[:2] == [f"ktrxer run: again {path}: ping to localhost (127.0.0.1), 0.3 s", "ktrxer run: these things differ:"], lines
     assert any(line.startswith("ktrxer: it was 0.0.1, it is ") for line in lines)
     assert any(line.startswith("kernel: it was 2.6.32, it is ") for line in lines)
     assert any(line.startswith("this host: it was elsewhere, it is ") for line in lines)

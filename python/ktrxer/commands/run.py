@@ -198,7 +198,11 @@ def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     given.port = given.port if given.port is not None else stored.port
     given.family = given.family if given.family is not None else stored.family
     given.title = given.title or old.meta.title
-    return Wanted(test, checked(again.setting_of(stored), given.port), parameters, old, different)
+    try:
+        setting = checked(again.setting_of(stored), given.port)
+    except PlanError as error:
+        raise again.AgainError(f"{old.path}: {error}") from None
+    return Wanted(test, setting, parameters, old, different)
 
 
 def _run(given: argparse.Namespace, arguments: list[str]) -> int:
@@ -217,6 +221,8 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
     address = checks.resolve(given.host, given.family)
     checks.hosts(schedule, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
+    if wanted.old is not None and not given.quiet:  # before the first packet, because a file names the far end
+        complain("run", f"again {given.again}: {test.name} to {given.host} ({address}), {schedule.length_ns / 1e9:g} s")
     with checks.places_of(schedule, given.metadata_from) as places:
         checks.tools(schedule, places)
         if given.dry_run:
@@ -252,7 +258,7 @@ def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:
 def _say_different(given: argparse.Namespace, different: list[str]) -> None:
     """On standard error, so that --json prints one object."""
     if not given.quiet:
-        complain("run", f"again {given.again}: {'these things differ:' if different else 'nothing is known to differ'}")
+        complain("run", "these things differ:" if different else "nothing is known to differ")
         for line in different:
             complain("run", f"  {line}")
 
