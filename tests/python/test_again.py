@@ -168,7 +168,7 @@ def test_a_stored_recipe_with_consent(own, capsys, tmp_path):
     status, out, err = go(capsys, "--again", own, "--trust-recipe", "--no-extras", "--json")
     assert (tmp_path / "executed").exists() and status in (0, 1)
     digest = hashlib.sha256(OWN.encode()).hexdigest()
-    assert f"the recipe mine.py is executed, because --trust-recipe was given: 12 lines, sha256 {digest}, from {own}" in err.splitlines()[0]
+    assert f"the recipe mine.py is executed, because --trust-recipe was given: 11 lines, sha256 {digest}, from {own}" in err.splitlines()[0]
     new = open_run(json.loads(out)["file"])
     assert new.meta.settings["parameters"] == {"streams": 2, "marked": True}
     assert new.meta.metadata["recipe"] == open_run(own).meta.metadata["recipe"], "the new run can be repeated, too"

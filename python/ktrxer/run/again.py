@@ -250,11 +250,11 @@ def _processes(old: Meta, schedule: Schedule) -> Iterator[str]:
     """The plans of both runs, process by process. A process of a method or tool may have ended at any time: its planned times count."""
     before = {runner.name: runner for runner in old.runners}
     now = {job.stored.name: job.stored for job in schedule.jobs}
-    for name in before.keys() - now.keys():
+    for name in sorted(before.keys() - now.keys()):
         yield f"the process {one_line(name, 60)} is not in the plan any more"
-    for name in now.keys() - before.keys():
+    for name in sorted(now.keys() - before.keys()):
         yield f"the process {name} is new in the plan"
-    for name in now.keys() & before.keys():
+    for name in (name for name in now if name in before):
         was, is_ = before[name], now[name]
         for what, one, other in (
             ("runner", was.kind, is_.kind), ("place", was.place, is_.place), ("far host", was.host, is_.host),
