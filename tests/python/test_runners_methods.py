@@ -312,6 +312,14 @@ def test_the_summary_prints_estimates_and_routers(tmp_path):
     json.dumps(made.as_json(), allow_nan=False)
 
 
+def test_the_page_has_tables_of_them(tmp_path):
+    from ktrxer.view.report import summary
+
+    tables = {table["title"]: table["rows"] for table in summary(stored(tmp_path, *METHODS))[1]}
+    assert ["abw x up", "\u2013", "6.000", "7.000", "Mbit/s"] in tables["Estimates, with the bounds of their methods"]
+    assert [row[1:4] for row in tables["Routers"]] == [["2", "10.0.2.1", "2"], ["3", "fe80::1", "1"]]
+
+
 def test_a_method_that_has_its_result_early_has_not_ended_early(tmp_path):
     book = judge(stored(tmp_path, "pair", "trace", "abw"))
     assert book.verdict == "valid", book.reasons()
