@@ -2,6 +2,7 @@
 /* --start-at: several processes, perhaps on several hosts, begin together. */
 #include "cli.h"
 
+#include "clock.h"
 #include "limits.h"
 #include "out.h"
 #include "units.h"
