@@ -89,9 +89,9 @@ def test_each_command_may_be_missing(missing):
     assert (found == {}) == (missing == "everything")
 
 
-HOSTILE = ["", "\0", "[" * 100_000, "{}", "[]", "[1, null, {}]", '[{"dev": 5}]', '[{"dev": "../../x"}]', '[{"dev": "-x"}]', "null", "x" * 5_000_000,
+HOSTILE = ["", "\0", "[" * 100_000, "{}", "[]", "[1, null, {}]", '[{"dev": 5}]', '[{"dev": "../../x"}]', '[{"dev": "-x"}]', "null", "x" * 1_000_000,
            '[{"dev": "wan", "kind": 1e999, "options": NaN, "mtu": 99999999999999999999999, "addr_info": [[]], "gateway": {"a": {"b": {"c": {"d": {"e": {}}}}}}}]',
-           json.dumps([{"dev": "wan", "options": {str(n): "y" * 1000 for n in range(5000)}}] * 300), "a:" * 100_000, "a: b\n" * 100_000,
+           json.dumps([{"dev": "wan", "options": {str(n): "y" * 400 for n in range(400)}}] * 6), "a:" * 100_000, "a: b\n" * 100_000,
            "\n" * 1_000_000, "Connected to \n" * 70_000, "Connected to \nsignal: -999999999999 dBm\nfreq: 1.2.3.4", "1.1.1 ... ..\n"]  # fmt: skip
 
 
