@@ -94,13 +94,14 @@ FIXED = {
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, after checks of those that depend on --again."""
     p = parser()
+    known, _ = p.parse_known_args(arguments)
+    for name, what in (("test", "TEST"), ("host", "-H/--host")):
+        if known.again is None and getattr(known, name) is None:
+            p.error(f"the following arguments are required: {what}")
     given: argparse.Namespace = p.parse_args(arguments)
     if given.metadata_from and given.no_extras:
         p.error("--metadata-from: not with --no-extras, which stores no state of hosts")
     if given.again is None:
-        for name, what in (("test", "TEST"), ("host", "-H/--host")):
-            if getattr(given, name) is None:
-                p.error(f"the following arguments are required: {what}")
         if given.trust_recipe:
             p.error("--trust-recipe goes with --again")
         return given
