@@ -242,7 +242,7 @@ def test_command_lines(name, parameters, words):
     made = runner.command(p, Options("/k", token_file="T", host="H", family="-6", source="fd00::1"), Times(4 * S, 77))
     rest = iter(made)
     assert made[0] == "/k" and all(word in rest for word in words), made
-    assert made[-4:] == ["--start-at", "77", "--jsonl", "--stop-on-eof"] and ["-6", "--from", "fd00::1"] == [made[i] for i in range(made.index("-6"), made.index("-6") + 3)]
+    assert made[-4:] == ["--start-at", "77", "--jsonl", "--stop-on-eof"] and [made[i] for i in range(made.index("-6"), made.index("-6") + 3)] == ["-6", "--from", "fd00::1"]
     assert ("T" in made) == (not parameters.get("echo") and (name not in ("trace", "tcp") or "load" in parameters)), "a token goes only to a server"
     assert runner.trial(p, Options("/k", host="H"), False).command[0] == "/k"
 
