@@ -65,6 +65,11 @@ int cli_fail(const struct cli *cli, const struct ktrxer_error *err);
 int cli_wait_start(struct cli *cli, uint64_t *start_ns);
 /* The same, with a longer time to get ready before the start. */
 int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns);
+/*
+ * Sleeps from there until start_ns, for a command whose method has no start time of its own. Ends early when asked to
+ * stop.
+ */
+void cli_sleep_until(const struct cli *cli, uint64_t start_ns);
 
 /* The address family that -4 and -6 leave: AF_INET, AF_INET6, 0 for both, or -EINVAL when both are given. */
 int cli_family(bool v4, bool v6, struct ktrxer_error *err);

@@ -2,6 +2,7 @@
 /* --start-at: several processes, perhaps on several hosts, begin together. */
 #include "cli.h"
 
+#include "clock.h"
 #include "limits.h"
 #include "out.h"
 #include "units.h"
@@ -62,6 +63,17 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
 		*start_ns = pair.mono_ns + (uint64_t)left;
 	}
 	return 0;
+}
+
+void cli_sleep_until(const struct cli *cli, uint64_t start_ns)
+{
+	struct pollfd stop = { .fd = cli->stop_fd, .events = POLLIN };
+
+	for (uint64_t now = ktrxer_now_ns(); now < start_ns && !cli_stopped(cli); now = ktrxer_now_ns()) {
+		const struct timespec span = ktrxer_span(start_ns - now);
+
+		ppoll(&stop, 1, &span, NULL);
+	}
 }
 
 int cli_wait_start(struct cli *cli, uint64_t *start_ns)

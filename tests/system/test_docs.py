@@ -46,6 +46,8 @@ NOT_RUN = [
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),
     ("docs/howto/cross-builds.md", "", "make test-cross builds for other machines; OpenWrt's tree is on no registry"),
+    ("docs/howto/experiments.md", "ktrxer run --again ", "needs a stored run: tests/python/test_again.py"),
+    ("docs/howto/experiments.md", "unzip -p theirs", "needs a stored run of another person"),
     ("docs/howto/capacity.md", "ktrxer capacity udpst.example.net", "a server of others: test_capacity.py measures against one"),
     ("docs/howto/ci.md", "", "tests/virtual/test_ci_example.py runs examples/ci"),
     ("docs/howto/truth.md", "", "minutes of virtual time: tests/truth/paths"),

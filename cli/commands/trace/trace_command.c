@@ -172,6 +172,7 @@ static int trace_all(struct trace_run *run)
 	trace_say_what(run);
 	if (cli_wait_start(run->cli, &start_ns) < 0)
 		return EXIT_BAD;
+	cli_sleep_until(run->cli, start_ns);
 	trace_search(run->trace, run->cli->stop_fd, &events);
 	trace_repeat(run->trace, TRACE_REPEAT, run->rounds, run->o->interval_ns, run->cli->stop_fd);
 	if (run->o->load != TRACE_NO_LOAD)

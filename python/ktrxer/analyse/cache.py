@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrxer import __version__
 
-FORMAT = 2  # of the rows; a change of an estimator is a change of this number
+FORMAT = 3  # of the rows; a change of an estimator is a change of this number
 BATCH = 500  # of SQLite's parameters
 ROWS = 300_000  # the newest ones stay: about 100,000 runs
 

@@ -55,6 +55,14 @@ def of_summary(summary: Summary) -> list[Figure]:
         made.append(Figure(f"loss.{_word(loss.name)}", f"probes lost, {loss.name}", "%", lost, "lower", loss.name == "load"))
     if summary.responsiveness is not None:
         made.append(Figure("rpm", "responsiveness", "1/min", summary.responsiveness.rpm, "higher"))
+    for estimate in summary.estimates:
+        # Delays and shares of lost packets are better when lower, rates when higher.
+        wanted: Better = "lower" if estimate.unit in ("ms", "us", "%") else "higher"
+        ends = [("", estimate.value)] if estimate.value is not None else [(".low", estimate.low), (".high", estimate.high)]
+        for end, value in ends:
+            if value is not None:
+                label = f"{estimate.name}, {end[1:]} end" if end else estimate.name
+                made.append(Figure(f"estimate.{_word(estimate.name)}{end}", label, estimate.unit, value, wanted))
     known = {one.key for one in made}
     for series in summary.series:  # of runs without probes and flows of ours: imported ones, and values of other tools
         key = f"value.{_word(series.name)}"

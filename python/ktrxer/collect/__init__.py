@@ -7,9 +7,10 @@ import contextlib
 import socket
 from typing import Any
 
+from ktrxer.collect.answers import Ask
 from ktrxer.collect.collector import Collector, CollectorError, Sample
 
-__all__ = ["Collector", "CollectorError", "Sample", "default_collectors", "gather"]
+__all__ = ["Ask", "Collector", "CollectorError", "Sample", "default_collectors", "gather", "gather_elsewhere", "own_address"]
 
 
 def default_collectors(target: str) -> list[Collector]:
@@ -35,3 +36,19 @@ def gather(target: str | None = None, *, port: int = 0, full: bool = False) -> d
     from ktrxer.collect import metadata
 
     return metadata.gather(target, port=port, full=full)
+
+
+def gather_elsewhere(ask: Ask, target: str | None, *, full: bool = False) -> dict[str, Any]:
+    """The same of a host in which `ask` runs commands."""
+    from ktrxer.collect import elsewhere
+
+    return elsewhere.gather(ask, target, full=full)
+
+
+def own_address(target: str) -> str | None:
+    """The source address of this host towards an address."""
+    from ktrxer.collect.netlink import Netlink
+
+    with contextlib.suppress(CollectorError, OSError), contextlib.closing(Netlink()) as netlink:
+        return netlink.way_to(target).source
+    return None

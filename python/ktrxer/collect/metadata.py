@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ktrxer.collect import ethtool
+from ktrxer.collect.answers import VALUE_LIMIT, here, present, wifi
 from ktrxer.collect.collector import CollectorError
 from ktrxer.collect.netlink import Link, Netlink, Qdisc
 
@@ -33,7 +34,7 @@ SYSCTLS = (
     "net.ipv4.udp_mem",
 )
 SECRETS = {"net.ipv4.tcp_fastopen_key"}
-SYSCTLS_LIMIT, VALUE_LIMIT = 200, 300
+SYSCTLS_LIMIT = 200
 QDISCS_LIMIT = 64
 DSCPS = 64
 GIT_TIMEOUT_S = 2.0
@@ -67,14 +68,10 @@ def _read(path: str | Path) -> str | None:
     return None
 
 
-def _present(**values: Any) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value not in (None, "", {}, [])}
-
-
 def _kernel() -> dict[str, Any]:
     name = os.uname()
     virtual = _read("/sys/hypervisor/type") or ("hypervisor" if _flag("hypervisor") else None)
-    return _present(name=name.sysname, release=name.release, version=name.version, machine=name.machine, virtual=virtual)
+    return present(name=name.sysname, release=name.release, version=name.version, machine=name.machine, virtual=virtual)
 
 
 def _cpuinfo() -> str:
@@ -90,7 +87,7 @@ def _flag(name: str) -> bool:
 def _cpu() -> dict[str, Any]:
     model = re.search(r"^(?:model name|cpu model|Processor|Hardware)\s*:\s*(.+)$", _cpuinfo(), re.MULTILINE)
     base = Path("/sys/devices/system/cpu/cpu0/cpufreq")
-    return _present(
+    return present(
         model=model[1].strip() if model else None,
         online=os.cpu_count(),
         usable=len(os.sched_getaffinity(0)),
@@ -102,7 +99,7 @@ def _cpu() -> dict[str, Any]:
 
 def _clock() -> dict[str, Any]:
     base = Path("/sys/devices/system/clocksource/clocksource0")
-    return _present(
+    return present(
         source=_read(base / "current_clocksource"),
         available=_read(base / "available_clocksource"),
         boot_id=_read("/proc/sys/kernel/random/boot_id"),
@@ -127,7 +124,7 @@ def softirq_waits(proc: Path = Path("/proc")) -> dict[str, int]:
 def _ourselves() -> dict[str, Any]:
     from ktrxer import __version__
 
-    return _present(version=__version__, git=_git(), python=platform.python_version())
+    return present(version=__version__, git=_git(), python=platform.python_version())
 
 
 def _git() -> str | None:
@@ -177,7 +174,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
     if _read(base / "ifindex") != str(way.index):
         base = Path("/nonexistent")  # /sys belongs to another network namespace
     driver = ethtool.driver(device)
-    found = _present(
+    found = present(
         device=device,
         driver=driver.get("driver"),
         driver_version=driver.get("version"),
@@ -186,9 +183,10 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
         offloads=ethtool.offloads(device),
         bql=_bql(base),
         qdiscs=_qdiscs(qdiscs),
+        wifi=wifi(here, device, full) if (base / "phy80211").exists() else None,
     )
     if full:
-        found |= _present(source=way.source, nexthop=way.gateway, target=target, mac=link.address if link is not None else None)
+        found |= present(source=way.source, nexthop=way.gateway, target=target, mac=link.address if link is not None else None)
     return found
 
 
@@ -223,7 +221,7 @@ def _other_routes(target: str, port: int) -> list[dict[str, Any]]:
 def _link(base: Path, link: Link | None) -> dict[str, Any]:
     speed = _read(base / "speed")
     known = {} if link is None else {"mtu": link.mtu, "qlen": link.txqlen, "state": link.state, "queues": link.tx_queues}
-    return _present(
+    return present(
         **known,
         speed_mbps=int(speed) if speed and re.fullmatch(r"\d{1,9}", speed) else None,  # -1: unknown to the driver
         duplex=_read(base / "duplex"),
@@ -237,7 +235,7 @@ def _bql(base: Path) -> dict[str, str]:
 
 def _qdiscs(known: list[Qdisc]) -> list[dict[str, Any]]:
     return [
-        _present(
+        present(
             kind=one.kind,
             handle=_handle(one.handle),
             parent=_handle(one.parent),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -11,7 +12,7 @@ import shlex
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from ktrxer import __version__, catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.places import LOCAL, Place
-from ktrxer.run import binary, checks, provenance
+from ktrxer.run import again, binary, checks, provenance
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
@@ -28,12 +29,14 @@ from ktrxer.units import duration
 
 if TYPE_CHECKING:
     from ktrxer.collect.collector import Collector
+    from ktrxer.store.run import Run
 
 EXAMPLES = """\
 examples:
   ktrxer run rrul -H server.example               a minute of load, five idle seconds before and after
   ktrxer run tcp_nup -H server.example -l 20 -t "new router" --set upload_streams=8
   ktrxer run ./mine.py -H server.example          a test of your own
+  ktrxer run --again old.ktrxer --token-file token  a stored run again, as it was
 `ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
 
 SERVED_HZ = 10_000
@@ -42,8 +45,8 @@ INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 def parser() -> Parser:
     p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
-    p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
-    p.add_argument("-H", "--host", required=True, help="the far end, where `ktrxer serve` runs")
+    p.add_argument("test", nargs="?", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
+    p.add_argument("-H", "--host", help="the far end, where `ktrxer serve` runs")
     p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
     p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
     p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
@@ -63,10 +66,16 @@ def parser() -> Parser:
     family = p.add_mutually_exclusive_group()
     family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
-    small = "what is stored of this host: small (default): nothing that identifies it; full: name, addresses, routes and link addresses"
+    small = "what is stored of the hosts: small (default): no address and no name of a network; full: also names, addresses and routes"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
+    more = "also store the state of this host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"
+    p.add_argument("--metadata-from", action="append", default=[], metavar="PLACE", help=more)
     p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
     p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="stored with the run, to group runs by")
+    repeat = "repeat a stored run with its recipe, parameters, times, far end and congestion control; prints what cannot be the same"
+    p.add_argument("--again", type=Path, metavar="FILE", help=repeat)
+    consent = "with --again: execute the recipe that FILE contains, a program of the author of the run"
+    p.add_argument("--trust-recipe", action="store_true", help=consent)
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
     results = p.add_mutually_exclusive_group()
     results.add_argument("--json", action="store_true", help="print one object: file and summary")
@@ -75,15 +84,46 @@ def parser() -> Parser:
     return p
 
 
+# A stored run has these already.
+FIXED = {
+    "length": "-l/--length", "delay": "--delay", "set": "--set", "cc": "--cc", "interval": "-i/--interval", "timeout": "-W/--timeout",
+    "precise": "--precise", "sample_interval": "--sample-interval",
+}  # fmt: skip
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """The options, after checks of those that depend on --again."""
+    p = parser()
+    known, _ = p.parse_known_args(arguments)
+    for name, what in (("test", "TEST"), ("host", "-H/--host")):
+        if known.again is None and getattr(known, name) is None:
+            p.error(f"the following arguments are required: {what}")
+    given: argparse.Namespace = p.parse_args(arguments)
+    if given.metadata_from and given.no_extras:
+        p.error("--metadata-from: not with --no-extras, which stores no state of hosts")
+    if given.again is None:
+        if given.trust_recipe:
+            p.error("--trust-recipe goes with --again")
+        return given
+    plain = parser()
+    plain.set_defaults(**dict.fromkeys([*FIXED, "port", "family"]))
+    said = plain.parse_args(arguments)
+    for name, option in FIXED.items():
+        if getattr(said, name) is not None:
+            p.error(f"{option}: not with --again, because the stored run has it")
+    given.port, given.family = said.port, said.family  # None: that of the stored run
+    return given
+
+
 def main(arguments: list[str]) -> int:
-    given = parser().parse_args(arguments)
+    given = _parsed(arguments)
     try:
         with few_collections():
             return _run(given, arguments)
     except (PlanError, RunnerError) as error:
         complain("run", str(error))
         return USAGE
-    except (checks.CheckError, StoreError) as error:
+    except (checks.CheckError, StoreError, again.AgainError) as error:
         complain("run", str(error))
         return BAD
 
@@ -92,21 +132,25 @@ def setting_of(given: argparse.Namespace) -> Setting:
     ccs = given.cc.split(",") if given.cc else ["", ""]
     if len(ccs) > 2 or (given.cc and not all(ccs)):
         raise PlanError(f"--cc {given.cc}: one name, or two with a comma between")
+    return checked(Setting(
+        given.host, given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
+        ccs[0], ccs[-1], round(given.timeout * 1e9),
+    ), given.port)  # fmt: skip
+
+
+def checked(setting: Setting, port: int) -> Setting:
     for name, value, low, high, bounds in (
-        ("--length", given.length, 0.2, 30 * 86400, "200ms to 720h"),
-        ("--delay", given.delay, 0, 3600, "0s to 1h"),
-        ("--interval", given.interval or INTERVAL_S, 1e-4, 60, "100us to 60s"),
-        ("--timeout", given.timeout, 0.001, 600, "1ms to 10m"),
-        ("--sample-interval", given.sample_interval, 0.01, 60, "10ms to 60s"),
+        ("--length", setting.length_s, 0.2, 30 * 86400, "200ms to 720h"),
+        ("--delay", setting.delay_s, 0, 3600, "0s to 1h"),
+        ("--interval", setting.probe_interval_ns / 1e9, 1e-4, 60, "100us to 60s"),
+        ("--timeout", setting.timeout_ns / 1e9, 0.001, 600, "1ms to 10m"),
+        ("--sample-interval", setting.sample_interval_ns / 1e9, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
             raise PlanError(f"{name} {value:g}s: expected {bounds}")
-    if not 1 <= given.port <= 65535:
-        raise PlanError(f"--port {given.port}: expected 1 to 65535")
-    return Setting(
-        given.host, given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
-        ccs[0], ccs[-1], round(given.timeout * 1e9),
-    )  # fmt: skip
+    if not 1 <= port <= 65535:
+        raise PlanError(f"--port {port}: expected 1 to 65535")
+    return setting
 
 
 def parameters_of(given: argparse.Namespace) -> dict[str, str]:
@@ -129,9 +173,48 @@ def labels_of(given: argparse.Namespace) -> dict[str, str]:
     return made
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What to run. `old`: the run that it repeats; `different`: what is known to be different already."""
+
+    test: Test
+    setting: Setting
+    parameters: dict[str, str]
+    old: Run | None = None
+    different: list[str] = field(default_factory=list)
+
+
+def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
+    """The stored run of --again. Options that say where the far end is may replace those of the run."""
+    from ktrxer.store import open_run
+
+    old = open_run(given.again)
+    stored = again.settings_of(old)
+    stored.host = given.host if given.host is not None else stored.host
+    test, said = (catalogue.find(given.test), []) if given.test is not None else stack.enter_context(again.recipe(old, given.trust_recipe))
+    for line in said:
+        complain("run", line)
+    parameters, different = again.parameters(old, test, stored)
+    given.host, given.precise, given.interval = stored.host, stored.precise, stored.probe_interval_ns / 1e9
+    given.port = given.port if given.port is not None else stored.port
+    given.family = given.family if given.family is not None else stored.family
+    given.title = given.title or old.meta.title
+    try:
+        setting = checked(again.setting_of(stored), given.port)
+    except PlanError as error:
+        raise again.AgainError(f"{old.path}: {error}") from None
+    return Wanted(test, setting, parameters, old, different)
+
+
 def _run(given: argparse.Namespace, arguments: list[str]) -> int:
-    test = catalogue.find(given.test)
-    setting, parameters = setting_of(given), parameters_of(given)
+    with contextlib.ExitStack() as stack:
+        if given.again is not None:
+            return _wanted(given, arguments, _repeated(given, stack))
+        return _wanted(given, arguments, Wanted(catalogue.find(given.test), setting_of(given), parameters_of(given)))
+
+
+def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> int:
+    test, setting, parameters = wanted.test, wanted.setting, wanted.parameters
     labels_of(given)
     plan = test.make(setting, parameters)
     options = _options(given)
@@ -139,9 +222,13 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     address = checks.resolve(given.host, given.family)
     checks.hosts(schedule, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
-    with checks.places_of(schedule) as places:
+    if wanted.old is not None and not given.quiet:  # before the first packet, because a file names the far end
+        complain("run", f"again {given.again}: {test.name} to {given.host} ({address}), {schedule.length_ns / 1e9:g} s")
+    with checks.places_of(schedule, given.metadata_from) as places:
         checks.tools(schedule, places)
         if given.dry_run:
+            if wanted.old is not None:
+                _say_different(given, _different(wanted, describe(test, setting, parameters, given, arguments), schedule))
             return _dry_run(schedule, address)
         rate = checks.far_end(schedule, estimate=given.interval is None)
         if rate is not None:
@@ -158,7 +245,23 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
             limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; the others count as lost"
             complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
         checks.tokens(schedule, places)
-        return _measure(given, meta, schedule, address, places)
+        if wanted.old is not None:
+            of_old = {"id": wanted.old.meta.id, "file": wanted.old.path.name, "created": wanted.old.meta.created}
+            meta.metadata["again"] = of_old | {"different": _different(wanted, meta, schedule)}
+        return _measure(given, meta, schedule, address, places, wanted.old)
+
+
+def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:
+    assert wanted.old is not None
+    return [*wanted.different, *again.differences(wanted.old.meta, meta, schedule)]
+
+
+def _say_different(given: argparse.Namespace, different: list[str]) -> None:
+    """On standard error, so that --json prints one object."""
+    if not given.quiet:
+        complain("run", "these things differ:" if different else "nothing is known to differ")
+        for line in different:
+            complain("run", f"  {line}")
 
 
 def _options(given: argparse.Namespace) -> Options:
@@ -177,7 +280,7 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
-        settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise},
+        settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise, "family": given.family},
         command=["ktrxer", "run", *arguments],
         metadata=_origin(test) | ({"labels": labels} if (labels := labels_of(given)) else {}),
     )  # fmt: skip
@@ -200,13 +303,18 @@ def _dry_run(schedule: Schedule, address: str) -> int:
     return VALID
 
 
-def _gather(given: argparse.Namespace, address: str) -> dict[str, Any]:
+def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places: Mapping[str, Place]) -> dict[str, Any]:
     from ktrxer import collect
+    from ktrxer.run import hosts
 
-    return collect.gather(address, port=given.port, full=given.metadata == "full")
+    full = given.metadata == "full"
+    others = hosts.states(places, {job.invocation.place for job in schedule.jobs}, address, full=full)
+    return collect.gather(address, port=given.port, full=full) | ({"places": others} if others else {})
 
 
-def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place]) -> int:
+def _measure(
+    given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None
+) -> int:
     from ktrxer.run.session import DiskError, NoView, Session, View
     from ktrxer.store import open_run
 
@@ -223,10 +331,14 @@ def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address:
     if not given.no_extras:
         from ktrxer.collect import default_collectors
 
-        collectors, meta.metadata["before"] = default_collectors(address), _gather(given, address)
+        collectors, meta.metadata["before"] = default_collectors(address), _gather(given, schedule, address, places)
+    if old is not None:
+        different = meta.metadata["again"]["different"]
+        different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
+        _say_different(given, different)
     session = Session(schedule, meta, given.directory, collectors, view, places)
     if not given.no_extras:
-        session.after = lambda: _gather(given, address)
+        session.after = lambda: _gather(given, schedule, address, places)
     try:
         path = session.run()
     except DiskError as error:
@@ -242,6 +354,7 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
         print(path)
     elif given.json or given.jsonl:
         made: dict[str, Any] = {"type": "end"} if given.jsonl else {}
+        made |= {"again": repeated} if (repeated := run.meta.metadata.get("again")) is not None else {}
         made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
         print(json.dumps(made, indent=None if given.jsonl else 2))
     else:

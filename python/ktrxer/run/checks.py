@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,11 +85,11 @@ def rows_of(schedule: Schedule) -> int:
 
 
 @contextlib.contextmanager
-def places_of(schedule: Schedule) -> Iterator[dict[str, Place]]:
-    """The places of a plan, opened once each, and closed at the end."""
+def places_of(schedule: Schedule, more: Sequence[str] = ()) -> Iterator[dict[str, Place]]:
+    """The places of a plan, and `more` of them, opened once each, and closed at the end."""
     with contextlib.ExitStack() as stack:
         found: dict[str, Place] = {}
-        for name in dict.fromkeys([LOCAL, *(job.invocation.place for job in schedule.jobs)]):
+        for name in dict.fromkeys([LOCAL, *(job.invocation.place for job in schedule.jobs), *more]):
             try:
                 found[name] = open_place(name)
             except PlaceError as error:

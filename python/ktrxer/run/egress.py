@@ -5,7 +5,7 @@ unknown origin may contain anything there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ktrxer.runners.marks import DSCP
 from ktrxer.store import Run, one_line
 from ktrxer.store.meta import Series
 
-COUNTERS = {"direct_pkts"}  # of htb: among its parameters, and no parameter
+COUNTERS = {"direct_pkts", "direct_packets_stat"}  # of htb: among its parameters, and no parameter (netlink, tc)
 WAITED_MOST = 0.2  # of the run: as `ktrxer flow` judges its own threads
 
 
@@ -71,17 +71,36 @@ def _shape(egress: Mapping[str, Any]) -> tuple[Any, list[Any]]:
 
 def changed(run: Run) -> str | None:
     """The reason, if packets to the target left through another device or another qdisc at the end than at the beginning."""
-    before, after = _look(run, "before", "egress"), _look(run, "after", "egress")
+    return _changed(_look(run, "before", "egress"), _look(run, "after", "egress"), "this host")
+
+
+def changed_elsewhere(run: Run) -> Iterator[str]:
+    """The same of the other hosts of the run, whose state is known."""
+    before, after = _look(run, "before", "places"), _look(run, "after", "places")
+    for place in before.keys() & after.keys():
+        first, last = (_egress_of(state) for state in (before[place], after[place]))
+        # A command that failed in between has left the qdiscs out.
+        if _qdiscs(first) and _qdiscs(last) and (reason := _changed(first, last, one_line(str(place), 60))) is not None:
+            yield reason
+
+
+def _egress_of(state: Any) -> Mapping[str, Any]:
+    found = state.get("egress") if isinstance(state, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any], where: str) -> str | None:
     if not before.get("device") or not after.get("device"):
         return None
     (device, first), (device_after, last) = _shape(before), _shape(after)
     if device != device_after:
-        return one_line(f"the route to the target changed during the run: from device {device} to {device_after}")
+        of = "" if where == "this host" else f" of {where}"
+        return one_line(f"the route{of} to the target changed during the run: from device {device} to {device_after}")
     if first == last:
         return None
     kinds = ["/".join(str(kind) for kind, *_ in qdiscs) or "none" for qdiscs in (first, last)]
     what = f"from {kinds[0]} to {kinds[1]}" if kinds[0] != kinds[1] else f"{kinds[0]} has other parameters or another handle"
-    return one_line(f"the qdisc of this host's device {device} was changed during the run ({what}): the figures are of both settings")
+    return one_line(f"the qdisc of {where}'s device {device} was changed during the run ({what}): the figures are of both settings")
 
 
 def _route(run: Run, series: Series, found: Any, default: str) -> tuple[int, str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end
 from ktrxer.run.contradictions import contradictions
-from ktrxer.run.egress import changed, routed_apart, softirqs_waited
+from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
 from ktrxer.runners import NAMES, find
 from ktrxer.runners import Runner as RunnerType
@@ -29,6 +29,7 @@ CONNECT_NS = 500_000_000  # a flow may take so long to be there: handshakes, and
 BUSY_PERCENT, BUSY_SHARE = 90, 0.05
 EARLY_NS = 1_000_000_000
 REASONS_MOST = 40
+COUNTED = ("value", "range", "pair", "ip_capacity", "hop")
 
 _ORDER: dict[str, int] = {"valid": 0, "degraded": 1, "invalid": 2}
 
@@ -94,12 +95,14 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
     for reason in (changed(run), routed_apart(run), softirqs_waited(run)):
         if reason is not None:
             book.say("degraded", reason)
+    for text in changed_elsewhere(run):
+        book.say("degraded", text)
     _host(book, run)
     return book
 
 
 def _samples(run: Run, runner: Runner) -> int:
-    """Answered probes, flows that moved bytes, and numbers."""
+    """Answered probes, flows that moved bytes, and rows of the tables in which each row is a result."""
     count = 0
     for series in run.meta.series:
         if series.runner != runner.id:
@@ -109,8 +112,8 @@ def _samples(run: Run, runner: Runner) -> int:
             count += int((arrays["state"] == ANSWERED).sum())
         elif series.kind == "bytes" and len(arrays["bytes"]):
             count += int(arrays["bytes"].max() > 0)
-        elif series.kind == "value":
-            count += len(arrays["value"])
+        elif series.kind in COUNTED:
+            count += len(arrays["t_ns"])
     return count
 
 
@@ -120,6 +123,8 @@ def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) 
             book.say(reason.severity, reason.text, reason.name or runner.name)
     if runner.status in ("failed", "killed", "planned", "running"):
         book.say("degraded", f"the process {_how(runner)}", runner.name)
+    elif known is not None and known.ends_itself:
+        return
     elif runner.ended_ns is not None and runner.to_ns is not None and runner.ended_ns < runner.to_ns - EARLY_NS:
         book.say("degraded", f"it ended {(runner.to_ns - runner.ended_ns) / 1e9:.1f} s before its time", runner.name)
 

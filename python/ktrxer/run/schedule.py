@@ -11,7 +11,7 @@ from ktrxer import runners
 from ktrxer.catalogue.recipe import Invocation, Plan, PlanError, S, Setting
 from ktrxer.places import is_here
 from ktrxer.run.provenance import plain
-from ktrxer.runners.runner import Options, Runner, Times
+from ktrxer.runners.runner import Options, Runner, RunnerError, Times
 from ktrxer.store.meta import Phase, Series
 from ktrxer.store.meta import Runner as Stored
 
@@ -133,7 +133,12 @@ def _job(invocation: Invocation, number: int, total: int, options: Options) -> J
         to_ns=begin + length if begin is not None else None, protocol=runner.protocol, place=invocation.place,
         parameters=plain(parameters),
     )  # fmt: skip
-    return Job(invocation, runner, stored, options, begin, length, series)
+    job = Job(invocation, runner, stored, options, begin, length, series)
+    try:
+        job.command()
+    except RunnerError as error:
+        raise PlanError(f"{invocation.name}: {error}") from None
+    return job
 
 
 def _phases(plan: Plan, jobs: list[Job], total: int) -> list[Phase]:

@@ -23,7 +23,7 @@ from ktrxer.run.active import Active
 from ktrxer.run.closing import close
 from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
-from ktrxer.runners.runner import Severity
+from ktrxer.runners.runner import RunnerError, Severity
 from ktrxer.runners.samples import Clock, Samples
 from ktrxer.store import RunWriter, StoreError, Zero, one_line
 from ktrxer.store.checked import free
@@ -241,14 +241,15 @@ class Session:
         assert job.from_ns is not None
         place, offset = self.places[job.invocation.place], self._offsets[job.invocation.place]
         start_real_ns = self.start_real_ns + job.from_ns + offset.offset_ns
-        job.stored.argv = argv = job.command(start_real_ns)
         job.stored.started_ns = self.now_ns
         try:
+            job.stored.argv = argv = job.command(start_real_ns)
             # A command of ktrxer waits for its time by itself, and ends with its standard input.
             process = place.start(argv, guarded=not job.runner.own, at_real_ns=None if job.runner.own else start_real_ns)
-        except OSError as error:
+        except (OSError, RunnerError) as error:
             job.stored.status = "failed"
-            job.stored.stderr_tail = f"{argv[0]}: cannot be started: {error.strerror}"
+            why = f"{job.stored.argv[0]}: cannot be started: {error.strerror}" if isinstance(error, OSError) else str(error)
+            job.stored.stderr_tail = why
             self._has_ended(job)
             return
         job.stored.status = "running"

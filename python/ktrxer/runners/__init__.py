@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 NAMES = (
-    "ditg", "flow", "fping", "http", "iperf", "iperf3", "iputils", "irtt", "netperf", "netperf_rr", "number", "ping", "stamp", "video",
+    "abw", "capacity", "ditg", "flow", "fping", "http", "iperf", "iperf3", "iputils", "irtt", "netperf", "netperf_rr", "number", "pair", "ping", "ppt",
+    "stamp", "tcp", "trace", "video",
 )  # fmt: skip
 GROUP = "ktrxer.runners"
 

@@ -18,9 +18,14 @@ Object = dict[str, Any]
 
 
 def words(command: list[str], times: Times) -> list[str]:
-    """The command line of a process of a run."""
+    """The command line of a process of a run, for a command that measures for a given time."""
+    return counted([*command, "--for", f"{times.length_ns}ns"], times)
+
+
+def counted(command: list[str], times: Times) -> list[str]:
+    """The same, for a command that ends after a number of probes, or when it has its result."""
     start = ["--start-at", str(times.start_real_ns)] if times.start_real_ns is not None else []
-    return [*command, "--for", f"{times.length_ns}ns", *start, "--jsonl", "--stop-on-eof"]
+    return [*command, *start, "--jsonl", "--stop-on-eof"]
 
 
 def sockets(o: Options) -> list[str]:
@@ -28,10 +33,17 @@ def sockets(o: Options) -> list[str]:
     return [*([o.family] if o.family else []), *(["--from", o.source] if o.source else [])]
 
 
-def read(samples: Samples, sample: Callable[[Object], None], event: Callable[[Object], None] | None = None) -> Reading:
-    """`sample` adds the rows of one object, or refuses the object (Strange). `event` sees the events, which are stored in any case."""
+def read(
+    samples: Samples,
+    sample: Callable[[Object], None],
+    event: Callable[[Object], None] | None = None,
+    end: Callable[[Object], None] | None = None,
+) -> Reading:
+    """`sample` adds the rows of one object, or refuses the object (Strange). `event` receives the events, which are stored in any case,
+    and `end` the last object, which is stored, too."""
     rest = b""
     while (chunk := (yield)) is not None:
+        samples.now_ns = chunk.at_ns
         *lines, rest = (rest + chunk.data).split(b"\n")
         if len(rest) > LINE_MOST:
             samples.too_much(rest)
@@ -51,6 +63,8 @@ def read(samples: Samples, sample: Callable[[Object], None], event: Callable[[Ob
                         event(made)
                 elif kind == "end":
                     samples.result = made
+                    if end is not None:
+                        end(made)
                 elif kind == "start":
                     _start(samples, made)
             except Strange as error:

@@ -130,6 +130,7 @@ class Runner:
     protocol: str | None = None  # of its probes: UDP, ICMP, ...; round trips of two protocols are never mixed
     loads: bool = False  # it fills the path: the load phase lasts as long as such processes
     own: bool = False  # a command of ktrxer: it ends with its standard input, and starts at the given time by itself
+    ends_itself: bool = False  # it ends as soon as it has its result: its time in the plan is the longest that it may take
     # Parameters of one process that also does the work of a second one, whose series has this name; None: they need one each.
     merge: Callable[[Any, str, Any], Any | None] | None = None
     trial: Callable[[Any, Options, bool], Trial] | None = None  # True: it shall estimate the rate of the path

@@ -18,6 +18,7 @@ NS_MOST = 2**62
 LINE_MOST = 1 << 20  # bytes of a line
 DOCUMENT_MOST = 64 << 20  # bytes of an output that is read as a whole
 GARBAGE_MOST = 20  # lines that are not understood: then the process is stopped
+TEXT_MOST = 100  # characters in a column of text
 AROUND_NS = 600 * S  # a time stamp may lie so far outside of the run
 _NEVER = {"latency": ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns")}  # columns that are computed after the run
 
@@ -73,6 +74,7 @@ class Samples:
         self.first_garbage = ""
         self.events: list[tuple[int, str, str]] = []
         self.notes: list[tuple[Literal["degraded", "invalid"], str, str]] = []  # severity, text, name of the series
+        self.now_ns = 0  # when the piece of output that `read` has was read
         self.memory: dict[Any, Any] = {}  # of the runner's `read`, from call to call
         self._rows: dict[str, tuple[list[Any], ...]] = {}
 
@@ -163,6 +165,8 @@ def _fits(value: Any, column: columns.Column) -> bool:
         return column.nullable
     if column.type in ("double", "float"):
         return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    if column.type == "string":
+        return isinstance(value, str) and 0 < len(value) <= TEXT_MOST
     most = column.most if column.most is not None else NS_MOST
     return type(value) is int and (0 if column.most is not None else -NS_MOST) <= value <= most
 

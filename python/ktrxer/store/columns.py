@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 # TOO_LATE: the answer came after the time-out of the probes. Such a probe has a delay. It counts neither as lost nor as answered in time.
 ANSWERED, LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED, DUPLICATE, TOO_LATE = range(8)
 LOCAL, REMOTE = 0, 1
+# Of a pair of TCP probes (`ktrxer tcp`). COMPLETE: neither was lost, and the order is not known.
+UNKNOWN, IN_ORDER, REORDERED, COMPLETE, FIRST_LOST, SECOND_LOST, BOTH_LOST = range(7)
+PAIR_EVENTS = ("unknown", "in_order", "reordered", "complete", "first_lost", "second_lost", "both_lost")
+# Why a pair of TCP probes has no result; 0: it has one.
+DOUBTS = ("none", "no_conclusion", "short_segments", "connection_ended")
+# Of an answer to a probe of `ktrxer trace`: its part of the measurement, and its type.
+STAGES = ("search", "repeat", "loaded")
+HOP_ANSWERS = ("time_exceeded", "unreachable", "echo_reply", "tcp")
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,38 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "host": (_SERIES, _TIME, *_maybe("cpu_percent", "steal_percent", type="float")),
     "value": (_SERIES, _TIME, Column("value", "double", True)),
+    # An estimate of a whole measurement, in the unit of its series, at the end of the measurement. `value` is empty if the result is a
+    # range alone; the bounds are empty if the method has none.
+    "range": (_SERIES, _TIME, *_maybe("value", "low", "high", type="double")),
+    # Two packets sent back to back. The send times and the arrivals are of two clocks, so gaps are stored, and the delay of the first
+    # packet minus that of the first pair of the series. A gap is empty if a time stamp is missing: the packet was lost or not sent.
+    "pair": (_SERIES, _TIME, *_filled("seq", "bytes"), *_maybe("send_gap_ns", "arrival_gap_ns", "delay_ns")),
+    # Two TCP segments to a server, and the two that they elicit.
+    "tcp_pair": (
+        _SERIES,
+        _TIME,
+        *_filled("seq"),
+        Column("up", "uint8", most=len(PAIR_EVENTS) - 1),
+        Column("down", "uint8", most=len(PAIR_EVENTS) - 1),
+        Column("doubt", "uint8", most=len(DOUBTS) - 1),
+    ),
+    # A sub-interval of a test of IP-layer capacity (RFC 9097), at its end. Delays are above the minimum of the test.
+    "ip_capacity": (
+        _SERIES,
+        _TIME,
+        *_filled("lasts_ns", "datagrams", "ip_bytes", "lost", "reordered", "duplicates"),
+        *_maybe("delay_variation_min_ns", "delay_variation_max_ns", "rtt_variation_min_ns", "rtt_variation_max_ns"),
+    ),
+    # An answer to a probe with a small hop limit, at the send time of the probe.
+    "hop": (
+        _SERIES,
+        _TIME,
+        *_filled("seq", "hop", "flow"),
+        Column("stage", "uint8", most=len(STAGES) - 1),
+        Column("answer", "uint8", most=len(HOP_ANSWERS) - 1),
+        Column("address", "string"),
+        *_maybe("rtt_ns", "own_queue_ns"),
+    ),
     "events": (_TIME, Column("runner", "int32", True), Column("name", "string"), Column("text", "string")),
 }
 KINDS = tuple(TABLES)

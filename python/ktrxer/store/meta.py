@@ -14,7 +14,9 @@ SCHEMA = "ktrxer-run/1"
 # Of the probes of runners whose files do not name it: imported runs, and those of earlier versions.
 PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}
 
-Kind = Literal["latency", "bytes", "tcp_info", "udp", "qdisc", "host", "value"]
+Kind = Literal[
+    "latency", "bytes", "tcp_info", "udp", "qdisc", "host", "value", "range", "pair", "tcp_pair", "ip_capacity", "hop"
+]
 Status = Literal["planned", "running", "ended", "failed", "killed"]
 Verdict = Literal["valid", "degraded", "invalid"]
 

@@ -19,6 +19,7 @@ from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series
+from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
@@ -130,6 +131,8 @@ class Summary:
     own_load: list[OwnLoad] = field(default_factory=list)  # load of the measurement itself, by direction
     where: list[Part] = field(default_factory=list)  # parts of the delay that load adds, the largest first
     own_drops: OwnDrops | None = None  # drops in the local host's own qdisc
+    estimates: list[Estimate] = field(default_factory=list)  # results of methods, with their bounds
+    hops: list[Hop] = field(default_factory=list)  # routers of the traced routes
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -151,7 +154,7 @@ def summarise(run: Run) -> Summary:
     return replace(
         made, series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
-        own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run),
+        own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
     )  # fmt: skip
 
 
@@ -165,7 +168,7 @@ def compared(run: Run, whole: bool = False) -> Summary:
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
-        grade=_grade(latency) if loaded else None,
+        grade=_grade(latency) if loaded else None, estimates=estimates(run),
     )  # fmt: skip
 
 

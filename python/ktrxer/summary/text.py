@@ -13,6 +13,7 @@ from ktrxer.run.egress import OwnDrops
 from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
+from ktrxer.summary.methods import Hop
 from ktrxer.summary.where import Part
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
@@ -50,6 +51,14 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made.append(dropped_here(s.own_drops))
     if s.left_out:
         made.append(not_in_figures(s))
+    if s.estimates:
+        made += ["", *table(["estimate", "value", "low", "high", ""], [
+            [e.name, *(f"{number(x)} {e.unit}" if x is not None else "-" for x in (e.value, e.low, e.high)), ""] for e in s.estimates
+        ])]  # fmt: skip
+    if s.hops:
+        loaded = any(hop.loaded_p50_ms is not None for hop in s.hops)
+        head = ["router", "hop", "answers", "min", "p50", *(["loaded: p50"] if loaded else []), ""]
+        made += ["", *table(head, [_hop(hop, loaded, len({one.name for one in s.hops}) > 1) for hop in s.hops])]
     if s.responsiveness is not None:
         r = s.responsiveness
         both = ((f"{r.probes} probes".lstrip(), r.foreign_rpm), ("the flows' own", r.self_rpm))
@@ -89,6 +98,12 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     if one.bound_ms is not None and one.idle_bound_ms is not None and one.loaded is not None:
         bound = f"+- {ms(one.idle_bound_ms)} idle, {ms(one.bound_ms)} loaded"
     return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
+
+
+def _hop(one: Hop, loaded: bool, several: bool) -> list[str]:
+    """`several`: the run has more than one trace, so the line names it."""
+    times = [one.min_ms, one.p50_ms, *([one.loaded_p50_ms] if loaded else [])]
+    return [one.address, str(one.hop), str(one.answers), *(ms(x) if x is not None else "-" for x in times), one.name if several else ""]
 
 
 def load_of(one: OwnLoad) -> str:

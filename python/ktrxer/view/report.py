@@ -124,7 +124,7 @@ Made = tuple[list[dict[str, str]], list[dict[str, Any]]]
 
 def summary(made: Summary) -> Made:
     """The figures of `ktrxer summary` as tiles and tables."""
-    tables = [_delays(made), _throughputs(made), _losses(made), _each(made)]
+    tables = [_delays(made), _throughputs(made), _losses(made), _estimates(made), _routers(made), _each(made)]
     return _tiles(made), [table for table in tables if table["rows"]]
 
 
@@ -252,6 +252,19 @@ def _losses(s: Summary) -> dict[str, Any]:
             ]
         )
     return _table("Lost probes", ["phase", "sent", "lost", "share", "lost up", "lost down", "unknown direction"], rows)
+
+
+def _estimates(s: Summary) -> dict[str, Any]:
+    rows = [[one.name, figure(one.value), figure(one.low), figure(one.high), one.unit] for one in s.estimates[:MOST_SERIES]]
+    return _table("Estimates, with the bounds of their methods", ["estimate", "value", "low", "high", "unit"], rows)
+
+
+def _routers(s: Summary) -> dict[str, Any]:
+    rows = [
+        [one.name, str(one.hop), one.address, f"{one.answers:,}", *(_quantity(_delay(x)) if x is not None else NONE for x in times)]
+        for one in s.hops[:MOST_SERIES] for times in ((one.min_ms, one.p50_ms, one.loaded_p50_ms),)
+    ]  # fmt: skip
+    return _table("Routers", ["trace", "hop", "address", "answers", "min", "p50", "loaded: p50"], rows)
 
 
 def _each(s: Summary) -> dict[str, Any]:
