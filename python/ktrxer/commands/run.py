@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ktrxer import __version__, catalogue
+from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.places import LOCAL, Place
@@ -25,9 +26,6 @@ from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
-
-if TYPE_CHECKING:
-    from ktrxer.collect.collector import Collector
 
 EXAMPLES = """\
 examples:
@@ -65,7 +63,9 @@ def parser() -> Parser:
     family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
     small = "what is stored of this host: small (default): nothing that identifies it; full: name, addresses, routes and link addresses"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
-    p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
+    beside = "also record the state of a host: RUNNER[@PLACE][,NAME=VALUE]..., such as qdisc@ssh:router,device=eth1; may be repeated"
+    p.add_argument("--with", dest="beside", action="append", default=[], metavar="RUNNER", help=beside)
+    p.add_argument("--no-extras", action="store_true", help="record no counters of this host unless --with asks, and nothing about it")
     p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="stored with the run, to group runs by")
     p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
     results = p.add_mutually_exclusive_group()
@@ -133,10 +133,13 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     test = catalogue.find(given.test)
     setting, parameters = setting_of(given), parameters_of(given)
     labels_of(given)
-    plan = test.make(setting, parameters)
+    asked = extras.parts(given.beside)
+    plan = extras.beside(test.make(setting, parameters), asked, [])
     options = _options(given)
-    schedule = make(plan, setting, options)
     address = checks.resolve(given.host, given.family)
+    default, missing = extras.every(replace(options, host=address)) if not given.no_extras else ([], [])
+    plan = extras.beside(plan, [], default)
+    schedule = make(plan, setting, options)
     checks.hosts(schedule, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
     with checks.places_of(schedule) as places:
@@ -146,7 +149,7 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
         rate = checks.far_end(schedule, estimate=given.interval is None)
         if rate is not None:
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-            plan = test.make(setting, parameters)
+            plan = extras.beside(test.make(setting, parameters), asked, default)
             versions = schedule.versions()
             schedule = make(plan, setting, options)
             schedule.set_versions(versions)
@@ -154,6 +157,9 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
         meta.plots = list(plan.plots)
         meta.panels = [provenance.plain(panel) for panel in plan.panels]
         meta.settings["rate_estimate_bps"] = rate
+        meta.settings["with"] = given.beside
+        if missing:
+            meta.metadata["not_collected"] = missing
         if (probes := schedule.reflected_hz()) > SERVED_HZ:
             limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; the others count as lost"
             complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
@@ -194,7 +200,8 @@ def _dry_run(schedule: Schedule, address: str) -> int:
     for job in schedule.jobs:
         begin = f"after {job.invocation.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
         where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""
-        print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {shlex.join(job.command())}")
+        command = "read by this program" if job.inside else shlex.join(job.command())
+        print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {command}")
     checks.far_end(schedule)
     print("All is ready.")
     return VALID
@@ -219,12 +226,9 @@ def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address:
         from ktrxer.run.live import TerminalView
 
         view = TerminalView()
-    collectors: list[Collector] = []
     if not given.no_extras:
-        from ktrxer.collect import default_collectors
-
-        collectors, meta.metadata["before"] = default_collectors(address), _gather(given, address)
-    session = Session(schedule, meta, given.directory, collectors, view, places)
+        meta.metadata["before"] = _gather(given, address)
+    session = Session(schedule, meta, given.directory, view, places)
     if not given.no_extras:
         session.after = lambda: _gather(given, address)
     try:

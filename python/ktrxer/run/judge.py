@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, receiver_end
+from ktrxer.places import LOCAL
 from ktrxer.run.contradictions import contradictions
 from ktrxer.run.egress import changed, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
@@ -75,12 +76,16 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
     for severity, what, who in noted:
         book.say(severity, what, who)
     known = runners if runners is not None else {name: find(name) for name in NAMES}
-    samples = {runner.id: _samples(run, runner) for runner in run.meta.runners}
+    auxiliary = {runner.id for runner in run.meta.runners if runner.kind in known and known[runner.kind].auxiliary}
+    samples = {runner.id: _samples(run, runner, whole=runner.id in auxiliary) for runner in run.meta.runners}
     for runner in run.meta.runners:
         _runner(book, runner, samples[runner.id], known.get(runner.kind))
     for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
         of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
         if not any(samples[runner.id] for runner in of_kind):
+            # A run is complete without the state of a host, and a host may have nothing of a kind.
+            if {runner.id for runner in of_kind} <= auxiliary and len(auxiliary) < len(run.meta.runners):
+                continue
             book.say("invalid", f"nothing at all came of {'the' if len(of_kind) == 1 else 'any'} {kind}", _list([r.name for r in of_kind]))
     for series in run.meta.series:
         if series.kind == "latency":
@@ -98,14 +103,16 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
     return book
 
 
-def _samples(run: Run, runner: Runner) -> int:
-    """Answered probes, flows that moved bytes, and numbers."""
+def _samples(run: Run, runner: Runner, *, whole: bool) -> int:
+    """Answered probes, flows that moved bytes, and numbers. `whole`: all rows."""
     count = 0
     for series in run.meta.series:
         if series.runner != runner.id:
             continue
         arrays = run.arrays(series)
-        if series.kind == "latency":
+        if whole:
+            count += len(arrays["t_ns"])
+        elif series.kind == "latency":
             count += int((arrays["state"] == ANSWERED).sum())
         elif series.kind == "bytes" and len(arrays["bytes"]):
             count += int(arrays["bytes"].max() > 0)
@@ -118,7 +125,10 @@ def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) 
     if known is not None and runner.status != "planned":
         for reason in known.health(Ended(runner, samples)):
             book.say(reason.severity, reason.text, reason.name or runner.name)
-    if runner.status in ("failed", "killed", "planned", "running"):
+    if runner.status == "failed" and not runner.argv:
+        said = runner.stderr_tail.strip() or "no reason is known"
+        book.say("degraded", f"it was no longer recorded: {said}", runner.name)
+    elif runner.status in ("failed", "killed", "planned", "running"):
         book.say("degraded", f"the process {_how(runner)}", runner.name)
     elif runner.ended_ns is not None and runner.to_ns is not None and runner.ended_ns < runner.to_ns - EARLY_NS:
         book.say("degraded", f"it ended {(runner.to_ns - runner.ended_ns) / 1e9:.1f} s before its time", runner.name)
@@ -212,12 +222,15 @@ def gap_ns(interval_ns: int) -> int:
 
 
 def _host(book: Book, run: Run) -> None:
-    if any("processors of this host" in what for _, what in book.lines):
-        return  # the processes have said it themselves
+    said = any("processors of this host" in what for _, what in book.lines)
     for series in run.meta.of_kind("host"):
-        arrays = run.arrays(series)
+        arrays, runner = run.arrays(series), run.meta.runner_of(series)
+        local = runner is None or runner.place == LOCAL
+        if local and said:
+            continue  # the processes have said it themselves
+        where = f"host {run.meta.host.name}" if runner is None or local else runner.place
         for name, what in (("cpu_percent", "its processors were busy"), ("steal_percent", "its hypervisor gave its processors to others")):
             known = arrays[name][~np.isnan(arrays[name])]
             share = float((known > BUSY_PERCENT).mean()) if len(known) else 0
             if share > BUSY_SHARE:
-                book.say("degraded", f"{what} to more than {BUSY_PERCENT} % for {share:.0%} of the run", f"host {run.meta.host.name}")
+                book.say("degraded", f"{what} to more than {BUSY_PERCENT} % for {share:.0%} of the run", where)

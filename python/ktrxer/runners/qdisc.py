@@ -34,7 +34,7 @@ BODY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Queues(Parameters):
-    interval_ns: int = 100 * MS
+    interval_ns: int = 200 * MS
     device: str = ""  # empty: here the device of the route to the run's host, elsewhere all devices
     classes: bool = True  # elsewhere only of a device that is named
     flows: bool = False  # of fq_codel, cake and sfq; likewise
@@ -143,7 +143,7 @@ class Here:
         except StateError as error:
             raise RunnerError(str(error)) from None
         try:
-            self._device = p.device or _egress(self._netlink, o.host)
+            self._device = p.device or socket.if_indextoname(self._netlink.way_to(state.address_of(o)).index)
             self._index = socket.if_nametoindex(self._device)
             if not [one for one in self._netlink.qdiscs(self._index) if one.kind not in WITHOUT_QUEUE]:
                 raise RunnerError(f"{self._device} has no queue (noqueue): there is nothing to count")
@@ -171,15 +171,6 @@ class Here:
 
     def close(self) -> None:
         self._netlink.close()
-
-
-def _egress(netlink: Netlink, host: str) -> str:
-    """The device of the route to a host."""
-    try:
-        address = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)[0][4][0]
-    except (OSError, UnicodeError):
-        raise RunnerError(f"no address of {host[:60]!r} is known; name the device") from None
-    return socket.if_indextoname(netlink.way_to(str(address)).index)
 
 
 def here(p: Queues, o: Options) -> Source:

@@ -5,7 +5,6 @@ elsewhere. The flows of ktrxer have these figures already."""
 from __future__ import annotations
 
 import ipaddress
-import socket
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -96,10 +95,7 @@ def read(p: Connections, samples: Samples, frame: Frame) -> None:
 class Here:
     def __init__(self, p: Connections, o: Options) -> None:
         self._p, self._own_port = p, o.port
-        try:
-            self._peer = p.peer or str(socket.getaddrinfo(o.host, None, type=socket.SOCK_STREAM)[0][4][0]).partition("%")[0]
-        except (OSError, UnicodeError):
-            raise RunnerError(f"no address of {o.host[:60]!r} is known; name the peer") from None
+        self._peer = p.peer or state.address_of(o)
         try:
             self._sockets = Sockets()
         except StateError as error:

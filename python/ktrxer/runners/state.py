@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ktrxer.runners.runner import MS, Parameters, RunnerError, S, Times
+from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S, Times
 from ktrxer.runners.samples import Line, Reading, Samples, Strange, by_line
 
 FRAME_MOST = 8 << 20  # characters of one sample
@@ -48,6 +49,16 @@ def loop(body: str, interval_ns: int, times: Times, *words: str) -> list[str]:
 def check_interval(p: Parameters) -> None:
     if p.interval_ns is None or not SHORTEST_NS <= p.interval_ns <= LONGEST_NS:
         raise RunnerError(f"samples every {(p.interval_ns or 0) / MS:g} ms; 10 ms to 60 s are possible")
+
+
+def address_of(o: Options) -> str:
+    """The address of the run's host."""
+    kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
+    try:
+        found = socket.getaddrinfo(o.host, None, kinds.get(o.family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):
+        raise RunnerError(f"no address of {o.host[:60]!r} is known") from None
+    return str(found[0][4][0]).partition("%")[0]
 
 
 _DEVICE = re.compile(r"[^\s/:\x00-\x1f]{1,15}")

@@ -21,7 +21,11 @@ UNITS = {
     "rx_bytes": "bytes", "tx_bytes": "bytes", "rx_duration": "us", "tx_duration": "us",
 }  # fmt: skip
 GAUGES = ("signal", "signal_avg", "tx_bitrate", "rx_bitrate", "expected_throughput")
-BODY = 'iw dev "$1" station dump'
+# $1: the device, or empty for all.
+BODY = (
+    'if [ -n "$1" ]; then iw dev "$1" station dump; '
+    'else for at in /sys/class/net/*/phy80211; do at=${at%/phy80211}; iw dev "${at##*/}" station dump || exit; done; fi'
+)  # fmt: skip
 _STATION = re.compile(r"Station ([0-9a-f:]{17}) \(on (\S{1,15})\)")
 # The lines of iw by the names of the kernel. A signal is followed by those of the antennas.
 _LINES = {
@@ -36,7 +40,7 @@ _VALUE = re.compile(r"\s*(-?\d{1,19}(?:\.\d{1,9})?)(?![\d.])")
 @dataclass(frozen=True, kw_only=True)
 class Wifi(Parameters):
     interval_ns: int = 200 * MS
-    device: str = ""  # empty: here all WiFi devices; elsewhere it must be given
+    device: str = ""  # empty: all WiFi devices
     addresses: bool = False  # name the stations by their link addresses, not by numbers
 
 
@@ -46,8 +50,6 @@ def validate(p: Wifi) -> None:
 
 
 def command(p: Wifi, _: Options, times: Times) -> list[str]:
-    if not p.device:
-        raise RunnerError("name the WiFi device of the place, such as device=wlan0")
     return state.loop(BODY, p.interval_ns, times, p.device)
 
 

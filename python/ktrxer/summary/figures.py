@@ -306,6 +306,8 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
         return None
     own = [np.empty(0)]
     for series in run.meta.of_kind("tcp_info"):
+        if series.direction is None:
+            continue  # a socket of another program
         arrays = run.arrays(series)
         sender = arrays["end"] == 1 - receiver_end(series.direction)
         own.append(arrays["rtt_us"][sender & (arrays["t_ns"] >= load.from_ns) & (arrays["t_ns"] < load.to_ns)] / 1e3)
