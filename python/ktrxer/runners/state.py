@@ -110,7 +110,6 @@ def by_frame(read: Callable[[Any, Samples, Frame], None]) -> Callable[[Any, Samp
         elif line.text.strip():
             raise Strange(line.text)
 
-    line.__wrapped__ = read  # type: ignore[attr-defined]  # its file is named when it has a defect
     return by_line(line)
 
 
