@@ -15,7 +15,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal
 
 from ktrxer import places, runners
@@ -220,6 +220,8 @@ def parameters_of(test: Test, given: dict[str, str]) -> Any:
 
 def value_of(key: str, text: str, kind: Any, limits: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """A text of the command line as a value of this type."""
+    if typing.get_origin(kind) in (typing.Union, UnionType):  # a type, or None
+        kind = next(one for one in typing.get_args(kind) if one is not NoneType)
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
         return tuple(value_of(key, part.strip(), inner, limits) for part in text.split(",") if part.strip())

@@ -331,8 +331,11 @@ class Session:
         self.notes += [(severity, text, name or stored.name) for severity, text, name in inside.samples.notes]
         if reason is not None:
             self._inside_failed(inside.job, reason)
-        else:
-            self._has_ended(inside.job)
+            return
+        if inside.samples.garbage:
+            what = f"{inside.samples.garbage} samples could not be read; the first: {inside.samples.first_garbage}"
+            self.notes.append(("degraded", what, stored.name))
+        self._has_ended(inside.job)
 
     def _read(self, active: Active, descriptor: int) -> None:
         process = active.process
