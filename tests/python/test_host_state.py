@@ -18,6 +18,8 @@ from ktrxer.collect import sockets, wifi
 from ktrxer.runners import Options, RunnerError, Times, ss_text, state
 from ktrxer.runners import wifi as wifi_runner
 from ktrxer.runners.samples import Clock, Samples
+from ktrxer.store import Host, Meta, RunWriter, Zero, open_run
+from ktrxer.view.panels import others
 from state_output import MS, START, S, fed, frame, values
 from test_collect import attribute, inside
 
@@ -414,3 +416,17 @@ def test_work_of_this_processor_is_seen():
     source.sample(samples, MS)
     source.close()
     assert 0 < samples._rows["host"][2][0] <= 100
+
+
+def test_counts_are_marked_and_drawn_as_growth(tmp_path):
+    samples = fed("netstat", frame(NETSTAT.format(5, 10**12)), frame(NETSTAT.format(5, 10**12 + 3), MS))
+    (series,) = samples.series.values()
+    assert series.count
+    processor = fed("processor", frame(STAT), frame(LATER, MS), cores=True)
+    assert not any(one.count for one in processor.series.values())
+    meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), S, series=[series])
+    writer = RunWriter(tmp_path, meta)
+    for kind, rows in samples.take().items():
+        writer.append(kind, rows)
+    (panel,) = others(open_run(writer.finish()))
+    assert panel.series[0].y.tolist() == [0, 3] and "growth" in panel.notes[0]

@@ -127,6 +127,21 @@ _UNITS = (
 )  # fmt: skip
 
 
+# Numbers of the moment. All others are counts, which only grow.
+_GAUGES = frozenset({
+    "ldelay", "count", "lastcount", "dropping", "drop_next", "maxpacket", "deficit", "allot", "new_flows_len", "old_flows_len",
+    "memory_used", "memory_limit", "prob", "delay", "avg_dq_rate", "maxq", "flows", "inactive", "throttled_flows", "latency",
+    "next_packet_delay", "tokens", "ctokens", "level", "capacity_estimate", "avg_hdr_offset", "min_network_size", "max_network_size",
+    "min_adj_size", "max_adj_size", "threshold_rate", "target_us", "interval_us", "peak_delay_us", "avg_delay_us", "base_delay_us",
+    "sparse_flows", "bulk_flows", "unresponsive_flows", "max_pkt_len", "flow_quantum", "backlog_bytes", "backlog_packets", "blue_prob",
+    "blue_timer", "maxqlen", "maxprob", "avgprob",
+})  # fmt: skip
+
+
+def is_count(name: str) -> bool:
+    return name not in _GAUGES
+
+
 def unit_of(name: str) -> str:
     for unit, endings in _UNITS:
         if any(name == ending or (ending[0] == "_" and name.endswith(ending)) for ending in endings):

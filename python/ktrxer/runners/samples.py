@@ -146,7 +146,9 @@ class Samples:
         if self.new(key, Series(0, name, "value", unit, group=group)):
             self.value(key, t_ns, value)
 
-    def changing(self, key: Hashable, t_ns: int, value: float, name: str, unit: str = "", group: str | None = None) -> None:
+    def changing(
+        self, key: Hashable, t_ns: int, value: float, name: str, unit: str = "", group: str | None = None, *, count: bool = True
+    ) -> None:
         """As gauge(), from the first change on: a host has hundreds of counters, and most of them never change. The first row is the last
         one before the change."""
         if key not in self.series:
@@ -155,7 +157,7 @@ class Samples:
                 if before is not None or len(self._constant) < CONSTANT_MOST:
                     self._constant[key] = (t_ns, value)
                 return
-            if not self.new(key, Series(0, name, "value", unit, group=group)):
+            if not self.new(key, Series(0, name, "value", unit, group=group, count=count)):
                 return
             self.value(key, *self._constant.pop(key))
         self.value(key, t_ns, value)

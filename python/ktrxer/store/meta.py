@@ -89,6 +89,7 @@ class Series:
     klass: str | None = None  # BE, BK, CS5, EF, ... as the packets are marked
     group: str | None = None  # series of one group are summed or drawn together: "TCP upload", "Ping (ms)"
     data_name: str | None = None  # the name in the imported file
+    count: bool = False  # of kind `value`: a count that only grows. A plot shows its growth
 
 
 @dataclass
