@@ -62,6 +62,9 @@ KINDS = [
                            "max_network_size": 1500, "min_adj_size": 66, "max_adj_size": 1538, "avg_hdr_offset": 14,
                            "tins": [{name: 100 * n + number for name, number in TIN_KEYS.items()} for n in range(3)]}),
     ("cake", True, CAKE_FLOW, {"deficit": -5, "count": 4, "dropping": True, "drop_next": 3000}),
+    ("dualpi2", False, struct.pack("=8Ii3I", 0xFFFFFFFF, 15000, 900, 7, 8, 33, 13, 4, -10, 5000, 6000, 7000),
+     {"prob": 1.0, "delay_c": 15000, "delay_l": 900, "packets_in_c": 7, "packets_in_l": 8, "maxq": 33, "ecn_mark": 13, "step_marks": 4, "credit": -10,
+      "memory_used": 5000, "max_memory_used": 6000, "memory_limit": 7000}),
     ("tbf", False, b"", {}),
 ]
 

@@ -24,7 +24,11 @@ _QDISCS: dict[str, tuple[int, str]] = {  # kind: offset of the first field, fiel
     "fq_pie": (0, "pkts_in dropped overlimit overmemory ecn_mark new_flow_count new_flows_len old_flows_len memory_used"),
     "fq": (
         0, "gc:Q highprio:Q retrans:Q throttled:Q flows_plimit:Q pkts_too_long:Q alloc_errors:Q next_packet_delay:q flows inactive"
-        " throttled_flows latency ce_mark:Q horizon_drops:Q horizon_caps:Q",
+        " throttled_flows latency ce_mark:Q horizon_drops:Q horizon_caps:Q fastpath:Q band0_drops:Q band1_drops:Q band2_drops:Q"
+        " band0_packets band1_packets band2_packets",
+    ),
+    "dualpi2": (
+        0, "prob delay_c delay_l packets_in_c packets_in_l maxq ecn_mark step_marks credit:i memory_used max_memory_used memory_limit",
     ),
     "red": (0, "early pdrop other marked"),
     "sfb": (0, "earlydrop penaltydrop bucketdrop queuedrop childdrop marked maxqlen maxprob avgprob"),
@@ -38,7 +42,7 @@ _CLASSES: dict[str, tuple[int, str]] = {
     "drr": (0, "deficit"),
 }
 _FQ_CODEL_TYPES = {False: 0, True: 1}  # TCA_FQ_CODEL_XSTATS_QDISC, TCA_FQ_CODEL_XSTATS_CLASS: the first field of both
-_PIE_WHOLE = (1 << 64) - 1  # of the drop probability
+_CERTAIN = {"pie": (1 << 64) - 1, "dualpi2": (1 << 32) - 1}  # the drop probability 1
 
 # Attributes of cake, in the order of the two enumerations; a dash: not read.
 _CAKE = (
@@ -74,7 +78,7 @@ def parse(kind: str, data: memoryview, *, of_class: bool = False) -> tuple[Value
         return {}, []
     found = _structure(data, at, fields.split())
     if "prob" in found:
-        found["prob"] /= _PIE_WHOLE
+        found["prob"] /= _CERTAIN[kind]
     return found, []
 
 
@@ -119,10 +123,10 @@ def marks(kind: str, values: Mapping[str, int | float], tins: list[Values]) -> i
 
 # What the numbers are, for the axis of a plot. Counts have no unit.
 _UNITS = (
-    ("us", ("ldelay", "drop_next", "delay", "blue_timer", "_us")),
+    ("us", ("ldelay", "drop_next", "delay", "delay_c", "delay_l", "blue_timer", "_us")),
     ("ns", ("latency", "next_packet_delay")),
-    ("bytes", ("_bytes", "_size", "maxpacket", "memory_used", "memory_limit", "max_pkt_len", "flow_quantum", "deficit", "allot", "work",
-               "rtwork")),
+    ("bytes", ("_bytes", "_size", "maxpacket", "memory_used", "max_memory_used", "memory_limit", "max_pkt_len", "flow_quantum", "deficit",
+               "allot", "work", "rtwork")),
     ("bytes/s", ("capacity_estimate", "threshold_rate")),
 )  # fmt: skip
 
@@ -134,7 +138,8 @@ _GAUGES = frozenset({
     "next_packet_delay", "tokens", "ctokens", "level", "capacity_estimate", "avg_hdr_offset", "min_network_size", "max_network_size",
     "min_adj_size", "max_adj_size", "threshold_rate", "target_us", "interval_us", "peak_delay_us", "avg_delay_us", "base_delay_us",
     "sparse_flows", "bulk_flows", "unresponsive_flows", "max_pkt_len", "flow_quantum", "backlog_bytes", "backlog_packets", "blue_prob",
-    "blue_timer", "maxqlen", "maxprob", "avgprob",
+    "blue_timer", "maxqlen", "maxprob", "avgprob", "delay_c", "delay_l", "credit", "max_memory_used", "band0_packets", "band1_packets",
+    "band2_packets",
 })  # fmt: skip
 
 

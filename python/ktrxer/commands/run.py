@@ -157,7 +157,8 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
         meta.plots = list(plan.plots)
         meta.panels = [provenance.plain(panel) for panel in plan.panels]
         meta.settings["rate_estimate_bps"] = rate
-        meta.settings["with"] = given.beside
+        if given.beside:
+            meta.settings["with"] = given.beside
         if missing:
             meta.metadata["not_collected"] = missing
         if (probes := schedule.reflected_hz()) > SERVED_HZ:

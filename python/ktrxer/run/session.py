@@ -180,7 +180,9 @@ class Session:
                 next_sync = now + SYNC_NS
             for inside in list(self._inside):
                 reason = inside.sample()
-                if reason is not None or self.stopping or now >= inside.until_ns:
+                if self.stopping:
+                    self._cut_short(inside)
+                elif reason is not None or now >= inside.until_ns:
                     self._inside_ended(inside, reason)
             self._watch(now)
             if not self._active and not self._inside and self._waiting and not self._can_begin():
@@ -223,12 +225,16 @@ class Session:
         """The measurement has ended: the state of the hosts is recorded no longer than that, which is the plan and no fault."""
         self._waiting.clear()
         for inside in list(self._inside):
-            inside.job.stored.to_ns = min(inside.job.stored.to_ns or self.now_ns, self.now_ns)
-            self._inside_ended(inside)
+            self._cut_short(inside)
         for active in self._active:
             if active.kill_at_ns is None:
                 active.job.stored.to_ns = min(active.job.stored.to_ns or self.now_ns, self.now_ns)
                 self._ask_to_stop(active, now)
+
+    def _cut_short(self, inside: Inside) -> None:
+        """It ends before its time for a reason that the verdict has already, or for none."""
+        inside.job.stored.to_ns = min(inside.job.stored.to_ns or self.now_ns, self.now_ns)
+        self._inside_ended(inside)
 
     def _ask_to_stop(self, active: Active, now: int) -> None:
         active.process.ask_to_stop()
@@ -381,8 +387,7 @@ class Session:
         self._ended_at[name] = self.now_ns
         for part in list(self._inside):
             if part.job.invocation.when.stop_after == name:
-                part.job.stored.to_ns = self.now_ns
-                self._inside_ended(part)
+                self._cut_short(part)
         for other in self._active:
             if other.job.invocation.when.stop_after == name and other.kill_at_ns is None:
                 # The plan ends it here: its end is not an early one.

@@ -51,7 +51,7 @@ def add(p: Devices, samples: Samples, at_ns: int, found: Iterable[tuple[str, Map
         there = True
         for name, value in counters.items():
             unit = "bytes" if name.endswith("_bytes") else ""
-            samples.changing((device, name), at_ns, value, f"{samples.name} {device} {name}", unit, f"{samples.name} {name}")
+            samples.changing((device, name), at_ns, value, f"{samples.name} {device} {name}", unit, f"{samples.name} {device}")
     if not there:
         raise Strange(f"no device {p.device}" if p.device else "no device")
 

@@ -66,7 +66,7 @@ def read(p: Counters, samples: Samples, frame: Frame) -> None:
         if key not in wanted and len(wanted) < COUNTERS_MOST:
             wanted[key] = any(fnmatch.fnmatchcase(f"{protocol}.{counter}", pattern) for pattern in p.counters)
         if wanted.get(key):
-            samples.changing(key, frame.at_ns, value, f"{samples.name} {protocol}.{counter}", group=f"{samples.name} {protocol}.{counter}")
+            samples.changing(key, frame.at_ns, value, f"{samples.name} {protocol}.{counter}", group=f"{samples.name} {protocol}")
     if not count:
         raise Strange("no counters of /proc/net/netstat")
 

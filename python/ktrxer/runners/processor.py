@@ -98,7 +98,7 @@ def _softirqs(samples: Samples, frame: Frame) -> None:
             count = state.whole(word)
             if count is not None:
                 name = f"{samples.name} core {core} softirqs {kind}"
-                samples.changing((kind, core), frame.at_ns, count, name, group=f"{samples.name}: softirqs {kind}")
+                samples.changing((kind, core), frame.at_ns, count, name, group=f"{samples.name}: softirqs by core")
 
 
 def here(p: Processors, _: Options) -> Source:

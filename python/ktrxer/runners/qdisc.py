@@ -89,11 +89,11 @@ def _queue(samples: Samples, at_ns: int, title: str, key: Hashable, one: Qdisc) 
         marks=one.marks, backlog_bytes=one.backlog_bytes, backlog_packets=one.backlog_packets,
     )  # fmt: skip
     for name, value in one.own.items():
-        samples.changing((key, name), at_ns, value, f"{title} {name}", unit_of(name), f"{title} {name}", count=is_count(name))
+        samples.changing((key, name), at_ns, value, f"{title} {name}", unit_of(name), title, count=is_count(name))
     for number, tin in enumerate(one.tins):
         tin_name = TIN_NAMES[len(one.tins)][number] if len(one.tins) in TIN_NAMES else str(number)
         for name, value in tin.items():
-            series_name, group = f"{title} tin {tin_name} {name}", f"{title} tins {name}"
+            series_name, group = f"{title} tin {tin_name} {name}", f"{title} tins"
             samples.changing((key, number, name), at_ns, value, series_name, unit_of(name), group, count=is_count(name))
 
 
@@ -108,7 +108,7 @@ def _flows(samples: Samples, at_ns: int, queues: Sequence[tuple[str, Qdisc]], fl
         title = f"{samples.name} {device} {_name(queue)}"
         mine = [one for of, one in flows if of == device and one.handle >> 16 == queue.handle >> 16]
         count = f"{title} flows with packets"
-        samples.changing((device, queue.handle, "flows"), at_ns, len(mine), count, "", count, count=False)
+        samples.changing((device, queue.handle, "flows"), at_ns, len(mine), count, "", f"{title} flows", count=False)
         for one in mine:
             key = (device, one.handle)
             if key not in known:
@@ -120,7 +120,7 @@ def _flows(samples: Samples, at_ns: int, queues: Sequence[tuple[str, Qdisc]], fl
                 known.add(key)
             values = {"backlog_bytes": one.backlog_bytes, "backlog_packets": one.backlog_packets, "drops": one.drops, **one.own}
             for name, value in values.items():
-                series_name, group = f"{title} flow {handle_text(one.handle)} {name}", f"{title} flows {name}"
+                series_name, group = f"{title} flow {handle_text(one.handle)} {name}", f"{title} flows"
                 samples.changing((key, "flow", name), at_ns, value, series_name, unit_of(name), group, count=is_count(name))
 
 

@@ -82,7 +82,7 @@ def _socket(p: Connections, samples: Samples, at_ns: int, key: Hashable, one: Tc
     samples.add(key, at_ns, end=LOCAL, **{name: one.info[name] for name in COLUMNS if name in one.info})
     for name in BYTES:
         if name in one.info:
-            samples.changing((key, name), at_ns, one.info[name], f"{title} {name}", "bytes", f"{samples.name} {name}")
+            samples.changing((key, name), at_ns, one.info[name], f"{title} {name}", "bytes", f"{samples.name} bytes")
     for name, value in one.bbr.items():
         scale, unit = BBR[name]
         samples.gauge((key, "bbr", name), at_ns, value / scale, f"{title} BBR {name}", unit, f"{samples.name} BBR {name}")

@@ -49,8 +49,9 @@ def _socket(words: list[str]) -> Tcp | None:
 
 
 def _details(words: list[str]) -> tuple[str, dict[str, int], dict[str, float]]:
-    cc, info, bbr = "", {}, {}
-    values = False
+    cc, values = "", False
+    info: dict[str, int] = {}
+    bbr: dict[str, float] = {}
     for word, following in zip(words, [*words[1:], ""], strict=True):
         key, colon, text = word.partition(":")
         if key in _RATES and not colon:

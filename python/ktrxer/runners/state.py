@@ -29,11 +29,11 @@ NUMBER_MOST = 2**62
 # nanoseconds gives whole seconds, and a `sleep` without fractions sleeps whole ones. A wait is never longer than the interval, so that a
 # clock that is stepped cannot stop the loop. One line, because csh as a login shell accepts no other.
 LOOP = (
-    "every=$1 for=$2 body=$3; shift 3; "
+    "every=$1 length=$2 body=$3; shift 3; "
     "look() { now=$(date +%s%N); case $now in *[!0-9]*) now=$(date +%s)000000000;; esac; }; "
-    'look; due=$now; until=$((now + for)); left_over=$((for / every + 1)); '
-    'while [ "$now" -lt "$until" ] && [ "$left_over" -gt 0 ]; do '
-    'echo "@state $now"; (eval "$body"); echo "@end $?"; left_over=$((left_over - 1)); '
+    'look; due=$now; stop=$((now + length)) count=$((length / every + 1)); '
+    'while [ "$now" -lt "$stop" ] && [ "$count" -gt 0 ]; do '
+    'echo "@state $now"; (eval "$body"); echo "@end $?"; count=$((count - 1)); '
     'look; due=$((due + every)); left=$((due - now)); '
     'if [ "$left" -le 0 ]; then due=$now; else [ "$left" -le "$every" ] || left=$every; '
     'sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))" 2>/dev/null || sleep $(((left + 999999999) / 1000000000)); fi; '

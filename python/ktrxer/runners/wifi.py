@@ -73,7 +73,7 @@ def add(p: Wifi, samples: Samples, at_ns: int, found: Iterable[Station]) -> None
         title = f"{samples.name} {one.device} station {one.mac if p.addresses else known[key]}"
         for name, value in one.values.items():
             row = samples.gauge if name in GAUGES else samples.changing
-            row((key, name), at_ns, value, f"{title} {name}", UNITS.get(name, ""), f"{samples.name} {name}")
+            row((key, name), at_ns, value, f"{title} {name}", UNITS.get(name, ""), f"{samples.name} {one.device}")
 
 
 def parse(text: str) -> list[Station]:
