@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from ktrxer import runners
+from ktrxer.analyse.figures import of_summary
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, combine
 from ktrxer.catalogue.recipe import run as invoke
@@ -16,6 +17,7 @@ from ktrxer.run.schedule import make
 from ktrxer.run.session import Session
 from ktrxer.runners import Options
 from ktrxer.store import Host, Meta, Zero, open_run
+from ktrxer.summary import figures
 from test_places import far, server
 from test_runners import counter
 
@@ -91,6 +93,8 @@ def test_state_is_stored_with_a_run(state_runner, tmp_path):
     steps = np.diff(one["t_ns"])
     assert one["t_ns"].min() >= 0 and np.all(steps > 0) and np.median(steps) < 120 * MS, "a short interval is kept between reads of the pipes"
     assert [(stored.status, stored.argv, stored.place) for stored in run.meta.runners[1:]] == [("ended", [], "local")] * 2
+    assert {one.name: one.kind for one in figures.summarise(run).series} == dict.fromkeys(names, "state") | {"number": "value"}
+    assert not any(one.key.startswith("value.twin") for one in of_summary(figures.summarise(run))), "groups of runs are not compared by it"
 
 
 @pytest.mark.parametrize(("how", "words"), [

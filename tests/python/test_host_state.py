@@ -19,6 +19,7 @@ from ktrxer.runners import Options, RunnerError, Times, ss_text, state
 from ktrxer.runners import wifi as wifi_runner
 from ktrxer.runners.samples import Clock, Samples
 from ktrxer.store import Host, Meta, RunWriter, Zero, open_run
+from ktrxer.summary import figures
 from ktrxer.view.panels import others
 from state_output import MS, START, S, fed, frame, values
 from test_collect import attribute, inside
@@ -428,5 +429,8 @@ def test_counts_are_marked_and_drawn_as_growth(tmp_path):
     writer = RunWriter(tmp_path, meta)
     for kind, rows in samples.take().items():
         writer.append(kind, rows)
-    (panel,) = others(open_run(writer.finish()))
+    run = open_run(writer.finish())
+    (panel,) = others(run)
+    (found,) = figures.summarise(run).series
+    assert (found.mean, found.unit, found.count) == (3000.0, "1/s", 1)
     assert panel.series[0].y.tolist() == [0, 3] and "growth" in panel.notes[0]

@@ -76,15 +76,15 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
     for severity, what, who in noted:
         book.say(severity, what, who)
     known = runners if runners is not None else {name: find(name) for name in NAMES}
-    auxiliary = {runner.id for runner in run.meta.runners if runner.kind in known and known[runner.kind].auxiliary}
-    samples = {runner.id: _samples(run, runner, whole=runner.id in auxiliary) for runner in run.meta.runners}
+    samples = {runner.id: _samples(run, runner) for runner in run.meta.runners}
+    measured = any(not runner.auxiliary for runner in run.meta.runners)
     for runner in run.meta.runners:
         _runner(book, runner, samples[runner.id], known.get(runner.kind))
     for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
         of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
         if not any(samples[runner.id] for runner in of_kind):
             # A run is complete without the state of a host, and a host may have nothing of a kind.
-            if {runner.id for runner in of_kind} <= auxiliary and len(auxiliary) < len(run.meta.runners):
+            if measured and all(runner.auxiliary for runner in of_kind):
                 continue
             book.say("invalid", f"nothing at all came of {'the' if len(of_kind) == 1 else 'any'} {kind}", _list([r.name for r in of_kind]))
     for series in run.meta.series:
@@ -103,14 +103,14 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
     return book
 
 
-def _samples(run: Run, runner: Runner, *, whole: bool) -> int:
-    """Answered probes, flows that moved bytes, and numbers. `whole`: all rows."""
+def _samples(run: Run, runner: Runner) -> int:
+    """Answered probes, flows that moved bytes, numbers, and all samples of a host's state."""
     count = 0
     for series in run.meta.series:
         if series.runner != runner.id:
             continue
         arrays = run.arrays(series)
-        if whole:
+        if runner.auxiliary:
             count += len(arrays["t_ns"])
         elif series.kind == "latency":
             count += int((arrays["state"] == ANSWERED).sum())

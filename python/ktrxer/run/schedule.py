@@ -143,7 +143,7 @@ def _job(invocation: Invocation, number: int, total: int, options: Options) -> J
     stored = Stored(
         number, name, runner.name, [], host, interval_ns=parameters.interval_ns, from_ns=begin,
         to_ns=begin + length if begin is not None else None, protocol=runner.protocol, place=invocation.place,
-        parameters=plain(parameters),
+        parameters=plain(parameters), auxiliary=runner.auxiliary,
     )  # fmt: skip
     return Job(invocation, runner, stored, options, begin, length, series)
 

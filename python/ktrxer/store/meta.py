@@ -71,6 +71,7 @@ class Runner:
     place: str = "local"  # the place in which it ran
     parameters: dict[str, Any] = field(default_factory=dict)  # resolved parameters of its runner
     tool_version: str | None = None  # version of a foreign program
+    auxiliary: bool = False  # it recorded the state of a host beside the measurement
 
     def __post_init__(self) -> None:
         if self.protocol is None:
