@@ -25,7 +25,8 @@ class Inside:
         if now < self.next_ns or now >= self.until_ns:
             return None
         # Missed samples are not repeated.
-        self.next_ns = max(self.next_ns + (self.job.stored.interval_ns or 10**9), now)
+        step = self.job.stored.interval_ns or 10**9
+        self.next_ns += ((now - self.next_ns) // step + 1) * step
         try:
             self._source.sample(self.samples, now - self._zero_ns)
         except Strange as error:

@@ -14,7 +14,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Protocol
 
@@ -301,8 +300,11 @@ class Session:
         """A series that a process has found. Names come from the host that is observed, so they are made plain, and unique."""
         if len(self.meta.series) >= limits.SERIES - 1:
             raise Strange(f"the run has {len(self.meta.series)} series already")
-        plain = one_line(series.name, NAME_MOST) or job.invocation.name
-        series.name = next(name for n in count(1) if ((name := plain if n == 1 else f"{plain} ({n})"), series.kind) not in self._names)
+        plain = series.name = one_line(series.name, NAME_MOST) or job.invocation.name
+        number = 1
+        while (series.name, series.kind) in self._names:
+            number += 1
+            series.name = f"{plain} ({number})"
         series.id, series.runner = len(self.meta.series), job.stored.id
         self._names.add((series.name, series.kind))
         self.meta.series.append(series)

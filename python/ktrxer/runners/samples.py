@@ -251,6 +251,8 @@ def by_line(
 def _read_line(read: Callable[[Any, Samples, Line], None], p: Any, samples: Samples, line: Line) -> None:
     try:
         read(p, samples, line)
+    except Strange as error:
+        samples.not_understood(str(error) or line.text)
     except _REFUSED:
         samples.not_understood(line.text)
 

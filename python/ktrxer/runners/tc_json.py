@@ -62,6 +62,8 @@ def queues(text: str, device: str, *, of_class: bool = False) -> list[tuple[str,
         values = one | (stats if isinstance(stats := one.get("stats"), dict) else {})
         own = _numbers(values, but=_COUNTERS)
         tins = [_numbers(tin) for tin in listed[:TINS_MOST] if isinstance(tin, dict)] if isinstance(listed := one.get("tins"), list) else []
+        if not of_class and "bytes" not in values:  # a flow has no bytes
+            raise Strange(f"a qdisc without counters: {json.dumps(one)[:60]}")
         counts = {name: _count(values, name) for name in _COUNTERS}
         parent = ROOT if one.get("root") else _handle(one.get("parent"))
         found.append((dev[:15], Qdisc(
