@@ -10,7 +10,7 @@ import struct
 
 import pytest
 from ktrxer.collect import netlink, queue_stats
-from ktrxer.runners import tc_json
+from ktrxer.runners import tc_json, tc_text
 from state_output import MS, fed, frame, values
 from test_collect import attribute, inside
 
@@ -42,26 +42,26 @@ TIN_KEYS = {"threshold_rate": 12, "sent_bytes": 3, "backlog_bytes": 11, "target_
             "flow_quantum": 25}
 QUEUE = {"bytes": 1 << 40, "packets": 77, "drops": 7, "overlimits": 9, "requeues": 8, "backlog": 6000, "qlen": 5}
 
-# kind, of a class, the kernel's structure, and the members of tc's JSON.
+# kind, of a class, the kernel's structure, and the members of tc's JSON; of a class its text.
 KINDS = [
     ("codel", False, CODEL, {"count": 3, "lastcount": 2, "ldelay": 4999, "dropping": True, "drop_next": -7, "maxpacket": 1514, "ecn_mark": 12,
                              "drop_overlimit": 1, "ce_mark": 5}),
     ("fq_codel", False, FQ_CODEL, {"maxpacket": 1514, "drop_overlimit": 1, "new_flow_count": 4, "ecn_mark": 11, "ce_mark": 6, "new_flows_len": 2,
                                    "old_flows_len": 3, "memory_used": 4096, "drop_overmemory": 8}),
-    ("fq_codel", True, FQ_CODEL_FLOW, {"deficit": -12, "count": 3, "lastcount": 2, "ldelay": 15000, "dropping": True, "drop_next": 900}),
+    ("fq_codel", True, FQ_CODEL_FLOW, "  deficit -12 count 3 lastcount 2 ldelay 15ms dropping drop_next 900us"),
     ("pie", False, PIE, {"prob": 0.5, "delay": 15000, "avg_dq_rate": 77, "pkts_in": 100, "overlimit": 2, "dropped": 9, "maxq": 33, "ecn_mark": 13}),
     ("fq_pie", False, FQ_PIE, {"pkts_in": 100, "overlimit": 3, "overmemory": 4, "dropped": 2, "ecn_mark": 15, "new_flow_count": 6,
                                "new_flows_len": 7, "old_flows_len": 8, "memory_used": 9000}),
     ("fq", False, FQ, {"flows": 9, "inactive": 10, "next_packet_delay": 8, "gc": 1, "highprio": 2, "retrans": 3, "throttled": 4, "latency": 12,
                        "ce_mark": 13, "flows_plimit": 5, "pkts_too_long": 6, "alloc_errors": 7, "horizon_drops": 14, "horizon_caps": 15}),
     ("red", False, RED, {"marked": 16, "early": 1, "pdrop": 2, "other": 3}),
-    ("htb", True, HTB, {"lended": 5, "borrowed": 6, "giants": 0, "tokens": -100, "ctokens": 200}),
-    ("hfsc", True, HFSC, {"period": 12, "work": 1000, "rtwork": 500, "level": 1}),
-    ("sfq", True, SFQ, {"allot": -3000}),
+    ("htb", True, HTB, " lended: 5 borrowed: 6 giants: 0\n tokens: -100 ctokens: 200"),
+    ("hfsc", True, HFSC, " period 12 work 1000 bytes rtwork 500 bytes level 1 "),
+    ("sfq", True, SFQ, " allot -3000 "),
     ("cake", False, CAKE, {"memory_used": 70_000, "memory_limit": 4 << 20, "capacity_estimate": 10**9, "min_network_size": 28,
                            "max_network_size": 1500, "min_adj_size": 66, "max_adj_size": 1538, "avg_hdr_offset": 14,
                            "tins": [{name: 100 * n + number for name, number in TIN_KEYS.items()} for n in range(3)]}),
-    ("cake", True, CAKE_FLOW, {"deficit": -5, "count": 4, "dropping": True, "drop_next": 3000}),
+    ("cake", True, CAKE_FLOW, "  deficit 4294967291 count 4 dropping drop_next 3ms"),
     ("dualpi2", False, struct.pack("=8Ii3I", 0xFFFFFFFF, 15000, 900, 7, 8, 33, 13, 4, -10, 5000, 6000, 7000),
      {"prob": 1.0, "delay_c": 15000, "delay_l": 900, "packets_in_c": 7, "packets_in_l": 8, "maxq": 33, "ecn_mark": 13, "step_marks": 4, "credit": -10,
       "memory_used": 5000, "max_memory_used": 6000, "memory_limit": 7000}),
@@ -76,24 +76,29 @@ def message(kind, app, of_class=False, handle=0x100000, parent=0xFFFFFFFF):
     return netlink._qdisc(3, handle, parent, memoryview(body), of_class=of_class)
 
 
-def document(kind, of_class, members):
-    """As tc 6.1 prints it: a class has its counters in an object of their own."""
+def document(kind, members):
+    """As tc prints it."""
     own = {"kind": kind, "handle": "10:", "dev": "eth0", "root": True, "refcnt": 2, "options": {"limit": 10240}} | QUEUE | members
-    if of_class:
-        own = {"class": kind, "handle": "10:1a", "parent": "10:", "leaf": "0x20", "rate": 125000, "stats": QUEUE | members}
     return json.dumps([own], separators=(",", ":"))
+
+
+def class_text(kind, own, handle="10:1a", backlog="6000b"):
+    """As tc 6.1 prints a class."""
+    return (f"class {kind} {handle} parent 10: leaf 20: prio 0 rate 1Mbit ceil 1Mbit burst 1600b cburst 1600b \n"
+            f" Sent {QUEUE['bytes']} bytes {QUEUE['packets']} pkt (dropped {QUEUE['drops']}, overlimits {QUEUE['overlimits']} requeues "
+            f"{QUEUE['requeues']}) \n backlog {backlog} {QUEUE['qlen']}p requeues {QUEUE['requeues']}\n{own}\n\n")
 
 
 @pytest.mark.parametrize(("kind", "of_class", "app", "members"), KINDS, ids=[f"{kind}{'-class' if cls else ''}" for kind, cls, *_ in KINDS])
 def test_netlink_and_tc_give_the_same(kind, of_class, app, members):
     ours = message(kind, app, of_class)
-    ((device, theirs),) = tc_json.queues(document(kind, of_class, members), "eth0", of_class=of_class)
+    ((device, theirs),) = tc_text.classes(class_text(kind, members), "eth0") if of_class else tc_json.queues(document(kind, members), "eth0")
     assert device == "eth0" and theirs.kind == kind and theirs.handle == (0x10001A if of_class else 0x100000)
     for name in ("bytes", "packets", "drops", "overlimits", "requeues", "backlog_bytes", "backlog_packets", "marks"):
         assert getattr(ours, name) == getattr(theirs, name), name
     extra = {"throttled_flows"}  # tc prints it by a name that it prints twice
-    assert {name: value for name, value in ours.own.items() if name not in extra} == pytest.approx({k: v for k, v in theirs.own.items() if k != "rate"})
-    assert len(ours.tins) == len(theirs.tins) == (3 if "tins" in members else 0)
+    assert {name: value for name, value in ours.own.items() if name not in extra} == pytest.approx(theirs.own)
+    assert len(ours.tins) == len(theirs.tins) == (3 if kind == "cake" and not of_class else 0)
     for one, other in zip(ours.tins, theirs.tins, strict=True):
         assert {name: one[name] for name in TIN_KEYS} == other
 
@@ -120,14 +125,13 @@ def queue_text(qdiscs, classes=None):
 
 
 def test_rows_of_a_cake_with_tins_and_flows():
-    first = document("cake", False, dict(KINDS[10][3]))
+    first = document("cake", dict(KINDS[10][3]))
     later = json.loads(first)
     later[0]["bytes"] += 5
     later[0]["tins"][2]["peak_delay_us"] = 9999
-    flows = document("cake", True, dict(KINDS[11][3]))
-    slower = json.loads(flows)
-    slower[0]["stats"]["backlog"] = 9000
-    samples = fed("qdisc", frame(queue_text(first, flows)), frame(queue_text(json.dumps(later), json.dumps(slower)), 200 * MS), device="eth0", flows=True)
+    flow = KINDS[11][3]
+    begin, end = queue_text(first, class_text("cake", flow)), queue_text(json.dumps(later), class_text("cake", flow, backlog="9000b"))
+    samples = fed("qdisc", frame(begin), frame(end, 200 * MS), device="eth0", flows=True)
     assert samples.garbage == 0, samples.first_garbage
     tables = samples._rows
     assert {series.name for series in samples.series.values()} == {
@@ -137,11 +141,7 @@ def test_rows_of_a_cake_with_tins_and_flows():
 
 
 def test_words_between_the_json_of_tc():
-    """hfsc and sfq of iproute2 6.1 print plain text into the JSON."""
-    text = ('[{"class":"hfsc","handle":"1:1","parent":"1:",sc m1 0bit d 0us m2 1Mbit "stats":{"bytes":17,"packets":2,"drops":0,"overlimits":0,'
-            '"requeues":0,"backlog":3,"qlen":1 period 12 level 1 \n}},{"class":"hfsc","handle":"1:2","parent":"1:1","stats":{"bytes":5,"packets":1}}]')
-    found = tc_json.queues(text, "eth0", of_class=True)
-    assert [(one.handle, one.bytes, one.backlog_bytes) for _, one in found] == [(0x10001, 17, 3), (0x10002, 5, 0)]
+    """Some kinds print plain text into the JSON."""
     sfq = '[{"kind":"sfq","handle":"8001:","root":true,"refcnt":2,limit 127p quantum 1514b depth 127 divisor 1024 "bytes":9,"packets":1}]'
     assert tc_json.queues(sfq, "eth0")[0][1].bytes == 9
 
@@ -155,6 +155,13 @@ def test_output_that_tc_does_not_print(text):
     assert samples.garbage >= 1 and samples.take() == {}
 
 
+@pytest.mark.parametrize("text", ["Sent 5 bytes", "class ", "class htb", "class htb 1:1 parent far", "class htb 1:1 root\n Sent 9999999999999999999 bytes 1 pkt"])
+def test_classes_that_tc_does_not_print(text):
+    root = json.dumps([{"kind": "htb", "handle": "1:", "root": True} | QUEUE])
+    assert fed("qdisc", frame(queue_text(root, text)), device="eth0").garbage >= 1
+    assert tc_text.classes("class htb 1:1 root leaf 10: prio 0\n", "eth0")[0][1].bytes == 0, "without statistics"
+
+
 def test_a_device_with_many_queues_has_its_root_only():
     many = [{"kind": "mq", "handle": "8001:", "dev": "eth0", "root": True} | QUEUE]
     many += [{"kind": "fq_codel", "handle": "0:", "dev": "eth0", "parent": f"8001:{n:x}"} | QUEUE for n in range(1, 64)]
@@ -164,10 +171,9 @@ def test_a_device_with_many_queues_has_its_root_only():
 
 
 def test_flows_without_end_have_a_limit():
-    classes = [{"class": "fq_codel", "handle": f"1:{n:x}", "parent": "1:", "stats": QUEUE | {"backlog": n}} for n in range(1, 500)]
-    more = [one | {"stats": QUEUE | {"backlog": 7000}} for one in classes]
+    classes, more = ("".join(class_text("fq_codel", "", f"1:{n:x}", backlog) for n in range(1, 500)) for backlog in ("5b", "7Kb"))
     root = json.dumps([{"kind": "fq_codel", "handle": "1:", "root": True} | QUEUE])
-    samples = fed("qdisc", frame(queue_text(root, json.dumps(classes))), frame(queue_text(root, json.dumps(more)), MS), device="eth0", flows=True)
+    samples = fed("qdisc", frame(queue_text(root, classes)), frame(queue_text(root, more), MS), device="eth0", flows=True)
     assert sum("flow 1:" in series.name for series in samples.series.values()) == 64
     assert [name for _, name, _ in samples.events] == ["flows_not_recorded"]
 
@@ -200,12 +206,12 @@ for _ in range(50):
 print((time.perf_counter() - began) / 50)
 while True:  # until nothing has left in between
     mine = rows()
-    tc = {what: subprocess.run(["tc", "-s", "-j", what, "show", "dev", "v0"], capture_output=True, text=True).stdout for what in ("qdisc", "class")}
+    tc = [subprocess.run(["tc", "-s", *words, "show", "dev", "v0"], capture_output=True, text=True).stdout for words in (["-j", "qdisc"], ["class"])]
     if rows() == mine:
         break
 print(json.dumps([first, mine]))
-from ktrxer.runners import tc_json
-print(json.dumps([[dict(one.__dict__) for _, one in tc_json.queues(tc[what], "v0", of_class=what == "class")] for what in tc]))
+from ktrxer.runners import tc_json, tc_text
+print(json.dumps([[one.__dict__ for _, one in found] for found in (tc_json.queues(tc[0], "v0"), tc_text.classes(tc[1], "v0"))]))
 source.close()
 """)
     cost, ours, theirs = out.splitlines()
@@ -224,15 +230,15 @@ def test_own_statistics_equal_those_of_tc():
     out = inside("""
 import json, subprocess, socket
 from ktrxer.collect.netlink import Netlink
-from ktrxer.runners import tc_json
+from ktrxer.runners import tc_json, tc_text
 index = socket.if_nametoindex("v0")
 netlink = Netlink()
 while True:
     ours = [one.own for one in netlink.classes(index)]
-    text = subprocess.run(["tc", "-s", "-j", "class", "show", "dev", "v0"], capture_output=True, text=True).stdout
+    text = subprocess.run(["tc", "-s", "class", "show", "dev", "v0"], capture_output=True, text=True).stdout
     if [one.own for one in netlink.classes(index)] == ours:
         break
-print(json.dumps([ours, [one.own for _, one in tc_json.queues(text, "v0", of_class=True)]]))
+print(json.dumps([ours, [one.own for _, one in tc_text.classes(text, "v0")]]))
 """)
     ours, theirs = json.loads(out)
     assert len(ours) == len(theirs) == 1 and set(ours[0]) == {"lended", "borrowed", "giants", "tokens", "ctokens"}

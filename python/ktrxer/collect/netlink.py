@@ -178,7 +178,7 @@ class Netlink:
         return self._queues(RTM_GETTCLASS, RTM_NEWTCLASS, index)
 
     def _queues(self, question: int, kind: int, index: int) -> list[Qdisc]:
-        found = []
+        found: list[Qdisc] = []
         for answer, message in self.ask(question, NLM_F_DUMP, TCMSG.pack(0, index, 0, 0, 0)):
             if answer == kind and len(message) >= TCMSG.size:
                 _, device, handle, parent, _ = TCMSG.unpack_from(message)

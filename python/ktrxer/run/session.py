@@ -410,8 +410,10 @@ class Session:
                 self.writer.event(at, name, text, active.job.stored.id)
 
     def _sync(self) -> None:
-        for one in (*self._active, *self._inside):
-            self._store(one)
+        for active in self._active:
+            self._store(active)
+        for inside in self._inside:
+            self._store(inside)
         if self._disk is not None:
             return
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Queues of network devices: counters of each qdisc and class, the statistics that its kind has of its own, the tins of cake, and the
-flows of fq_codel, cake and sfq. By netlink here, by `tc -s -j` elsewhere."""
+flows of fq_codel, cake and sfq. By netlink here, by `tc -s` elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ktrxer.collect.errors import StateError
 from ktrxer.collect.netlink import Netlink, Qdisc, handle_text
 from ktrxer.collect.queue_stats import is_count, unit_of
-from ktrxer.runners import state, tc_json
+from ktrxer.runners import state, tc_json, tc_text
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, Tool, ends_well
 from ktrxer.runners.samples import Samples, Strange
 from ktrxer.runners.state import Frame
@@ -28,7 +28,7 @@ TIN_NAMES = {3: ("Bulk", "Best Effort", "Voice"), 4: ("Bulk", "Best Effort", "Vi
 # $1: the device, or empty for all; $2: not empty for its classes, too.
 BODY = (
     'echo "#qdisc"; tc -s -j qdisc show ${1:+dev "$1"} || exit; '
-    '[ -z "$2" ] || { echo "#class"; tc -s -j class show dev "$1"; }'
+    '[ -z "$2" ] || { echo "#class"; tc -s class show dev "$1"; }'
 )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def read(p: Queues, samples: Samples, frame: Frame) -> None:
     found = tc_json.queues(qdiscs, p.device)
     if not found:
         raise Strange("tc printed no qdisc")
-    add(p, samples, frame.at_ns, found, tc_json.queues(classes, p.device, of_class=True))
+    add(p, samples, frame.at_ns, found, tc_text.classes(classes.lstrip("\n"), p.device))
 
 
 class Here:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The output of `tc -s -j qdisc show` and `tc -s -j class show` of iproute2 4.19 and newer."""
+"""The output of `tc -s -j qdisc show` of iproute2 4.19 and newer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 def load(text: str) -> list[dict[str, Any]]:
-    """The objects of a document. Some kinds (hfsc, sfq, and others of older versions) print plain words between the JSON: they are left
+    """The objects of a document. Some kinds of some versions print plain words between the JSON: they are left
     out."""
     try:
         try:
@@ -52,28 +52,27 @@ def _scrubbed(text: str) -> str:
     return "".join(kept)
 
 
-def queues(text: str, device: str, *, of_class: bool = False) -> list[tuple[str, Qdisc]]:
+def queues(text: str, device: str) -> list[tuple[str, Qdisc]]:
     """Device and queue. `device`: of a document that names none."""
     found = []
     for one in load(text) if text.strip() else []:
-        kind, dev = one.get("class" if of_class else "kind"), one.get("dev", device)
+        kind, dev = one.get("kind"), one.get("dev", device)
         if not isinstance(kind, str) or not isinstance(dev, str):
             raise Strange(f"a queue without a kind: {json.dumps(one)[:60]}")
-        values = one | (stats if isinstance(stats := one.get("stats"), dict) else {})
-        own = _numbers(values, but=_COUNTERS)
+        own = _numbers(one, but=_COUNTERS)
         tins = [_numbers(tin) for tin in listed[:TINS_MOST] if isinstance(tin, dict)] if isinstance(listed := one.get("tins"), list) else []
-        if not of_class and "bytes" not in values:  # a flow has no bytes
+        if "bytes" not in one:
             raise Strange(f"a qdisc without counters: {json.dumps(one)[:60]}")
-        counts = {name: _count(values, name) for name in _COUNTERS}
-        parent = ROOT if one.get("root") else _handle(one.get("parent"))
+        counts = {name: _count(one, name) for name in _COUNTERS}
+        parent = ROOT if one.get("root") else handle_number(one.get("parent"))
         found.append((dev[:15], Qdisc(
-            0, kind[:16], _handle(one.get("handle")), parent, counts["bytes"], counts["packets"], counts["drops"], counts["overlimits"],
+            0, kind[:16], handle_number(one.get("handle")), parent, counts["bytes"], counts["packets"], counts["drops"], counts["overlimits"],
             counts["requeues"], counts["backlog"], counts["qlen"], marks(kind, own, tins), None, own, tins,
         )))  # fmt: skip
     return found
 
 
-def _handle(text: Any) -> int:
+def handle_number(text: Any) -> int:
     """`8001:` or `1:10`, in hexadecimal digits; 0: none."""
     found = re.fullmatch(r"([0-9a-f]{0,4}):([0-9a-f]{0,4})", text) if isinstance(text, str) else None
     return int(found[1] or "0", 16) << 16 | int(found[2] or "0", 16) if found is not None else 0
@@ -87,11 +86,15 @@ def _count(values: dict[str, Any], name: str) -> int:
 
 
 def _numbers(values: dict[str, Any], but: frozenset[str] | set[str] = frozenset()) -> Values:
-    return {name[:40]: value * 1 for name, value in values.items() if name not in but and isinstance(value, int | float) and _small(value)}
+    return {
+        name[:40]: value * 1
+        for name, value in values.items()
+        if name not in but and isinstance(value, int | float) and _small(value) and (not isinstance(value, bool) or name == "dropping")
+    }
 
 
 def _small(value: float) -> bool:
     return -NUMBER_MOST <= value <= NUMBER_MOST
 
 
-__all__ = ["load", "queues"]
+__all__ = ["NUMBER_MOST", "ROOT", "handle_number", "load", "queues"]
