@@ -129,13 +129,21 @@ def test_state_alone_is_a_measurement(state_runner, tmp_path):
     assert run.meta.verdict == "valid" and len(run.arrays(run.series("twin"))["value"]) >= 5, run.meta.reasons
 
 
+def test_state_of_which_nothing_came_is_no_measurement(state_runner, tmp_path):
+    run = measure(tmp_path, invoke("netstat", "netstat", counters=("No.Such",)))
+    assert (run.meta.verdict, run.meta.reasons) == ("invalid", ["nothing at all was recorded"])
+    run = measure(tmp_path, invoke("counter", "number"), invoke("netstat", "netstat", counters=("No.Such",)))
+    assert run.meta.verdict == "valid", run.meta.reasons
+
+
 def test_state_of_another_host(far, counter, tmp_path):
     """By the loop of a shell over ssh, on the clock of this run."""
     counter()
     there = [invoke(name, f"{name}@far", place="ssh:far", **more) for name, more in
              (("processor", {"cores": True}), ("netstat", {}), ("interface", {"device": "lo"}), ("sockets", {}))]
     run = measure(tmp_path, invoke("counter", "number"), *there, setting=Setting("H", 2.0, 0))
-    assert run.meta.verdict == "valid", run.meta.reasons
+    # A busy machine is a reason with the name of its place.
+    assert [reason for reason in run.meta.reasons if not reason.startswith("ssh:far: its processors were busy")] == []
     assert {stored.place for stored in run.meta.runners[1:]} == {"ssh:far"} and not any(stored.host for stored in run.meta.runners[1:])
     cpu = run.arrays(run.series("processor@far"))
     assert len(cpu["t_ns"]) >= 3 and -100 * MS < cpu["t_ns"].min() and cpu["t_ns"].max() < 2500 * MS

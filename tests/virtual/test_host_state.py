@@ -41,7 +41,7 @@ print(json.dumps([mine, others]))
 """
 TBF = "qdisc add dev v0 root handle 1: tbf rate 1mbit burst 5kb latency 1s"
 BELOW = "qdisc add dev v0 parent 1:1 handle 10:"
-COUNTERS = ("kind", "handle", "parent", "bytes", "packets", "drops", "overlimits", "requeues", "backlog_bytes", "backlog_packets", "marks")
+COUNTERS = ("kind", "handle", "parent", "bytes", "packets", "drops", "overlimits", "requeues", "backlog_bytes", "backlog_packets")
 
 
 @pytest.mark.parametrize(("kind", "setup", "own"), [
@@ -66,9 +66,10 @@ def test_statistics_of_each_kind(lab: Lab, kind: str, setup: tuple[str, ...], ow
     assert len(classes) == len(their_classes)
     for one, other in zip([*qdiscs, *classes], [*theirs, *their_classes], strict=True):
         assert {name: one[name] for name in COUNTERS} == {name: other[name] for name in COUNTERS}
+        assert (one["marks"] or 0) == (other["marks"] or 0), "tc does not print a count of 0 of some kinds"
         for name, value in one["own"].items():
-            if name in other["own"]:  # tc leaves out most of those that are 0
-                assert value == pytest.approx(other["own"][name], rel=1e-5), (one["kind"], name)
+            if name in other["own"]:  # tc leaves out most of those that are 0, and rounds times to three digits
+                assert value == pytest.approx(other["own"][name], rel=0.01), (one["kind"], name)
             elif name != "throttled_flows":  # tc prints it by a name that it prints twice
                 assert value <= 0, (one["kind"], name, value)
         assert len(one["tins"]) == len(other["tins"])
@@ -78,6 +79,6 @@ def test_statistics_of_each_kind(lab: Lab, kind: str, setup: tuple[str, ...], ow
     assert queue["kind"] == kind and own <= queue["own"].keys() and queue["packets"] + queue["drops"] + queue["backlog_packets"] > 0
     if kind in ("fq_codel", "cake", "sfq"):
         flows = [one for one in classes if one["kind"] == kind]
-        assert 1 <= len(flows) <= 3 and all(flow["backlog_packets"] > 0 for flow in flows), "the flows that have packets"
+        assert 1 <= len(flows) <= 9 and all(flow["backlog_packets"] > 0 for flow in flows), "the flows that have packets; the kernel itself sends some"
     if kind == "cake":
         assert len(queue["tins"]) == 3 and sum(tin["sent_packets"] for tin in queue["tins"]) > 0

@@ -77,16 +77,15 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
         book.say(severity, what, who)
     known = runners if runners is not None else {name: find(name) for name in NAMES}
     samples = {runner.id: _samples(run, runner) for runner in run.meta.runners}
-    measured = any(not runner.auxiliary for runner in run.meta.runners)
     for runner in run.meta.runners:
         _runner(book, runner, samples[runner.id], known.get(runner.kind))
     for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
         of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
-        if not any(samples[runner.id] for runner in of_kind):
-            # A run is complete without the state of a host, and a host may have nothing of a kind.
-            if measured and all(runner.auxiliary for runner in of_kind):
-                continue
+        # A run is complete without the state of a host, and a host may have nothing of a kind.
+        if not any(samples[runner.id] for runner in of_kind) and not all(runner.auxiliary for runner in of_kind):
             book.say("invalid", f"nothing at all came of {'the' if len(of_kind) == 1 else 'any'} {kind}", _list([r.name for r in of_kind]))
+    if samples and not any(samples.values()) and all(runner.auxiliary for runner in run.meta.runners):
+        book.say("invalid", "nothing at all was recorded")
     for series in run.meta.series:
         if series.kind == "latency":
             _probes(book, run, series)
