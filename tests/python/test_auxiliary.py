@@ -73,12 +73,13 @@ def state_runner(counter, tmp_path):
     runners.find.cache_clear()
 
 
-def measure(tmp_path, *plans, setting=SETTING):
+def measure(tmp_path, *plans, setting=SETTING, check=True):
     schedule = make(combine(*plans), setting, Options())
     meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), 0)
     (tmp_path / "runs").mkdir(exist_ok=True)
     with checks.places_of(schedule) as places:
-        checks.tools(schedule, places)
+        if check:
+            checks.tools(schedule, places)
         return open_run(Session(schedule, meta, tmp_path / "runs", places=places).run())
 
 
@@ -102,10 +103,17 @@ def test_state_is_stored_with_a_run(state_runner, tmp_path):
     ("broken", "the runner state has a defect: KeyError"), ("strange", "not of its kind|no longer recorded: no sense"),
 ])
 def test_state_that_cannot_be_recorded_degrades_and_ends_nothing(state_runner, tmp_path, how, words):
-    run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state", how=how, interval_ns=20 * MS))
+    run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state", how=how, interval_ns=20 * MS), check=False)
     assert run.meta.verdict == "degraded" and len(run.meta.reasons) == 1, run.meta.reasons
     assert re.search(f"state: .*({words})", run.meta.reasons[0]), run.meta.reasons
     assert len(run.arrays(run.series("number"))["value"]) >= 5
+
+
+@pytest.mark.parametrize(("how", "words"), [("never", "state: no netlink here"), ("broken", "state: the runner state has a defect: KeyError")])
+def test_state_that_cannot_be_read_is_found_before_the_run(state_runner, how, words):
+    schedule = make(invoke("state", "state", how=how), SETTING, Options())
+    with checks.places_of(schedule) as places, pytest.raises(checks.CheckError, match=words):
+        checks.tools(schedule, places)
 
 
 def test_a_busy_host_is_named(state_runner, tmp_path):

@@ -41,6 +41,7 @@ print(json.dumps([mine, others]))
 """
 TBF = "qdisc add dev v0 root handle 1: tbf rate 1mbit burst 5kb latency 1s"
 BELOW = "qdisc add dev v0 parent 1:1 handle 10:"
+UNPRINTED = {"throttled_flows", "fastpath"}  # tc prints the first by a name that it prints twice; tc 6.1 does not know the other
 COUNTERS = ("kind", "handle", "parent", "bytes", "packets", "drops", "overlimits", "requeues", "backlog_bytes", "backlog_packets")
 
 
@@ -70,7 +71,7 @@ def test_statistics_of_each_kind(lab: Lab, kind: str, setup: tuple[str, ...], ow
         for name, value in one["own"].items():
             if name in other["own"]:  # tc leaves out most of those that are 0, and rounds times to three digits
                 assert value == pytest.approx(other["own"][name], rel=0.01), (one["kind"], name)
-            elif name != "throttled_flows":  # tc prints it by a name that it prints twice
+            elif name not in UNPRINTED and not name.startswith("band"):
                 assert value <= 0, (one["kind"], name, value)
         assert len(one["tins"]) == len(other["tins"])
         for mine, tin in zip(one["tins"], other["tins"], strict=True):
@@ -79,6 +80,6 @@ def test_statistics_of_each_kind(lab: Lab, kind: str, setup: tuple[str, ...], ow
     assert queue["kind"] == kind and own <= queue["own"].keys() and queue["packets"] + queue["drops"] + queue["backlog_packets"] > 0
     if kind in ("fq_codel", "cake", "sfq"):
         flows = [one for one in classes if one["kind"] == kind]
-        assert 1 <= len(flows) <= 9 and all(flow["backlog_packets"] > 0 for flow in flows), "the flows that have packets; the kernel itself sends some"
+        assert 1 <= len(flows) <= 9 and any(flow["backlog_packets"] for flow in flows), "those of the kernel itself are some of them"
     if kind == "cake":
         assert len(queue["tins"]) == 3 and sum(tin["sent_packets"] for tin in queue["tins"]) > 0

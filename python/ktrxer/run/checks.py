@@ -110,6 +110,7 @@ def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
         name, place = job.invocation.place, places[job.invocation.place]
         tool = job.runner.tool
         if job.inside:
+            wrong += [f"{job.invocation.name}: {reason}"] if (reason := _unreadable(job)) else []
             continue
         if tool is None:
             if place.shares_clock or not job.runner.own:
@@ -125,6 +126,18 @@ def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
         job.stored.tool_version = versions[key] or None
     if wrong:
         raise CheckError("\n".join(wrong))
+
+
+def _unreadable(job: Job) -> str | None:
+    """Why this host's state cannot be read."""
+    assert job.runner.here is not None
+    try:
+        job.runner.here(job.invocation.parameters, job.options).close()
+    except RunnerError as error:
+        return str(error)
+    except Exception as error:  # of a runner of the user
+        return f"the runner {job.runner.name} has a defect: {type(error).__name__}: {error}"
+    return None
 
 
 def _version(tool: Tool, place: Place) -> str:

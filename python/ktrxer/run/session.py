@@ -108,7 +108,7 @@ class Session:
         self._names = {(series.name, series.kind) for series in meta.series}
         self._offsets = {name: place.clock() for name, place in self.places.items()}
         slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
-        lead = LEAD_NS + LEAD_EACH_NS * sum(not job.inside for job in schedule.jobs) + 2 * slowest
+        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest
         mono, real, bound = clocks()
         self.zero_ns, self.start_real_ns = mono + lead, real + lead
         meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())

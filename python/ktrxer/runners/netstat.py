@@ -17,6 +17,7 @@ from ktrxer.store.meta import Series
 # By /proc/self the files are those of the process that opens them: its network namespace.
 PATHS = ("/proc/self/net/netstat", "/proc/self/net/snmp")
 COUNTERS_MOST = 1000
+GAUGES = ("CurrEstab",)  # RFC 4022: the others are counters
 PATTERNS_MOST = 100
 
 
@@ -66,7 +67,8 @@ def read(p: Counters, samples: Samples, frame: Frame) -> None:
         if key not in wanted and len(wanted) < COUNTERS_MOST:
             wanted[key] = any(fnmatch.fnmatchcase(f"{protocol}.{counter}", pattern) for pattern in p.counters)
         if wanted.get(key):
-            samples.changing(key, frame.at_ns, value, f"{samples.name} {protocol}.{counter}", group=f"{samples.name} {protocol}")
+            name, group = f"{samples.name} {protocol}.{counter}", f"{samples.name} {protocol}"
+            samples.changing(key, frame.at_ns, value, name, group=group, count=counter not in GAUGES)
     if not count:
         raise Strange("no counters of /proc/net/netstat")
 

@@ -66,8 +66,8 @@ def queues(text: str, device: str) -> list[tuple[str, Qdisc]]:
         counts = {name: _count(one, name) for name in _COUNTERS}
         parent = ROOT if one.get("root") else handle_number(one.get("parent"))
         found.append((dev[:15], Qdisc(
-            0, kind[:16], handle_number(one.get("handle")), parent, counts["bytes"], counts["packets"], counts["drops"], counts["overlimits"],
-            counts["requeues"], counts["backlog"], counts["qlen"], marks(kind, own, tins), None, own, tins,
+            0, kind[:16], handle_number(one.get("handle")), parent, counts["bytes"], counts["packets"], counts["drops"],
+            counts["overlimits"], counts["requeues"], counts["backlog"], counts["qlen"], marks(kind, own, tins), None, own, tins,
         )))  # fmt: skip
     return found
 
