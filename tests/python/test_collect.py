@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Collectors and metadata: values equal the kernel's; private data only on request."""
+"""Netlink and metadata: values equal the kernel's; private data only on request. test_host_state.py and test_queues.py have the runners of host state."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import re
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from ktrxer.collect import CollectorError, netlink
+from ktrxer.collect import StateError, netlink
 from ktrxer.collect.metadata import gather
-from ktrxer.collect.processor import ProcessorCollector
-from ktrxer.collect.qdisc import QdiscCollector
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,7 +31,7 @@ def qdisc(kind: bytes, app: bytes = b"", packets64: int | None = None) -> netlin
 
 def test_the_counters_that_all_queues_have() -> None:
     one = qdisc(b"pfifo")
-    assert (one.kind, one.name, one.bytes, one.packets) == ("pfifo", "pfifo 10:", 1 << 40, 77)
+    assert (one.kind, netlink.handle_text(one.handle), one.bytes, one.packets) == ("pfifo", "10:", 1 << 40, 77)
     assert (one.backlog_packets, one.backlog_bytes, one.drops, one.requeues, one.overlimits, one.marks) == (5, 6000, 7, 8, 9, None)
     assert qdisc(b"pfifo", packets64=1 << 33).packets == 1 << 33
 
@@ -103,37 +100,6 @@ def inside(script: str, *setup: str) -> str:
     return done.stdout
 
 
-def test_a_queue_that_overflows_is_seen_to_and_counts_what_tc_counts() -> None:
-    out = inside("""
-import json, socket, subprocess, time
-from ktrxer.collect import default_collectors
-collectors = default_collectors("10.9.8.2")
-series = [one for c in collectors for one in c.open()]
-print(json.dumps([(s.name, s.kind) for s in series]))
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for _ in range(200):
-    s.sendto(bytes(1000), ("10.9.8.2", 9))
-q = collectors[0]
-began = time.perf_counter()
-for _ in range(50):
-    sample = q.sample()
-print((time.perf_counter() - began) / 50)
-told = json.loads(subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", "v0"], capture_output=True, text=True).stdout)
-sample = q.sample()
-print(json.dumps([dict(one.values) for one in sample]))
-print(json.dumps(told))
-[c.close() for c in collectors]
-""")
-    names, cost, ours, tc = out.splitlines()
-    assert json.loads(names) == [["qdisc v0 htb 1:", "qdisc"], ["qdisc v0 pfifo 10:", "qdisc"], ["CPU", "host"]]
-    assert float(cost) < 0.002, "a sample must not be felt"
-    by_kind = {one["kind"]: one for one in json.loads(tc)}
-    root, leaf = json.loads(ours)
-    assert leaf["drops"] == by_kind["pfifo"]["drops"] > 100
-    assert leaf["backlog_packets"] <= 5 and leaf["marks"] is None
-    assert root["packets"] >= by_kind["htb"]["packets"] and root["overlimits"] >= 1
-
-
 def test_metadata_of_the_device_towards_the_target_and_what_is_private_only_when_asked() -> None:
     out = inside("""
 import json
@@ -155,41 +121,9 @@ print(json.dumps([gather("10.9.8.2"), gather("10.9.8.2", full=True), gather("192
     assert "unreachable" in nowhere["egress"]["error"]
 
 
-def test_what_cannot_be_collected_says_so() -> None:
-    with pytest.raises(CollectorError, match="no device 'nosuch0' here"):
-        QdiscCollector("nosuch0").open()
-    with pytest.raises(CollectorError, match="'far' is not an IP address"):
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(StateError, match="'far' is not an IP address"):
         netlink.Netlink().way_to("far")
-    with pytest.raises(CollectorError, match="nothing to count"):
-        QdiscCollector("lo").open()
-
-
-def test_busy_and_stolen_time(tmp_path: Path) -> None:
-    stat = tmp_path / "stat"
-    stat.write_text("cpu  100 0 100 800 50 0 0 0 0 0\ncpu0 1 2 3\n")
-    one = ProcessorCollector(path=stat)
-    assert [series.kind for series in one.open()] == ["host"]
-    assert one.sample() == [], "no tick has passed"
-    stat.write_text("cpu  130 0 110 830 60 0 0 20 0 0\n")
-    (sample,) = one.sample()
-    assert sample.values == {"cpu_percent": pytest.approx(60.0), "steal_percent": pytest.approx(20.0)}
-    stat.write_text("cpu  nonsense\n")
-    with pytest.raises(CollectorError, match="unexpected format"):
-        one.sample()
-    one.close()
-    with pytest.raises(CollectorError, match="No such file"):
-        ProcessorCollector(path=tmp_path / "nowhere").open()
-
-
-def test_this_processor_works() -> None:
-    one = ProcessorCollector()
-    one.open()
-    end = time.monotonic() + 0.1
-    while time.monotonic() < end:
-        pass
-    (sample,) = one.sample()
-    assert 0 < sample.values["cpu_percent"] <= 100
-    one.close()
 
 
 def test_metadata_without_a_target_is_json() -> None:

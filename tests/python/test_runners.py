@@ -169,7 +169,7 @@ def test_a_good_tool(counter, tmp_path):
     ("garbage", r"printed \d+ lines? that (is|are) not of its kind; the first: Segmentation fault"),
     ("endless", r"lines that are not of its kind; the first: xxxx"),
     ("early", r"ended with exit status 1: no route to host"),
-    ("stamped", r"lines that are not of its kind; the first: at \d+"),
+    ("stamped", r"lines that are not of its kind; the first: a time stamp -\d+ ns after the start"),
     ("defect", r"the runner counter has a defect, line \d+: AttributeError: oops"),
     ("hangs", r"it did not end by itself, and was stopped"),
 ])

@@ -24,7 +24,7 @@ PRINTED = {
     "add-method": (r"OK",),
     "add-command": (r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
-    "add-collector": (r"stored;", r"available memory +- +\d"),
+    "add-host-state": (r"stored;", r"memory available +- +\d"),
     "add-runner": (r"Ping \(ms\) system +0 s to", r"stored;", r"Ping \(ms\) system +- .* ms +\d"),
     "add-plot": (r"own_queue +delay of the probes", r"stored;", r""),
 }

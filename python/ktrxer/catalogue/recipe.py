@@ -15,6 +15,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal
 
 from ktrxer import places, runners
@@ -211,16 +212,19 @@ def parameters_of(test: Test, given: dict[str, str]) -> Any:
     values: dict[str, Any] = {}
     for name, one in fields.items():
         if name in given:
-            values[name] = _value(name, given[name], hints[name], one.metadata)
+            values[name] = value_of(name, given[name], hints[name], one.metadata)
         elif isinstance(one.default, str) and one.default in one.metadata.get("words", {}):
             values[name] = one.metadata["words"][one.default]()
     return test.parameters(**values)
 
 
-def _value(key: str, text: str, kind: Any, limits: Mapping[str, Any]) -> Any:
+def value_of(key: str, text: str, kind: Any, limits: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """A text of the command line as a value of this type."""
+    if typing.get_origin(kind) in (typing.Union, UnionType):  # a type, or None
+        kind = next(one for one in typing.get_args(kind) if one is not NoneType)
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
-        return tuple(_value(key, part.strip(), inner, limits) for part in text.split(",") if part.strip())
+        return tuple(value_of(key, part.strip(), inner, limits) for part in text.split(",") if part.strip())
     if text in limits.get("words", {}):
         return limits["words"][text]()
     if typing.get_origin(kind) is Literal:
@@ -310,5 +314,5 @@ def _no_circle(runs: Sequence[Invocation]) -> None:
 
 __all__ = [
     "DSCP", "MS", "Flows", "Invocation", "NoParameters", "Panel", "Plan", "PlanError", "S", "Setting", "Test", "When", "check", "combine",
-    "dataclass", "downloads", "icmp", "loaded", "numbered", "parameter", "parameters_of", "run", "udp", "uploads",
+    "dataclass", "downloads", "icmp", "loaded", "numbered", "parameter", "parameters_of", "run", "udp", "uploads", "value_of",
 ]  # fmt: skip

@@ -18,8 +18,8 @@ from typing import Any
 
 from ktrxer.collect import ethtool
 from ktrxer.collect.answers import VALUE_LIMIT, here, present, wifi
-from ktrxer.collect.collector import CollectorError
-from ktrxer.collect.netlink import Link, Netlink, Qdisc
+from ktrxer.collect.errors import StateError
+from ktrxer.collect.netlink import Link, Netlink, Qdisc, handle_text
 
 SYSCTLS = (
     "net.core.default_qdisc",
@@ -165,7 +165,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
         way = netlink.way_to(target)
         device = socket.if_indextoname(way.index)
         link, qdiscs = netlink.link(way.index), netlink.qdiscs(way.index)
-    except (CollectorError, OSError) as error:
+    except (StateError, OSError) as error:
         return {"error": str(error)}
     finally:
         if netlink is not None:
@@ -211,7 +211,7 @@ def _other_routes(target: str, port: int) -> list[dict[str, Any]]:
             {"protocol": name, "dscp": dscps, "device": socket.if_indextoname(routes[route].index), "route": route}
             for (name, route), dscps in found.items()
         ]
-    except (CollectorError, OSError):
+    except (StateError, OSError):
         return []
     finally:
         if netlink is not None:
@@ -237,8 +237,8 @@ def _qdiscs(known: list[Qdisc]) -> list[dict[str, Any]]:
     return [
         present(
             kind=one.kind,
-            handle=_handle(one.handle),
-            parent=_handle(one.parent),
+            handle=handle_text(one.handle),
+            parent=handle_text(one.parent),
             parameters=one.parameters,
             stats={
                 "bytes": one.bytes, "packets": one.packets, "qlen": one.backlog_packets, "backlog": one.backlog_bytes,
@@ -249,20 +249,12 @@ def _qdiscs(known: list[Qdisc]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _handle(number: int) -> str | None:
-    """A handle in tc's format: "1:", "1:10", "root"."""
-    if number == 0xFFFFFFFF:
-        return "root"
-    major, minor = number >> 16, number & 0xFFFF
-    return f"{major:x}:{minor:x}" if minor else f"{major:x}:" if major else None
-
-
 # ------------------------------------------------------------------------------------------------------------ private data
 
 
 def _addresses() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    with contextlib.suppress(CollectorError), contextlib.closing(Netlink()) as netlink:
+    with contextlib.suppress(StateError), contextlib.closing(Netlink()) as netlink:
         for index, address in netlink.addresses():
             with contextlib.suppress(OSError):
                 found.setdefault(socket.if_indextoname(index), []).append(address)
@@ -272,7 +264,7 @@ def _addresses() -> dict[str, list[str]]:
 def _routes() -> list[dict[str, Any]]:
     """The routes of the main table that have a gateway."""
     found: list[dict[str, Any]] = []
-    with contextlib.suppress(CollectorError), contextlib.closing(Netlink()) as netlink:
+    with contextlib.suppress(StateError), contextlib.closing(Netlink()) as netlink:
         for to, gateway, index in netlink.gateways():
             with contextlib.suppress(OSError):
                 found.append({"to": to, "gateway": gateway, "device": socket.if_indextoname(index)})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The parts of rtnetlink that a run needs: qdiscs with their counters and parameters, links, addresses, routes, the route to an address.
+"""The parts of rtnetlink that a run needs: qdiscs and classes with their counters and parameters, links, addresses, routes, the route to an
+address; and the sockets of the other families of netlink.
 
 pyroute2, a library for all of netlink, takes 0.1 s to import, longer than all other preparations of a run, and ten times as long for a
 dump. A sample must not disturb the measurement. Every length is checked before its use.
@@ -13,38 +14,39 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ktrxer.collect.collector import CollectorError
+from ktrxer.collect import queue_stats
+from ktrxer.collect.errors import StateError
+from ktrxer.collect.queue_stats import ATTRIBUTE, Values, attributes
 
 RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
-RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 36, 38
+RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC, RTM_NEWTCLASS, RTM_GETTCLASS = 24, 26, 36, 38, 40, 42
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_TABLE, RTA_IP_PROTO, RTA_DPORT = 1, 4, 5, 7, 15, 27, 29
 RT_TABLE_MAIN, RTM_F_CLONED = 254, 0x200
 IFA_ADDRESS, IFA_LOCAL = 1, 2
-IFLA_ADDRESS, IFLA_MTU, IFLA_TXQLEN, IFLA_OPERSTATE, IFLA_NUM_TX_QUEUES = 1, 4, 13, 16, 31
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_TXQLEN, IFLA_OPERSTATE, IFLA_STATS64, IFLA_NUM_TX_QUEUES = 1, 3, 4, 13, 16, 23, 31
 OPERSTATES = ("UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP")  # RFC 2863, in the kernel's order
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP, TCA_STATS_PKT64 = 1, 3, 4, 8
-TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8
 
 HEADER = struct.Struct("=IHHII")
 TCMSG = struct.Struct("=B3xiIII")
 IFINFOMSG = struct.Struct("=BxHiII")
 IFADDRMSG = struct.Struct("=BBxxI")
 RTMSG = struct.Struct("=8BI")
-ATTRIBUTE = struct.Struct("=HH")
 BASIC = struct.Struct("=QI")
 QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TIMEOUT_S = 1.0
 RECEIVE = 1 << 18
-
-# Offsets of the 32-bit counters of marked packets in a kind's own statistics, from <linux/pkt_sched.h> (tc_fq_codel_xstats,
-# tc_codel_xstats, tc_pie_xstats, tc_fq_pie_xstats, tc_red_xstats).
-MARKS: dict[str, tuple[int, ...]] = {"fq_codel": (12, 28), "codel": (24, 32), "pie": (36,), "fq_pie": (16,), "red": (12,)}
-
+QUEUES_MOST = 2000  # of one device; fq_codel alone may have 65,536 flows
+LINK_COUNTERS = (  # struct rtnl_link_stats64, as far as a reader needs it
+    "rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "multicast", "collisions",
+    "rx_length_errors", "rx_over_errors", "rx_crc_errors", "rx_frame_errors", "rx_fifo_errors", "rx_missed_errors", "tx_aborted_errors",
+    "tx_carrier_errors", "tx_fifo_errors",
+)  # fmt: skip
 
 # Parameters that are attributes of one number each, in the order of the enumeration in the kernel's pkt_sched.h. An empty name is an
 # attribute that is not read.
@@ -96,6 +98,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Qdisc:
+    """A qdisc, or a class of one: a class that was configured, or a flow that the qdisc itself has made."""
+
     index: int  # of the device
     kind: str
     handle: int
@@ -109,11 +113,8 @@ class Qdisc:
     backlog_packets: int
     marks: int | None  # None: the kind does not mark, or is unknown here
     parameters: dict[str, int] | None = None  # None: the parameters of this kind are not read
-
-    @property
-    def name(self) -> str:
-        """The name in tc's format: "fq_codel 10:"; a kernel's default qdisc has no handle."""
-        return f"{self.kind} {self.handle >> 16:x}:" if self.handle else self.kind
+    own: Values = field(default_factory=dict)  # statistics of its kind, by the names of tc
+    tins: list[Values] = field(default_factory=list)  # of cake
 
 
 @dataclass(frozen=True)
@@ -125,23 +126,12 @@ class Way:
     gateway: str | None
 
 
-def attributes(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Type and value of each attribute; a damaged rest is ignored."""
-    at = 0
-    while at + 4 <= len(data):
-        length, kind = ATTRIBUTE.unpack_from(data, at)
-        if length < 4 or at + length > len(data):
-            return
-        yield kind & 0x3FFF, data[at + 4 : at + length]
-        at += (length + 3) & ~3
-
-
 class Netlink:
-    def __init__(self) -> None:
+    def __init__(self, family: int = socket.NETLINK_ROUTE) -> None:
         try:
-            self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+            self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, family)
         except OSError as error:
-            raise CollectorError(f"no netlink socket: {error.strerror}") from None
+            raise StateError(f"no netlink socket: {error.strerror}") from None
         self.socket.settimeout(TIMEOUT_S)
         self.serial = 0
 
@@ -159,7 +149,7 @@ class Netlink:
                 while at + HEADER.size <= len(data):
                     length, answer, _, serial, _ = HEADER.unpack_from(data, at)
                     if length < HEADER.size or at + length > len(data):
-                        raise CollectorError("netlink: a damaged answer")
+                        raise StateError("netlink: a damaged answer")
                     message = data[at + HEADER.size : at + length]
                     at += (length + 3) & ~3
                     if serial != self.serial:
@@ -169,25 +159,42 @@ class Netlink:
                     if answer == NLMSG_ERROR:
                         number = -struct.unpack_from("=i", message)[0] if len(message) >= 4 else 0
                         if number:
-                            raise CollectorError(f"netlink: {os.strerror(number)}")
+                            raise StateError(f"netlink: {os.strerror(number)}")
                         return
                     yield answer, message
                     if not flags & NLM_F_DUMP:
                         return
         except TimeoutError:
-            raise CollectorError(f"netlink: no answer in {TIMEOUT_S:g} s") from None
+            raise StateError(f"netlink: no answer in {TIMEOUT_S:g} s") from None
         except OSError as error:
-            raise CollectorError(f"netlink: {error.strerror or error}") from None
+            raise StateError(f"netlink: {error.strerror or error}") from None
 
     def qdiscs(self, index: int) -> list[Qdisc]:
         """The qdiscs of one device with their counters, in the kernel's order: the root first."""
-        found = []
-        for answer, message in self.ask(RTM_GETQDISC, NLM_F_DUMP, TCMSG.pack(0, index, 0, 0, 0)):
-            if answer == RTM_NEWQDISC and len(message) >= TCMSG.size:
+        return self._queues(RTM_GETQDISC, RTM_NEWQDISC, index)
+
+    def classes(self, index: int) -> list[Qdisc]:
+        """The classes of one device: those of htb, hfsc, mq, and so on, and the flows with packets of fq_codel, cake and sfq."""
+        return self._queues(RTM_GETTCLASS, RTM_NEWTCLASS, index)
+
+    def _queues(self, question: int, kind: int, index: int) -> list[Qdisc]:
+        found: list[Qdisc] = []
+        for answer, message in self.ask(question, NLM_F_DUMP, TCMSG.pack(0, index, 0, 0, 0)):
+            if answer == kind and len(message) >= TCMSG.size:
                 _, device, handle, parent, _ = TCMSG.unpack_from(message)
-                if device == index:
-                    found.append(_qdisc(device, handle, parent, message[TCMSG.size :]))
+                if device == index and len(found) < QUEUES_MOST:
+                    found.append(_qdisc(device, handle, parent, message[TCMSG.size :], of_class=kind == RTM_NEWTCLASS))
         return found
+
+    def counters(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """Of each device, from rtnl_link_stats64."""
+        for answer, message in self.ask(RTM_GETLINK, NLM_F_DUMP, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+            if answer == RTM_NEWLINK and len(message) >= IFINFOMSG.size:
+                values = dict(attributes(message[IFINFOMSG.size :]))
+                stats, name = values.get(IFLA_STATS64, memoryview(b"")), values.get(IFLA_IFNAME, memoryview(b""))
+                numbers = struct.unpack_from(f"={min(len(stats) // 8, len(LINK_COUNTERS))}Q", stats)
+                if numbers and len(name):
+                    yield bytes(name).rstrip(b"\0").decode("utf-8", "replace"), dict(zip(LINK_COUNTERS, numbers, strict=False))
 
     def link(self, index: int) -> Link | None:
         for answer, message in self.ask(RTM_GETLINK, 0, IFINFOMSG.pack(0, 0, index, 0, 0)):
@@ -229,7 +236,7 @@ class Netlink:
         try:
             target = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
-            raise CollectorError(f"{address!r} is not an IP address") from None
+            raise StateError(f"{address!r} is not an IP address") from None
         family = socket.AF_INET if target.version == 4 else socket.AF_INET6
         packed = target.packed
         body = RTMSG.pack(family, 8 * len(packed), 0, dscp << 2, 0, 0, 0, 0, 0) + ATTRIBUTE.pack(4 + len(packed), RTA_DST) + packed
@@ -244,7 +251,7 @@ class Netlink:
             if RTA_OIF in values and len(values[RTA_OIF]) == 4:
                 (index,) = struct.unpack("=I", values[RTA_OIF])
                 return Way(index, _address(values.get(RTA_PREFSRC)), _address(values.get(RTA_GATEWAY)))
-        raise CollectorError(f"no route to {address}")
+        raise StateError(f"no route to {address}")
 
 
 def _number(value: memoryview | None) -> int | None:
@@ -268,7 +275,15 @@ def _address(value: memoryview | None) -> str | None:
     return str(ipaddress.ip_address(bytes(value))) if value is not None and len(value) in (4, 16) else None
 
 
-def _qdisc(index: int, handle: int, parent: int, data: memoryview) -> Qdisc:
+def handle_text(number: int) -> str:
+    """A handle in tc's format: "1:", "1:10", "root"; empty: none."""
+    if number == 0xFFFFFFFF:
+        return "root"
+    major, minor = number >> 16, number & 0xFFFF
+    return f"{major:x}:{minor:x}" if minor else f"{major:x}:" if major else ""
+
+
+def _qdisc(index: int, handle: int, parent: int, data: memoryview, *, of_class: bool = False) -> Qdisc:
     top = dict(attributes(data))
     kind = bytes(top.get(TCA_KIND, memoryview(b""))).rstrip(b"\0").decode("ascii", "replace")
     stats = dict(attributes(top.get(TCA_STATS2, memoryview(b""))))
@@ -277,20 +292,7 @@ def _qdisc(index: int, handle: int, parent: int, data: memoryview) -> Qdisc:
         (packets,) = struct.unpack_from("=Q", stats[TCA_STATS_PKT64])
     queue = stats.get(TCA_STATS_QUEUE, memoryview(b""))
     length, backlog, drops, requeues, overlimits = QUEUE.unpack_from(queue) if len(queue) >= QUEUE.size else (0, 0, 0, 0, 0)
-    marks = _marks(kind, stats.get(TCA_STATS_APP, memoryview(b"")))
-    parameters = _parameters(kind, top.get(TCA_OPTIONS, memoryview(b"")))
-    return Qdisc(index, kind, handle, parent, count, packets, drops, overlimits, requeues, backlog, length, marks, parameters)
-
-
-def _marks(kind: str, data: memoryview) -> int | None:
-    if kind == "cake":
-        found = None
-        for _, tin in attributes(dict(attributes(data)).get(TCA_CAKE_STATS_TIN_STATS, memoryview(b""))):
-            value = dict(attributes(tin)).get(TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS)
-            if value is not None and len(value) >= 4:
-                found = (found or 0) + int(struct.unpack_from("=I", value)[0])
-        return found
-    offsets = MARKS.get(kind)
-    if offsets is None or len(data) < offsets[0] + 4:
-        return None
-    return sum(int(struct.unpack_from("=I", data, at)[0]) for at in offsets if at + 4 <= len(data))
+    own, tins = queue_stats.parse(kind, stats.get(TCA_STATS_APP, memoryview(b"")), of_class=of_class)
+    marks = queue_stats.marks(kind, own, tins)
+    parameters = None if of_class else _parameters(kind, top.get(TCA_OPTIONS, memoryview(b"")))
+    return Qdisc(index, kind, handle, parent, count, packets, drops, overlimits, requeues, backlog, length, marks, parameters, own, tins)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue
+from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.places import LOCAL, Place
@@ -28,7 +29,6 @@ from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
 
 if TYPE_CHECKING:
-    from ktrxer.collect.collector import Collector
     from ktrxer.store.run import Run
 
 EXAMPLES = """\
@@ -70,7 +70,9 @@ def parser() -> Parser:
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     more = "also store the state of this host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"
     p.add_argument("--metadata-from", action="append", default=[], metavar="PLACE", help=more)
-    p.add_argument("--no-extras", action="store_true", help="record no counters of this host, and nothing about it")
+    beside = "also record the state of a host: RUNNER[@PLACE][,NAME=VALUE]..., such as qdisc@ssh:router,device=eth1; may be repeated"
+    p.add_argument("--with", dest="beside", action="append", default=[], metavar="RUNNER", help=beside)
+    p.add_argument("--no-extras", action="store_true", help="record no counters of this host unless --with asks, and nothing about it")
     p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="stored with the run, to group runs by")
     repeat = "repeat a stored run with its recipe, parameters, times, far end and congestion control; prints what cannot be the same"
     p.add_argument("--again", type=Path, metavar="FILE", help=repeat)
@@ -199,6 +201,7 @@ def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     given.port = given.port if given.port is not None else stored.port
     given.family = given.family if given.family is not None else stored.family
     given.title = given.title or old.meta.title
+    given.beside = given.beside or list(old.meta.settings.get("with", []))
     try:
         setting = checked(again.setting_of(stored), given.port)
     except PlanError as error:
@@ -216,10 +219,13 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
 def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> int:
     test, setting, parameters = wanted.test, wanted.setting, wanted.parameters
     labels_of(given)
-    plan = test.make(setting, parameters)
+    asked = extras.parts(given.beside)
+    plan = extras.beside(test.make(setting, parameters), asked, [])
     options = _options(given)
-    schedule = make(plan, setting, options)
     address = checks.resolve(given.host, given.family)
+    default, missing = extras.every(replace(options, host=address)) if not given.no_extras else ([], [])
+    plan = extras.beside(plan, [], default)
+    schedule = make(plan, setting, options)
     checks.hosts(schedule, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
     if wanted.old is not None and not given.quiet:  # before the first packet, because a file names the far end
@@ -233,7 +239,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         rate = checks.far_end(schedule, estimate=given.interval is None)
         if rate is not None:
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-            plan = test.make(setting, parameters)
+            plan = extras.beside(test.make(setting, parameters), asked, default)
             versions = schedule.versions()
             schedule = make(plan, setting, options)
             schedule.set_versions(versions)
@@ -241,6 +247,10 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         meta.plots = list(plan.plots)
         meta.panels = [provenance.plain(panel) for panel in plan.panels]
         meta.settings["rate_estimate_bps"] = rate
+        if given.beside:
+            meta.settings["with"] = given.beside
+        if missing:
+            meta.metadata["not_collected"] = missing
         if (probes := schedule.reflected_hz()) > SERVED_HZ:
             limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; the others count as lost"
             complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
@@ -297,7 +307,8 @@ def _dry_run(schedule: Schedule, address: str) -> int:
     for job in schedule.jobs:
         begin = f"after {job.invocation.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
         where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""
-        print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {shlex.join(job.command())}")
+        command = "read by this program" if job.inside else shlex.join(job.command())
+        print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {command}")
     checks.far_end(schedule)
     print("All is ready.")
     return VALID
@@ -327,16 +338,13 @@ def _measure(
         from ktrxer.run.live import TerminalView
 
         view = TerminalView()
-    collectors: list[Collector] = []
     if not given.no_extras:
-        from ktrxer.collect import default_collectors
-
-        collectors, meta.metadata["before"] = default_collectors(address), _gather(given, schedule, address, places)
+        meta.metadata["before"] = _gather(given, schedule, address, places)
     if old is not None:
         different = meta.metadata["again"]["different"]
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
         _say_different(given, different)
-    session = Session(schedule, meta, given.directory, collectors, view, places)
+    session = Session(schedule, meta, given.directory, view, places)
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)
     try:

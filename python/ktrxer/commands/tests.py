@@ -12,6 +12,7 @@ from ktrxer import catalogue, runners
 from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Test
 from ktrxer.commands.common import USAGE, VALID, Parser, complain
 from ktrxer.places import LOCAL
+from ktrxer.store.meta import Series
 
 
 def parser() -> Parser:
@@ -50,7 +51,8 @@ def _explained(test: Test, plan: Plan) -> list[str]:
         runner = runners.find(one.runner)
         when = _when(one.when.delay_s, one.when.length_s, total, one.when.start_after, one.when.stop_after)
         where = f", in {one.place}" if one.place != LOCAL else ""
-        for series in {series.name: series for series in runner.series(one.parameters, one.name).values()}.values():
+        known = {series.name: series for series in runner.series(one.parameters, one.name).values()}
+        for series in known.values() or [Series(0, one.name, "value", "")]:  # those of a host's state are not known before the run
             mark = f", marked {series.klass}" if series.klass else ""
             way = f" {series.direction}" if series.direction else ""
             every = f" every {one.parameters.interval_ns / 1e6:g} ms" if one.parameters.interval_ns else ""

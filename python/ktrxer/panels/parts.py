@@ -91,8 +91,13 @@ def values(run: Run, key: str, title: str, found: Sequence[Stored], label: str) 
     found = [series for series in found if len(run.arrays(series)["t_ns"])]
     for series, (color, dash) in zip(found[:MANY], palette.looks([wish_of(s) for s in found[:MANY]]), strict=True):
         arrays = run.arrays(series)
-        drawn.append(Series(key_of(series), label_of(series), "line", arrays["t_ns"] / S, arrays["value"], color, dash, hint=series.name))
+        y = arrays["value"]
+        if series.count:
+            y = y - y[0]  # a count since the start of a host would hide the run
+        drawn.append(Series(key_of(series), label_of(series), "line", arrays["t_ns"] / S, y, color, dash, hint=series.name))
     if not drawn:
         return None
     notes = (f"The first {MANY} of {len(found)} series.",) if len(found) > MANY else ()
+    if any(series.count for series in found[:MANY]):
+        notes = ("Counts: their growth since their first sample of the run.", *notes)
     return Panel(key, title, time_axis(), Axis(label, found[0].unit), tuple(drawn), bands=bands(run), notes=notes)

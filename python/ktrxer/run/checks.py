@@ -26,6 +26,7 @@ from ktrxer.store import one_line
 SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
+AUXILIARY_ROWS = 30  # of one sample of a host's state: its series are not known before
 
 # What to do where no server was found: for a test without flows, with a token, without one.
 START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
@@ -80,6 +81,9 @@ def rows_of(schedule: Schedule) -> int:
     count = 0
     for job in schedule.jobs:
         times = job.length_ns // (job.stored.interval_ns or 10**9)
+        if job.runner.auxiliary:
+            count += times * AUXILIARY_ROWS
+            continue
         count += times * (2 * len(job.series) if job.runner.loads else len(job.series))
     return count
 
@@ -105,9 +109,12 @@ def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
     for job in schedule.jobs:
         name, place = job.invocation.place, places[job.invocation.place]
         tool = job.runner.tool
+        if job.inside:
+            wrong += [f"{job.invocation.name}: {reason}"] if (reason := _unreadable(job)) else []
+            continue
         if tool is None:
-            if place.shares_clock:
-                continue  # the command of this host
+            if place.shares_clock or not job.runner.own:
+                continue  # the command of this host, or what every host has
             tool = Tool(job.options.ktrxer, "ktrxer", ("--version",))
         key = (name, job.runner.name)
         if key not in versions:
@@ -119,6 +126,18 @@ def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
         job.stored.tool_version = versions[key] or None
     if wrong:
         raise CheckError("\n".join(wrong))
+
+
+def _unreadable(job: Job) -> str | None:
+    """Why this host's state cannot be read."""
+    assert job.runner.here is not None
+    try:
+        job.runner.here(job.invocation.parameters, job.options).close()
+    except RunnerError as error:
+        return str(error)
+    except Exception as error:  # of a runner of the user
+        return f"the runner {job.runner.name} has a defect: {type(error).__name__}: {error}"
+    return None
 
 
 def _version(tool: Tool, place: Place) -> str:

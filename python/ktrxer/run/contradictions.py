@@ -81,7 +81,7 @@ def _probes(run: Run, protocol: str, span: tuple[int, int]) -> dict[int, float]:
 def _flows(run: Run, span: tuple[int, int]) -> dict[int, float]:
     times, trips = [np.empty(0, np.int64)], [np.empty(0)]
     for series in run.meta.of_kind("tcp_info"):
-        if series.klass not in (None, "BE"):
+        if series.klass not in (None, "BE") or series.direction is None:  # without a direction: a socket of another program
             continue
         arrays = run.arrays(series)
         sender = arrays["end"] == 1 - receiver_end(series.direction)

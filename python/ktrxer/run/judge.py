@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end
+from ktrxer.places import LOCAL
 from ktrxer.run.contradictions import contradictions
 from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
@@ -81,8 +82,11 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
         _runner(book, runner, samples[runner.id], known.get(runner.kind))
     for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
         of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
-        if not any(samples[runner.id] for runner in of_kind):
+        # A run is complete without the state of a host, and a host may have nothing of a kind.
+        if not any(samples[runner.id] for runner in of_kind) and not all(runner.auxiliary for runner in of_kind):
             book.say("invalid", f"nothing at all came of {'the' if len(of_kind) == 1 else 'any'} {kind}", _list([r.name for r in of_kind]))
+    if samples and not any(samples.values()) and all(runner.auxiliary for runner in run.meta.runners):
+        book.say("invalid", "nothing at all was recorded")
     for series in run.meta.series:
         if series.kind == "latency":
             _probes(book, run, series)
@@ -102,13 +106,15 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
 
 
 def _samples(run: Run, runner: Runner) -> int:
-    """Answered probes, flows that moved bytes, and rows of the tables in which each row is a result."""
+    """Answered probes, flows that moved bytes, rows of the tables in which each row is a result, numbers, and all samples of a host's state."""
     count = 0
     for series in run.meta.series:
         if series.runner != runner.id:
             continue
         arrays = run.arrays(series)
-        if series.kind == "latency":
+        if runner.auxiliary:
+            count += len(arrays["t_ns"])
+        elif series.kind == "latency":
             count += int((arrays["state"] == ANSWERED).sum())
         elif series.kind == "bytes" and len(arrays["bytes"]):
             count += int(arrays["bytes"].max() > 0)
@@ -121,7 +127,10 @@ def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) 
     if known is not None and runner.status != "planned":
         for reason in known.health(Ended(runner, samples)):
             book.say(reason.severity, reason.text, reason.name or runner.name)
-    if runner.status in ("failed", "killed", "planned", "running"):
+    if runner.status == "failed" and not runner.argv:
+        said = runner.stderr_tail.strip() or "no reason is known"
+        book.say("degraded", f"it was no longer recorded: {said}", runner.name)
+    elif runner.status in ("failed", "killed", "planned", "running"):
         book.say("degraded", f"the process {_how(runner)}", runner.name)
     elif known is not None and known.ends_itself:
         return
@@ -212,12 +221,15 @@ def _flow(book: Book, run: Run, series: Series) -> None:
 
 
 def _host(book: Book, run: Run) -> None:
-    if any("processors of this host" in what for _, what in book.lines):
-        return  # the processes have said it themselves
+    said = any("processors of this host" in what for _, what in book.lines)
     for series in run.meta.of_kind("host"):
-        arrays = run.arrays(series)
+        arrays, runner = run.arrays(series), run.meta.runner_of(series)
+        local = runner is None or runner.place == LOCAL
+        if local and said:
+            continue  # the processes have said it themselves
+        where = f"host {run.meta.host.name}" if runner is None or local else runner.place
         for name, what in (("cpu_percent", "its processors were busy"), ("steal_percent", "its hypervisor gave its processors to others")):
             known = arrays[name][~np.isnan(arrays[name])]
             share = float((known > BUSY_PERCENT).mean()) if len(known) else 0
             if share > BUSY_SHARE:
-                book.say("degraded", f"{what} to more than {BUSY_PERCENT} % for {share:.0%} of the run", f"host {run.meta.host.name}")
+                book.say("degraded", f"{what} to more than {BUSY_PERCENT} % for {share:.0%} of the run", where)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ktrxer import runners
 from ktrxer.catalogue.recipe import Invocation, Plan, PlanError, S, Setting
-from ktrxer.places import is_here
+from ktrxer.places import LOCAL, is_here
 from ktrxer.run.provenance import plain
 from ktrxer.runners.runner import Options, Runner, RunnerError, Times
 from ktrxer.store.meta import Phase, Series
@@ -39,6 +39,11 @@ class Job:
     def command(self, start_real_ns: int | None = None) -> list[str]:
         """The command line; `start_real_ns` is on the clock of its place."""
         return self.runner.command(self.invocation.parameters, self.options, Times(self.length_ns, start_real_ns))
+
+    @property
+    def inside(self) -> bool:
+        """This program does its work, without a process."""
+        return self.runner.here is not None and self.invocation.place == LOCAL
 
     @property
     def probes(self) -> int:
@@ -86,13 +91,19 @@ def make(plan: Plan, setting: Setting, options: Options) -> Schedule:
     options = replace(options, host=setting.host, timeout_ns=setting.timeout_ns)
     jobs: list[Job] = []
     every: list[Series] = []
-    for invocation in sorted(together(plan.runs), key=lambda one: runners.find(one.runner).loads):
+    for invocation in sorted(together(plan.runs), key=_order):
         job = _job(invocation, len(jobs), total, options)
         for series in job.series.values():
             series.id, series.runner = len(every), job.stored.id
             every.append(series)
         jobs.append(job)
     return Schedule(jobs, every, _phases(plan, jobs, total), total)
+
+
+def _order(invocation: Invocation) -> tuple[bool, bool]:
+    """Probes, then loads, then the state of hosts."""
+    runner = runners.find(invocation.runner)
+    return runner.auxiliary, runner.loads
 
 
 def together(runs: Sequence[Invocation]) -> list[Invocation]:
@@ -128,10 +139,11 @@ def _job(invocation: Invocation, number: int, total: int, options: Options) -> J
     series = runner.series(parameters, invocation.name)
     # A process that does the work of several invocations has the names of their series.
     name = ", ".join(one.name for one in series.values()) if runner.merge is not None else invocation.name
+    host = parameters.host or (options.host if not runner.auxiliary else None)
     stored = Stored(
-        number, name, runner.name, [], parameters.host or options.host, interval_ns=parameters.interval_ns, from_ns=begin,
+        number, name, runner.name, [], host, interval_ns=parameters.interval_ns, from_ns=begin,
         to_ns=begin + length if begin is not None else None, protocol=runner.protocol, place=invocation.place,
-        parameters=plain(parameters),
+        parameters=plain(parameters), auxiliary=runner.auxiliary,
     )  # fmt: skip
     job = Job(invocation, runner, stored, options, begin, length, series)
     try:

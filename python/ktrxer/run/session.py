@@ -12,20 +12,20 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ktrxer.collect.collector import Collector, CollectorError
 from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
 from ktrxer.run.active import Active
 from ktrxer.run.closing import close
+from ktrxer.run.inside import Inside
 from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners.runner import RunnerError, Severity
-from ktrxer.runners.samples import Clock, Samples
-from ktrxer.store import RunWriter, StoreError, Zero, one_line
+from ktrxer.runners.samples import Clock, Samples, Strange
+from ktrxer.store import RunWriter, StoreError, Zero, limits, one_line
 from ktrxer.store.checked import free
 from ktrxer.store.meta import Meta, Series
 from ktrxer.store.run import Run
@@ -41,6 +41,7 @@ PAUSE_S = 0.2
 GRACE_NS = 8 * S  # after its time, for the last answers and the figures of the far end
 PATIENCE_NS = 4 * S  # from SIGINT to SIGKILL
 EVENTS_MOST = 20_000
+NAME_MOST = 100  # characters of the name of a series
 DRIFT = 500e-6  # of a clock in a place, at most: more during a run is a step
 
 
@@ -79,7 +80,6 @@ class Session:
         schedule: Schedule,
         meta: Meta,
         directory: Path,
-        collectors: Sequence[Collector] = (),
         view: View | None = None,
         places: Mapping[str, Place] | None = None,
     ) -> None:
@@ -94,16 +94,18 @@ class Session:
         self.places: dict[str, Place] = {LOCAL: open_place(LOCAL), **(places or {})}
         self._waiting = list(schedule.jobs)
         self._active: list[Active] = []
+        self._inside: list[Inside] = []
         self._selector = selectors.DefaultSelector()
         self._signals = 0
         self._disk: OSError | None = None
         self._events = 0
         self._ended_at: dict[str, int] = {}  # by name of the invocation
-        self._collectors: list[tuple[Collector, list[Series]]] = []
-        self._given_up: set[str] = set()
         self._watched = not isinstance(self.view, NoView)
         self._news = True  # the run's meta has changed since it was written
-        self._open_collectors(collectors)
+        # Without anything that measures, as in a recipe of host state alone, the state itself is the measurement.
+        self._measures = any(not job.runner.auxiliary for job in schedule.jobs)
+        meta.series = list(schedule.series)
+        self._names = {(series.name, series.kind) for series in meta.series}
         self._offsets = {name: place.clock() for name, place in self.places.items()}
         slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
         lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest
@@ -166,8 +168,7 @@ class Session:
 
     def _loop(self) -> None:
         next_sync, next_view = time.monotonic_ns() + SYNC_NS, 0
-        next_samples = [max(self.zero_ns, time.monotonic_ns()) for _ in self._collectors]
-        while self._active or (self._waiting and not self.stopping):
+        while self._active or self._inside or (self._waiting and not self.stopping):
             now = time.monotonic_ns()
             if now >= next_view:
                 self._look()
@@ -176,14 +177,16 @@ class Session:
             if now >= next_sync:
                 self._sync()
                 next_sync = now + SYNC_NS
-            for i, (collector, _) in enumerate(self._collectors):
-                if now >= next_samples[i] and collector.name not in self._given_up:
-                    self._collect(i)
-                    next_samples[i] = max(next_samples[i] + collector.interval_ns, now)
+            for inside in list(self._inside):
+                reason = inside.sample()
+                if self.stopping:
+                    self._cut_short(inside)
+                elif reason is not None or now >= inside.until_ns:
+                    self._inside_ended(inside, reason)
             self._watch(now)
-            if not self._active and self._waiting and not self._can_begin():
+            if not self._active and not self._inside and self._waiting and not self._can_begin():
                 break
-            until = min([next_view, next_sync, *next_samples])
+            until = min([next_view, next_sync, *(max(inside.next_ns, now) for inside in self._inside)])
             for key, _ in self._selector.select(max(0.0, (until - time.monotonic_ns()) / S)):
                 if key.data is None:
                     with contextlib.suppress(BlockingIOError):
@@ -191,12 +194,16 @@ class Session:
                 else:
                     self._read(key.data, key.fd)
             # A process that has filled the default size of a pipe may soon fill this larger one.
-            time.sleep(PAUSE_S / 10 if any(active.process.much for active in self._active) else PAUSE_S)
+            pause = PAUSE_S / 10 if any(active.process.much for active in self._active) else PAUSE_S
+            due = min((inside.next_ns for inside in self._inside), default=None)
+            time.sleep(pause if due is None else min(pause, max(0.0, (due - time.monotonic_ns()) / S)))
 
     def _watch(self, now: int) -> None:
         """Processes that should have ended, that were asked to stop, and that wait for others."""
         if self.stopping:
             self._waiting.clear()
+        if self._measures and not any(not one.job.runner.auxiliary for one in self._active) and self._begun_all():
+            self._end_auxiliaries(now)
         for active in list(self._active):
             if self._signals > 1:
                 active.process.kill()
@@ -208,6 +215,25 @@ class Session:
                     self.notes.append(("degraded", "it did not end by itself, and was stopped", active.job.stored.name))
                 self._ask_to_stop(active, now)
         self._launch_due()
+
+    def _begun_all(self) -> bool:
+        """Nothing that measures is still to begin."""
+        return all(job.runner.auxiliary for job in self._waiting)
+
+    def _end_auxiliaries(self, now: int) -> None:
+        """The measurement has ended: the state of the hosts is recorded no longer than that, which is the plan and no fault."""
+        self._waiting.clear()
+        for inside in list(self._inside):
+            self._cut_short(inside)
+        for active in self._active:
+            if active.kill_at_ns is None:
+                active.job.stored.to_ns = min(active.job.stored.to_ns or self.now_ns, self.now_ns)
+                self._ask_to_stop(active, now)
+
+    def _cut_short(self, inside: Inside) -> None:
+        """It ends before its time for a reason that the verdict has already, or for none."""
+        inside.job.stored.to_ns = min(inside.job.stored.to_ns or self.now_ns, self.now_ns)
+        self._inside_ended(inside)
 
     def _ask_to_stop(self, active: Active, now: int) -> None:
         active.process.ask_to_stop()
@@ -239,6 +265,9 @@ class Session:
     def _launch(self, job: Job) -> None:
         self._news = True
         assert job.from_ns is not None
+        if job.inside:
+            self._begin_inside(job)
+            return
         place, offset = self.places[job.invocation.place], self._offsets[job.invocation.place]
         start_real_ns = self.start_real_ns + job.from_ns + offset.offset_ns
         job.stored.started_ns = self.now_ns
@@ -255,12 +284,67 @@ class Session:
         job.stored.status = "running"
         until = self.zero_ns + job.from_ns + job.length_ns + job.timeout_ns + GRACE_NS
         clock = Clock(self.start_real_ns + offset.offset_ns, self.zero_ns if place.shares_clock else None, offset.bound_ns)
-        ends = job.from_ns + job.length_ns
-        samples = Samples(job.series, clock, interval_ns=job.stored.interval_ns, from_ns=job.from_ns, to_ns=ends)
+        samples = self._samples(job, clock)
         active = Active(job, process, samples, until)
         self._active.append(active)
         for descriptor in process.open:
             self._selector.register(descriptor, selectors.EVENT_READ, active)
+
+    def _samples(self, job: Job, clock: Clock) -> Samples:
+        assert job.from_ns is not None
+        return Samples(
+            job.series, clock, interval_ns=job.stored.interval_ns, from_ns=job.from_ns, to_ns=job.from_ns + job.length_ns,
+            name=job.invocation.name, register=partial(self._register, job),
+        )  # fmt: skip
+
+    def _register(self, job: Job, series: Series) -> None:
+        """A series that a process has found. Names come from the host that is observed, so they are made plain, and unique."""
+        if len(self.meta.series) >= limits.SERIES - 1:
+            raise Strange(f"the run has {len(self.meta.series)} series already")
+        plain = series.name = one_line(series.name, NAME_MOST) or job.invocation.name
+        number = 1
+        while (series.name, series.kind) in self._names:
+            number += 1
+            series.name = f"{plain} ({number})"
+        series.id, series.runner = len(self.meta.series), job.stored.id
+        self._names.add((series.name, series.kind))
+        self.meta.series.append(series)
+        self._news = True
+
+    def _begin_inside(self, job: Job) -> None:
+        assert job.runner.here is not None
+        job.stored.started_ns = self.now_ns
+        try:
+            source = job.runner.here(job.invocation.parameters, job.options)
+        except RunnerError as error:
+            self._inside_failed(job, str(error))
+        except Exception as error:  # a defect of a runner must not lose the run
+            self._inside_failed(job, f"the runner {job.runner.name} has a defect: {type(error).__name__}: {error}")
+        else:
+            job.stored.status = "running"
+            clock = Clock(self.start_real_ns, self.zero_ns)
+            self._inside.append(Inside(job, source, self._samples(job, clock), self.zero_ns))
+
+    def _inside_failed(self, job: Job, reason: str) -> None:
+        job.stored.status, job.stored.stderr_tail = "failed", reason
+        self._has_ended(job)
+
+    def _inside_ended(self, inside: Inside, reason: str | None = None) -> None:
+        self._inside.remove(inside)
+        stored = inside.job.stored
+        with contextlib.suppress(Exception):
+            inside.close()
+        stored.ended_ns, stored.status = self.now_ns, "ended"
+        self._news = True
+        self._store(inside)
+        self.notes += [(severity, text, name or stored.name) for severity, text, name in inside.samples.notes]
+        if reason is not None:
+            self._inside_failed(inside.job, reason)
+            return
+        if inside.samples.garbage:
+            what = f"{inside.samples.garbage} samples could not be read; the first: {inside.samples.first_garbage}"
+            self.notes.append(("degraded", what, stored.name))
+        self._has_ended(inside.job)
 
     def _read(self, active: Active, descriptor: int) -> None:
         process = active.process
@@ -304,6 +388,9 @@ class Session:
     def _has_ended(self, job: Job) -> None:
         name = job.invocation.name
         self._ended_at[name] = self.now_ns
+        for part in list(self._inside):
+            if part.job.invocation.when.stop_after == name:
+                self._cut_short(part)
         for other in self._active:
             if other.job.invocation.when.stop_after == name and other.kill_at_ns is None:
                 # The plan ends it here: its end is not an early one.
@@ -312,7 +399,7 @@ class Session:
 
     # -------------------------------------------------------------------------------------------------------------- storing
 
-    def _store(self, active: Active) -> None:
+    def _store(self, active: Active | Inside) -> None:
         if self._watched:
             self.newest.update(active.job.stored.id, active.samples, self.meta.series, taken=True)
         for kind, rows in active.samples.take().items():
@@ -326,6 +413,8 @@ class Session:
     def _sync(self) -> None:
         for active in self._active:
             self._store(active)
+        for inside in self._inside:
+            self._store(inside)
         if self._disk is not None:
             return
         try:
@@ -339,42 +428,14 @@ class Session:
         for active in self._active if self._watched else ():
             self.newest.update(active.job.stored.id, active.samples, self.meta.series, taken=False)
 
-    def _open_collectors(self, collectors: Sequence[Collector]) -> None:
-        number = max((series.id for series in self.schedule.series), default=-1) + 1
-        self.meta.series = list(self.schedule.series)
-        for collector in collectors:
-            try:
-                series = list(collector.open())
-            except (CollectorError, OSError) as error:
-                self.meta.metadata.setdefault("not_collected", []).append(f"{collector.name}: {error}")
-                continue
-            for one in series:
-                one.id, number = number, number + 1
-            self.meta.series += series
-            self._collectors.append((collector, series))
-
-    def _collect(self, i: int) -> None:
-        collector, series = self._collectors[i]
-        try:
-            samples = collector.sample()
-        except Exception as error:  # a defect of a collector must not lose the run
-            self.notes.append(("degraded", f"it was no longer recorded: {error}", collector.name))
-            self._given_up.add(collector.name)
-            return
-        at = time.monotonic_ns()
-        for sample in samples:
-            kind = series[sample.series].kind
-            when = (at if sample.monotonic_ns is None else sample.monotonic_ns) - self.zero_ns
-            self.writer.append(kind, {"series": [series[sample.series].id], "t_ns": [when], **{k: [v] for k, v in sample.values.items()}})
-
     def _end_all(self) -> None:
         """No process stays behind, whatever happened."""
         for active in list(self._active):
             with contextlib.suppress(Exception):
                 self._ended(active)
-        for collector, _ in self._collectors:
+        for inside in list(self._inside):
             with contextlib.suppress(Exception):
-                collector.close()
+                self._inside_ended(inside)
 
     def _look_again(self, after: Callable[[], dict[str, object]]) -> None:
         try:

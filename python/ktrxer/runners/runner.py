@@ -15,7 +15,7 @@ import re
 import signal
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Runner as Process
@@ -114,6 +114,16 @@ class Trial:
     estimates: bool = False  # its result has the rate of the path
 
 
+class Source(Protocol):
+    """The state of this host, read in this program: no process is started for it."""
+
+    def sample(self, samples: Samples, at_ns: int) -> None:
+        """Read the state once, and add it. `at_ns`: time of the run. This must take a millisecond at most. A RunnerError or an OSError ends
+        this source, not the run."""
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Runner:
     """What a runner's file offers as RUNNER."""
@@ -136,6 +146,10 @@ class Runner:
     trial: Callable[[Any, Options, bool], Trial] | None = None  # True: it shall estimate the rate of the path
     timeout_ns: Callable[[Any, Options], int] = lambda _, __: 0  # the process waits so long for its last answers
     probes: Callable[[Any], int] = lambda _: 0  # delay probes that leave at each interval
+    # The state of a host beside the measurement: the run does not last longer for it, and is not invalid without it.
+    auxiliary: bool = False
+    # In place `local` this program reads the state itself, instead of `command`. RunnerError when it cannot.
+    here: Callable[[Any, Options], Source] | None = None
 
 
 def ends_well(ended: Ended) -> Iterable[Reason]:

@@ -20,6 +20,8 @@ DOCUMENT_MOST = 64 << 20  # bytes of an output that is read as a whole
 GARBAGE_MOST = 20  # lines that are not understood: then the process is stopped
 TEXT_MOST = 100  # characters in a column of text
 AROUND_NS = 600 * S  # a time stamp may lie so far outside of the run
+NEW_MOST = 2000  # series of one process that its output brings
+CONSTANT_MOST = 20_000  # values that have not changed yet
 _NEVER = {"latency": ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns")}  # columns that are computed after the run
 
 
@@ -64,9 +66,20 @@ class Samples:
     """Of one process: rows by table, events, notes for the verdict, and the result that the tool itself printed."""
 
     def __init__(
-        self, series: Mapping[Hashable, Series], clock: Clock, *, interval_ns: int | None = None, from_ns: int = 0, to_ns: int = 0
+        self,
+        series: Mapping[Hashable, Series],
+        clock: Clock,
+        *,
+        interval_ns: int | None = None,
+        from_ns: int = 0,
+        to_ns: int = 0,
+        name: str = "",
+        register: Callable[[Series], None] | None = None,
     ) -> None:
-        self.series, self.clock = series, clock
+        """`name`: of the process. `register` gives a new series its number."""
+        self.series, self.clock, self.name = dict(series), clock, name
+        self._register = register or self._number
+        self._new = 0
         self.interval_ns, self.from_ns, self.to_ns = interval_ns, from_ns, to_ns
         self.read_ns = from_ns  # when the last piece of a document was read
         self.result: dict[str, Any] | None = None
@@ -77,6 +90,7 @@ class Samples:
         self.now_ns = 0  # when the piece of output that `read` has was read
         self.memory: dict[Any, Any] = {}  # of the runner's `read`, from call to call
         self._rows: dict[str, tuple[list[Any], ...]] = {}
+        self._constant: dict[Hashable, tuple[int, float]] = {}
 
     # ------------------------------------------------------------------------------------------------- for runners
 
@@ -111,7 +125,45 @@ class Samples:
         self.add(key, t_ns, bytes=count, end=end)
 
     def value(self, key: Hashable, t_ns: int, value: float) -> None:
-        self.add(key, t_ns, value=value)
+        self.add(key, t_ns, value=float(value))  # Arrow refuses whole numbers that a double does not hold
+
+    def new(self, key: Hashable, series: Series) -> bool:
+        """A series that was not known before the run, once for each key. False: the process has too many of them."""
+        if key in self.series:
+            return True
+        if self._new >= NEW_MOST:
+            if self._new == NEW_MOST:
+                self.note("degraded", f"it has more than {NEW_MOST} series: the others are not recorded")
+                self._new += 1
+            return False
+        self._new += 1
+        self.series[key] = series
+        self._register(series)
+        return True
+
+    def _number(self, series: Series) -> None:
+        series.id = len(self.series) - 1
+
+    def gauge(self, key: Hashable, t_ns: int, value: float, name: str, unit: str = "", group: str | None = None) -> None:
+        """A value of a series of this name, which is new at its first value."""
+        if self.new(key, Series(0, name, "value", unit, group=group)):
+            self.value(key, t_ns, value)
+
+    def changing(
+        self, key: Hashable, t_ns: int, value: float, name: str, unit: str = "", group: str | None = None, *, count: bool = True
+    ) -> None:
+        """As gauge(), from the first change on: a host has hundreds of counters, and most of them never change. The first row is the last
+        one before the change."""
+        if key not in self.series:
+            before = self._constant.get(key)
+            if before is None or before[1] == value:
+                if before is not None or len(self._constant) < CONSTANT_MOST:
+                    self._constant[key] = (t_ns, value)
+                return
+            if not self.new(key, Series(0, name, "value", unit, group=group, count=count)):
+                return
+            self.value(key, *self._constant.pop(key))
+        self.value(key, t_ns, value)
 
     def event(self, t_ns: int, name: str, text: str = "") -> None:
         self.events.append((t_ns, name[:100], text[:1000]))
@@ -204,6 +256,8 @@ def by_line(
 def _read_line(read: Callable[[Any, Samples, Line], None], p: Any, samples: Samples, line: Line) -> None:
     try:
         read(p, samples, line)
+    except Strange as error:
+        samples.not_understood(str(error) or line.text)
     except _REFUSED:
         samples.not_understood(line.text)
 

@@ -73,6 +73,7 @@ class Runner:
     place: str = "local"  # the place in which it ran
     parameters: dict[str, Any] = field(default_factory=dict)  # resolved parameters of its runner
     tool_version: str | None = None  # version of a foreign program
+    auxiliary: bool = False  # it recorded the state of a host beside the measurement
 
     def __post_init__(self) -> None:
         if self.protocol is None:
@@ -91,6 +92,7 @@ class Series:
     klass: str | None = None  # BE, BK, CS5, EF, ... as the packets are marked
     group: str | None = None  # series of one group are summed or drawn together: "TCP upload", "Ping (ms)"
     data_name: str | None = None  # the name in the imported file
+    count: bool = False  # of kind `value`: a count that only grows. A plot shows its growth
 
 
 @dataclass

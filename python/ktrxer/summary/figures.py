@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -322,6 +322,8 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
         return None
     own = [np.empty(0)]
     for series in run.meta.of_kind("tcp_info"):
+        if series.direction is None:
+            continue  # a socket of another program
         arrays = run.arrays(series)
         sender = arrays["end"] == 1 - receiver_end(series.direction)
         own.append(arrays["rtt_us"][sender & (arrays["t_ns"] >= load.from_ns) & (arrays["t_ns"] < load.to_ns)] / 1e3)
@@ -402,9 +404,19 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
         p50, p99 = (found.p50, found.p99) if found is not None else (None, None)
         return SeriesFigures(series.name, series.kind, "Mbit/s", mean, p50, p99, len(t), note=note, **common)
     if series.kind == "value":
-        found = delays(arrays["value"])
-        return _figures(series, series.unit, found, found.count if found is not None else 0, **common)
+        runner = run.meta.runner_of(series)
+        kind = "state" if runner is not None and runner.auxiliary else "value"
+        values, unit = (_growth(arrays), f"{series.unit or 1}/s") if series.count else (arrays["value"], series.unit)
+        found = delays(values)
+        return replace(_figures(series, unit, found, found.count if found is not None else 0, **common), kind=kind)
     return None
+
+
+def _growth(arrays: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Of a count, in each second between two samples."""
+    passed, grown = np.diff(arrays["t_ns"]), np.diff(arrays["value"])
+    ok = (passed > 0) & (grown >= 0)  # a count that decreases was restarted
+    return np.asarray(grown[ok] * 1e9 / passed[ok], np.float64)
 
 
 def _figures(series: Series, unit: str, found: Delays | None, count: int, **more: Any) -> SeriesFigures:
