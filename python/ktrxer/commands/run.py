@@ -21,7 +21,7 @@ from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
-from ktrxer.run.schedule import Schedule, make
+from ktrxer.run.schedule import Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
@@ -42,8 +42,9 @@ INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 def parser() -> Parser:
     p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
-    p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
-    p.add_argument("-H", "--host", required=True, help="the far end, where `ktrxer serve` runs")
+    p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a file")
+    far = "the far end, where `ktrxer serve` runs; once for each of them for a test with several"
+    p.add_argument("-H", "--host", required=True, action="append", help=far)
     p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
     p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
     p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
@@ -104,8 +105,8 @@ def setting_of(given: argparse.Namespace) -> Setting:
     if not 1 <= given.port <= 65535:
         raise PlanError(f"--port {given.port}: expected 1 to 65535")
     return Setting(
-        given.host, given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
-        ccs[0], ccs[-1], round(given.timeout * 1e9),
+        given.host[0], given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
+        ccs[0], ccs[-1], round(given.timeout * 1e9), tuple(given.host[1:]),
     )  # fmt: skip
 
 
@@ -136,8 +137,7 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     plan = test.make(setting, parameters)
     options = _options(given)
     schedule = make(plan, setting, options)
-    address = checks.resolve(given.host, given.family)
-    checks.hosts(schedule, given.family)
+    address = checks.hosts(schedule, setting.hosts, given.family)
     checks.directory(given.directory, checks.rows_of(schedule))
     with checks.places_of(schedule) as places:
         checks.tools(schedule, places)
@@ -154,6 +154,7 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
         meta.plots = list(plan.plots)
         meta.panels = [provenance.plain(panel) for panel in plan.panels]
         meta.settings["rate_estimate_bps"] = rate
+        meta.settings["steps"] = [{"name": step.name, "from_ns": ns(step.from_s), "to_ns": ns(step.to_s)} for step in plan.steps]
         if (probes := schedule.reflected_hz()) > SERVED_HZ:
             limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; the others count as lost"
             complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
@@ -176,7 +177,7 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
     return Meta(
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
+        host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=given.host, zero=Zero(0, 0), length_ns=0,
         settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise},
         command=["ktrxer", "run", *arguments],
         metadata=_origin(test) | ({"labels": labels} if (labels := labels_of(given)) else {}),

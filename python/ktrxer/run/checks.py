@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,10 +55,13 @@ def resolve(host: str, family: str = "") -> str:
     return str(found[0][4][0])
 
 
-def hosts(schedule: Schedule, family: str = "") -> None:
-    """Far ends that the plan names itself."""
-    for host in {job.invocation.parameters.host for job in schedule.jobs} - {""}:
-        resolve(host, family)
+def hosts(schedule: Schedule, given: Sequence[str], family: str = "") -> str:
+    """Has each far end an address of each family that the plan uses? The address of the first one."""
+    used = {(job.invocation.parameters.host or given[0], job.options.family) for job in schedule.jobs}
+    found = [resolve(host, next((one for name, one in sorted(used) if name == host), family)) for host in given]
+    for host, wanted in sorted(used):
+        resolve(host, wanted)
+    return found[0]
 
 
 def directory(path: Path, rows: int) -> None:
@@ -149,7 +152,7 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
     for job in schedule.jobs:
         if job.runner.trial is not None and job.invocation.place == LOCAL:
             trial = job.runner.trial(job.invocation.parameters, job.options, estimate)
-            key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "")
+            key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "", job.options.family)
             trials.setdefault(key, (trial.command, trial.server))
     answered = False  # by the server: ICMP echoes are answered by the kernel
     begun: list[tuple[subprocess.Popen[bytes], bool]] = []

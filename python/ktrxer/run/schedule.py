@@ -123,6 +123,7 @@ def _job(invocation: Invocation, number: int, total: int, options: Options) -> J
     if length <= 0 or (begin is not None and begin + length > total):
         beyond = f"it would last beyond the end of the run ({total / S:g} s)"
         raise PlanError(f"{invocation.name}: {beyond}; make the run longer or its idle phases shorter")
+    options = replace(options, family=parameters.family or options.family)
     if not is_here(invocation.place):
         options = replace(options, ktrxer="ktrxer")  # the one on the PATH there
     series = runner.series(parameters, invocation.name)
