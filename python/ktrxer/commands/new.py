@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from ktrxer import catalogue
@@ -48,11 +47,10 @@ TEST = Test("{name}", "Two uploads, the second of which begins later, with pings
 
 def parser() -> Parser:
     p = Parser("new", "Writes a working file to begin with. A file that exists is never replaced.", EXAMPLES)
-    kinds = p.add_subparsers(dest="kind", metavar="KIND", required=True, parser_class=argparse.ArgumentParser)
-    test = kinds.add_parser("test", help="a test of your own", description="Writes a test of your own.", allow_abbrev=False)
-    test.add_argument("name", metavar="NAME", help="of the test: letters, digits, _ and -")
+    p.add_argument("kind", choices=("test",), metavar="KIND", help="what to begin: test, which is a test of your own")
+    p.add_argument("name", metavar="NAME", help="of the test: letters, digits, _ and -")
     folder = "where; by default ~/.config/ktrxer/tests, where `ktrxer run NAME` finds it"
-    test.add_argument("-D", "--directory", type=Path, metavar="DIR", help=folder)
+    p.add_argument("-D", "--directory", type=Path, metavar="DIR", help=folder)
     return p
 
 

@@ -20,6 +20,7 @@ from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series
+from ktrxer.summary.voice import Voice, ratings
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
@@ -131,6 +132,7 @@ class Summary:
     own_load: list[OwnLoad] = field(default_factory=list)  # load of the measurement itself, by direction
     where: list[Part] = field(default_factory=list)  # parts of the delay that load adds, the largest first
     own_drops: OwnDrops | None = None  # drops in the local host's own qdisc
+    voice: list[Voice] = field(default_factory=list)  # ratings of calls
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -156,6 +158,7 @@ def summarise(run: Run) -> Summary:
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
         grade=_grade(latency) if loaded else None, lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
         where=_where(run, latency), own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run),
+        voice=ratings(run),
     )  # fmt: skip
 
 

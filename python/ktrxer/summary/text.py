@@ -13,6 +13,7 @@ from ktrxer.run.egress import OwnDrops
 from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
+from ktrxer.summary.voice import Voice
 from ktrxer.summary.where import Part
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
@@ -61,6 +62,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         lost = "half of the probes are lost under load, so there is no p50"
         added = lost if math.isinf(g.added_ms) else f"load adds {g.added_ms:.1f} ms to the p50"
         made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
+    made += [call(one) for one in s.voice]
     if s.own_load:
         made.append(f"measurement load  {'; '.join(map(load_of, s.own_load))}")
     if s.lateness_us is not None:
@@ -89,6 +91,16 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     if one.bound_ms is not None and one.idle_bound_ms is not None and one.loaded is not None:
         bound = f"+- {ms(one.idle_bound_ms)} idle, {ms(one.bound_ms)} loaded"
     return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
+
+
+def call(one: Voice) -> str:
+    """A rating of a call, with what it comes from."""
+    when = {"idle": ", idle", "load": ", under load"}.get(one.phase, "")
+    range_ = f", {one.mos_low:.2f} to {one.mos_high:.2f} by the uncertainty of the delay" if one.mos_high - one.mos_low >= 0.005 else ""
+    lost = f"{one.loss:.1%} lost, {one.late:.1%} late for a jitter buffer of {one.buffer_ms:g} ms"
+    unknown = f" ({one.unknown} of unknown direction)" if one.unknown else ""
+    name = f"call {one_line(one.name, 40)} {one.direction}{when}"
+    return f"{name}  MOS {one.mos:.2f} of 4.5 (R {one.r:.0f}{range_}): {ms(one.delay_ms)} from mouth to ear, {lost}{unknown} ({one.codec})"
 
 
 def load_of(one: OwnLoad) -> str:
