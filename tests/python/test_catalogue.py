@@ -12,13 +12,7 @@ import pytest
 from flent_series import SERIES
 from ktrxer import catalogue, runners
 from ktrxer.catalogue import plots, reference
-from ktrxer.catalogue.recipe import (
-    NoRunner,
-    PlanError,
-    Setting,
-    example,
-    parameters_of,
-)
+from ktrxer.catalogue.recipe import NoRunner, PlanError, Setting, example, parameters_of
 from ktrxer.catalogue.table import EXPLAINED, TABLE
 from ktrxer.commands import new
 from ktrxer.run.schedule import Options, make

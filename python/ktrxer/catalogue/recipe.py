@@ -315,6 +315,7 @@ def _value(key: str, text: str, kind: Any, limits: Mapping[str, Any]) -> Any:
     return value
 
 
+SERIES_MOST = 20_000  # of a stored run
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{0,255}")
 
@@ -349,6 +350,8 @@ def check(plan: Plan) -> None:
         made = runner.series(one.parameters, one.name).values()
         series += dict.fromkeys(single.name for single in made)
         tables += [(single.name, single.kind) for single in made]
+    if len(tables) > SERIES_MOST:
+        raise PlanError(f"the test has {len(tables):,} series; {SERIES_MOST:,} are possible")
     for what, given in (("parts", names), ("series", series), ("panels", [panel.name for panel in plan.panels])):
         twice = {name for name, count in Counter(given).items() if count > 1}
         if twice:

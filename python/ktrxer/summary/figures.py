@@ -20,6 +20,7 @@ from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series
+from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.voice import Voice, ratings
 from ktrxer.summary.where import Part, own_qdisc, parts
 
@@ -133,6 +134,7 @@ class Summary:
     where: list[Part] = field(default_factory=list)  # parts of the delay that load adds, the largest first
     own_drops: OwnDrops | None = None  # drops in the local host's own qdisc
     voice: list[Voice] = field(default_factory=list)  # ratings of calls
+    steps: list[Step] = field(default_factory=list)  # parts of a load that changes
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -158,7 +160,7 @@ def summarise(run: Run) -> Summary:
         latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
         grade=_grade(latency) if loaded else None, lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
         where=_where(run, latency), own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run),
-        voice=ratings(run),
+        voice=ratings(run), steps=_steps(run, latency),
     )  # fmt: skip
 
 
@@ -289,6 +291,11 @@ def _where(run: Run, latency: list[Direction]) -> list[Part]:
     values = [{column: _pooled(run, members, column, [phase]) for _, column in DIRECTIONS} for phase in (idle, "load")]
     names = {own_qdisc(runner.end) for series in members if (runner := run.meta.runner_of(series)) is not None} - {""}
     return parts(values[0], values[1], "/".join(sorted(names)))
+
+
+def _steps(run: Run, latency: Sequence[Direction]) -> list[Step]:
+    trip = headline(latency)
+    return steps(run, [series for series in run.meta.of_kind("latency") if trip is not None and probes_of(run, series) == trip.probes])
 
 
 def _loss(run: Run) -> list[Loss]:

@@ -13,6 +13,7 @@ from ktrxer.run.egress import OwnDrops
 from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
+from ktrxer.summary.steps import Step
 from ktrxer.summary.voice import Voice
 from ktrxer.summary.where import Part
 
@@ -41,6 +42,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made += ["", *table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
         made += [f"  {text}" for one in s.latency if (text := left_out(one))]
+    if s.steps:
+        made += ["", *table(["step", "time", "p50", "rates"], [step(one) for one in s.steps])]
     if s.where:
         made.append(f"delay that load adds: {places(s.where)}")
     for loss in s.loss:
@@ -91,6 +94,12 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     if one.bound_ms is not None and one.idle_bound_ms is not None and one.loaded is not None:
         bound = f"+- {ms(one.idle_bound_ms)} idle, {ms(one.bound_ms)} loaded"
     return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
+
+
+def step(one: Step) -> list[str]:
+    rates = ", ".join(f"{one_line(name, 40)} {mbps(rate)}" for name, rate in one.rates_mbps.items())
+    trip = ms(one.rtt_p50_ms) if one.rtt_p50_ms is not None else "-"
+    return [one_line(one.name, 60), f"{one.from_s:g} to {one.to_s:g} s", trip, rates]
 
 
 def call(one: Voice) -> str:
