@@ -11,7 +11,7 @@ from ktrxer.units import bitrate
 
 PLOTS = ("ping", "ping_cdf", "totals", "box_ping")
 BURSTS_MOST = 1000
-PORTS_MOST = 1000
+PORTS_MOST = 64
 
 
 @dataclass(frozen=True)

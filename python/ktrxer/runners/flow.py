@@ -19,6 +19,7 @@ from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
 
 FLOWS_MOST = 1000
+UDP_MOST = 64
 ESTIMATE_BYTES = 250_000  # of each direction: on 1 Mbit/s two seconds, at long round trips enough for some rounds of slow start
 ESTIMATE_S = 4
 _ENDS = {"local": LOCAL, "remote": REMOTE}
@@ -51,6 +52,8 @@ class Flows(Parameters):
 def validate(p: Flows) -> None:
     if len(p.series) > FLOWS_MOST:
         raise RunnerError(f"{len(p.series)} flows; 1 to {FLOWS_MOST} are possible")
+    if p.protocol == "udp" and len(p.series) > UDP_MOST:
+        raise RunnerError(f"{len(p.series)} UDP flows; one process has 1 to {UDP_MOST}")
     if not 10 * MS <= p.interval_ns <= 60 * S:
         raise RunnerError(f"samples every {p.interval_ns / MS:g} ms; 10 ms to 60 s are possible")
     if p.protocol == "tcp" and (p.model != "constant" or p.payload_bytes is not None):
