@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,11 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
     plan = test.make(setting, parameters)
     options = _options(given)
     schedule = make(plan, setting, options)
-    address = checks.hosts(schedule, setting.hosts, given.family)
+    addresses = checks.hosts(schedule, setting.hosts, given.family)
+    address = addresses[setting.host]
+    for host, other in combinations(addresses, 2):
+        if addresses[host] == addresses[other]:
+            complain("run", f"{host} and {other} are one far end, {addresses[host]}: their flows share its path")
     checks.directory(given.directory, checks.rows_of(schedule))
     with checks.places_of(schedule) as places:
         checks.tools(schedule, places)

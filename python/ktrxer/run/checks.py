@@ -55,13 +55,13 @@ def resolve(host: str, family: str = "") -> str:
     return str(found[0][4][0])
 
 
-def hosts(schedule: Schedule, given: Sequence[str], family: str = "") -> str:
-    """Has each far end an address of each family that the plan uses? The address of the first one."""
+def hosts(schedule: Schedule, given: Sequence[str], family: str = "") -> dict[str, str]:
+    """Has each far end an address of each family that the plan uses? The address of each host of -H."""
     used = {(job.invocation.parameters.host or given[0], job.options.family) for job in schedule.jobs}
-    found = [resolve(host, next((one for name, one in sorted(used) if name == host), family)) for host in given]
+    found = {host: resolve(host, next((one for name, one in sorted(used) if name == host), family)) for host in given}
     for host, wanted in sorted(used):
         resolve(host, wanted)
-    return found[0]
+    return found
 
 
 def directory(path: Path, rows: int) -> None:
