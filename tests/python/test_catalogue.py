@@ -21,7 +21,7 @@ from ktrxer.view import names
 ROOT = Path(__file__).resolve().parents[2]
 S = 10**9
 # Runners of tools that tests of the catalogue name, which may be missing here.
-OTHERS = {"command", "dash", "http", "iperf", "iperf3", "netperf", "qdisc"}
+OTHERS = {"http", "iperf", "iperf3", "netperf", "number", "qdisc", "video"}
 
 
 def planned(name, setting=None, **given):

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
-from ktrxer.catalogue.recipe import Panel, Plan, PlanError, Setting, Test, parameter, run
+from ktrxer.catalogue.recipe import MS, Panel, Plan, PlanError, Setting, Test, parameter, run
+
+LEAST_NS = 100 * MS
 
 
 @dataclass(frozen=True)
@@ -16,17 +19,21 @@ class Parameters:
     unit: str = parameter("", "of the value")
 
 
-def place_of(host: str) -> str:
-    return "local" if host in ("", "localhost") else f"ssh:{host}"
+def number(setting: Setting, name: str, command: str, unit: str, host: str) -> Plan:
+    """The first number that `command` prints, at each interval of the samples. A shell is part of the command only if the command names it."""
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise PlanError(f"{name}: the command {command[:60]!r} cannot be split into words: {error}") from None
+    place = "local" if host in ("", "localhost") else f"ssh:{host}"
+    return run("number", name, words=words, unit=unit, interval_ns=max(LEAST_NS, setting.sample_interval_ns), place=place)
 
 
 def plan(setting: Setting, p: Parameters) -> Plan:
     if not p.command.strip():
         raise PlanError("the command is empty: give --set command='...'")
-    part = run(
-        "command", "command-values", command=p.command, unit=p.unit, interval_ns=setting.sample_interval_ns, place=place_of(p.command_host)
-    )  # fmt: skip
-    panel = Panel("command-values", p.command_label or p.command.split()[0], ("command-values*",))
+    part = number(setting, "command-values", p.command, p.unit, p.command_host)
+    panel = Panel("command-values", p.command_label or p.command.split()[0], ("command-values",))
     return Plan(part.runs, ("command-values",), setting.length_s, panels=(panel,))
 
 

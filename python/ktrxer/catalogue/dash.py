@@ -14,15 +14,15 @@ PANELS = (Panel("dash", "Video", ("Dash*",)),)
 
 @dataclass(frozen=True)
 class Parameters:
-    dash_url: str = parameter("", "the video: by default /dash of the far end")
+    dash_url: str = parameter("", "the video; {bitrate} and {segment} in it are replaced; by default the file /video of the far end")
     load: Literal["none", "up", "down", "rrul"] = parameter("none", background.LOAD)
 
 
 def plan(setting: Setting, p: Parameters) -> Plan:
     if ":" in setting.host and not p.dash_url:
-        raise PlanError("dash: with an address of IPv6 as far end, dash_url must be given")
-    url = p.dash_url or f"http://{setting.host}/dash"
-    return combine(run("dash", "Dash", url=url), background.plan(setting, p.load), plots=("dash", "all"), panels=PANELS)
+        raise PlanError("the far end is an address of IPv6, so dash_url must be given")
+    url = p.dash_url or f"http://{setting.host}/video"
+    return combine(run("video", "Dash", url=url, group="Dash"), background.plan(setting, p.load), plots=("dash", "all"), panels=PANELS)
 
 
 TEST = Test("dash", "A video in segments, alone or beside a load", plan, Parameters)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.catalogue import background
-from ktrxer.catalogue.recipe import Panel, Plan, Setting, Test, combine, parameter, run
+from ktrxer.catalogue.recipe import MS, Panel, Plan, Setting, Test, combine, parameter, run
 
+LEAST_NS = 50 * MS  # from the beginning of one fetch to the next
 SERIES = ("HTTP latency*",)
 PANELS = (Panel("http_delay", "Time to load a page", SERIES), Panel("http_delay_cdf", "The same as CDF", SERIES, "cdf"))
 
@@ -20,17 +21,12 @@ class Parameters:
 
 
 def plan(setting: Setting, p: Parameters) -> Plan:
-    urls = p.urls or (f"http://{_in_url(setting.host)}/",)
     return combine(
-        run("http", "HTTP latency", urls=urls, interval_ns=setting.sample_interval_ns),
+        run("http", "HTTP latency", pages=p.urls, interval_ns=max(LEAST_NS, setting.sample_interval_ns)),
         background.plan(setting, p.load),
         plots=("http_delay", "http_delay_cdf", *(("totals", "ping") if p.load != "none" else ())),
         panels=PANELS,
     )
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 TEST = Test("http", "Loading web pages again and again", plan, Parameters)

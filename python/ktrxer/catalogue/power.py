@@ -6,11 +6,13 @@ other users, and is stored with the run."""
 
 from __future__ import annotations
 
-import shlex
+import re
 from dataclasses import dataclass
 
-from ktrxer.catalogue.command_output import place_of
+from ktrxer.catalogue.command_output import number
 from ktrxer.catalogue.recipe import Panel, Plan, PlanError, Setting, Test, combine, parameter, run
+
+NUMBER = r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?"
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class Parameters:
     mqtt_topic: str = parameter("power", "the topic whose messages are read; empty: none")
     mqtt_host: str = parameter("localhost", "the broker")
     mqtt_port: int = parameter(8883, "its port", low=1, high=65535)
+    mqtt_payload_key: str = parameter("", "the key of the value in messages of JSON; empty: the first number of a message")
     mqtt_series: str = parameter("mqtt_power", "name of the series")
     ipmi_power_command: str = parameter("", "a command that prints a power; empty: none")
     ipmi_host: str = parameter("localhost", "where it runs: this host, or another one that ssh reaches")
@@ -29,12 +32,12 @@ def plan(setting: Setting, p: Parameters) -> Plan:
         raise PlanError("neither mqtt_topic nor ipmi_power_command is given: nothing would be read")
     parts = []
     if p.mqtt_topic:
-        command = shlex.join(["mosquitto_sub", "-C", "1", "-h", p.mqtt_host, "-p", str(p.mqtt_port), "-t", p.mqtt_topic])
-        parts.append(run("command", p.mqtt_series, command=command, unit=p.unit, interval_ns=setting.sample_interval_ns))
+        words = ("mosquitto_sub", "-h", p.mqtt_host, "-p", str(p.mqtt_port), "-t", p.mqtt_topic)
+        more = {"pattern": rf'"{re.escape(p.mqtt_payload_key)}"\s*:\s*"?({NUMBER})'} if p.mqtt_payload_key else {}
+        parts.append(run("number", p.mqtt_series, words=words, repeat=False, unit=p.unit, **more))
     if p.ipmi_power_command:
-        more = {"unit": p.unit, "interval_ns": setting.sample_interval_ns, "place": place_of(p.ipmi_host)}
-        parts.append(run("command", "ipmi_power", command=p.ipmi_power_command, **more))
-    panel = Panel("power", "Power", (f"{p.mqtt_series}*", "ipmi_power*"))
+        parts.append(number(setting, "ipmi_power", p.ipmi_power_command, p.unit, p.ipmi_host))
+    panel = Panel("power", "Power", (p.mqtt_series, "ipmi_power"))
     return combine(*parts, plots=("power", "cpu"), total_s=setting.total_s, panels=(panel,))
 
 
