@@ -20,7 +20,7 @@ class Parameters:
 
 
 def number(setting: Setting, name: str, command: str, unit: str, host: str) -> Plan:
-    """The first number that `command` prints, at each interval of the samples. A shell is part of the command only if the command names it."""
+    """The first number that `command` prints, at each interval of the samples. A shell runs only if the command names it."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:

@@ -14,6 +14,7 @@ PANELS = (
     Panel("l4s_latency_cdf", "The same as CDF", ("Ping (ms) UDP L4S", "Ping (ms) UDP classic"), "cdf"),
 )
 PAYLOAD = 1200
+L4S = "L4S"  # its own queue in the bottleneck: its round trips are not compared with those of classic packets
 BITS: dict[str, Any] = {"low": 0, "parse": bitrate}
 
 
@@ -29,7 +30,7 @@ class Parameters:
 def plan(setting: Setting, p: Parameters) -> Plan:
     return combine(
         icmp(setting),
-        udp(setting, "Ping (ms) UDP L4S", ecn="ect1"),
+        udp(setting, "Ping (ms) UDP L4S", ecn="ect1", klass=L4S),
         udp(setting, "Ping (ms) UDP classic"),
         _flows(setting, p, "up") if p.directions != "down" else Plan(),
         _flows(setting, p, "down") if p.directions != "up" else Plan(),
@@ -40,16 +41,16 @@ def plan(setting: Setting, p: Parameters) -> Plan:
 
 def _flows(setting: Setting, p: Parameters, way: Direction) -> Plan:
     build = uploads if way == "up" else downloads
-    kinds = (("L4S", p.l4s_cc, "ect1"), ("classic", p.classic_cc, "off"))
+    kinds = ((L4S, p.l4s_cc, "ect1"), ("classic", p.classic_cc, "off"))
     tcp, small = [], []
     for kind, cc, _ in kinds:
         names = [f"TCP {way}load {kind}" + (f"::{n + 1}" if p.streams > 1 else "") for n in range(p.streams)]
-        tcp.append(build(setting, names, name=f"TCP {way}load {kind}", cc=(cc,)))
+        tcp.append(build(setting, names, name=f"TCP {way}load {kind}", cc=(cc,), klass=L4S if kind == L4S else ""))
     if p.udp_bandwidth:
         names = [f"UDP {way}load {kind}" for kind, _, _ in kinds]
         small.append(build(
             setting, names, name=f"UDP {way}load", protocol="udp", bitrate_bps=max(1000, p.udp_bandwidth), payload_bytes=PAYLOAD,
-            ecn=tuple(ecn for _, _, ecn in kinds), cc=(),
+            ecn=tuple(ecn for _, _, ecn in kinds),
         ))  # fmt: skip
     return combine(*tcp, *small)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ktrxer.catalogue.command_output import number
 from ktrxer.catalogue.recipe import Panel, Plan, PlanError, Setting, Test, combine, parameter, run
@@ -33,7 +34,7 @@ def plan(setting: Setting, p: Parameters) -> Plan:
     parts = []
     if p.mqtt_topic:
         words = ("mosquitto_sub", "-h", p.mqtt_host, "-p", str(p.mqtt_port), "-t", p.mqtt_topic)
-        more = {"pattern": rf'"{re.escape(p.mqtt_payload_key)}"\s*:\s*"?({NUMBER})'} if p.mqtt_payload_key else {}
+        more: dict[str, Any] = {"pattern": rf'"{re.escape(p.mqtt_payload_key)}"\s*:\s*"?({NUMBER})'} if p.mqtt_payload_key else {}
         parts.append(run("number", p.mqtt_series, words=words, repeat=False, unit=p.unit, **more))
     if p.ipmi_power_command:
         parts.append(number(setting, "ipmi_power", p.ipmi_power_command, p.unit, p.ipmi_host))

@@ -172,7 +172,7 @@ class Test:
             if isinstance(error, PlanError) and not self.path:
                 raise
             text = str(error) if isinstance(error, PlanError) else f"{type(error).__name__}: {error}"
-            where = where_in(error, self.path or self.plan.__code__.co_filename)
+            where = where_in(error, self.path or getattr(getattr(self.plan, "__code__", None), "co_filename", ""))
             raise type(error)(f"{where}{text}") if isinstance(error, PlanError) else PlanError(f"{where}{text}") from error
         check(plan)
         return plan
@@ -229,13 +229,20 @@ def _flows(
     if not series:
         raise PlanError(f"{name}: 0 flows; 1 to 1000 are possible")
     when, place = more.pop("when", loaded(setting)), more.pop("place", LOCAL)
-    given: dict[str, Any] = {"cc": tuple(filter(None, [cc])), "interval_ns": setting.sample_interval_ns} | more
+    ccs = tuple(filter(None, [cc])) if more.get("protocol", "tcp") == "tcp" else ()
+    given: dict[str, Any] = {"cc": ccs, "interval_ns": setting.sample_interval_ns} | more
     return run("flow", name, Flows(direction=direction, series=tuple(series), marks=tuple(marks), **given), when=when, place=place)
 
 
 def numbered(name: str, count: int) -> list[str]:
     """Flent's names of like series: `TCP upload::1`, `TCP upload::2`."""
     return [f"{name}::{n}" for n in range(1, count + 1)]
+
+
+def distinct(labels: Sequence[str]) -> None:
+    """Each label becomes a name. Of two equal parts `combine` would keep one."""
+    if twice := {label for label, count in Counter(labels).items() if count > 1}:
+        raise PlanError(f"two labels of the test are {min(twice)[:60]!r}")
 
 
 def combine(
@@ -247,12 +254,15 @@ def combine(
     steps: Sequence[Step] = (),
 ) -> Plan:
     """Larger tests from smaller ones: everything of all of them, and once what several of them have. The plots given here come first."""
-    runs = {one.name: one for plan in reversed(plans) for one in reversed(plan.runs)}
+    runs: dict[str, Invocation] = {}
+    for one in (one for plan in plans for one in plan.runs):
+        if runs.setdefault(one.name, one) != one:
+            raise PlanError(f"two parts of the test are called {one.name[:60]!r}")
     totals = [plan.total_s for plan in plans if plan.total_s is not None]
     loads = [plan.load_s for plan in plans if plan.load_s is not None]
     load = (min(load[0] for load in loads), max(load[1] for load in loads)) if loads else None
     return Plan(
-        tuple(reversed(runs.values())),
+        tuple(runs.values()),
         tuple(dict.fromkeys([*plots, *(plot for plan in plans for plot in plan.plots)])),
         total_s if total_s is not None else max(totals, default=None),
         load_s if load_s is not None else load,
@@ -407,6 +417,6 @@ def _no_circle(runs: Sequence[Invocation]) -> None:
 
 __all__ = [
     "DSCP", "MS", "Flows", "Invocation", "NoParameters", "NoRunner", "Panel", "Plan", "PlanError", "S", "Setting", "Step", "Test", "When",
-    "check", "combine", "dataclass", "downloads", "example", "icmp", "loaded", "numbered", "parameter", "parameters_of", "run", "udp",
-    "uploads", "where_in",
+    "check", "combine", "dataclass", "distinct", "downloads", "example", "icmp", "loaded", "numbered", "parameter", "parameters_of", "run",
+    "udp", "uploads", "where_in",
 ]  # fmt: skip

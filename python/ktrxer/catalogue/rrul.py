@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from ktrxer.catalogue.recipe import Plan, Setting, Test, combine, downloads, icmp, parameter, udp, uploads
+from ktrxer.catalogue.recipe import Plan, Setting, Test, combine, distinct, downloads, icmp, parameter, udp, uploads
 
 PLOTS = ("all_scaled", "all", "totals", "download", "upload", "ping", "ping_cdf", "lateness", "box_totals")
 PLOTS_UP = ("totals", "upload", "ping", "ping_cdf", "lateness", "box_totals")
@@ -29,6 +29,7 @@ class Parameters:
 
 def probes(setting: Setting, labels: Sequence[str], marks: Sequence[str], prefix: str = "Ping (ms) UDP ") -> Plan:
     """UDP probes; `marks` are dealt out in turn."""
+    distinct(labels)
     return combine(*(udp(setting, prefix + label, marks[i % len(marks)] if marks else None) for i, label in enumerate(labels)))
 
 
@@ -38,7 +39,7 @@ def low_delay(setting: Setting) -> Plan:
 
 
 def plan(setting: Setting, p: Parameters) -> Plan:
-    more = {"cc": p.cc_algos} if p.cc_algos else {}
+    more: dict[str, Any] = {"cc": p.cc_algos} if p.cc_algos else {}
     up, down = p.directions != "down", p.directions != "up"
     return combine(
         low_delay(setting) if p.prio else icmp(setting),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Literal
+from typing import Any, Literal
 
 from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Test, combine, icmp, loaded, parameter, uploads
 from ktrxer.catalogue.streams import Stream, cc_algos, delays, flows, markings, turn
@@ -32,7 +32,7 @@ def plan(setting: Setting, p: Parameters) -> Plan:
         raise PlanError("data_directions is empty: no host would get a flow")
     last = p.data_directions[-1]
     ways = [way or last for way, _ in zip_longest(p.data_directions[: len(setting.hosts)], setting.hosts)]
-    udp = {"protocol": "udp", "bitrate_bps": p.udp_bandwidth or None, "when": loaded(setting)}
+    udp: dict[str, Any] = {"protocol": "udp", "bitrate_bps": p.udp_bandwidth or None, "when": loaded(setting)}
     return combine(
         *(
             icmp(setting, f"Ping (ms) {turn(p.ping_labels, i, 'ICMP')} {label}", host=host)

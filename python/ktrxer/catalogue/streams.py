@@ -61,7 +61,7 @@ def flows(setting: Setting, direction: Direction, name: str, members: Sequence[S
     for (delay_s, host, has_cc), some in groups.items():
         if delay_s >= setting.length_s:
             raise PlanError(f"{some[0].series}: it would begin {delay_s:g} s after the beginning of a load of {setting.length_s:g} s")
-        cc = {"cc": tuple(one.cc for one in some)} if has_cc else {}
+        cc: dict[str, Any] = {"cc": tuple(one.cc for one in some)} if has_cc else {}
         when = When(setting.delay_s + delay_s, setting.length_s - delay_s)
         series, marks = [one.series for one in some], [one.mark for one in some]
         title = name if len(groups) == 1 else f"{name} of {some[0].series}"

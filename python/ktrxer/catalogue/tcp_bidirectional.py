@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ktrxer.catalogue.recipe import Plan, Setting, Test, When, combine, downloads, icmp, loaded, parameter, uploads
 
@@ -22,7 +22,7 @@ class Parameters:
 def plan(setting: Setting, p: Parameters) -> Plan:
     when = loaded(setting) if p.ping else When(length_s=setting.length_s)
     marks = [p.marking] if p.marking else []
-    more = {"cc": (p.tcp_cong_control,)} if p.tcp_cong_control else {}
+    more: dict[str, Any] = {"cc": (p.tcp_cong_control,)} if p.tcp_cong_control else {}
     up, down = p.directions != "down", p.directions != "up"
     return combine(
         icmp(setting) if p.ping else Plan(total_s=setting.length_s),

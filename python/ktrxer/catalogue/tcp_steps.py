@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from ktrxer.catalogue import rrul
-from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Step, Test, When, combine, icmp, parameter, uploads
+from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Step, Test, When, combine, distinct, icmp, parameter, uploads
 from ktrxer.catalogue.streams import turn
 
 MOST = 16
@@ -33,6 +33,7 @@ class Parameters:
 def plan(setting: Setting, p: Parameters) -> Plan:
     if not (p.labels and p.starts and p.lengths):
         raise PlanError("labels, starts and lengths need a value each")
+    distinct(p.labels)
     if setting.delay_s <= 0:
         raise PlanError("the flows of this test begin one idle phase after each other: --delay must be above 0")
     starts = [setting.delay_s * p.starts[min(i, len(p.starts) - 1)] for i in range(len(p.labels))]
@@ -54,7 +55,8 @@ def plan(setting: Setting, p: Parameters) -> Plan:
 def _flow(setting: Setting, p: Parameters, place: int, when: When) -> Plan:
     name = f"TCP {p.labels[place]}"
     cc = turn(p.cc_algos, place)
-    return uploads(setting, [name], name=name, when=when, group="TCP upload", **({"cc": (cc,)} if cc else {}))
+    more: dict[str, Any] = {"cc": (cc,)} if cc else {}
+    return uploads(setting, [name], name=name, when=when, group="TCP upload", **more)
 
 
 def _steps(labels: Sequence[str], starts: Sequence[float], lasts: Sequence[float]) -> list[Step]:

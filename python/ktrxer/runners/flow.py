@@ -35,6 +35,7 @@ class Flows(Parameters):
     direction: Literal["up", "down"] = "up"
     series: tuple[str, ...] = ()  # a name for each flow; empty: one flow with the name of the process
     group: str = ""  # flows of one group are summed; empty: those of the process
+    klass: str = ""  # name of their class; empty: that of the mark. Round trips of two classes are not compared
     interval_ns: int = 200 * MS
     marks: tuple[str | None, ...] = ()
     cc: tuple[str, ...] = ()  # of TCP, at the sender; empty: the host's own
@@ -94,7 +95,7 @@ def series(p: Flows, name: str) -> Mapping[Hashable, Series]:
     kinds = (("bytes", "Mbit/s"), ("tcp_info", "") if p.protocol == "tcp" else ("udp", ""))
     for flow, one in enumerate(p.series or (name,)):
         for kind, unit in kinds:
-            made[kind, flow] = Series(0, one, kind, unit, None, flow, p.direction, p.mark(flow), p.group or name)
+            made[kind, flow] = Series(0, one, kind, unit, None, flow, p.direction, p.klass or p.mark(flow), p.group or name)
     return made
 
 

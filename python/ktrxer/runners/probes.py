@@ -32,6 +32,7 @@ class Probes(Parameters):
     ecn: str = "off"  # off, ect0, ect1
     payload_bytes: int | None = None  # of a packet, without the headers of IP and UDP or ICMP; None: the smallest
     group: str = "Ping (ms)"
+    klass: str = ""  # name of their class; empty: that of the mark
 
 
 def validate(p: Probes) -> None:
@@ -49,7 +50,7 @@ def timeout_of(p: Probes, o: Options) -> int:
 
 
 def series_of(name: str, p: Probes, mark: str | None) -> Series:
-    return Series(0, name, "latency", "ms", klass=mark, group=p.group)
+    return Series(0, name, "latency", "ms", klass=p.klass or mark, group=p.group)
 
 
 def common(p: Probes, o: Options, dscp: list[str]) -> list[str]:

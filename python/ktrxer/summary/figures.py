@@ -19,7 +19,7 @@ from ktrxer.run.judge import gap_ns
 from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.store.meta import Series
+from ktrxer.store.meta import Runner, Series
 from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.voice import Voice, ratings
 from ktrxer.summary.where import Part, own_qdisc, parts
@@ -193,9 +193,15 @@ def probes_of(run: Run, series: Series) -> str:
     answers a datagram. So the round trips of two kinds cannot be compared and are never pooled."""
     runner = run.meta.runner_of(series)
     if runner is not None and runner.protocol is not None:
-        return runner.protocol
+        return runner.protocol + _path(run, runner)
     named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
     return named[1] if named else "other"
+
+
+def _path(run: Run, runner: Runner) -> str:
+    """The far end where a run has several, and the family where the test gives one: round trips of two paths are never pooled, either."""
+    family = {"-4": " over IPv4", "-6": " over IPv6"}.get(str(runner.parameters.get("family")), "")
+    return (f" to {runner.host}" if runner.host and len(run.meta.targets) > 1 else "") + family
 
 
 def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
@@ -206,7 +212,7 @@ def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
 
     def rank(item: tuple[str, list[Series]]) -> tuple[bool, int]:
         one_way = any(not np.isnan(run.arrays(series)["up_ns"]).all() for series in item[1])
-        return not one_way, PREFERRED.index(item[0]) if item[0] in PREFERRED else len(PREFERRED)
+        return not one_way, PREFERRED.index(kind) if (kind := item[0].partition(" ")[0]) in PREFERRED else len(PREFERRED)
 
     return sorted(kinds.items(), key=rank)
 
