@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from ktrxer.estimate.voice import call
+from ktrxer.run.contradictions import contradictions
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.summary import figures, text
@@ -106,3 +107,43 @@ def test_each_step_has_the_rate_of_each_flow(tmp_path):
 ])
 def test_steps_of_a_file_that_are_none(tmp_path, steps):
     assert figures.summarise(flows(tmp_path, steps)).steps == []
+
+
+# --------------------------------------------------------------------------------------------------- several paths in one run
+
+
+def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_ms=(10.0, 100.0)):
+    """UDP probes and ICMP probes with different round trips, each to its far end."""
+    runners = [
+        Runner(n, "x", "x", ["x"], host, "ended", 0, interval_ns=100 * MS, protocol=protocol, parameters={"family": family})
+        for n, (host, family, protocol) in enumerate(zip(hosts, families, ("UDP", "ICMP"), strict=True))
+    ]
+    series = [Series(n, f"p{n}", "latency", "ms", n, klass=klass, group="Ping (ms)") for n, klass in enumerate(classes)]
+    meta = meta_of(series, [])
+    meta.runners, meta.targets = runners, list(dict.fromkeys(hosts))
+    n = 100
+    rows = {
+        "series": [0] * n + [1] * n, "t_ns": [i * 100 * MS for i in range(n)] * 2, "seq": list(range(n)) * 2, "state": [ANSWERED] * 2 * n,
+        "rtt_ns": [round(trips_ms[0] * MS)] * n + [round(trips_ms[1] * MS)] * n, "lateness_ns": [0] * 2 * n,
+    }
+    return stored(tmp_path, meta, latency=rows)
+
+
+@pytest.mark.parametrize("more, found", [
+    ({"hosts": ("a", "a")}, 1),
+    ({"hosts": ("a", "b")}, 0),
+    ({"hosts": ("a", "a"), "families": ("-4", "-6")}, 0),
+    ({"hosts": ("a", "a"), "classes": ("L4S", None)}, 0),
+    ({"hosts": ("a", "a"), "trips_ms": (10.0, 10.5)}, 0),
+])
+def test_round_trips_of_two_paths_do_not_contradict_each_other(tmp_path, more, found):
+    made = list(contradictions(two_probes(tmp_path, **more)))
+    assert len(made) == found and all(text.startswith("UDP and ICMP round trips of the same class contradict") for text in made)
+
+
+def test_two_far_ends_have_a_row_each(tmp_path):
+    made = figures.summarise(two_probes(tmp_path, ("a", "b")))
+    assert {(one.name, one.probes): one.idle or one.loaded for one in made.latency}.keys() == {("round trip", "UDP to a"), ("round trip", "ICMP to b")}
+    (tmp_path / "run.ktrxer").unlink()
+    made = figures.summarise(two_probes(tmp_path, ("a", "a"), ("-4", "-6")))
+    assert [one.probes for one in made.latency] == ["UDP over IPv4", "ICMP over IPv6"]
