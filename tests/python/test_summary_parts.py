@@ -119,7 +119,7 @@ def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_m
         for n, (host, family, protocol) in enumerate(zip(hosts, families, ("UDP", "ICMP"), strict=True))
     ]
     series = [Series(n, f"p{n}", "latency", "ms", n, klass=klass, group="Ping (ms)") for n, klass in enumerate(classes)]
-    meta = meta_of(series, [])
+    meta = meta_of(series, [Phase("idle_before", 0, 10 * S)])
     meta.runners, meta.targets = runners, list(dict.fromkeys(hosts))
     n = 100
     rows = {
