@@ -28,7 +28,7 @@ PARAMETERS = """\
 
 A list is given with commas: `--set markings=BE,CS1`. The values of a list for flows are dealt out in turn. A bit rate may have a unit:
 `6M`, `64k`. A DSCP is a name (`BE`, `CS1`, `AF41`, `EF`) or 0 to 63. Names of Flent with a dash may be written with it (`command-host`).
-Flent's `tcp_cong_control` of all tests is `--cc`.
+Flent's parameter `tcp_cong_control` is `--cc` of every test, by either name.
 """
 EXPLANATION = """\
 ## Tests of Flent that have no recipe

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ktrxer.catalogue.recipe import Plan, Setting, Test, When, combine, downloads, icmp, loaded, parameter, uploads
 
@@ -16,18 +16,16 @@ class Parameters:
     directions: Literal["both", "up", "down"] = parameter("both", "of the flows")
     ping: bool = parameter(True, "pings, and idle time before and after the load")
     marking: str = parameter("", "DSCP of the flows; empty: not marked")
-    tcp_cong_control: str = parameter("", "congestion control of the flows; empty: that of --cc")
 
 
 def plan(setting: Setting, p: Parameters) -> Plan:
     when = loaded(setting) if p.ping else When(length_s=setting.length_s)
     marks = [p.marking] if p.marking else []
-    more: dict[str, Any] = {"cc": (p.tcp_cong_control,)} if p.tcp_cong_control else {}
     up, down = p.directions != "down", p.directions != "up"
     return combine(
         icmp(setting) if p.ping else Plan(total_s=setting.length_s),
-        downloads(setting, ["TCP download"], marks, when=when, **more) if down else Plan(),
-        uploads(setting, ["TCP upload"], marks, when=when, **more) if up else Plan(),
+        downloads(setting, ["TCP download"], marks, when=when) if down else Plan(),
+        uploads(setting, ["TCP upload"], marks, when=when) if up else Plan(),
         plots=("totals", *(["download"] if down and not up else ["upload"] if up and not down else []), *(PLOTS[1:] if p.ping else ())),
     )
 

@@ -38,6 +38,7 @@ examples:
 `ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
 
 SERVED_HZ = 10_000
+FLENTS_CC = "tcp_cong_control"  # a parameter of all tests of Flent with TCP: here it is --cc
 INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 
@@ -91,9 +92,13 @@ def main(arguments: list[str]) -> int:
 
 
 def setting_of(given: argparse.Namespace) -> Setting:
-    ccs = given.cc.split(",") if given.cc else ["", ""]
-    if len(ccs) > 2 or (given.cc and not all(ccs)):
-        raise PlanError(f"--cc {given.cc}: one name, or two with a comma between")
+    flents = _values(given).get(FLENTS_CC, "")
+    if given.cc and flents:
+        raise PlanError(f"--cc and the parameter {FLENTS_CC} are the same setting: give one of them")
+    text = given.cc or flents
+    ccs = text.split(",") if text else ["", ""]
+    if len(ccs) > 2 or (text and not all(ccs)):
+        raise PlanError(f"--cc {text}: one name, or two with a comma between")
     for name, value, low, high, bounds in (
         ("--length", given.length, 0.2, 30 * 86400, "200ms to 720h"),
         ("--delay", given.delay, 0, 3600, "0s to 1h"),
@@ -112,6 +117,11 @@ def setting_of(given: argparse.Namespace) -> Setting:
 
 
 def parameters_of(given: argparse.Namespace) -> dict[str, str]:
+    """Those of the test: a parameter that is a setting of every test is none."""
+    return {name: value for name, value in _values(given).items() if name != FLENTS_CC}
+
+
+def _values(given: argparse.Namespace) -> dict[str, str]:
     made: dict[str, str] = {}
     for text in given.set:
         name, equals, value = text.partition("=")
