@@ -12,9 +12,10 @@ import pytest
 from flent_series import SERIES
 from ktrxer import catalogue, runners
 from ktrxer.catalogue import plots, reference
-from ktrxer.catalogue.recipe import NoRunner, PlanError, Setting, example, parameters_of
+from ktrxer.catalogue.recipe import NoRunner, PlanError, Setting, combine, example, parameters_of, udp
 from ktrxer.catalogue.table import EXPLAINED, TABLE
-from ktrxer.commands import new
+from ktrxer.commands import new, run
+from ktrxer.run import checks
 from ktrxer.run.schedule import Options, make
 from ktrxer.view import names
 
@@ -342,3 +343,34 @@ def test_the_list_imports_no_recipe():
     for module in ("catalogue.recipe", "catalogue.rrul", "runners", "places"):
         assert f"'ktrxer.{module}'" not in loaded
     assert "'numpy'" not in loaded and "'pyarrow'" not in loaded
+
+
+# ------------------------------------------------------------------------------------------------------------ the command line
+
+
+def test_settings_of_the_command_line():
+    words = ["rtt_fair_var", "-H", "a", "-H", "b", "--set", "tcp_cong_control=bbr,cubic", "--set", "markings=EF"]
+    given = run.parser().parse_args(words)
+    setting = run.setting_of(given)
+    assert (setting.hosts, setting.cc_up, setting.cc_down) == (("a", "b"), "bbr", "cubic") and run.parameters_of(given) == {"markings": "EF"}
+    with pytest.raises(PlanError, match="--cc and the parameter tcp_cong_control are the same setting"):
+        run.setting_of(run.parser().parse_args([*words, "--cc", "reno"]))
+
+
+def test_addresses_of_all_far_ends():
+    test = catalogue.find("rtt_fair_var")
+    setting = Setting("127.0.0.1", more_hosts=("127.0.0.2", "::1"))
+    schedule = make(test.make(setting, {}), setting, Options("k"))
+    assert checks.hosts(schedule, setting.hosts) == {"127.0.0.1": "127.0.0.1", "127.0.0.2": "127.0.0.2", "::1": "::1"}
+    wrong = Setting("127.0.0.1", more_hosts=("127.0.0.1:80",))
+    with pytest.raises(checks.CheckError, match=r"127.0.0.1:80: a host has no port"):
+        checks.hosts(make(test.make(wrong, {}), wrong, Options("k")), wrong.hosts)
+    both = Setting("127.0.0.1")
+    with pytest.raises(checks.CheckError, match=r"127.0.0.1: no address of this host is known"):
+        checks.hosts(make(catalogue.find("rrul46").make(both, {}), both, Options("k")), both.hosts)
+
+
+def test_probes_to_several_far_ends_count_for_each_server():
+    setting = Setting("a", probe_interval_ns=200_000, more_hosts=("b",))
+    plan = combine(udp(setting, "x", host="a"), udp(setting, "y", host="b"))
+    assert make(plan, setting, Options("k")).reflected_hz() == 5000
