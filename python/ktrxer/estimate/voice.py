@@ -97,6 +97,11 @@ def _power_sum(*levels: float) -> float:
     return 10 * math.log10(sum(10 ** (level / 10) for level in levels))
 
 
+def _root(value: float, power: float) -> float:
+    """(1 + value^power)^(1 / power), a form that many equations of the model have."""
+    return math.pow(1 + math.pow(value, power), 1 / power)
+
+
 def _noise(c: Circuit) -> float:
     """No: the sum of all sources of noise, at 0 dBr (7-3 to 7-7)."""
     olr = c.slr + c.rlr
@@ -109,17 +114,13 @@ def _noise(c: Circuit) -> float:
 def _loudness(c: Circuit, no: float) -> float:
     """Iolr: too low a loudness (7-9, 7-10)."""
     xolr = c.slr + c.rlr + 0.2 * (64 + no - c.rlr)
-    return 20 * ((1 + (xolr / 8) ** 8) ** (1 / 8) - xolr / 8)
+    return 20 * (_root(xolr / 8, 8) - xolr / 8)
 
 
 def _sidetone(c: Circuit) -> float:
     """Ist: sidetone that is not optimal (7-11, 7-12)."""
     x = -10 * math.log10(10 ** (-c.stmr / 10) + math.exp(-c.t / 4) * 10 ** (-c.telr / 10))
-
-    def root(value: float, power: int) -> float:
-        return (1 + abs(value) ** power) ** (1 / power)
-
-    return 12 * root((x - 13) / 6, 8) - 28 * root((x + 1) / 19.4, 35) - 13 * root((x - 3) / 33, 13) + 29
+    return 12 * _root((x - 13) / 6, 8) - 28 * _root((x + 1) / 19.4, 35) - 13 * _root((x - 3) / 33, 13) + 29
 
 
 def _quantizing(c: Circuit, ro: float) -> float:
@@ -144,7 +145,7 @@ def _talker_echo(c: Circuit, no: float, ist: float) -> float:
 
 def _listener_echo(c: Circuit, ro: float) -> float:
     """Idle (7-25, 7-26)."""
-    half = (ro - 10.5 * (c.wepl + 7) * (c.tr + 1) ** -0.25) / 2
+    half = (ro - 10.5 * (c.wepl + 7) * math.pow(c.tr + 1, -0.25)) / 2
     return half + math.sqrt(half * half + 169)
 
 
@@ -153,7 +154,7 @@ def _delay(c: Circuit) -> float:
     if c.ta <= c.mt:
         return 0.0
     x, power = math.log2(c.ta / c.mt), 6 * c.st
-    return 25 * (float((1 + x**power) ** (1 / power)) - 3 * float((1 + (x / 3) ** power) ** (1 / power)) + 2)
+    return 25 * (_root(x, power) - 3 * _root(x / 3, power) + 2)
 
 
 # ------------------------------------------------------------------------------------------------------- from a measurement
