@@ -156,7 +156,7 @@ def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
 
 @pytest.mark.parametrize(("words", "expected"), [
     (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (`ktrxer run --help` tells more)\n"),
-    (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, where `ktrxer serve` runs (`ktrxer run --help` tells more)\n"),
+    (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, where `ktrxer serve` runs; once for each of them for a test with several (`ktrxer run --help` tells more)\n"),
     (["summary"], "ktrxer summary: RUN is missing: a run, finished or not; a file of Flent's; a directory of them (`ktrxer summary --help` tells more)\n"),
     (["recover"], "ktrxer recover: NAME.ktrxer.part is missing: the directory that `ktrxer run` left (`ktrxer recover --help` tells more)\n"),
 ])

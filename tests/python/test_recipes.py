@@ -139,7 +139,7 @@ def test_a_users_own_test_by_its_path(tmp_path):
     with pytest.raises(PlanError, match="gap_s: 9; it may be 0 to 5"):
         test.make(Setting("H"), {"gap_s": "9"})
     path.write_text("x = 1\nraise RuntimeError('oops')\n")
-    with pytest.raises(PlanError, match=r"own.py, line 2: RuntimeError: oops"):
+    with pytest.raises(PlanError, match=r"own.py, line 2 \(raise RuntimeError\('oops'\)\): RuntimeError: oops"):
         find(str(path))
     path.write_text("x = 1\n")
     with pytest.raises(PlanError, match="it has no TEST"):

@@ -12,11 +12,11 @@ from ktrxer.summary import figures, text
 S, MS = 10**9, 10**6
 
 
-def meta_of(series, phases, settings=None):
+def meta_of(series, phases, settings=None, runners=()):
     runner = Runner(0, "x", "stamp", ["x"], "far", "ended", 0, interval_ns=20 * MS, protocol="UDP")
     return Meta(
         id="5f1c0de0-0000-4000-8000-000000000002", test="t", created="2026-11-23T00:00:00.000000Z", host=Host("near"), zero=Zero(0, 0),
-        length_ns=10 * S, phases=phases, runners=[runner], series=series, verdict="valid", settings=settings or {},
+        length_ns=10 * S, phases=phases, runners=list(runners) or [runner], series=series, verdict="valid", settings=settings or {},
     )
 
 
@@ -119,8 +119,8 @@ def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_m
         for n, (host, family, protocol) in enumerate(zip(hosts, families, ("UDP", "ICMP"), strict=True))
     ]
     series = [Series(n, f"p{n}", "latency", "ms", n, klass=klass, group="Ping (ms)") for n, klass in enumerate(classes)]
-    meta = meta_of(series, [Phase("idle_before", 0, 10 * S)])
-    meta.runners, meta.targets = runners, list(dict.fromkeys(hosts))
+    meta = meta_of(series, [Phase("idle_before", 0, 10 * S)], runners=runners)
+    meta.targets = list(dict.fromkeys(hosts))
     n = 100
     rows = {
         "series": [0] * n + [1] * n, "t_ns": [i * 100 * MS for i in range(n)] * 2, "seq": list(range(n)) * 2, "state": [ANSWERED] * 2 * n,

@@ -99,7 +99,7 @@ def test_a_buffer_drops_what_comes_too_late():
 
 def test_bursts_of_loss():
     def ratio(text):
-        return burst_ratio(np.array([one == "x" for one in text]))
+        return burst_ratio(np.array([one == "x" for one in text], bool))
 
     assert ratio("....") == ratio("xxxx") == ratio("") == 1
     assert ratio("xx..xx..") == 1, "half of the packets lost at random have a mean run of two"

@@ -44,7 +44,7 @@ INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 def parser() -> Parser:
     p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
-    p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a file")
+    p.add_argument("test", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
     far = "the far end, where `ktrxer serve` runs; once for each of them for a test with several"
     p.add_argument("-H", "--host", required=True, action="append", help=far)
     p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")

@@ -110,7 +110,7 @@ def _json(test: Test) -> dict[str, object]:
 
     _, plan, why = _plan(test)
     runs = plan.runs if plan is not None else ()
-    return {
+    made: dict[str, object] = {
         "name": test.name,
         "summary": test.summary,
         "series": list(dict.fromkeys(
@@ -122,4 +122,5 @@ def _json(test: Test) -> dict[str, object]:
         },
         "hosts": list(test.hosts),
         "plots": list(plan.plots) if plan is not None else [],
-    } | ({"missing": why} if why else {})
+    }
+    return made | ({"missing": why} if why else {})
