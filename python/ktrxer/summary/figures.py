@@ -353,7 +353,8 @@ def _throughput(run: Run) -> list[Throughput]:
         groups.setdefault(series.group or series.name, []).append(series)
     made = [_group(run, name, members) for name, members in groups.items()]
     if len(made) > 1:
-        made.append(_group(run, "TCP totals", run.meta.of_kind("bytes")))
+        name = "totals" if run.meta.of_kind("udp") else "TCP totals"
+        made.append(_group(run, name, run.meta.of_kind("bytes")))
     return made
 
 
