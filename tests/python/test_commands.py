@@ -133,6 +133,7 @@ def test_tests(capsys):
     assert "Parameter upload_streams (int, default 'num_cpus', 0 to 1000)" not in out and "default 'num_cpus', 1 to 1000" in out
     status, out, _ = say(capsys, "tests", "rtt_fair", "rrul_icmp")
     assert "Far ends (-H): 4" in out and "to HOST4" in out and "Parameter ping_labels (tuple[str, ...], default '')" in out
+    assert "Steps: stream 1 0 to 5 s; stream 1, stream 2 5 to 65 s" in say(capsys, "tests", "tcp_2up_delay")[1]
     status, out, _ = say(capsys, "tests", "http")
     assert status == 0 and ("Plots: http_delay" in out or "no runner is called 'http'" in out)
     made = json.loads(say(capsys, "tests", "--json")[1])

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from ktrxer.estimate.voice import call
+from ktrxer.flent.writing import document
 from ktrxer.run.contradictions import contradictions
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
@@ -66,6 +67,16 @@ def test_a_call_idle_and_under_load(tmp_path):
     assert made["up", "idle"].mos > 4 > made["up", "load"].mos and made["down", "load"].mos > 4
     expected = call(np.full(300, 300.0))
     assert expected is not None and made["up", "load"].mos == pytest.approx(expected.rating.mos)
+
+
+def test_a_call_in_a_file_of_flent(tmp_path):
+    """Flent's plots of the voip tests draw VoIP::delay, VoIP::jitter and VoIP::loss."""
+    up = [20.0 if i % 2 else 24.0 for i in range(500)]
+    run = a_call(tmp_path, up, np.full(500, 10.0), [LOST if i in (100, 101) else ANSWERED for i in range(500)], [])
+    made = document(run)
+    assert made.results.keys() == {"VoIP::delay", "VoIP::jitter", "VoIP::loss"} and list(made.raw) == ["VoIP"]
+    assert made.results["VoIP::delay"][10] == pytest.approx(22) and made.results["VoIP::jitter"][20] == pytest.approx(4)
+    assert sum(value for value in made.results["VoIP::loss"] if value is not None) == 2
 
 
 def test_no_call(tmp_path):

@@ -96,7 +96,8 @@ def _timetable(setting: Setting, plan: Plan) -> list[str]:
             way = f" {series.direction}" if series.direction else ""
             every = f" every {one.parameters.interval_ns / 1e6:g} ms" if one.parameters.interval_ns else ""
             made.append(f"  {series.name:<22} {when}  {runner.summary}{way}{every}{mark}{far}{where}")
-    return made
+    steps = "; ".join(f"{step.name} {step.from_s:g} to {step.to_s:g} s" for step in plan.steps)
+    return made + ([f"Steps: {steps}"] if steps else [])
 
 
 def _when(delay: float, length: float | None, total: float, after: str | None, until: str | None) -> str:
