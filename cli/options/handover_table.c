@@ -11,6 +11,7 @@ const struct handover handover_table[] = {
 	{ "export", "Convert runs to CSV, Parquet, OpenMetrics, Flent's files" },
 	{ "import", "Convert Flent's data files to runs" },
 	{ "lab", "Run commands in networks of namespaces, and in emulated devices" },
+	{ "new", "Write a working file to begin with: a test of your own" },
 	{ "plot", "Draw stored runs: SVG, PDF, PNG" },
 	{ "query", "Query all runs of a directory by SQL" },
 	{ "recover", "Close a run that a crash has interrupted" },

@@ -19,6 +19,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "export": Subcommand("ktrxer.commands.export", "convert runs to CSV, Parquet, OpenMetrics, Flent's files"),
     "import": Subcommand("ktrxer.commands.importing", "convert Flent's data files to runs"),
     "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices"),
+    "new": Subcommand("ktrxer.commands.new", "write a working file to begin with: a test of your own"),
     "plot": Subcommand("ktrxer.view.plot_command", "draw stored runs: SVG, PDF, PNG"),
     "query": Subcommand("ktrxer.commands.query", "query all runs of a directory by SQL"),
     "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has interrupted"),

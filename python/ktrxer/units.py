@@ -18,6 +18,14 @@ def duration(text: str) -> float:
     return float(match[1]) * _UNITS[unit]
 
 
+def bitrate(text: str) -> int:
+    """Bits a second: `100M`, `6Mbit`, `64k`, `1.5G`, or a plain number."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?([kKMG]?)(?:bit(?:/s)?)?", text.strip())
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a bit rate: give 100M, 64k or 1G; a number without a unit is bit/s")
+    return round(float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2].replace("K", "k")])
+
+
 def span(seconds: float) -> str:
     """`45 s`, `12 min`, `3 h 05 min`."""
     if seconds < 90:

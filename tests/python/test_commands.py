@@ -127,10 +127,15 @@ def test_summary_of_what_is_not_whole(directory, capsys, tmp_path):
 
 def test_tests(capsys):
     status, out, err = say(capsys, "tests")
-    assert (status, err) == (0, "") and [line.split()[0] for line in out.splitlines()[:8]] == [
-        "ping", "rrul", "rrul_be", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload"]
+    found = {line.split()[0]: line.split(maxsplit=1)[1] for line in out.splitlines()[:-2]}
+    assert (status, err) == (0, "") and len(found) > 80 and found["ping"] == "ICMP and UDP round trips on an idle path"
     status, out, _ = say(capsys, "tests", "tcp_nup")
-    assert "Parameter upload_streams" in out and "num_cpus" in out
+    assert "Parameter upload_streams (int, default 'num_cpus', 0 to 1000)" not in out and "default 'num_cpus', 1 to 1000" in out
+    status, out, _ = say(capsys, "tests", "rtt_fair", "rrul_icmp")
+    assert "Far ends (-H): 4" in out and "to HOST4" in out and "Parameter ping_labels (tuple[str, ...], default '')" in out
+    assert "Steps: stream 1 0 to 5 s; stream 1, stream 2 5 to 65 s" in say(capsys, "tests", "tcp_2up_delay")[1]
+    status, out, _ = say(capsys, "tests", "http")
+    assert status == 0 and ("Plots: http_delay" in out or "no runner is called 'http'" in out)
     made = json.loads(say(capsys, "tests", "--json")[1])
     assert {"name", "summary", "series", "parameters", "plots"} <= made["tests"][0].keys()
     assert say(capsys, "tests", "tcp_nop")[0] == 2
@@ -152,7 +157,7 @@ def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
 
 @pytest.mark.parametrize(("words", "expected"), [
     (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (`ktrxer run --help` tells more)\n"),
-    (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, where `ktrxer serve` runs (`ktrxer run --help` tells more)\n"),
+    (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, where `ktrxer serve` runs; once for each of them for a test with several (`ktrxer run --help` tells more)\n"),
     (["summary"], "ktrxer summary: RUN is missing: a run, finished or not; a file of Flent's; a directory of them (`ktrxer summary --help` tells more)\n"),
     (["recover"], "ktrxer recover: NAME.ktrxer.part is missing: the directory that `ktrxer run` left (`ktrxer recover --help` tells more)\n"),
 ])

@@ -367,6 +367,11 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     (["ping", "-H", "no host at all"], 1, "no address of this host is known"),
     (["ping", "-H", "127.0.0.1:8620"], 1, "127.0.0.1:8620: a host has no port; the port is given by --port"),
     (["ping", "-H", ""], 1, "-H: the host is empty"),
+    (["ping", "-H", "a", "-H", "b"], 2, "ping is for 1 far ends, not 2: give -H once for each of them"),
+    (["rtt_fair", "-H", "a"], 2, "rtt_fair is for 4 far ends, not 1"),
+    (["rtt_fair_var", "-H", "127.0.0.1", "-H", "127.0.0.2:80"], 1, "127.0.0.2:80: a host has no port"),
+    (["sctp_vs_tcp"], 2, "sctp_vs_tcp has no recipe: it is broken in Flent 2.3.0"),
+    (["http", "--set", "load=all"], 2, "parameter load: 'all'; it may be none, up, down, rrul"),
     (["ping", "-H=-x"], 1, "names do not begin with a dash"),
     (["ping", "-D", "/nowhere"], 1, "no such directory"),
     (["ping", "-D", "/proc"], 1, "no file can be made there"),
@@ -376,7 +381,8 @@ def test_one_line_for_what_is_wrong(fake, runs, words, status, message, capsys, 
 
     monkeypatch.setenv("KTRXER_BIN", fake())
     try:
-        code = main(["run", "-H", "localhost", "-D", str(runs), *words])
+        far = [] if any(word.startswith("-H") for word in words) else ["-H", "localhost"]
+        code = main(["run", *far, "-D", str(runs), *words])
     except SystemExit as end:
         code = end.code
     told = capsys.readouterr().err

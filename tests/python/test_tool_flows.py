@@ -3,6 +3,7 @@
 
 import json
 import re
+import shlex
 
 import pytest
 from tool_output import MS, S, command, outcome, rows
@@ -96,7 +97,7 @@ def test_iperf3_that_is_none(change):
 
 def test_iperf3_command():
     words = command("iperf3", 10.7, direction="both", flows=4, protocol="udp", bitrate_bps=10**6, payload_bytes=1200, mark="EF")
-    assert words == ("iperf3 -c far -p 5201 -J --get-server-output -t 10 -P 4 -i 1 --bidir -u -b 1000000 -l 1200 -S 184 -4 -B 10.0.0.1").split()
+    assert words == shlex.split("iperf3 -c far -p 5201 -J --get-server-output -t 10 -P 4 -i 1 --bidir -u -b 1000000 -l 1200 -S 184 -4 -B 10.0.0.1")
     assert "-R" in command("iperf3", direction="down") and "-C" in command("iperf3", cc="reno")
 
 
@@ -140,7 +141,9 @@ def test_netperf_round_trips():
 
 def test_netperf_commands():
     up = command("netperf", 10.7, cc="reno", mark="EF", payload_bytes=16384)
-    assert up[: up.index("--")] == "netperf -P 0 -v 0 -D -0.2 -f m -t TCP_STREAM -l 10 -Y 184,184 -4 -L 10.0.0.1 -H far -p 12865".split()
+    assert up[: up.index("--")] == shlex.split(
+        "netperf -P 0 -v 0 -D -0.2 -f m -t TCP_STREAM -l 10 -Y 184,184 -4 -L 10.0.0.1 -H far -p 12865"
+    )
     assert up[-4:] == ["-m", "16384", "-K", "reno"]
     assert "TCP_MAERTS" in command("netperf", direction="down") and "UDP_RR" in command("netperf_rr")
 

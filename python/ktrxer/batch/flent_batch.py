@@ -155,6 +155,10 @@ def _point(file: _File, name: str, run: dict[str, Any], made: _Made) -> dict[str
             for parameter, text in value.items():
                 run.setdefault("set", {})[parameter] = f"{{arg_{parameter}}}"
                 point[f"arg_{parameter}"] = text
+        elif isinstance(value, list):
+            made.note(f"[Arg::{name}] {option} = {', '.join(value)}: a value of the matrix is one text; the first of them is used")
+            run[option] = f"{{arg_{option}}}"
+            point[f"arg_{option}"] = value[0]
         else:
             run[option] = f"{{arg_{option}}}"
             point[f"arg_{option}"] = value
@@ -172,7 +176,8 @@ def _settings(where: str, keys: Mapping[str, str], made: _Made) -> tuple[dict[st
         elif key == "ip_version":
             run[f"ipv{value.strip()}"] = True
         elif option := RUN.get(key):
-            text = f"{_text(value)}s" if option in SECONDS else _text(_first(key, value, where, made))
+            hosts = _names(value) if key == "hosts" else []
+            text = f"{_text(value)}s" if option in SECONDS else list(map(_text, hosts)) if len(hosts) > 1 else _text(value.strip())
             if key != "filename_extra" or "title" not in keys:
                 run[option] = text
         elif key.startswith("test_parameter_"):
@@ -182,14 +187,6 @@ def _settings(where: str, keys: Mapping[str, str], made: _Made) -> tuple[dict[st
         else:
             variables[_word(key)] = _text(value)
     return run, variables
-
-
-def _first(key: str, value: str, where: str, made: _Made) -> str:
-    names = _names(value)
-    if key == "hosts" and len(names) > 1:
-        made.note(f"[{where}] hosts = {value}: the first of them is used")
-        return names[0]
-    return value.strip()
 
 
 def _whole(file: _File, name: str, key: str, value: str) -> int:

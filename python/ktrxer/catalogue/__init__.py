@@ -1,64 +1,100 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The tests, one file each. `ktrxer tests` lists them."""
+"""The tests: names with a recipe each (table.py). `ktrxer tests` lists them.
+
+A test of a user is a file NAME.py in $XDG_CONFIG_HOME/ktrxer/tests (~/.config/ktrxer/tests), a file that is named by its path, or an
+entry point of the group `ktrxer.tests` of an installed package. All three are programs that the user has installed, and are executed.
+"""
 
 from __future__ import annotations
 
-import importlib.util
+import ast
+import os
+import re
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-from ktrxer.catalogue.parity import RECIPES
-from ktrxer.catalogue.recipe import PlanError, Test
+from ktrxer.catalogue.table import EXPLAINED, TABLE
 
-NAMES = ("ping", "rrul", "rrul_be", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload")
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from ktrxer.catalogue.recipe import Test
+
+GROUP = "ktrxer.tests"
+OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}")
+
+
+def folder() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "ktrxer" / "tests"
 
 
 def find(name: str) -> Test:
-    """A test by its name, or a user's own by the path of its file, which is a program and is executed: the path comes from the command
-    line."""
+    """A test by its name, or by the path of its file. A user's own test cannot replace one of the table."""
+    from ktrxer.catalogue import own
+    from ktrxer.catalogue.recipe import PlanError
+
     if "/" in name or name.endswith(".py"):
-        return _from_file(Path(name))
-    if name in RECIPES:
-        recipe, given = RECIPES[name]
-        words = ", ".join(f"{key}={value}" for key, value in given.items())
-        summary = f"{recipe} with {words}" if words else f"{recipe}, by another name of Flent"
-        return replace(find(recipe), name=name, summary=summary, given=given)
-    if name not in NAMES:
-        near = get_close_matches(name, (*NAMES, *RECIPES), 1)
-        meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(NAMES)}"
-        raise PlanError(f"no test is called {name[:60]!r}{meant} (a test of your own is named by its path, ./{name[:60]}.py)")
-    return _test_of(import_module(f"ktrxer.catalogue.{name}"), name)
+        return own.from_file(Path(name))
+    if name in TABLE:
+        return _of_table(name)
+    if OWN_NAME.fullmatch(name):
+        path = folder() / f"{name}.py"
+        if path.is_file():
+            return own.from_file(path)
+        for entry in entry_points():
+            if entry.name == name:
+                return own.loaded(entry)
+    if name in EXPLAINED:
+        raise PlanError(f"{name} has no recipe: {EXPLAINED[name]}")
+    known = [*TABLE, *(path.stem for path in own_files()), *(entry.name for entry in entry_points())]
+    near = get_close_matches(name, known, 1)
+    meant = f"did you mean {near[0]}?" if near else "`ktrxer tests` lists all"
+    raise PlanError(f"no test is called {name[:60]!r}; {meant} (a test of your own is named by its path, ./{name[:60]}.py)")
 
 
-def _from_file(path: Path) -> Test:
-    if not path.is_file():
-        raise PlanError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location("ktrxer_user_test", path)
-    if spec is None or spec.loader is None:
-        raise PlanError(f"{path}: a test is a Python file, NAME.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+def _of_table(name: str) -> Test:
+    from dataclasses import replace
+
+    entry = TABLE[name]
+    test: Test = import_module(f"ktrxer.catalogue.{entry.recipe}").TEST
+    return replace(test, name=name, summary=entry.summary, given=entry.given, hosts=entry.hosts)
+
+
+def entry_points() -> Iterator[EntryPoint]:
+    """importlib.metadata takes a quarter of the time of `ktrxer tests`, so it is imported only where a package names the group."""
+    files = (file for place in sys.path for file in Path(place or ".").glob("*-info/entry_points.txt"))
+    if any(GROUP in file.read_text(errors="replace") for file in files):
+        from importlib.metadata import entry_points
+
+        yield from entry_points(group=GROUP)
+
+
+def own_files() -> list[Path]:
+    return sorted(path for path in folder().glob("*.py") if path.is_file() and OWN_NAME.fullmatch(path.stem))
+
+
+def summaries() -> dict[str, str]:
+    """Of all names, without executing or importing a recipe: of a file the first line of its docstring."""
+    made = {name: entry.summary for name, entry in TABLE.items()}
+    for path in own_files():
+        made.setdefault(path.stem, f"{_docstring(path)} ({path})".strip())
+    for entry in entry_points():
+        made.setdefault(entry.name, f"({entry.value})")
+    return made
+
+
+def _docstring(path: Path) -> str:
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's own program does wrong
-        at = error.__traceback__
-        while at is not None and at.tb_next is not None:
-            at = at.tb_next
-        line = f", line {at.tb_lineno}" if at is not None else ""
-        raise PlanError(f"{path}{line}: {type(error).__name__}: {error}") from error
-    return _test_of(module, str(path))
-
-
-def _test_of(module: ModuleType, name: str) -> Test:
-    test = getattr(module, "TEST", None)
-    if not isinstance(test, Test):
-        raise PlanError(f"{name}: it has no TEST = Test(...); docs/howto/add-recipe.md shows one")
-    return test
+        text = ast.get_docstring(ast.parse(path.read_bytes())) or ""
+    except (OSError, SyntaxError, ValueError) as error:
+        return f"cannot be read: {type(error).__name__}: {error}"
+    return text.splitlines()[0] if text else ""
 
 
 def everything() -> list[Test]:
-    return [find(name) for name in (*NAMES, *RECIPES)]
+    return [find(name) for name in summaries()]

@@ -9,16 +9,20 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import re
+import traceback
 import typing
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal
 
 from ktrxer import places, runners
+from ktrxer.catalogue import plots
 from ktrxer.places import LOCAL
 from ktrxer.runners.flow import Flows
 from ktrxer.runners.marks import DSCP
@@ -33,6 +37,10 @@ class PlanError(Exception):
     """A test cannot be run like that; one line: what, why, what to do."""
 
 
+class NoRunner(PlanError):
+    """The runner that a test names is not installed."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """What the user asked for, the same for every test."""
@@ -45,6 +53,21 @@ class Setting:
     cc_up: str = ""  # congestion control; empty: the host's own
     cc_down: str = ""
     timeout_ns: int = 10 * S  # a probe without an answer for so long is lost: longer than any usual queue
+    more_hosts: tuple[str, ...] = ()  # further far ends, for tests that use several
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (self.host, *self.more_hosts)
+
+    @property
+    def labelled_hosts(self) -> list[tuple[str, str]]:
+        """Each far end with a name for its series. A host that is given again is HOST//2, as in Flent."""
+        seen: Counter[str] = Counter()
+        made = []
+        for host in self.hosts:
+            seen[host] += 1
+            made.append((host, host if seen[host] == 1 else f"{host}//{seen[host]}"))
+        return made
 
     @property
     def total_s(self) -> float:
@@ -84,12 +107,22 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A part of the load with a name of its own, stored with the run: `two flows`, from 5 s to 10 s."""
+
+    name: str
+    from_s: float
+    to_s: float
+
+
+@dataclass(frozen=True)
 class Plan:
     runs: tuple[Invocation, ...] = ()
-    plots: tuple[str, ...] = ()  # the first one is shown first
+    plots: tuple[str, ...] = ()  # the first one is shown first; names of plots.py, or of `panels`
     total_s: float | None = None  # of the whole run; None: the setting's length and idle phases
     load_s: tuple[float, float] | None = None  # None: from the first load's beginning to the last one's end
     panels: tuple[Panel, ...] = ()
+    steps: tuple[Step, ...] = ()  # the parts of a load that changes while it is on
 
 
 @dataclass(frozen=True)
@@ -98,11 +131,20 @@ class NoParameters:
 
 
 def parameter(
-    default: Any, help: str, *, low: float | None = None, high: float | None = None, words: Mapping[str, Callable[[], Any]] | None = None
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    most: int = 1000,
+    parse: Callable[[str], Any] | None = None,
+    words: Mapping[str, Callable[[], Any]] | None = None,
 ) -> Any:
     """A field of a test's parameters. Its type is that of the field: a text, number, yes or no, a choice (Literal), or a tuple of them,
-    which is given as a list with commas. `words` are values that are computed where the test runs, such as num_cpus."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high, "words": words or {}})
+    which is given as a list with commas of at most `most` values. `parse` reads a number with a unit (ktrxer.units). `words` are values
+    that are computed where the test runs, such as num_cpus."""
+    limits = {"help": help, "low": low, "high": high, "most": most, "parse": parse, "words": words or {}}
+    return field(default=default, metadata=limits)
 
 
 @dataclass(frozen=True)
@@ -113,12 +155,33 @@ class Test:
     parameters: type = NoParameters
     description: str = ""
     given: Mapping[str, str] = field(default_factory=dict)  # parameters that another name of a recipe sets
+    path: str = ""  # of a user's own file
+    hosts: tuple[int, int] = (1, 1)  # the least and the largest number of far ends
 
     def make(self, setting: Setting, given: dict[str, str]) -> Plan:
-        """The plan for these parameters, checked as a whole."""
-        plan = self.plan(setting, parameters_of(self, given))
+        """The plan for these parameters, checked as a whole. An error of the recipe's own names its line."""
+        least, most = self.hosts
+        if not least <= len(setting.hosts) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise PlanError(f"{self.name} is for {wanted} far ends, not {len(setting.hosts)}: give -H once for each of them")
+        parameters = parameters_of(self, given)
+        try:
+            plan = self.plan(setting, parameters)
+            if not isinstance(plan, Plan):
+                raise TypeError(f"`plan` returned {type(plan).__name__}, not a Plan")
+        except Exception as error:
+            if isinstance(error, PlanError) and not self.path:
+                raise
+            text = str(error) if isinstance(error, PlanError) else f"{type(error).__name__}: {error}"
+            where = where_in(error, self.path or getattr(getattr(self.plan, "__code__", None), "co_filename", ""))
+            raise type(error)(f"{where}{text}") if isinstance(error, PlanError) else PlanError(f"{where}{text}") from error
         check(plan)
         return plan
+
+
+def example(test: Test) -> Setting:
+    """A setting with as many far ends as the test needs at least."""
+    return Setting("HOST", more_hosts=tuple(f"HOST{n}" for n in range(2, test.hosts[0] + 1)))
 
 
 # ---------------------------------------------------------------------------------------------------------------- building blocks
@@ -167,7 +230,8 @@ def _flows(
     if not series:
         raise PlanError(f"{name}: 0 flows; 1 to 1000 are possible")
     when, place = more.pop("when", loaded(setting)), more.pop("place", LOCAL)
-    given: dict[str, Any] = {"cc": tuple(filter(None, [cc])), "interval_ns": setting.sample_interval_ns} | more
+    ccs = tuple(filter(None, [cc])) if more.get("protocol", "tcp") == "tcp" else ()
+    given: dict[str, Any] = {"cc": ccs, "interval_ns": setting.sample_interval_ns} | more
     return run("flow", name, Flows(direction=direction, series=tuple(series), marks=tuple(marks), **given), when=when, place=place)
 
 
@@ -176,24 +240,35 @@ def numbered(name: str, count: int) -> list[str]:
     return [f"{name}::{n}" for n in range(1, count + 1)]
 
 
+def distinct(labels: Sequence[str]) -> None:
+    """Each label becomes a name. Of two equal parts `combine` would keep one."""
+    if twice := {label for label, count in Counter(labels).items() if count > 1}:
+        raise PlanError(f"two labels of the test are {min(twice)[:60]!r}")
+
+
 def combine(
     *plans: Plan,
     plots: Sequence[str] = (),
     total_s: float | None = None,
     load_s: tuple[float, float] | None = None,
     panels: Sequence[Panel] = (),
+    steps: Sequence[Step] = (),
 ) -> Plan:
     """Larger tests from smaller ones: everything of all of them, and once what several of them have. The plots given here come first."""
-    runs = {one.name: one for plan in reversed(plans) for one in reversed(plan.runs)}
+    runs: dict[str, Invocation] = {}
+    for one in (one for plan in plans for one in plan.runs):
+        if runs.setdefault(one.name, one) != one:
+            raise PlanError(f"two parts of the test are called {one.name[:60]!r}")
     totals = [plan.total_s for plan in plans if plan.total_s is not None]
     loads = [plan.load_s for plan in plans if plan.load_s is not None]
     load = (min(load[0] for load in loads), max(load[1] for load in loads)) if loads else None
     return Plan(
-        tuple(reversed(runs.values())),
+        tuple(runs.values()),
         tuple(dict.fromkeys([*plots, *(plot for plan in plans for plot in plan.plots)])),
         total_s if total_s is not None else max(totals, default=None),
         load_s if load_s is not None else load,
         tuple({panel.name: panel for panel in [*panels, *(one for plan in plans for one in plan.panels)]}.values()),
+        (*(one for plan in plans for one in plan.steps), *steps),
     )
 
 
@@ -204,7 +279,7 @@ def parameters_of(test: Test, given: dict[str, str]) -> Any:
     """KEY=VALUE texts as the test's own typed parameters; values that are computed where the test runs are computed here."""
     fields = {f.name: f for f in dataclasses.fields(test.parameters)}
     hints = typing.get_type_hints(test.parameters)
-    given = {**test.given, **given}
+    given = {**test.given, **{key.replace("-", "_"): text for key, text in given.items()}}  # Flent has names with both
     for key in given:
         if key not in fields:
             known = ", ".join(fields) or "none"
@@ -224,7 +299,10 @@ def value_of(key: str, text: str, kind: Any, limits: Mapping[str, Any] = Mapping
         kind = next(one for one in typing.get_args(kind) if one is not NoneType)
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
-        return tuple(value_of(key, part.strip(), inner, limits) for part in text.split(",") if part.strip())
+        made = tuple(value_of(key, part.strip(), inner, limits) for part in text.split(",") if part.strip())
+        if len(made) > limits.get("most", len(made)):
+            raise PlanError(f"parameter {key}: {len(made)} values; there may be {limits['most']}")
+        return made
     if text in limits.get("words", {}):
         return limits["words"][text]()
     if typing.get_origin(kind) is Literal:
@@ -239,7 +317,9 @@ def value_of(key: str, text: str, kind: Any, limits: Mapping[str, Any] = Mapping
     if kind is str:
         return text
     try:
-        value = kind(text)
+        value = (limits.get("parse") or kind)(text)
+    except argparse.ArgumentTypeError as error:
+        raise PlanError(f"parameter {key}: {error}") from None
     except ValueError:
         words = "".join(f", or {word}" for word in limits.get("words", {}))
         raise PlanError(f"parameter {key}: {text!r} is no {'whole number' if kind is int else 'number'}{words}") from None
@@ -249,6 +329,7 @@ def value_of(key: str, text: str, kind: Any, limits: Mapping[str, Any] = Mapping
     return value
 
 
+SERIES_MOST = 20_000  # of a stored run
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{0,255}")
 
@@ -257,7 +338,7 @@ def _runner(name: str) -> runners.Runner:
     try:
         return runners.find(name)
     except RunnerError as error:
-        raise PlanError(str(error)) from None
+        raise NoRunner(str(error)) from None
 
 
 def check(plan: Plan) -> None:
@@ -276,18 +357,27 @@ def check(plan: Plan) -> None:
             places.check_name(one.place)
         except (RunnerError, places.PlaceError) as error:
             raise PlanError(f"{one.name}: {error}") from None
+        if one.parameters.family not in ("", "-4", "-6"):
+            raise PlanError(f"{one.name}: {one.parameters.family!r} is no address family; there are -4 and -6")
         if not _HOST.fullmatch(one.parameters.host) or one.parameters.host.startswith("-"):
             raise PlanError(f"{one.name}: {one.parameters.host[:40]!r} is no host")
         made = runner.series(one.parameters, one.name).values()
         series += dict.fromkeys(single.name for single in made)
         tables += [(single.name, single.kind) for single in made]
+    if len(tables) > SERIES_MOST:
+        raise PlanError(f"the test has {len(tables):,} series; {SERIES_MOST:,} are possible")
     for what, given in (("parts", names), ("series", series), ("panels", [panel.name for panel in plan.panels])):
         twice = {name for name, count in Counter(given).items() if count > 1}
         if twice:
             raise PlanError(f"two {what} of the test are called {min(twice)!r}")
     if same := {name for (name, _), count in Counter(tables).items() if count > 1}:
         raise PlanError(f"two series of the test are called {min(same)!r}")
-    for name in names + series:
+    for plot in plan.plots:
+        _check_plot(plot, [panel.name for panel in plan.panels])
+    for step in plan.steps:
+        if not 0 <= step.from_s < step.to_s:
+            raise PlanError(f"step {step.name!r} of the test lasts from {step.from_s:g} s to {step.to_s:g} s")
+    for name in names + series + [step.name for step in plan.steps]:
         if not _NAME.fullmatch(name):
             raise PlanError(f"a name of the test is empty, too long or has control characters: {name[:40]!r}")
     for one in plan.runs:
@@ -298,6 +388,23 @@ def check(plan: Plan) -> None:
         if when.delay_s < 0 or (when.length_s is not None and when.length_s <= 0):
             raise PlanError(f"{one.name}: it cannot begin {when.delay_s:g} s after the start and last {when.length_s} s")
     _no_circle(plan.runs)
+
+
+def _check_plot(name: str, own: Sequence[str]) -> None:
+    known = [*own, *plots.NAMES]
+    if name not in own and name.removesuffix(plots.SCALED) not in plots.NAMES:
+        near = get_close_matches(name, known, 1)
+        meant = f"did you mean {near[0]}? There are" if near else "there are"
+        raise PlanError(f"unknown plot {name[:60]!r} of the test; {meant}: {', '.join(known)}")
+
+
+def where_in(error: BaseException, path: str) -> str:
+    """`FILE, line N (its text): `: the last line of a file that an exception went through; the file alone when it went through none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    if not frames:
+        return f"{path}: " if path else ""
+    line = " ".join((frames[-1].line or "").split())
+    return f"{path}, line {frames[-1].lineno}" + (f" ({line[:80]}): " if line else ": ")
 
 
 def _no_circle(runs: Sequence[Invocation]) -> None:
@@ -313,6 +420,7 @@ def _no_circle(runs: Sequence[Invocation]) -> None:
 
 
 __all__ = [
-    "DSCP", "MS", "Flows", "Invocation", "NoParameters", "Panel", "Plan", "PlanError", "S", "Setting", "Test", "When", "check", "combine",
-    "dataclass", "downloads", "icmp", "loaded", "numbered", "parameter", "parameters_of", "run", "udp", "uploads", "value_of",
+    "DSCP", "MS", "Flows", "Invocation", "NoParameters", "NoRunner", "Panel", "Plan", "PlanError", "S", "Setting", "Step", "Test", "When",
+    "check", "combine", "dataclass", "distinct", "downloads", "example", "icmp", "loaded", "numbered", "parameter", "parameters_of", "run",
+    "udp", "uploads", "value_of", "where_in",
 ]  # fmt: skip

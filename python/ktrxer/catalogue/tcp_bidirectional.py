@@ -1,14 +1,33 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The upload and the download at once."""
+"""One TCP flow, up, down, or one of each at once."""
 
 from __future__ import annotations
 
-from ktrxer.catalogue import tcp_download, tcp_upload
-from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine
+from dataclasses import dataclass
+from typing import Literal
+
+from ktrxer.catalogue.recipe import Plan, Setting, Test, When, combine, downloads, icmp, loaded, parameter, uploads
+
+PLOTS = ("totals", "ping", "ping_cdf", "box_totals")
 
 
-def plan(setting: Setting, p: NoParameters) -> Plan:
-    return combine(tcp_download.plan(setting, p), tcp_upload.plan(setting, p), plots=("totals", "ping", "ping_cdf", "box_totals"))
+@dataclass(frozen=True)
+class Parameters:
+    directions: Literal["both", "up", "down"] = parameter("both", "of the flows")
+    ping: bool = parameter(True, "pings, and idle time before and after the load")
+    marking: str = parameter("", "DSCP of the flows; empty: not marked")
 
 
-TEST = Test("tcp_bidirectional", "One TCP upload and one download at the same time, with pings", plan)
+def plan(setting: Setting, p: Parameters) -> Plan:
+    when = loaded(setting) if p.ping else When(length_s=setting.length_s)
+    marks = [p.marking] if p.marking else []
+    up, down = p.directions != "down", p.directions != "up"
+    return combine(
+        icmp(setting) if p.ping else Plan(total_s=setting.length_s),
+        downloads(setting, ["TCP download"], marks, when=when) if down else Plan(),
+        uploads(setting, ["TCP upload"], marks, when=when) if up else Plan(),
+        plots=("totals", *(["download"] if down and not up else ["upload"] if up and not down else []), *(PLOTS[1:] if p.ping else ())),
+    )
+
+
+TEST = Test("tcp_bidirectional", "One TCP upload and one download at the same time, with pings", plan, Parameters)

@@ -3,28 +3,25 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any
 
-from ktrxer.catalogue.recipe import Plan, Setting, Test, combine, icmp, numbered, parameter, uploads
+from ktrxer.catalogue.recipe import Plan, Setting, Test, combine, icmp, numbered
+from ktrxer.catalogue.streams import cc_algos, count, delays, flows, markings, streams
 
 PLOTS = ("totals", "upload", "ping", "ping_cdf", "box_totals")
 
 
-def streams() -> Any:
-    """A parameter: the number of flows, as Flent's tests take it."""
-    about = "how many flows: 1 to 1000, or num_cpus for as many as this host has processors"
-    return parameter("num_cpus", about, low=1, high=1000, words={"num_cpus": lambda: os.cpu_count() or 1})
-
-
 @dataclass(frozen=True)
 class Parameters:
-    upload_streams: int = streams()
+    upload_streams: int = count()
+    markings: tuple[str, ...] = markings()
+    cc_algos: tuple[str, ...] = cc_algos()
+    stream_delays: tuple[float, ...] = delays()
 
 
 def plan(setting: Setting, p: Parameters) -> Plan:
-    return combine(icmp(setting), uploads(setting, numbered("TCP upload", p.upload_streams)), plots=PLOTS)
+    members = streams(numbered("TCP upload", p.upload_streams), p.markings, p.cc_algos, p.stream_delays)
+    return combine(icmp(setting), flows(setting, "up", "TCP upload", members), plots=PLOTS)
 
 
 TEST = Test("tcp_nup", "N TCP uploads, with pings", plan, Parameters)

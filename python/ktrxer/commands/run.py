@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ktrxer.catalogue.recipe import PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import again, binary, checks, provenance
-from ktrxer.run.schedule import Schedule, make
+from ktrxer.run.schedule import Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
@@ -40,13 +41,15 @@ examples:
 `ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
 
 SERVED_HZ = 10_000
+FLENTS_CC = "tcp_cong_control"  # a parameter of all tests of Flent with TCP: here it is --cc
 INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 
 def parser() -> Parser:
     p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
     p.add_argument("test", nargs="?", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
-    p.add_argument("-H", "--host", help="the far end, where `ktrxer serve` runs")
+    far = "the far end, where `ktrxer serve` runs; once for each of them for a test with several"
+    p.add_argument("-H", "--host", action="append", help=far)
     p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
     p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
     p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
@@ -131,12 +134,16 @@ def main(arguments: list[str]) -> int:
 
 
 def setting_of(given: argparse.Namespace) -> Setting:
-    ccs = given.cc.split(",") if given.cc else ["", ""]
-    if len(ccs) > 2 or (given.cc and not all(ccs)):
-        raise PlanError(f"--cc {given.cc}: one name, or two with a comma between")
+    flents = _values(given).get(FLENTS_CC, "")
+    if given.cc and flents:
+        raise PlanError(f"--cc and the parameter {FLENTS_CC} are the same setting: give one of them")
+    text = given.cc or flents
+    ccs = text.split(",") if text else ["", ""]
+    if len(ccs) > 2 or (text and not all(ccs)):
+        raise PlanError(f"--cc {text}: one name, or two with a comma between")
     return checked(Setting(
-        given.host, given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
-        ccs[0], ccs[-1], round(given.timeout * 1e9),
+        given.host[0], given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
+        ccs[0], ccs[-1], round(given.timeout * 1e9), tuple(given.host[1:]),
     ), given.port)  # fmt: skip
 
 
@@ -156,6 +163,11 @@ def checked(setting: Setting, port: int) -> Setting:
 
 
 def parameters_of(given: argparse.Namespace) -> dict[str, str]:
+    """Those of the test: a parameter that is a setting of every test is none."""
+    return {name: value for name, value in _values(given).items() if name != FLENTS_CC}
+
+
+def _values(given: argparse.Namespace) -> dict[str, str]:
     made: dict[str, str] = {}
     for text in given.set:
         name, equals, value = text.partition("=")
@@ -192,12 +204,13 @@ def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
 
     old = open_run(given.again)
     stored = again.settings_of(old)
-    stored.host = given.host if given.host is not None else stored.host
+    if given.host is not None:
+        stored.host, stored.more_hosts = given.host[0], given.host[1:]
     test, said = (catalogue.find(given.test), []) if given.test is not None else stack.enter_context(again.recipe(old, given.trust_recipe))
     for line in said:
         complain("run", line)
     parameters, different = again.parameters(old, test, stored)
-    given.host, given.precise, given.interval = stored.host, stored.precise, stored.probe_interval_ns / 1e9
+    given.host, given.precise, given.interval = [stored.host, *stored.more_hosts], stored.precise, stored.probe_interval_ns / 1e9
     given.port = given.port if given.port is not None else stored.port
     given.family = given.family if given.family is not None else stored.family
     given.title = given.title or old.meta.title
@@ -222,14 +235,19 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
     asked = extras.parts(given.beside)
     plan = extras.beside(test.make(setting, parameters), asked, [])
     options = _options(given)
-    address = checks.resolve(given.host, given.family)
-    default, missing = extras.every(replace(options, host=address)) if not given.no_extras else ([], [])
+    default, missing = [], []
+    if not given.no_extras:
+        default, missing = extras.every(replace(options, host=checks.resolve(setting.host, given.family)))
     plan = extras.beside(plan, [], default)
     schedule = make(plan, setting, options)
-    checks.hosts(schedule, given.family)
+    addresses = checks.hosts(schedule, setting.hosts, given.family)
+    address = addresses[setting.host]
+    for host, other in combinations(addresses, 2):
+        if addresses[host] == addresses[other]:
+            complain("run", f"{host} and {other} are one far end, {addresses[host]}: their flows share its path")
     checks.directory(given.directory, checks.rows_of(schedule))
     if wanted.old is not None and not given.quiet:  # before the first packet, because a file names the far end
-        complain("run", f"again {given.again}: {test.name} to {given.host} ({address}), {schedule.length_ns / 1e9:g} s")
+        complain("run", f"again {given.again}: {test.name} to {', '.join(given.host)} ({address}), {schedule.length_ns / 1e9:g} s")
     with checks.places_of(schedule, given.metadata_from) as places:
         checks.tools(schedule, places)
         if given.dry_run:
@@ -251,6 +269,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
             meta.settings["with"] = given.beside
         if missing:
             meta.metadata["not_collected"] = missing
+        meta.settings["steps"] = [{"name": step.name, "from_ns": ns(step.from_s), "to_ns": ns(step.to_s)} for step in plan.steps]
         if (probes := schedule.reflected_hz()) > SERVED_HZ:
             limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; the others count as lost"
             complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
@@ -289,7 +308,7 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
     return Meta(
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=[given.host], zero=Zero(0, 0), length_ns=0,
+        host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=given.host, zero=Zero(0, 0), length_ns=0,
         settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise, "family": given.family},
         command=["ktrxer", "run", *arguments],
         metadata=_origin(test) | ({"labels": labels} if (labels := labels_of(given)) else {}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer tests`: what can be run, and what each does."""
+"""`ktrxer tests`: what can be run, and what each does. The list imports no recipe, because it is read often."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import json
 import sys
 import typing
 
-from ktrxer import catalogue, runners
-from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Test
+from ktrxer import catalogue
 from ktrxer.commands.common import USAGE, VALID, Parser, complain
-from ktrxer.places import LOCAL
-from ktrxer.store.meta import Series
+
+if typing.TYPE_CHECKING:
+    from ktrxer.catalogue.recipe import Plan, Setting, Test
 
 
 def parser() -> Parser:
@@ -24,45 +24,82 @@ def parser() -> Parser:
 
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
+    if not given.tests and not given.json:
+        _list()
+        return VALID
+    from ktrxer.catalogue.recipe import PlanError
+
     try:
         tests = [catalogue.find(name) for name in given.tests] or catalogue.everything()
-        plans = [test.make(Setting("HOST"), {}) for test in tests]
     except PlanError as error:
         complain("tests", str(error))
         return USAGE
     if given.json:
-        json.dump({"tests": [_json(test, plan) for test, plan in zip(tests, plans, strict=True)]}, sys.stdout, indent=2)
+        json.dump({"tests": [_json(test) for test in tests]}, sys.stdout, indent=2)
         print()
-    elif given.tests:
-        print("\n\n".join("\n".join(_explained(test, plan)) for test, plan in zip(tests, plans, strict=True)))
     else:
-        width = max(len(test.name) for test in tests)
-        for test in tests:
-            print(f"{test.name:<{width}}  {test.summary}")
-        print("\n`ktrxer tests TEST` explains one; docs/howto/add-recipe.md shows how to write your own.")
+        print("\n\n".join("\n".join(_explained(test)) for test in tests))
     return VALID
 
 
-def _explained(test: Test, plan: Plan) -> list[str]:
+def _list() -> None:
+    found = catalogue.summaries()
+    width = max(map(len, found))
+    for name, summary in found.items():
+        print(f"{name:<{width}}  {summary}")
+    print("\n`ktrxer tests TEST` explains one; docs/howto/add-recipe.md shows how to write your own.")
+
+
+def _plan(test: Test) -> tuple[Setting, Plan | None, str]:
+    """The plan for the defaults; None and the reason where this installation cannot make one."""
+    from ktrxer.catalogue.recipe import PlanError, example
+
+    setting = example(test)
+    try:
+        return setting, test.make(setting, {}), ""
+    except PlanError as error:
+        return setting, None, str(error)
+
+
+def _explained(test: Test) -> list[str]:
     made = [f"{test.name}: {test.summary}"] + ([test.description] if test.description else [])
-    made.append("\nWith the default length of 60 s, 5 s idle before and after:")
-    total = plan.total_s if plan.total_s is not None else Setting("HOST").total_s
+    setting, plan, why = _plan(test)
+    if test.hosts != (1, 1):
+        made.append(f"Far ends (-H): {test.hosts[0] if len(set(test.hosts)) == 1 else ' to '.join(map(str, test.hosts))}")
+    made += _timetable(setting, plan) if plan is not None else [f"It cannot be run here with its defaults: {why}"]
+    hints = typing.get_type_hints(test.parameters)
+    for f in dataclasses.fields(test.parameters):
+        kind = hints[f.name].__name__ if hints[f.name] in (str, int, float, bool) else str(hints[f.name]).replace("typing.", "")
+        default = repr(test.given.get(f.name, f.default))
+        made.append(f"Parameter {f.name} ({kind}, default {default}{_limits(f.metadata)}): {f.metadata.get('help', '')}")
+    return made + ([f"Plots: {', '.join(plan.plots)}"] if plan is not None else [])
+
+
+def _limits(metadata: typing.Mapping[str, typing.Any]) -> str:
+    low, high = metadata.get("low"), metadata.get("high")
+    return f", {low:g} to {high:g}" if low is not None and high is not None else ""
+
+
+def _timetable(setting: Setting, plan: Plan) -> list[str]:
+    from ktrxer import runners
+    from ktrxer.places import LOCAL
+    from ktrxer.store.meta import Series
+
+    made = ["\nWith the default length of 60 s, 5 s idle before and after:"]
+    total = plan.total_s if plan.total_s is not None else setting.total_s
     for one in plan.runs:
         runner = runners.find(one.runner)
         when = _when(one.when.delay_s, one.when.length_s, total, one.when.start_after, one.when.stop_after)
         where = f", in {one.place}" if one.place != LOCAL else ""
+        far = f", to {one.parameters.host}" if one.parameters.host and setting.more_hosts else ""
         known = {series.name: series for series in runner.series(one.parameters, one.name).values()}
         for series in known.values() or [Series(0, one.name, "value", "")]:  # those of a host's state are not known before the run
             mark = f", marked {series.klass}" if series.klass else ""
             way = f" {series.direction}" if series.direction else ""
             every = f" every {one.parameters.interval_ns / 1e6:g} ms" if one.parameters.interval_ns else ""
-            made.append(f"  {series.name:<22} {when}  {runner.summary}{way}{every}{mark}{where}")
-    hints = typing.get_type_hints(test.parameters)
-    for f in dataclasses.fields(test.parameters):
-        kind = hints[f.name].__name__ if isinstance(hints[f.name], type) else str(hints[f.name]).replace("typing.", "")
-        made.append(f"Parameter {f.name} ({kind}, default {f.default!r}): {f.metadata.get('help', '')}")
-    made.append(f"Plots: {', '.join(plan.plots)}")
-    return made
+            made.append(f"  {series.name:<22} {when}  {runner.summary}{way}{every}{mark}{far}{where}")
+    steps = "; ".join(f"{step.name} {step.from_s:g} to {step.to_s:g} s" for step in plan.steps)
+    return made + ([f"Steps: {steps}"] if steps else [])
 
 
 def _when(delay: float, length: float | None, total: float, after: str | None, until: str | None) -> str:
@@ -71,13 +108,22 @@ def _when(delay: float, length: float | None, total: float, after: str | None, u
     return f"{begin} to {end}"
 
 
-def _json(test: Test, plan: Plan) -> dict[str, object]:
-    return {
+def _json(test: Test) -> dict[str, object]:
+    from ktrxer import runners
+
+    _, plan, why = _plan(test)
+    runs = plan.runs if plan is not None else ()
+    made: dict[str, object] = {
         "name": test.name,
         "summary": test.summary,
         "series": list(dict.fromkeys(
-            series.name for one in plan.runs for series in runners.find(one.runner).series(one.parameters, one.name).values()
+            series.name for one in runs for series in runners.find(one.runner).series(one.parameters, one.name).values()
         )),
-        "parameters": {f.name: {"default": f.default, "help": f.metadata.get("help", "")} for f in dataclasses.fields(test.parameters)},
-        "plots": list(plan.plots),
+        "parameters": {
+            f.name: {"default": test.given.get(f.name, f.default), "help": f.metadata.get("help", "")}
+            for f in dataclasses.fields(test.parameters)
+        },
+        "hosts": list(test.hosts),
+        "plots": list(plan.plots) if plan is not None else [],
     }
+    return made | ({"missing": why} if why else {})

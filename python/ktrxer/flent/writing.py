@@ -41,7 +41,7 @@ COMPUTED: tuple[tuple[str, str, str], ...] = (
     ("TCP download avg", "mean", r"TCP download( |::)(?!sum$|avg$).*"),
     ("TCP download sum", "sum", r"TCP download( |::)(?!sum$|avg$).*"),
     ("TCP totals", "sum", r"TCP (up|down)load\b(?! sum$| avg$).*"),
-    ("Ping (ms) avg", "mean", r"Ping \(ms\) (?!avg$).*"),
+    ("Ping (ms) avg", "mean", r"Ping \(ms\)( (?!avg$)|::).*"),
 )
 RUNNERS = {"sum": "SumRunner", "mean": "AverageRunner"}
 
@@ -138,7 +138,10 @@ class _Writer:
         if not icmp:
             for seq, t, how in zip(samples["seq"][lost], self._time(samples["t_ns"][lost]), state[lost], strict=True):
                 points.append({"seq": int(seq), "t": t, "lost": True, "lost_dir": LOST_WHERE[int(how)]})
-        self.results[series.name] = self._means(back_ns, rtt[answered] / 1e6)
+        if series.group == "VoIP":
+            self._voip(series, samples, answered, lost)
+        else:
+            self.results[series.name] = self._means(back_ns, rtt[answered] / 1e6)
         values = rtt[answered] / 1e6
         more: dict[str, Any] = {}
         if len(values):
@@ -148,6 +151,15 @@ class _Writer:
             more |= {"PACKETS_SENT": total, "PACKETS_RECEIVED": int(answered.sum()), "PACKET_LOSS_RATE": float(lost.sum() / total)}
             more |= self._one_way(samples, answered) if len(values) else {}
         self._describe(series, "PingRunner" if icmp else "IrttRunner", "ms", more)
+
+    def _voip(self, series: Series, samples: dict[str, NDArray[Any]], answered: NDArray[Any], lost: NDArray[Any]) -> None:
+        """A call, as Flent's voip tests have it: delay and jitter up, and the number of lost packets in each window."""
+        t_ns, up = np.asarray(samples["t_ns"][answered], np.int64), samples["up_ns"][answered] / 1e6
+        self.results[f"{series.name}::delay"] = self._means(t_ns, up)
+        self.results[f"{series.name}::jitter"] = self._means(t_ns[1:], np.abs(np.diff(up)))
+        at = np.searchsorted(self.edges, np.asarray(samples["t_ns"][lost], np.int64), "right") - 1
+        inside = (at >= 0) & (at < len(self.x))
+        self.results[f"{series.name}::loss"] = np.bincount(at[inside], minlength=len(self.x)).astype(np.float64)
 
     @staticmethod
     def _one_way(samples: dict[str, NDArray[Any]], answered: NDArray[Any]) -> dict[str, Any]:

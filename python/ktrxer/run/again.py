@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer import catalogue
-from ktrxer.catalogue.parity import RECIPES
 from ktrxer.catalogue.recipe import PlanError, Setting, Test, parameters_of
 from ktrxer.run import provenance
 from ktrxer.run.schedule import Schedule
@@ -52,6 +51,7 @@ class Stored:
     family: str = ""
     precise: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
+    more_hosts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.family not in ("", "-4", "-6"):
@@ -102,7 +102,7 @@ def origin_of(run: Run) -> Origin:
 def recipe(run: Run, trust: bool) -> Iterator[tuple[Test, list[str]]]:
     """The recipe of a stored run, and lines for the user. A stored source is a file for as long as the context lasts."""
     origin = origin_of(run)
-    known = origin.name in catalogue.NAMES or origin.name in RECIPES
+    known = origin.name in catalogue.TABLE
     # Files of older versions do not say whether the catalogue had the recipe: there, the same source shows it.
     if known and origin.catalogue is not False:
         test = catalogue.find(origin.name)
@@ -275,7 +275,7 @@ def _parameters(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tupl
 def setting_of(stored: Stored) -> Setting:
     return Setting(
         stored.host, stored.length_s, stored.delay_s, stored.probe_interval_ns, stored.sample_interval_ns, stored.cc_up, stored.cc_down,
-        stored.timeout_ns,
+        stored.timeout_ns, tuple(stored.more_hosts),
     )  # fmt: skip
 
 

@@ -56,10 +56,13 @@ def resolve(host: str, family: str = "") -> str:
     return str(found[0][4][0])
 
 
-def hosts(schedule: Schedule, family: str = "") -> None:
-    """Far ends that the plan names itself."""
-    for host in {job.invocation.parameters.host for job in schedule.jobs} - {""}:
-        resolve(host, family)
+def hosts(schedule: Schedule, given: Sequence[str], family: str = "") -> dict[str, str]:
+    """Has each far end an address of each family that the plan uses? The address of each host of -H."""
+    used = {(job.invocation.parameters.host or given[0], job.options.family) for job in schedule.jobs}
+    found = {host: resolve(host, next((one for name, one in sorted(used) if name == host), family)) for host in given}
+    for host, wanted in sorted(used):
+        resolve(host, wanted)
+    return found
 
 
 def directory(path: Path, rows: int) -> None:
@@ -168,7 +171,7 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
     for job in schedule.jobs:
         if job.runner.trial is not None and job.invocation.place == LOCAL:
             trial = job.runner.trial(job.invocation.parameters, job.options, estimate)
-            key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "")
+            key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "", job.options.family)
             trials.setdefault(key, (trial.command, trial.server))
     answered = False  # by the server: ICMP echoes are answered by the kernel
     begun: list[tuple[subprocess.Popen[bytes], bool]] = []

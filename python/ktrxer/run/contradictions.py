@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Do the probes and the flows of one run agree on the round trip? UDP and ICMP probes of the same class share the path and its queues.
+"""Do the probes and the flows of one run agree on the round trip? UDP and ICMP probes of the same class to one far end share the path and
+its queues.
 
 The medians of each second are compared in pairs, so that a queue that rises and falls does not count as a difference. The interval of the
 median difference (95 %, by order statistics: no distribution is assumed) must lie beyond a tolerance, since the two hosts answer the
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
+from ktrxer.store.meta import Runner
 
 BLOCK_NS = 1_000_000_000
 BLOCKS_LEAST, SAMPLES_LEAST = 8, 3
@@ -27,8 +29,20 @@ def contradictions(run: Run) -> Iterator[str]:
     """A sentence for each pair of kinds that contradict each other."""
     phase = run.meta.phase("load")
     span = (phase.from_ns, phase.to_ns) if phase is not None else (0, run.meta.length_ns)
-    trips = {protocol: _probes(run, protocol, span) for protocol in PROTOCOLS}
-    flows = _flows(run, span)
+    paths = {_path(runner) for runner in run.meta.runners}
+    for path in sorted(paths):
+        for text in _of_path(run, span, path):
+            yield text if len(paths) == 1 else f"{' '.join(filter(None, path))}: {text}"
+
+
+def _path(runner: Runner | None) -> tuple[str, str]:
+    """Far end and family: IPv4 and IPv6 may take different paths."""
+    return (str(runner.host or ""), str(runner.parameters.get("family") or "")) if runner is not None else ("", "")
+
+
+def _of_path(run: Run, span: tuple[int, int], path: tuple[str, str]) -> Iterator[str]:
+    trips = {protocol: _probes(run, protocol, span, path) for protocol in PROTOCOLS}
+    flows = _flows(run, span, path)
     both = _difference(trips["UDP"], trips["ICMP"])
     if both is not None and not -both[3] <= both[0] <= both[3] and (both[1] > both[3] or both[2] < -both[3]):
         yield _text("UDP", "ICMP", trips["UDP"], trips["ICMP"], both)
@@ -65,11 +79,11 @@ def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64]) -> dict[int, float
     }
 
 
-def _probes(run: Run, protocol: str, span: tuple[int, int]) -> dict[int, float]:
+def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str]) -> dict[int, float]:
     times, trips = [np.empty(0, np.int64)], [np.empty(0)]
     for series in run.meta.of_kind("latency"):
         runner = run.meta.runner_of(series)
-        if runner is None or runner.protocol != protocol or series.klass not in (None, "BE"):
+        if runner is None or runner.protocol != protocol or _path(runner) != path or series.klass not in (None, "BE"):
             continue
         arrays = run.arrays(series)
         inside = (arrays["state"] == ANSWERED) & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1]) & ~np.isnan(arrays["rtt_ns"])
@@ -78,10 +92,12 @@ def _probes(run: Run, protocol: str, span: tuple[int, int]) -> dict[int, float]:
     return _blocks(np.concatenate(times), np.concatenate(trips))
 
 
-def _flows(run: Run, span: tuple[int, int]) -> dict[int, float]:
+def _flows(run: Run, span: tuple[int, int], path: tuple[str, str]) -> dict[int, float]:
     times, trips = [np.empty(0, np.int64)], [np.empty(0)]
     for series in run.meta.of_kind("tcp_info"):
-        if series.klass not in (None, "BE") or series.direction is None:  # without a direction: a socket of another program
+        if series.direction is None:  # a socket of another program
+            continue
+        if series.klass not in (None, "BE") or _path(run.meta.runner_of(series)) != path:
             continue
         arrays = run.arrays(series)
         sender = arrays["end"] == 1 - receiver_end(series.direction)

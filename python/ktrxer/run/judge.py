@@ -106,7 +106,8 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
 
 
 def _samples(run: Run, runner: Runner) -> int:
-    """Answered probes, flows that moved bytes, rows of the tables in which each row is a result, numbers, and all samples of a host's state."""
+    """Answered probes, flows that moved bytes, rows of the tables in which each row is a result, and all samples
+    of a host's state."""
     count = 0
     for series in run.meta.series:
         if series.runner != runner.id:

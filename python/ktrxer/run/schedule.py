@@ -58,8 +58,12 @@ class Schedule:
     length_ns: int
 
     def reflected_hz(self) -> float:
-        """Probes a second that `ktrxer serve` answers, all together."""
-        return sum(job.probes * S / (job.stored.interval_ns or S) for job in self.jobs if job.runner.own and job.runner.protocol == "UDP")
+        """Probes a second that `ktrxer serve` answers, all together: at the far end with most of them."""
+        rates: dict[str | None, float] = {}
+        for job in self.jobs:
+            if job.runner.own and job.runner.protocol == "UDP":
+                rates[job.stored.host] = rates.get(job.stored.host, 0) + job.probes * S / (job.stored.interval_ns or S)
+        return max(rates.values(), default=0)
 
     def light_interval(self, interval_ns: int, rate_bps: float) -> int:
         """`interval_ns`, or a longer one, at which the probes of this plan take SHARE_GOAL of a rate; in two digits, a second at most."""
@@ -134,6 +138,7 @@ def _job(invocation: Invocation, number: int, total: int, options: Options) -> J
     if length <= 0 or (begin is not None and begin + length > total):
         beyond = f"it would last beyond the end of the run ({total / S:g} s)"
         raise PlanError(f"{invocation.name}: {beyond}; make the run longer or its idle phases shorter")
+    options = replace(options, family=parameters.family or options.family)
     if not is_here(invocation.place):
         options = replace(options, ktrxer="ktrxer")  # the one on the PATH there
     series = runner.series(parameters, invocation.name)

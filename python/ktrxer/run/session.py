@@ -34,6 +34,7 @@ S, MS = 10**9, 10**6
 
 LEAD_NS = 400 * MS  # from the start of the processes to the start of the measurement; and for each of them:
 LEAD_EACH_NS = 25 * MS
+CONNECT_NS = 2 * S  # more where flows begin with the run: they are connected before it, which takes some round trips
 SYNC_NS = S
 VIEW_NS = 250 * MS
 # Between two reads of the pipes, which hold much more than comes in between: a wake-up for each line would cost more than its work.
@@ -108,7 +109,8 @@ class Session:
         self._names = {(series.name, series.kind) for series in meta.series}
         self._offsets = {name: place.clock() for name, place in self.places.items()}
         slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
-        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest
+        at_once = any(job.runner.loads and job.from_ns is not None and job.from_ns < CONNECT_NS for job in schedule.jobs)
+        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest + (CONNECT_NS if at_once else 0)
         mono, real, bound = clocks()
         self.zero_ns, self.start_real_ns = mono + lead, real + lead
         meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())

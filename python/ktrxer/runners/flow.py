@@ -19,6 +19,7 @@ from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
 
 FLOWS_MOST = 1000
+UDP_MOST = 64
 ESTIMATE_BYTES = 250_000  # of each direction: on 1 Mbit/s two seconds, at long round trips enough for some rounds of slow start
 ESTIMATE_S = 4
 _ENDS = {"local": LOCAL, "remote": REMOTE}
@@ -29,17 +30,21 @@ _WHOLE = {int, type(None)}
 
 @dataclass(frozen=True, kw_only=True)
 class Flows(Parameters):
-    """One name, mark and congestion control for each flow; the lists of marks and of congestion controls are dealt out in turn."""
+    """A name for each flow; the lists of marks, of congestion controls and of ECN are dealt out in turn."""
 
     direction: Literal["up", "down"] = "up"
     series: tuple[str, ...] = ()  # a name for each flow; empty: one flow with the name of the process
+    group: str = ""  # flows of one group are summed; empty: those of the process
+    klass: str = ""  # name of their class; empty: that of the mark. Round trips of two classes are not compared
     interval_ns: int = 200 * MS
     marks: tuple[str | None, ...] = ()
     cc: tuple[str, ...] = ()  # of TCP, at the sender; empty: the host's own
+    ecn: tuple[str, ...] = ()  # UDP: the mark of the packets, off, ect0 or ect1; TCP: must ECN be agreed, on, off or any
     protocol: Literal["tcp", "udp"] = "tcp"
     model: Literal["constant", "poisson", "voip"] = "constant"  # of UDP: when packets leave
     bitrate_bps: int | None = None  # of each flow; UDP needs one (voip has its own), TCP is paced to it
     payload_bytes: int | None = None  # of a UDP packet
+    flood: bool = False  # the owner of a far end with a public address agrees to more packets a second than `ktrxer flow` sends unasked
 
     def mark(self, flow: int) -> str | None:
         return self.marks[flow % len(self.marks)] if self.marks else None
@@ -48,6 +53,8 @@ class Flows(Parameters):
 def validate(p: Flows) -> None:
     if len(p.series) > FLOWS_MOST:
         raise RunnerError(f"{len(p.series)} flows; 1 to {FLOWS_MOST} are possible")
+    if p.protocol == "udp" and len(p.series) > UDP_MOST:
+        raise RunnerError(f"{len(p.series)} UDP flows; one process has 1 to {UDP_MOST}")
     if not 10 * MS <= p.interval_ns <= 60 * S:
         raise RunnerError(f"samples every {p.interval_ns / MS:g} ms; 10 ms to 60 s are possible")
     if p.protocol == "tcp" and (p.model != "constant" or p.payload_bytes is not None):
@@ -61,6 +68,7 @@ def validate(p: Flows) -> None:
     if p.payload_bytes is not None and not 16 <= p.payload_bytes <= 65_000:
         raise RunnerError(f"{p.payload_bytes} bytes of payload; 16 to 65000 are possible")
     marks.check(p.marks)
+    marks.check_ecn(p.ecn, ("any", "on", "off") if p.protocol == "tcp" else marks.ECN)
 
 
 def _words(p: Flows, o: Options, count: int) -> list[str]:
@@ -69,7 +77,9 @@ def _words(p: Flows, o: Options, count: int) -> list[str]:
         command += ["--udp", "--model", p.model]
         command += ["--payload", str(p.payload_bytes)] if p.payload_bytes is not None else []
     command += ["--bitrate", str(p.bitrate_bps)] if p.bitrate_bps is not None else []
+    command += ["--flood"] if p.flood else []
     command += ["--cc", ",".join(p.cc)] if p.cc else []
+    command += ["--ecn", ",".join(p.ecn)] if p.ecn else []
     command += ["--dscp", ",".join(str(DSCP[mark or "BE"]) for mark in p.marks)] if p.marks else []
     command += ["--port", str(o.port), *(["--token-file", o.token_file] if o.token_file else [])]
     return command + own.sockets(o)
@@ -85,7 +95,7 @@ def series(p: Flows, name: str) -> Mapping[Hashable, Series]:
     kinds = (("bytes", "Mbit/s"), ("tcp_info", "") if p.protocol == "tcp" else ("udp", ""))
     for flow, one in enumerate(p.series or (name,)):
         for kind, unit in kinds:
-            made[kind, flow] = Series(0, one, kind, unit, None, flow, p.direction, p.mark(flow), name)
+            made[kind, flow] = Series(0, one, kind, unit, None, flow, p.direction, p.klass or p.mark(flow), p.group or name)
     return made
 
 

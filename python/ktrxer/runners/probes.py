@@ -29,13 +29,19 @@ class Probes(Parameters):
 
     interval_ns: int = 10 * MS
     mark: str | None = None  # DSCP by name; None: not marked, and not shown as a class
+    ecn: str = "off"  # off, ect0, ect1
+    payload_bytes: int | None = None  # of a packet, without the headers of IP and UDP or ICMP; None: the smallest
     group: str = "Ping (ms)"
+    klass: str = ""  # name of their class; empty: that of the mark
 
 
 def validate(p: Probes) -> None:
     if not MS // 10 <= p.interval_ns <= 60 * S:
         raise RunnerError(f"probes every {p.interval_ns / MS:g} ms; 0.1 ms to 60 s are possible")
+    if p.payload_bytes is not None and not 0 <= p.payload_bytes <= 65_000:
+        raise RunnerError(f"{p.payload_bytes} bytes of payload; 0 to 65000 are possible")
     marks.check([p.mark])
+    marks.check_ecn([p.ecn])
 
 
 def timeout_of(p: Probes, o: Options) -> int:
@@ -44,13 +50,15 @@ def timeout_of(p: Probes, o: Options) -> int:
 
 
 def series_of(name: str, p: Probes, mark: str | None) -> Series:
-    return Series(0, name, "latency", "ms", klass=mark, group=p.group)
+    return Series(0, name, "latency", "ms", klass=p.klass or mark, group=p.group)
 
 
 def common(p: Probes, o: Options, dscp: list[str]) -> list[str]:
     """The command line from the host on."""
-    spin = ["--precise"] if o.precise else []
-    return [p.host or o.host, "--brief", "--interval", f"{p.interval_ns}ns", "--timeout", f"{timeout_of(p, o)}ns", *dscp, *spin]
+    more = ["--ecn", p.ecn] if p.ecn != "off" else []
+    more += ["--payload", str(p.payload_bytes)] if p.payload_bytes is not None else []
+    more += ["--precise"] if o.precise else []
+    return [p.host or o.host, "--brief", "--interval", f"{p.interval_ns}ns", "--timeout", f"{timeout_of(p, o)}ns", *dscp, *more]
 
 
 def trial(command: list[str]) -> list[str]:

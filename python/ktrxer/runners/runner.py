@@ -35,6 +35,7 @@ class Parameters:
     """Every runner has these. The class of a runner adds its own, each with a default."""
 
     host: str = ""  # the far end; empty: the host of the run
+    family: Literal["", "-4", "-6"] = ""  # empty: that of the run
     interval_ns: int | None = None  # between two samples
 
 

@@ -36,7 +36,7 @@ def _words(p: Classes, o: Options) -> list[str]:
     dscp = ["--dscp", ",".join(str(DSCP[mark or "BE"]) for mark in given)] if p.more or p.mark else []
     command = [o.ktrxer, "stamp", *probes.common(p, o, dscp), "--port", str(o.port), "--tlv", "limits"]
     # The reflector reports the marks that arrived, where there are marks.
-    return [*command, *(["--tlv", "cos"] if any(DSCP[mark or "BE"] for mark in given) else []), *own.sockets(o)]
+    return [*command, *(["--tlv", "cos"] if p.ecn != "off" or any(DSCP[mark or "BE"] for mark in given) else []), *own.sockets(o)]
 
 
 def command(p: Classes, o: Options, times: Times) -> list[str]:

@@ -18,8 +18,10 @@ from ktrxer.run.egress import OwnDrops, own_drops
 from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.store.meta import Series
+from ktrxer.store.meta import Runner, Series
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
+from ktrxer.summary.steps import Step, steps
+from ktrxer.summary.voice import Voice, ratings
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
@@ -133,6 +135,8 @@ class Summary:
     own_drops: OwnDrops | None = None  # drops in the local host's own qdisc
     estimates: list[Estimate] = field(default_factory=list)  # results of methods, with their bounds
     hops: list[Hop] = field(default_factory=list)  # routers of the traced routes
+    voice: list[Voice] = field(default_factory=list)  # ratings of calls
+    steps: list[Step] = field(default_factory=list)  # parts of a load that changes
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -155,6 +159,7 @@ def summarise(run: Run) -> Summary:
         made, series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
+        voice=ratings(run), steps=_steps(run, made.latency),
     )  # fmt: skip
 
 
@@ -201,9 +206,15 @@ def probes_of(run: Run, series: Series) -> str:
     answers a datagram. So the round trips of two kinds cannot be compared and are never pooled."""
     runner = run.meta.runner_of(series)
     if runner is not None and runner.protocol is not None:
-        return runner.protocol
+        return runner.protocol + _path(run, runner)
     named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
     return named[1] if named else "other"
+
+
+def _path(run: Run, runner: Runner) -> str:
+    """The far end where a run has several, and the family where the test gives one: round trips of two paths are never pooled, either."""
+    family = {"-4": " over IPv4", "-6": " over IPv6"}.get(str(runner.parameters.get("family")), "")
+    return (f" to {runner.host}" if runner.host and len(run.meta.targets) > 1 else "") + family
 
 
 def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
@@ -214,7 +225,7 @@ def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
 
     def rank(item: tuple[str, list[Series]]) -> tuple[bool, int]:
         one_way = any(not np.isnan(run.arrays(series)["up_ns"]).all() for series in item[1])
-        return not one_way, PREFERRED.index(item[0]) if item[0] in PREFERRED else len(PREFERRED)
+        return not one_way, PREFERRED.index(kind) if (kind := item[0].partition(" ")[0]) in PREFERRED else len(PREFERRED)
 
     return sorted(kinds.items(), key=rank)
 
@@ -304,6 +315,11 @@ def _where(run: Run, latency: list[Direction]) -> list[Part]:
     return parts(values[0], values[1], "/".join(sorted(names)))
 
 
+def _steps(run: Run, latency: Sequence[Direction]) -> list[Step]:
+    trip = headline(latency)
+    return steps(run, [series for series in run.meta.of_kind("latency") if trip is not None and probes_of(run, series) == trip.probes])
+
+
 def _loss(run: Run) -> list[Loss]:
     made = []
     for name, phases in (("idle", ("idle_before", "idle_after")), ("load", ("load",)), ("drain", ("drain",))):
@@ -360,7 +376,8 @@ def _throughput(run: Run) -> list[Throughput]:
         groups.setdefault(series.group or series.name, []).append(series)
     made = [_group(run, name, members) for name, members in groups.items()]
     if len(made) > 1:
-        made.append(_group(run, "TCP totals", run.meta.of_kind("bytes")))
+        name = "totals" if run.meta.of_kind("udp") else "TCP totals"
+        made.append(_group(run, name, run.meta.of_kind("bytes")))
     return made
 
 

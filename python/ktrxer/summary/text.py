@@ -14,6 +14,8 @@ from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 from ktrxer.summary.methods import Hop
+from ktrxer.summary.steps import Step
+from ktrxer.summary.voice import Voice
 from ktrxer.summary.where import Part
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
@@ -41,6 +43,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made += ["", *table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
         made += [f"  {text}" for one in s.latency if (text := left_out(one))]
+    if s.steps:
+        made += ["", *table(["step", "time", "p50", "rates"], [step(one) for one in s.steps])]
     if s.where:
         made.append(f"delay that load adds: {places(s.where)}")
     for loss in s.loss:
@@ -70,6 +74,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         lost = "half of the probes are lost under load, so there is no p50"
         added = lost if math.isinf(g.added_ms) else f"load adds {g.added_ms:.1f} ms to the p50"
         made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
+    made += [call(one) for one in s.voice]
     if s.own_load:
         made.append(f"measurement load  {'; '.join(map(load_of, s.own_load))}")
     if s.lateness_us is not None:
@@ -104,6 +109,22 @@ def _hop(one: Hop, loaded: bool, several: bool) -> list[str]:
     """`several`: the run has more than one trace, so the line names it."""
     times = [one.min_ms, one.p50_ms, *([one.loaded_p50_ms] if loaded else [])]
     return [one.address, str(one.hop), str(one.answers), *(ms(x) if x is not None else "-" for x in times), one.name if several else ""]
+
+
+def step(one: Step) -> list[str]:
+    rates = ", ".join(f"{one_line(name, 40)} {mbps(rate)}" for name, rate in one.rates_mbps.items())
+    trip = ms(one.rtt_p50_ms) if one.rtt_p50_ms is not None else "-"
+    return [one_line(one.name, 60), f"{one.from_s:g} to {one.to_s:g} s", trip, rates]
+
+
+def call(one: Voice) -> str:
+    """A rating of a call, with what it comes from."""
+    when = {"idle": ", idle", "load": ", under load"}.get(one.phase, "")
+    range_ = f", {one.mos_low:.2f} to {one.mos_high:.2f} by the uncertainty of the delay" if one.mos_high - one.mos_low >= 0.005 else ""
+    lost = f"{one.loss:.1%} lost, {one.late:.1%} late for a jitter buffer of {one.buffer_ms:g} ms"
+    unknown = f" ({one.unknown} of unknown direction)" if one.unknown else ""
+    name = f"call {one_line(one.name, 40)} {one.direction}{when}"
+    return f"{name}  MOS {one.mos:.2f} of 4.5 (R {one.r:.0f}{range_}): {ms(one.delay_ms)} from mouth to ear, {lost}{unknown} ({one.codec})"
 
 
 def load_of(one: OwnLoad) -> str:

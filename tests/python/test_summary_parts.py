@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Parts of the summary that only some tests have: ratings of calls, and figures of each step of a load."""
+
+import numpy as np
+import pytest
+from ktrxer.estimate.voice import call
+from ktrxer.flent.writing import document
+from ktrxer.run.contradictions import contradictions
+from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
+from ktrxer.summary import figures, text
+
+S, MS = 10**9, 10**6
+
+
+def meta_of(series, phases, settings=None, runners=()):
+    runner = Runner(0, "x", "stamp", ["x"], "far", "ended", 0, interval_ns=20 * MS, protocol="UDP")
+    return Meta(
+        id="5f1c0de0-0000-4000-8000-000000000002", test="t", created="2026-11-23T00:00:00.000000Z", host=Host("near"), zero=Zero(0, 0),
+        length_ns=10 * S, phases=phases, runners=list(runners) or [runner], series=series, verdict="valid", settings=settings or {},
+    )
+
+
+def stored(tmp_path, meta, **tables):
+    writer = RunWriter(tmp_path, meta, "run")
+    for kind, rows in tables.items():
+        writer.append(kind, rows)
+    return open_run(writer.finish())
+
+
+def a_call(tmp_path, up_ms, down_ms, state, phases, group="VoIP"):
+    n = len(state)
+    there = [one == ANSWERED for one in state]
+
+    def ns(values):
+        return [round(value * MS) if ok else None for value, ok in zip(values, there, strict=True)]
+
+    rows = {
+        "series": [0] * n, "t_ns": [i * 20 * MS for i in range(n)], "seq": list(range(n)), "state": state,
+        "rtt_ns": ns(np.add(up_ms, down_ms)), "up_ns": ns(up_ms), "down_ns": ns(down_ms),
+        "up_bound_ns": ns(np.full(n, 2.0)), "down_bound_ns": ns(np.full(n, 2.0)), "lateness_ns": [0] * n,
+    }
+    return stored(tmp_path, meta_of([Series(0, "VoIP", "latency", "ms", 0, group=group)], phases), latency=rows)
+
+
+def test_each_direction_of_a_call_is_rated(tmp_path):
+    """500 packets: every tenth is lost up, every tenth down, one in an unknown direction; every fifth comes 50 ms late down."""
+    state = [LOST_UP if i % 10 == 3 else LOST_DOWN if i % 10 == 6 else ANSWERED for i in range(500)]
+    state[0] = LOST
+    down = [80.0 if i % 5 == 0 else 30.0 for i in range(500)]
+    run = a_call(tmp_path, np.full(500, 20.0), down, state, [])
+    made = {one.direction: one for one in figures.summarise(run).voice}
+    up, back = made["up"], made["down"]
+    assert (up.packets, round(up.loss * up.packets), up.late, up.unknown, up.phase) == (450, 51, 0, 1, "all")
+    assert (back.packets, round(back.loss * back.packets), round(back.late * back.packets)) == (450, 51, 99)
+    assert up.delay_ms == 20 + 40 + 20 and back.delay_ms == 30 + 40 + 20
+    assert up.mos_low < up.mos < up.mos_high and back.mos < up.mos < 4.41
+    lines = [line for line in text.lines(figures.summarise(run)) if line.startswith("call VoIP")]
+    assert len(lines) == 2 and "80.0 ms from mouth to ear" in lines[0] and "11.3% lost, 0.0% late for a jitter buffer of 40 ms (1 of unknown" in lines[0]
+
+
+def test_a_call_idle_and_under_load(tmp_path):
+    phases = [Phase("idle_before", 0, 4 * S), Phase("load", 4 * S, 10 * S)]
+    up = [10.0 if i < 200 else 300.0 for i in range(500)]
+    run = a_call(tmp_path, up, np.full(500, 10.0), [ANSWERED] * 500, phases)
+    made = {(one.direction, one.phase): one for one in figures.summarise(run).voice}
+    assert made["up", "idle"].mos > 4 > made["up", "load"].mos and made["down", "load"].mos > 4
+    expected = call(np.full(300, 300.0))
+    assert expected is not None and made["up", "load"].mos == pytest.approx(expected.rating.mos)
+
+
+def test_a_call_in_a_file_of_flent(tmp_path):
+    """Flent's plots of the voip tests draw VoIP::delay, VoIP::jitter and VoIP::loss."""
+    up = [20.0 if i % 2 else 24.0 for i in range(500)]
+    run = a_call(tmp_path, up, np.full(500, 10.0), [LOST if i in (100, 101) else ANSWERED for i in range(500)], [])
+    made = document(run)
+    assert made.results.keys() == {"VoIP::delay", "VoIP::jitter", "VoIP::loss"} and list(made.raw) == ["VoIP"]
+    assert made.results["VoIP::delay"][10] == pytest.approx(22) and made.results["VoIP::jitter"][20] == pytest.approx(4)
+    assert sum(value for value in made.results["VoIP::loss"] if value is not None) == 2
+
+
+def test_no_call(tmp_path):
+    run = a_call(tmp_path, np.full(5, 1.0), np.full(5, 1.0), [ANSWERED] * 5, [], group="Ping (ms)")
+    assert figures.summarise(run).voice == []
+
+
+def test_a_call_without_an_answer(tmp_path):
+    assert figures.summarise(a_call(tmp_path, np.full(5, 1.0), np.full(5, 1.0), [LOST] * 5, [])).voice == []
+
+
+def flows(tmp_path, steps):
+    """One flow from 0 to 10 s and another one from 4 to 8 s, which share 8 Mbit/s."""
+    first = [(t, 1_000_000 * min(t, 4) + 500_000 * min(max(t - 4, 0), 4) + 1_000_000 * max(t - 8, 0)) for t in range(11)]
+    second = [(t, 500_000 * (t - 4)) for t in range(4, 9)]
+    rows = {
+        "series": [0] * len(first) + [1] * len(second), "t_ns": [t * S for t, _ in first + second], "end": [1] * len(first + second),
+        "bytes": [count for _, count in first + second],
+    }
+    series = [Series(n, f"TCP {n}", "bytes", "Mbit/s", 0, n, "up", group="TCP upload") for n in range(2)]
+    meta = meta_of(series, [Phase("load", 0, 10 * S)], {"steps": steps})
+    meta.runners[0].interval_ns = S
+    return stored(tmp_path, meta, bytes=rows)
+
+
+def test_each_step_has_the_rate_of_each_flow(tmp_path):
+    named = [("one", 0, 4), ("both", 4, 8), ("one again", 8, 10)]
+    run = flows(tmp_path, [{"name": name, "from_ns": a * S, "to_ns": b * S} for name, a, b in named])
+    made = figures.summarise(run).steps
+    rates = [{name: round(rate, 3) for name, rate in one.rates_mbps.items()} for one in made]
+    assert rates == [{"TCP 0": 8}, {"TCP 0": 4, "TCP 1": 4}, {"TCP 0": 8}] and [one.rtt_p50_ms for one in made] == [None] * 3
+    lines = text.lines(figures.summarise(run))
+    assert any("both" in line and "4 to 8 s" in line and "TCP 0 4.00 Mbit/s, TCP 1 4.00 Mbit/s" in line for line in lines)
+
+
+@pytest.mark.parametrize("steps", [
+    None, 3, "x", [3, None], [{"name": "x"}], [{"name": 3, "from_ns": 0, "to_ns": 1}], [{"name": "x", "from_ns": 5, "to_ns": 2}],
+    [{"name": "x", "from_ns": 0.5, "to_ns": 2}], [{"name": "x", "from_ns": 0, "to_ns": 11 * S}], [{"name": "x", "from_ns": True, "to_ns": 2}],
+])
+def test_steps_of_a_file_that_are_none(tmp_path, steps):
+    assert figures.summarise(flows(tmp_path, steps)).steps == []
+
+
+# --------------------------------------------------------------------------------------------------- several paths in one run
+
+
+def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_ms=(10.0, 100.0)):
+    """UDP probes and ICMP probes with different round trips, each to its far end."""
+    runners = [
+        Runner(n, "x", "x", ["x"], host, "ended", 0, interval_ns=100 * MS, protocol=protocol, parameters={"family": family})
+        for n, (host, family, protocol) in enumerate(zip(hosts, families, ("UDP", "ICMP"), strict=True))
+    ]
+    series = [Series(n, f"p{n}", "latency", "ms", n, klass=klass, group="Ping (ms)") for n, klass in enumerate(classes)]
+    meta = meta_of(series, [Phase("idle_before", 0, 10 * S)], runners=runners)
+    meta.targets = list(dict.fromkeys(hosts))
+    n = 100
+    rows = {
+        "series": [0] * n + [1] * n, "t_ns": [i * 100 * MS for i in range(n)] * 2, "seq": list(range(n)) * 2, "state": [ANSWERED] * 2 * n,
+        "rtt_ns": [round(trips_ms[0] * MS)] * n + [round(trips_ms[1] * MS)] * n, "lateness_ns": [0] * 2 * n,
+    }
+    return stored(tmp_path, meta, latency=rows)
+
+
+@pytest.mark.parametrize("more, found", [
+    ({"hosts": ("a", "a")}, 1),
+    ({"hosts": ("a", "b")}, 0),
+    ({"hosts": ("a", "a"), "families": ("-4", "-6")}, 0),
+    ({"hosts": ("a", "a"), "classes": ("L4S", None)}, 0),
+    ({"hosts": ("a", "a"), "trips_ms": (10.0, 10.5)}, 0),
+])
+def test_round_trips_of_two_paths_do_not_contradict_each_other(tmp_path, more, found):
+    made = list(contradictions(two_probes(tmp_path, **more)))
+    assert len(made) == found and all(text.startswith("UDP and ICMP round trips of the same class contradict") for text in made)
+
+
+def test_two_far_ends_have_a_row_each(tmp_path):
+    made = figures.summarise(two_probes(tmp_path, ("a", "b")))
+    assert {(one.name, one.probes): one.idle or one.loaded for one in made.latency}.keys() == {("round trip", "UDP to a"), ("round trip", "ICMP to b")}
+    (tmp_path / "run.ktrxer").unlink()
+    made = figures.summarise(two_probes(tmp_path, ("a", "a"), ("-4", "-6")))
+    assert [one.probes for one in made.latency] == ["UDP over IPv4", "ICMP over IPv6"]
