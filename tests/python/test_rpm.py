@@ -86,7 +86,7 @@ def test_the_ramp_of_a_path_that_is_full_at_once():
     for _ in range(3):
         ramp.interval(10 * MBIT, STEADY)
     assert ramp.stage == "responsiveness"
-    assert ramp.interval(10 * MBIT, STEADY) == ramp.connections
+    assert ramp.interval(10 * MBIT, STEADY) == 11, "no connection is added at the end"
     assert ramp.stage == "done" and ramp.confidence("responsiveness") == "high"
     assert ramp.result is not None and ramp.result.rpm == pytest.approx((3000 + 1500) / 2)
     assert ramp.spread == (pytest.approx(2250), pytest.approx(2250)) and ramp.rate_bps == pytest.approx(10e6)
