@@ -7,6 +7,7 @@
 
 const struct handover handover_table[] = {
 	{ "batch", "Make a series of runs from one file" },
+	{ "check", "Check whether the line is bloated, and where" },
 	{ "compare", "Compare groups of runs: differences with intervals" },
 	{ "export", "Convert runs to Flent's data files" },
 	{ "import", "Convert Flent's data files to runs" },

@@ -15,6 +15,7 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: dict[str, Subcommand] = {
     "batch": Subcommand("ktrxer.commands.batch", "make a series of runs from one file"),
+    "check": Subcommand("ktrxer.commands.check", "check whether the line is bloated, and where"),
     "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
     "export": Subcommand("ktrxer.commands.export", "convert runs to Flent's data files"),
     "import": Subcommand("ktrxer.commands.importing", "convert Flent's data files to runs"),

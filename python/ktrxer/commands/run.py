@@ -130,11 +130,13 @@ def labels_of(given: argparse.Namespace) -> dict[str, str]:
 
 
 def _run(given: argparse.Namespace, arguments: list[str]) -> int:
+    from ktrxer.store import open_run
+
     test = catalogue.find(given.test)
     setting, parameters = setting_of(given), parameters_of(given)
     labels_of(given)
     plan = test.make(setting, parameters)
-    options = _options(given)
+    options = options_of(given)
     schedule = make(plan, setting, options)
     address = checks.resolve(given.host, given.family)
     checks.hosts(schedule, given.family)
@@ -158,10 +160,11 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
             limit = f"`ktrxer serve` answers {SERVED_HZ:,} to a network unless its --max-answer-rate allows more; the others count as lost"
             complain("run", f"{probes:,.0f} UDP probes a second: {limit}")
         checks.tokens(schedule, places)
-        return _measure(given, meta, schedule, address, places)
+        path = measure(given, meta, schedule, address, places)
+    return report(path, open_run(path), given)
 
 
-def _options(given: argparse.Namespace) -> Options:
+def options_of(given: argparse.Namespace) -> Options:
     ktrxer = binary.find()
     if ktrxer is None:
         raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
@@ -206,9 +209,9 @@ def _gather(given: argparse.Namespace, address: str) -> dict[str, Any]:
     return collect.gather(address, port=given.port, full=given.metadata == "full")
 
 
-def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place]) -> int:
+def measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place]) -> Path:
+    """The file of the run."""
     from ktrxer.run.session import DiskError, NoView, Session, View
-    from ktrxer.store import open_run
 
     view: View = NoView()
     if given.jsonl and not given.quiet:
@@ -228,11 +231,9 @@ def _measure(given: argparse.Namespace, meta: Meta, schedule: Schedule, address:
     if not given.no_extras:
         session.after = lambda: _gather(given, address)
     try:
-        path = session.run()
+        return session.run()
     except DiskError as error:
-        complain("run", str(error))
-        return BAD
-    return report(path, open_run(path), given)
+        raise checks.CheckError(str(error)) from None
 
 
 def report(path: Path, run: Any, given: argparse.Namespace) -> int:

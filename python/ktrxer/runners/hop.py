@@ -4,12 +4,12 @@ and the figures of a run must not mix the two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ktrxer.runners import own
 from ktrxer.runners.own import Object, number
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times
+from ktrxer.runners.runner import MS, Ended, Options, Parameters, Reason, Runner, RunnerError, S, Times
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Series
 
@@ -52,6 +52,11 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
     return add
 
 
+def health(ended: Ended) -> Iterable[Reason]:
+    """A router that no longer answers under load does not make the figures of the path invalid."""
+    return own.health(ended, worst="degraded")
+
+
 RUNNER = Runner(
-    "hop", "ICMP echo to a router on the path", Hop, validate, command, series, read, own.health, own=True, timeout_ns=timeout_of,
+    "hop", "ICMP echo to a router on the path", Hop, validate, command, series, read, health, own=True, timeout_ns=timeout_of,
 )  # fmt: skip

@@ -60,5 +60,6 @@ def health(ended: Ended) -> Iterable[Reason]:
 
 
 RUNNER = Runner(
-    "http_load", "load by HTTP from or to a web server", Load, validate, command, series, flow.read, health, loads=True, own=True, trial=trial,
+    "http_load", "load by HTTP from or to a web server", Load, validate, command, series, flow.read, health,
+    loads=True, own=True, trial=trial,
 )  # fmt: skip
