@@ -17,6 +17,7 @@ const struct handover handover_table[] = {
 	{ "report", "Make one page with interactive plots of stored runs" },
 	{ "run", "Run a test of flows and probes, and store it" },
 	{ "runs", "List stored runs, or write them as one data set" },
+	{ "serve-http", "Serve the responsiveness test by HTTP/2" },
 	{ "summary", "Summarise a run in figures" },
 	{ "tests", "List and explain the tests of `ktrxer run`" },
 	{ "truth", "Check a measuring tool on paths with known properties" },

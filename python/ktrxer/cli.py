@@ -25,6 +25,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "report": Subcommand("ktrxer.view.report_command", "make one page with interactive plots of stored runs"),
     "run": Subcommand("ktrxer.commands.run", "run a test of flows and probes, and store it"),
     "runs": Subcommand("ktrxer.commands.runs", "list stored runs, or write them as one data set"),
+    "serve-http": Subcommand("ktrxer.commands.serve_http", "serve the responsiveness test by HTTP/2"),
     "summary": Subcommand("ktrxer.commands.summary", "summarise a run in figures"),
     "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests of `ktrxer run`"),
     "truth": Subcommand("ktrxer.truth.command", "check a measuring tool on paths with known properties"),

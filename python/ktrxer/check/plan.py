@@ -32,6 +32,7 @@ class Parameters:
     server: bool = parameter(False, "the target runs `ktrxer serve`")
     download: str = parameter("", "URL of a large object")
     upload: str = parameter("", "URL that takes POST requests")
+    nq: str = parameter("", "URL of the configuration of a responsiveness server")
     ca_file: str = parameter("", "certificates of an authority, for https")
     flows: int = parameter(4, "connections of each load", low=1, high=32)
     hops: tuple[str, ...] = parameter((), "addresses of the first routers on the path")
@@ -41,9 +42,9 @@ class Parameters:
 
 def plan(s: Setting, p: Parameters) -> Plan:
     """`delay_s` of the setting is the idle time before the first load, `length_s` the length of each load."""
-    ways = [way for way, there in (("up", p.server or p.upload), ("down", p.server or p.download)) if there]
+    ways = [way for way, there in (("up", p.server or p.nq or p.upload), ("down", p.server or p.nq or p.download)) if there]
     if not ways:
-        raise PlanError("no load: name a server (--server), or an URL of a web server (--download, --upload)")
+        raise PlanError("no load: name a server (--server, --nq), or an URL of a web server (--download, --upload)")
     parts: list[Plan] = []
     if p.server:
         parts.append(udp(s, "Ping (ms) UDP"))
@@ -61,6 +62,8 @@ def _load(s: Setting, p: Parameters, way: str, when: When) -> Plan:
     if p.server:
         name = f"TCP {way}load"
         return (uploads if way == "up" else downloads)(s, numbered(name, p.flows), name=name, when=when)
+    if p.nq:
+        return run("http_rpm", f"RPM {way}load", url=p.nq, direction=way, ca_file=p.ca_file, interval_ns=s.sample_interval_ns, when=when)
     name, url = f"HTTP {way}load", p.upload if way == "up" else p.download
     series = tuple(numbered(name, p.flows))
     more = {"ca_file": p.ca_file, "interval_ns": s.sample_interval_ns}

@@ -24,7 +24,9 @@ from ktrxer.units import duration
 if TYPE_CHECKING:
     from ktrxer.check.answer import Answer, Here
     from ktrxer.check.figures import Check, Load
+    from ktrxer.store import Run
 
+RESPONSIVENESS = ("direction", "goodput_bps", "connections", "goodput_confidence", "responsiveness_confidence", "rpm_spread", "lag_p99_ms")
 EXAMPLES = """\
 examples:
   ktrxer check --server far --token-file token                  against `ktrxer serve` on the host far
@@ -32,6 +34,7 @@ examples:
   ktrxer check --download URL --upload URL --gateway            both, with probes to the first router alone
 Nothing is sent to a host that you do not name. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
 
+LENGTH_S, NQ_LENGTH_S = 10.0, 20.0  # the draft's stability needs eleven intervals of a second at least
 INTERVAL_S, FOREIGN_INTERVAL_S = 0.01, 0.2  # of the probes: to `ktrxer serve`, and to hosts of other people
 
 
@@ -40,10 +43,12 @@ def parser() -> Parser:
     p.add_argument("--server", metavar="HOST", help="the far end, where `ktrxer serve` runs")
     p.add_argument("--download", metavar="URL", help="an object of 1 MB or more on a web server: it is downloaded again and again")
     p.add_argument("--upload", metavar="URL", help="an URL of a web server that takes POST requests of 32 MiB")
+    about = "the responsiveness test of the IETF: a server, https://HOST[:PORT], or the URL of its configuration"
+    p.add_argument("--nq", metavar="URL", help=about)
     p.add_argument("--target", metavar="HOST", help="the host whose round trip is measured (the host of --server or of the URL)")
     p.add_argument("--gateway", action="store_true", help="measure the round trip to the first router of this host, and nothing beyond it")
     p.add_argument("--hops", type=int, default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
-    p.add_argument("-l", "--length", type=duration, default=10.0, metavar="SECONDS", help="length of each load, 4s to 5m (10s)")
+    p.add_argument("-l", "--length", type=duration, metavar="SECONDS", help="length of each load, 4s to 5m (10s; with --nq 20s)")
     p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the first load, 2s to 1m (5s)")
     p.add_argument("--flows", type=int, default=4, metavar="N", help="connections of each load, 1 to 32 (4)")
     every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
@@ -75,12 +80,16 @@ def main(arguments: list[str]) -> int:
 
 
 def _usage(given: argparse.Namespace) -> None:
-    if given.server and (given.download or given.upload):
-        raise PlanError("--server makes both loads: leave out --download and --upload")
-    if not (given.server or given.download or given.upload):
-        raise PlanError("no load: name a server (--server HOST), or an URL of a web server (--download URL, --upload URL)")
+    urls = [url for url in (given.nq, given.download, given.upload) if url]
+    if bool(given.server) + bool(given.nq) + bool(given.download or given.upload) > 1:
+        raise PlanError("--server and --nq make both loads: give one of them, or --download and --upload")
+    if not given.server and not urls:
+        raise PlanError("no load: name a server (--server HOST, --nq URL), or an URL of a web server (--download URL, --upload URL)")
+    for url in urls:
+        _host_in(url)
+    given.length = given.length or (NQ_LENGTH_S if given.nq else LENGTH_S)
     if given.gateway and (given.target or given.server):
-        raise PlanError("--gateway goes with --download and --upload, and without --target")
+        raise PlanError("--gateway goes with --nq, --download and --upload, and without --target")
     for name, value, low, high, bounds in (
         ("--length", given.length, 4, 300, "4s to 5m"),
         ("--delay", given.delay, 2, 60, "2s to 1m"),
@@ -97,9 +106,13 @@ def _host_of(given: argparse.Namespace) -> str:
     """The host of the round trips."""
     if given.target or given.server:
         return str(given.target or given.server)
-    url = given.download or given.upload
+    return _host_in(given.nq or given.download or given.upload)
+
+
+def _host_in(url: str) -> str:
     try:
-        host = urlsplit(url).hostname
+        parts = urlsplit(url)
+        host = parts.hostname if parts.scheme in ("http", "https") else None
     except ValueError:
         host = None
     if not host:
@@ -136,7 +149,8 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     interval = given.interval or (INTERVAL_S if given.server else FOREIGN_INTERVAL_S)
     setting = Setting(given.host, given.length, given.delay, round(interval * 1e9), timeout_ns=4 * 10**9)
     parameters = {
-        "server": "yes" if given.server else "no", "download": given.download or "", "upload": given.upload or "", "ca_file": given.ca_file,
+        "server": "yes" if given.server else "no", "download": given.download or "", "upload": given.upload or "",
+        "nq": given.nq or "", "ca_file": given.ca_file,
         "flows": str(given.flows), "hops": ",".join(routers), "pings": "yes" if answers[address] else "no",
     }  # fmt: skip
     schedule = make(TEST.make(setting, parameters), setting, options)
@@ -176,10 +190,12 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") 
     else:
         made = answer.of(check, here)
     if given.json:
-        print(json.dumps(as_json(stored, run.meta.verdict, reasons, made, check, note), indent=2))
+        print(json.dumps(as_json(stored, run.meta.verdict, reasons, made, check, note) | {"responsiveness": _ends(run)}, indent=2))
     else:
         for sentence in made.sentences:
             print(textwrap.fill(sentence, 100, break_long_words=False, break_on_hyphens=False))
+        for sentence in responsiveness_lines(run):
+            print(sentence)
         if note and not given.quiet:
             print(f"({note})")
         if run.meta.verdict != "valid":
@@ -187,6 +203,26 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") 
         if not given.quiet:
             print(f"stored; `ktrxer summary`, `ktrxer report` and `ktrxer plot` show it:\n{stored}")
     return VALID if run.meta.verdict == "valid" and made.bloated != "unknown" else BAD
+
+
+def _ends(run: Run) -> list[dict[str, Any]]:
+    """The results of the responsiveness tests, as their processes printed them."""
+    found = [runner.end for runner in run.meta.runners if runner.kind == "http_rpm" and runner.end is not None]
+    return [
+        {name: end.get(name) for name in RESPONSIVENESS} | (made if isinstance(made := end.get("responsiveness"), dict) else {})
+        for end in found
+    ]
+
+
+def responsiveness_lines(run: Run) -> list[str]:
+    made = []
+    for end in _ends(run):
+        value, spread = end.get("rpm"), end.get("rpm_spread")
+        if isinstance(value, int | float):
+            between = f", {spread[0]:.0f} to {spread[1]:.0f} in the last intervals" if isinstance(spread, list) and len(spread) == 2 else ""
+            sure = f"confidence {end.get('responsiveness_confidence')}"
+            made.append(f"responsiveness {end.get('direction')}: {value:.0f} round trips a minute, {end.get('rating')} ({sure}{between})")
+    return made
 
 
 def as_json(stored: Path, verdict: str | None, reasons: list[str], made: Answer, check: Check | None, note: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, Time
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-NAMES = ("flow", "fping", "hop", "http_load", "ping", "stamp")
+NAMES = ("flow", "fping", "hop", "http_load", "http_rpm", "ping", "stamp")
 GROUP = "ktrxer.runners"
 
 
