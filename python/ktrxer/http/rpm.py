@@ -210,7 +210,7 @@ class Test:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, length_ns: int) -> None:
-        """For `length_ns`. The result is that of the interval in which both are stable. The load goes on until its planned end, because other
+        """For `length_ns`. The result is that of the interval in which both are stable. The load goes on to its planned end, because other
         probes of the run need it."""
         begin = time.monotonic_ns()
         self._task(self._samples())
