@@ -2,6 +2,7 @@
 """The responsiveness test: configuration objects, and its client against our server, over loopback."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -63,6 +64,9 @@ def test_configurations_that_are_ignored(text, complaint):
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
 
 
+TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
+
+
 def environment():
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])}
 
@@ -73,13 +77,13 @@ def served(tmp_path_factory):
         pytest.fail("openssl is missing: scripts/setup installs it")
     folder = tmp_path_factory.mktemp("served")
     token, ca = folder / "token", folder / "ca.pem"
-    token.write_text("0123456789abcdefghijkl\n")
+    token.write_text(f"{TOKEN}\n")
     token.chmod(0o600)
     words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--token-file", token, "--cert-out", ca, "--json"]
     child = subprocess.Popen([sys.executable, "-m", "ktrxer", *map(str, words)], stdout=subprocess.PIPE, env=environment(), text=True)
     assert child.stdout is not None
     made = json.loads(child.stdout.readline())
-    yield made["url"], str(token), str(ca), made["config_url"]
+    yield made["url"], str(token), str(ca), f"{made['url']}/{TOKEN_IN_URL}/nq"
     child.send_signal(signal.SIGTERM)
     assert child.wait(timeout=20) == 0
 
@@ -119,9 +123,9 @@ def test_without_the_token_nothing_is_served(served):
     url, _, ca, config_url = served
     status, made = program("down", url, "--ca-file", ca, "--trial")
     assert status == 1 and "status 404: there is no configuration of a responsiveness test" in made[-1]["reasons"][0]
-    other = config_url.replace("0123456789", "abcdefghij")
+    other = config_url.replace("0123456789", "zyxwvutsrq")
     status, made = program("down", other, "--ca-file", ca, "--trial")
-    assert status == 1 and "status 404" in made[-1]["reasons"][0] and "abcdefghij" not in made[-1]["reasons"][0], "the path may be a secret"
+    assert status == 1 and "status 404" in made[-1]["reasons"][0] and "zyxwvutsrq" not in made[-1]["reasons"][0], "the path may be a secret"
 
 
 def test_a_certificate_that_is_not_trusted(served):
@@ -152,11 +156,13 @@ def test_a_server_that_ends_in_the_middle(tmp_path):
 
 
 @pytest.mark.parametrize(("words", "status", "complaint"), [
-    (["--cert", "x"], 2, "--cert and --key go together"),
-    (["--port", "70000"], 2, "--port 70000: expected"),
-    (["--cert", "none.pem", "--key", "none.pem"], 1, "no certificate and key: No such file"),
+    ([], 2, "give a token"),
+    (["--open", "--token-file", "x"], 2, "give a token"),
+    (["--open", "--cert", "x"], 2, "--cert and --key go together"),
+    (["--open", "--port", "70000"], 2, "--port 70000: expected"),
+    (["--open", "--cert", "none.pem", "--key", "none.pem"], 1, "no certificate and key: No such file"),
     (["--token-file", "none"], 1, "none: the token cannot be read"),
-    (["--name", "a b"], 1, "'a b' is no name of a host"),
+    (["--open", "--name", "a b"], 1, "'a b' is no name of a host"),
 ])
 def test_servers_that_do_not_start(capsys, words, status, complaint):
     from ktrxer.cli import main
@@ -190,6 +196,60 @@ def test_requests_of_our_server(served):
     answers = asyncio.run(ask())
     assert [status for status, _ in answers.values()] == [200, 200, 405, 404, 404]
     assert len(answers[f"{root}/small"][1]) == nq.SMALL_BYTES and nq.parse(answers[f"{root}/nq"][1]).small == f"{url}{root}/small"
+
+
+def test_a_token_that_others_can_read(capsys, tmp_path):
+    from ktrxer.cli import main
+
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(0o644)
+    assert main(["serve-http", "--name", "far", "--token-file", str(path)]) == 1
+    assert "other users can read the token: chmod 600" in capsys.readouterr().err
+    path.write_text("short")
+    path.chmod(0o600)
+    assert main(["serve-http", "--name", "far", "--token-file", str(path)]) == 1
+    assert "no token: 22 to 128" in capsys.readouterr().err
+
+
+def test_an_open_server_answers_at_the_well_known_url(tmp_path):
+    ca = tmp_path / "ca.pem"
+    words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--open", "--cert-out", str(ca), "--json"]
+    server = subprocess.Popen([sys.executable, "-m", "ktrxer", *words], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert server.stdout is not None
+    try:
+        status, made = program("down", json.loads(server.stdout.readline())["url"], "--ca-file", str(ca), "--trial")
+        assert status == 0, made
+    finally:
+        server.terminate()
+        assert server.wait(timeout=20) == 0
+
+
+def test_clients_that_do_not_speak_http_2(served):
+    """Without ALPN, with other bytes than HTTP/2, without TLS: each is closed, and the next client is served."""
+    import socket
+    import ssl
+
+    url, token, ca, _ = served
+    port = int(url.rpartition(":")[2])
+    context = ssl.create_default_context(cafile=ca)
+    for protocols, text in (([], b"GET / HTTP/1.1\r\n\r\n"), (["h2"], b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10), (["h2"], os.urandom(10_000))):
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 10), server_hostname="127.0.0.1") as sock:
+            sock.settimeout(10)
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
+                sock.sendall(text)
+                while sock.recv(10_000):
+                    pass
+    with socket.create_connection(("127.0.0.1", port), 10) as sock:
+        sock.settimeout(15)
+        sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while sock.recv(10_000):
+                pass
+    status, _ = program("down", url, "--ca-file", ca, "--token-file", token, "--trial")
+    assert status == 0
 
 
 def test_curl_is_served(served):

@@ -13,6 +13,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,11 +21,10 @@ from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
 
 EXAMPLES = """\
 examples:
-  ktrxer serve-http --cert cert.pem --key key.pem --name far.example
-  ktrxer serve-http --name far                    with a certificate of its own, valid for 30 days: clients need its file
-Only clients that have the token make this server send; a URL of a configuration contains it. Exit status: 0 stopped, 1 failed, 2 usage."""
-TOKEN_BYTES = 16
-TOKEN = re.compile(r"[A-Za-z0-9_-]{22,128}")
+  ktrxer serve-http --token-file token --cert cert.pem --key key.pem --name far.example
+  ktrxer serve-http --token-file token --name far --cert-out far.pem      a certificate of its own for 30 days: clients need far.pem
+Only clients that have the token make this server send. Exit status: 0 stopped, 1 failed, 2 usage."""
+TOKEN = re.compile(r"[!-~]{22,128}")
 
 
 def parser() -> Parser:
@@ -35,8 +35,8 @@ def parser() -> Parser:
     p.add_argument("--cert", metavar="FILE", help="certificate with its chain, PEM")
     p.add_argument("--key", metavar="FILE", help="private key, PEM")
     p.add_argument("--cert-out", type=Path, metavar="FILE", help="without --cert: write the certificate there, for the clients' --ca-file")
-    p.add_argument("--token-file", type=Path, metavar="FILE", help="the token, in a file of mode 0600; without it a new one is made")
-    p.add_argument("--open", action="store_true", help="also answer at /.well-known/nq: everybody can make this host send")
+    p.add_argument("--token-file", type=Path, metavar="FILE", help="the token that clients need, in a file of mode 0600")
+    p.add_argument("--open", action="store_true", help="answer at /.well-known/nq, without a token: everybody can make this host send")
     p.add_argument("--json", action="store_true", help="print the URL as a JSON object")
     return p
 
@@ -53,6 +53,9 @@ def main(arguments: list[str]) -> int:
     if bool(given.cert) != bool(given.key) or (given.cert and given.cert_out):
         complain("serve-http", "--cert and --key go together, and --cert-out without them")
         return USAGE
+    if bool(given.token_file) == given.open:
+        complain("serve-http", "give a token (`(umask 077; head -c 16 /dev/urandom | base64 >token)`, then --token-file token), or --open")
+        return USAGE
     try:
         with tempfile.TemporaryDirectory(prefix="ktrxer-") as folder:
             return _serve(given, Path(folder))
@@ -62,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(given: argparse.Namespace, folder: Path) -> int:
-    from ktrxer.http import server
+    from ktrxer.http import nq, server
 
     name = given.name or socket.getfqdn()
     cert, key = (given.cert, given.key) if given.cert else _certificate(name, folder)
@@ -75,19 +78,18 @@ def _serve(given: argparse.Namespace, folder: Path) -> int:
         context = server.context_of(cert, key)
     except (OSError, ssl.SSLError) as error:
         raise ServeError(f"{cert}, {key}: no certificate and key: {error.strerror or error}; both are PEM files") from None
-    site = server.Site("", _token(given.token_file), given.open)
+    site = server.Site("", _token(given.token_file) if given.token_file else secrets.token_urlsafe(16), given.open)
 
     def ready(port: int) -> None:
         host = f"[{name}]" if ":" in name else name
         site.base = f"https://{host}" + ("" if port == 443 else f":{port}")
         if given.json:
-            made = {"type": "serve_http", "url": site.base, "config_url": site.config_url, "port": port, "open": site.open}
-            print(json.dumps(made), flush=True)
-        else:
-            if not given.token_file:
-                print(f"token: {site.token}")
-            print(f"a client measures by: ktrxer check --nq {site.base} --token-file FILE")
-            print(f"configuration for other programs: {site.config_url}", flush=True)
+            print(json.dumps({"type": "serve_http", "url": site.base, "port": port, "open": site.open}), flush=True)
+            return
+        print(f"a client measures by: ktrxer check --nq {site.base}" + ("" if site.open else " --token-file FILE"))
+        if site.open or sys.stdout.isatty():  # the token is printed to a terminal only
+            print(f"configuration for other programs: {site.base}{nq.WELL_KNOWN if site.open else f'{site.root}/nq'}")
+        sys.stdout.flush()
 
     async def until_stopped() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -106,9 +108,7 @@ def _serve(given: argparse.Namespace, folder: Path) -> int:
     return VALID
 
 
-def _token(path: Path | None) -> str:
-    if path is None:
-        return secrets.token_urlsafe(TOKEN_BYTES)
+def _token(path: Path) -> str:
     try:
         token = path.read_text().strip()
         mode = path.stat().st_mode & 0o077
@@ -117,12 +117,12 @@ def _token(path: Path | None) -> str:
     if mode:
         raise ServeError(f"{path}: other users can read the token: chmod 600 {path}")
     if not TOKEN.fullmatch(token):
-        raise ServeError(f"{path}: no token: 22 to 128 of the characters A-Z, a-z, 0-9, _ and - (128 random bits)")
+        raise ServeError(f"{path}: no token: 22 to 128 visible ASCII characters, from 128 random bits at least")
     return token
 
 
 def _certificate(name: str, folder: Path) -> tuple[str, str]:
-    """A certificate that nobody has signed, made by openssl."""
+    """A certificate that no authority has signed, made by openssl."""
     cert, key = folder / "cert.pem", folder / "key.pem"
     kind = "IP" if re.fullmatch(r"[0-9.]+|.*:.*", name) else "DNS"
     if not re.fullmatch(r"[A-Za-z0-9.:_-]{1,200}", name):

@@ -84,6 +84,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def write(base: str) -> bytes:
-    """`base`: https://HOST:PORT and the path below which the three objects are. Both sets of names: each client finds its own."""
+    """`base`: the URL below which the three objects are. Both sets of names: each client finds its own."""
     urls = {name: f"{base}/{what}" for what, names in NAMES.items() for name in names}
     return json.dumps({"version": 1, "urls": urls}, indent=1).encode()

@@ -22,7 +22,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -145,7 +145,7 @@ class Client(Connection):
         for future in self.waiting.values():
             if not future.done():
                 future.set_exception(ConnectionError(str(self.lost or "the server closed the connection")))
-                future.exception()  # nobody may wait for it any more
+                future.exception()  # read here: its task may have been cancelled
         self.waiting.clear()
 
 
@@ -400,7 +400,7 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
     """The configuration of a server: `url` is that of the object, or that of a host; then the object is at the place of our own server for
     this token, or else at the well-known one. No message contains the path, which may be a secret."""
     if urlsplit(url).path in ("", "/"):
-        url = url.rstrip("/") + (f"/{token}/nq" if token else nq.WELL_KNOWN)
+        url = url.rstrip("/") + (f"/{quote(token, safe='')}/nq" if token else nq.WELL_KNOWN)
     target = target_of(url)
     shown = f"https://{target.authority}"
     address = await looked_up(target.connect, target.port, family)

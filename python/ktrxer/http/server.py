@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 import h2.events
 import h2.exceptions
@@ -29,7 +31,7 @@ HEADERS = {"content-type": "application/octet-stream", "cache-control": "no-stor
 class Site:
     """What is served, and the counts of all connections."""
 
-    base: str  # https://HOST:PORT
+    base: str  # the URL of this host, without a path
     token: str
     open: bool = False
     connections: set[Peer] = field(default_factory=set)
@@ -38,11 +40,7 @@ class Site:
 
     @property
     def root(self) -> str:
-        return f"/{self.token}"
-
-    @property
-    def config_url(self) -> str:
-        return f"{self.base}{self.root}/nq"
+        return f"/{quote(self.token, safe='')}"
 
     def kind(self, path: str) -> str | None:
         """small, large, upload or nq; None: nothing is there for this client."""
@@ -50,7 +48,8 @@ class Site:
         if self.open and place == nq.WELL_KNOWN:
             return "nq"
         before, _, name = place.rpartition("/")
-        return name if before == self.root and name in ("small", "large", "upload", "nq") else None
+        known = hmac.compare_digest(before.encode(), self.root.encode())
+        return name if known and name in ("small", "large", "upload", "nq") else None
 
 
 class Peer(Connection):
