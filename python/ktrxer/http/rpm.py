@@ -86,7 +86,6 @@ class Client(Connection):
         self.received = 0  # bytes of the body of the load
         self.loading: int | None = None
         self.again: Callable[[], None] | None = None
-        self.secured = asyncio.get_running_loop().create_future()
 
     def send(self, method: str, path: str, end: bool = True, more: Headers | None = None) -> int:
         stream: int = self.h2.get_next_available_stream_id()

@@ -52,7 +52,7 @@ def series(p: Load, name: str) -> Mapping[Hashable, Series]:
 
 def trial(p: Load, o: Options, _: bool) -> Trial:
     """One request: an error of the server, a redirection and a captive portal are found before anything starts."""
-    return Trial([*_words(p, o), "--trial"], server=False)
+    return Trial([*_words(p, o), "--trial"], server=False, label=f"HTTP {p.direction}load")
 
 
 def health(ended: Ended) -> Iterable[Reason]:

@@ -80,7 +80,7 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
 
 
 def trial(p: Responsiveness, o: Options, _: bool) -> Trial:
-    return Trial([*_words(p, o), "--trial"], server=False)
+    return Trial([*_words(p, o), "--trial"], server=False, label="responsiveness test")
 
 
 def health(ended: Ended) -> Iterable[Reason]:
