@@ -30,7 +30,7 @@ QUICK = ("-l", "6", "--delay", "3")
 def check(folder: Path, ktrxer: Path, beside: str, *words: object, topology: tuple[str, ...] = ()) -> tuple[int, dict[str, Any], str]:
     """The status, the object, and standard error."""
     command = [sys.executable, "-m", "ktrxer", "lab", "run", "access", *topology, "--beside", f"server={beside}", "--",
-               sys.executable, "-m", "ktrxer", "check", *map(str, words), *QUICK, "--json", "-D", str(folder)]
+               sys.executable, "-m", "ktrxer", "check", *QUICK, *map(str, words), "--json", "-D", str(folder)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]), "KTRXER_BIN": str(ktrxer)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
     made = json.loads(done.stdout) if done.stdout.strip() else {}

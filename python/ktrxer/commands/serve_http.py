@@ -86,7 +86,7 @@ def _serve(given: argparse.Namespace, folder: Path) -> int:
         if given.json:
             print(json.dumps({"type": "serve_http", "url": site.base, "port": port, "open": site.open}), flush=True)
             return
-        print(f"a client measures by: ktrxer check --nq {site.base}" + ("" if site.open else " --token-file FILE"))
+        print(f"listening at {site.base}: a client measures by `ktrxer check --nq {site.base}{'' if site.open else ' --token-file FILE'}`")
         if site.open or sys.stdout.isatty():  # the token is printed to a terminal only
             print(f"configuration for other programs: {site.base}{nq.WELL_KNOWN if site.open else f'{site.root}/nq'}")
         sys.stdout.flush()
