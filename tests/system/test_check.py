@@ -24,7 +24,7 @@ pytestmark = pytest.mark.plain_build
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs/schema/check.schema.json").read_text())
 WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 8080"
-QUICK = ("-l", "6", "--delay", "3")
+QUICK = ("-l", "6", "--delay", "4")
 
 
 def check(folder: Path, ktrxer: Path, beside: str, *words: object, topology: tuple[str, ...] = ()) -> tuple[int, dict[str, Any], str]:

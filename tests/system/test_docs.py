@@ -80,7 +80,7 @@ NEEDS = [
 SHIM = """#!/bin/sh
 case $1 in
 run) exec {ktrxer} "$@" -l 1 --delay 0.3 ;;
-check) exec {ktrxer} "$@" -l 4 --delay 2 ;;
+check) exec {ktrxer} "$@" -l 5 --delay 4 ;;
 ping | stamp | flow | send | recv) exec timeout --foreground --preserve-status --signal INT 2 {ktrxer} "$@" ;;
 *) exec {ktrxer} "$@" ;;
 esac

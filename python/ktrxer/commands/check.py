@@ -48,8 +48,8 @@ def parser() -> Parser:
     p.add_argument("--target", metavar="HOST", help="the host whose round trip is measured (the host of --server or of the URL)")
     p.add_argument("--gateway", action="store_true", help="measure the round trip to the first router of this host, and nothing beyond it")
     p.add_argument("--hops", type=int, default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
-    p.add_argument("-l", "--length", type=duration, metavar="SECONDS", help="length of each load, 4s to 5m (10s; with --nq 20s)")
-    p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the first load, 2s to 1m (5s)")
+    p.add_argument("-l", "--length", type=duration, metavar="SECONDS", help="length of each load, 5s to 5m (10s; with --nq 20s)")
+    p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the first load, 4s to 1m (5s)")
     p.add_argument("--flows", type=int, default=4, metavar="N", help="connections of each load, 1 to 32 (4)")
     every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=every)
@@ -91,8 +91,8 @@ def _usage(given: argparse.Namespace) -> None:
     if given.gateway and (given.target or given.server):
         raise PlanError("--gateway goes with --nq, --download and --upload, and without --target")
     for name, value, low, high, bounds in (
-        ("--length", given.length, 4, 300, "4s to 5m"),
-        ("--delay", given.delay, 2, 60, "2s to 1m"),
+        ("--length", given.length, 5, 300, "5s to 5m"),  # shorter ones have no interval of the median
+        ("--delay", given.delay, 4, 60, "4s to 1m"),
         ("--interval", given.interval or INTERVAL_S, 0.01, 1, "10ms to 1s"),
         ("--port", given.port, 1, 65535, "1 to 65535"),
         ("--hops", given.hops, 0, 8, "0 to 8"),
