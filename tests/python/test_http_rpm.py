@@ -98,7 +98,7 @@ def program(*words, seconds=120):
 @pytest.mark.parametrize("way", ["down", "up"])
 def test_a_direction(served, way):
     url, token, ca, _ = served
-    status, made = program(way, url, "--ca-file", ca, "--token-file", token, "--for", f"{5 * S}ns", "--most", "4")
+    status, made = program(way, url, "--ca-file", ca, "--token-file", token, "--for", f"{5 * S}ns", "--interval", f"{S}ns", "--most", "4")
     end = made[-1]
     assert end["type"] == "end" and end["direction"] == way, made[-3:]
     assert end["bytes"] > 1_000_000 and end["goodput_bps"] > 0 and 4 <= end["intervals"] <= 5
@@ -143,7 +143,7 @@ def test_a_server_that_ends_in_the_middle(tmp_path):
     assert server.stdout is not None
     url = json.loads(server.stdout.readline())["url"]
     client = subprocess.Popen(
-        [sys.executable, str(PROGRAM), "down", url, "--ca-file", str(ca), "--token-file", str(token), "--for", f"{60 * S}ns"],
+        [sys.executable, str(PROGRAM), "down", url, "--ca-file", str(ca), "--token-file", str(token), "--for", f"{60 * S}ns", "--interval", f"{S}ns"],
         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(), text=True)
     assert client.stdout is not None
     while '"rpm_interval"' not in client.stdout.readline():

@@ -7,12 +7,13 @@ import pytest
 from ktrxer.estimate.rpm import FIRST_PAIRS, Parameters, Probes, Ramp, pairs_each_second, rpm, stable, tls_round_trips
 
 MBIT = 125_000  # bytes of a second
+SECOND = Parameters(id_ns=10**9)  # the interval of the draft's versions before 09
 STEADY = Probes([20.0] * 10, [20.0] * 10, [20.0] * 10, [40.0] * 10)
 
 
 def test_the_defaults_are_the_drafts():
     p = Parameters()
-    assert (p.mad, p.id_ns, p.tmp, p.sdt, p.inp, p.inc, p.mnp, p.mps, p.ptc) == (4, 10**9, 0.95, 0.05, 1, 1, 16, 100, 0.05)
+    assert (p.mad, p.id_ns, p.tmp, p.sdt, p.inp, p.inc, p.mnp, p.mps, p.ptc) == (4, 5 * 10**9, 0.95, 0.05, 1, 1, 16, 100, 0.05)
 
 
 def test_the_formula_with_tls():
@@ -75,7 +76,7 @@ def test_stability(values, expected):
 
 
 def test_the_ramp_of_a_path_that_is_full_at_once():
-    ramp = Ramp()
+    ramp = Ramp(SECOND)
     assert ramp.connections == 1
     connections = [ramp.interval(10 * MBIT, STEADY) for _ in range(7)]
     assert connections == [2, 3, 4, 5, 6, 7, 8], "each interval adds one connection, also when the goodput is stable"
@@ -93,7 +94,7 @@ def test_the_ramp_of_a_path_that_is_full_at_once():
 
 
 def test_the_ramp_goes_on_while_the_goodput_grows():
-    ramp = Ramp()
+    ramp = Ramp(SECOND)
     for i in range(12):
         ramp.interval((i + 1) * 10 * MBIT, STEADY)
     assert ramp.stage == "goodput" and ramp.confidence("goodput") == "medium" and not ramp.results
@@ -101,13 +102,13 @@ def test_the_ramp_goes_on_while_the_goodput_grows():
 
 
 def test_the_number_of_connections_has_an_end():
-    ramp = Ramp(Parameters(inc=5))
+    ramp = Ramp(Parameters(id_ns=10**9, inc=5))
     assert [ramp.interval(i * MBIT, Probes()) for i in range(1, 6)] == [6, 11, 16, 16, 16]
     assert ramp.result is None and ramp.spread is None
 
 
 def test_the_ramp_waits_for_the_responsiveness():
-    ramp = Ramp()
+    ramp = Ramp(SECOND)
     for _ in range(7):
         ramp.interval(10 * MBIT, STEADY)
     for i in range(8):
@@ -116,7 +117,7 @@ def test_the_ramp_waits_for_the_responsiveness():
 
 
 def test_few_intervals_have_a_low_confidence():
-    ramp = Ramp()
+    ramp = Ramp(SECOND)
     for _ in range(3):
         ramp.interval(MBIT, STEADY)
     assert ramp.confidence("goodput") == "low"
@@ -133,6 +134,13 @@ def test_probes_take_a_twentieth_of_the_path_at_most(rate_bps, pairs):
     assert pairs_each_second(rate_bps) == pairs
     if rate_bps and pairs > 1:
         assert pairs * 6000 * 8 <= 0.05 * rate_bps
+
+
+def test_the_rate_counts_the_interval():
+    ramp = Ramp()
+    for _ in range(4):
+        ramp.interval(5 * 10 * MBIT, STEADY)
+    assert ramp.rate_bps == pytest.approx(10e6) and ramp.averages[-1] == pytest.approx(10e6)
 
 
 def test_round_trips_of_a_handshake():

@@ -9,6 +9,7 @@ from ktrxer.catalogue.recipe import (
     MS,
     Plan,
     PlanError,
+    S,
     Setting,
     Test,
     When,
@@ -33,6 +34,7 @@ class Parameters:
     download: str = parameter("", "URL of a large object")
     upload: str = parameter("", "URL that takes POST requests")
     nq: str = parameter("", "URL of the configuration of a responsiveness server")
+    nq_interval: float = parameter(1.0, "seconds between two looks of the responsiveness test at its stability", low=0.1, high=60)
     ca_file: str = parameter("", "certificates of an authority, for https")
     flows: int = parameter(4, "connections of each load", low=1, high=32)
     hops: tuple[str, ...] = parameter((), "addresses of the first routers on the path")
@@ -63,7 +65,8 @@ def _load(s: Setting, p: Parameters, way: str, when: When) -> Plan:
         name = f"TCP {way}load"
         return (uploads if way == "up" else downloads)(s, numbered(name, p.flows), name=name, when=when)
     if p.nq:
-        return run("http_rpm", f"RPM {way}load", url=p.nq, direction=way, ca_file=p.ca_file, interval_ns=s.sample_interval_ns, when=when)
+        each = {"interval_ns": s.sample_interval_ns, "draft_interval_ns": round(p.nq_interval * S)}
+        return run("http_rpm", f"RPM {way}load", url=p.nq, direction=way, ca_file=p.ca_file, when=when, **each)
     name, url = f"HTTP {way}load", p.upload if way == "up" else p.download
     series = tuple(numbered(name, p.flows))
     more = {"ca_file": p.ca_file, "interval_ns": s.sample_interval_ns}

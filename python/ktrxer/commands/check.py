@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from ktrxer.check.figures import Check, Load
     from ktrxer.store import Run
 
-RESPONSIVENESS = ("direction", "goodput_bps", "connections", "goodput_confidence", "responsiveness_confidence", "rpm_spread", "lag_p99_ms")
+RESPONSIVENESS = (
+    "direction", "goodput_bps", "connections", "interval_ns", "goodput_confidence", "responsiveness_confidence", "rpm_spread", "lag_p99_ms",
+)  # fmt: skip
 EXAMPLES = """\
 examples:
   ktrxer check --server far --token-file token                  against `ktrxer serve` on the host far
@@ -45,6 +47,8 @@ def parser() -> Parser:
     p.add_argument("--upload", metavar="URL", help="an URL of a web server that takes POST requests of 32 MiB")
     about = "the responsiveness test of the IETF: a server, https://HOST[:PORT], or the URL of its configuration"
     p.add_argument("--nq", metavar="URL", help=about)
+    looks = "interval of the responsiveness test: 1s (default, as versions of the draft before 09 have it), or 5s, with -l 60s"
+    p.add_argument("--nq-interval", type=duration, default=1.0, metavar="D", help=looks)
     p.add_argument("--target", metavar="HOST", help="the host whose round trip is measured (the host of --server or of the URL)")
     p.add_argument("--gateway", action="store_true", help="measure the round trip to the first router of this host, and nothing beyond it")
     p.add_argument("--hops", type=int, default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
@@ -94,6 +98,7 @@ def _usage(given: argparse.Namespace) -> None:
         ("--length", given.length, 5, 300, "5s to 5m"),  # shorter ones have no interval of the median
         ("--delay", given.delay, 4, 60, "4s to 1m"),
         ("--interval", given.interval or INTERVAL_S, 0.01, 1, "10ms to 1s"),
+        ("--nq-interval", given.nq_interval, 0.1, 60, "100ms to 1m"),
         ("--port", given.port, 1, 65535, "1 to 65535"),
         ("--hops", given.hops, 0, 8, "0 to 8"),
         ("--flows", given.flows, 1, 32, "1 to 32"),
@@ -150,7 +155,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     setting = Setting(given.host, given.length, given.delay, round(interval * 1e9), timeout_ns=4 * 10**9)
     parameters = {
         "server": "yes" if given.server else "no", "download": given.download or "", "upload": given.upload or "",
-        "nq": given.nq or "", "ca_file": given.ca_file,
+        "nq": given.nq or "", "nq_interval": str(given.nq_interval), "ca_file": given.ca_file,
         "flows": str(given.flows), "hops": ",".join(routers), "pings": "yes" if answers[address] else "no",
     }  # fmt: skip
     schedule = make(TEST.make(setting, parameters), setting, options)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Responsiveness under working conditions: the rules of draft-ietf-ippm-responsiveness-08 (20 October 2025), without any I/O.
+"""Responsiveness under working conditions: the rules of draft-ietf-ippm-responsiveness, without any I/O. The section names are those of
+version 06. Version 09 has the same rules with intervals of 5 s instead of 1 s (networkQuality of macOS: --draft9).
 
 The draft fills a path in one direction with HTTP transactions on a growing number of connections until the goodput is stable, and goes on
 until the responsiveness is stable. Probes of two kinds measure the responsiveness: *foreign* probes (a TCP connection, a TLS handshake and
@@ -30,7 +31,7 @@ class Parameters:
     """"Test Parameters" of the draft, by the draft's names."""
 
     mad: int = 4  # moving average distance, in intervals
-    id_ns: int = S  # interval duration
+    id_ns: int = 5 * S  # interval duration
     tmp: float = 0.95  # share of the values in a trimmed mean
     sdt: float = 0.05  # standard deviation tolerance
     inp: int = 1  # connections at the beginning

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The configuration object of a responsiveness server (draft-ietf-ippm-responsiveness-08, "Well-Known Uniform Resource Identifier")."""
+"""The configuration object of a responsiveness server (draft-ietf-ippm-responsiveness, "Well-Known Uniform Resource Identifier")."""
 
 from __future__ import annotations
 

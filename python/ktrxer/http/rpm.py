@@ -367,7 +367,7 @@ class Test:
         return {
             "type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": reasons, "bytes": self.moved_before,
             "direction": self.way, "goodput_bps": ramp.rate_bps and round(ramp.rate_bps), "connections": len(self.loads),
-            "intervals": len(ramp.bytes), "goodput_confidence": ramp.confidence("goodput"),
+            "intervals": len(ramp.bytes), "interval_ns": ramp.p.id_ns, "goodput_confidence": ramp.confidence("goodput"),
             "responsiveness_confidence": ramp.confidence("responsiveness"), "responsiveness": figures(result),
             "rpm_spread": [round(value) for value in ramp.spread] if ramp.spread is not None else None, "lag_p99_ms": round(lag_ms, 3),
         }  # fmt: skip
@@ -433,7 +433,7 @@ async def prepared(given: argparse.Namespace, say: Callable[[dict[str, Any]], No
     config = await configured(given.url, token_of(given.token_file), context, given.family)
     target = target_of(config.small, config.test_endpoint)
     address = await looked_up(target.connect, target.port, given.family)
-    ramp = Ramp(Parameters(mnp=given.most))
+    ramp = Ramp(Parameters(id_ns=given.interval, mnp=given.most))
     return Test(given.direction, config, target, address, context, say, given.sample_interval, ramp)
 
 
@@ -473,6 +473,7 @@ def main() -> int:
     p.add_argument("direction", choices=("up", "down"))
     p.add_argument("url")
     p.add_argument("--most", type=int, default=Parameters().mnp, help="connections of the load at most")
+    p.add_argument("--interval", type=ns, default=Parameters().id_ns, help="interval duration of the draft")
     p.add_argument("--sample-interval", type=ns, default=S // 5)
     p.add_argument("--for", dest="length", type=ns, default=20 * S)
     p.add_argument("--start-at", type=int, help="CLOCK_REALTIME in nanoseconds")

@@ -29,6 +29,7 @@ class Responsiveness(Parameters):
     url: str = ""  # of the configuration
     direction: Literal["up", "down"] = "down"
     interval_ns: int = 200 * MS  # of the samples of bytes
+    draft_interval_ns: int = 5 * S  # between two looks at the stability: 5 s by version 09 of the draft, 1 s by earlier ones
     connections_most: int = 16
     ca_file: str = ""
 
@@ -38,6 +39,8 @@ def validate(p: Responsiveness) -> None:
         raise RunnerError(f"{p.url[:100]!r}: the responsiveness test needs the URL of a server, https://HOST[:PORT]")
     if not 1 <= p.connections_most <= 64:
         raise RunnerError(f"{p.connections_most} connections; 1 to 64 are possible")
+    if not S // 10 <= p.draft_interval_ns <= 60 * S:
+        raise RunnerError(f"intervals of {p.draft_interval_ns / S:g} s; 0.1 s to 60 s are possible")
     if not 10 * MS <= p.interval_ns <= 60 * S:
         raise RunnerError(f"samples every {p.interval_ns / MS:g} ms; 10 ms to 60 s are possible")
 
@@ -49,7 +52,8 @@ def _words(p: Responsiveness, o: Options) -> list[str]:
 
 
 def command(p: Responsiveness, o: Options, times: Times) -> list[str]:
-    return own.words([*_words(p, o), "--most", str(p.connections_most), "--sample-interval", f"{p.interval_ns}ns"], times)
+    words = ["--interval", f"{p.draft_interval_ns}ns", "--most", str(p.connections_most), "--sample-interval", f"{p.interval_ns}ns"]
+    return own.words([*_words(p, o), *words], times)
 
 
 def series(p: Responsiveness, name: str) -> Mapping[Hashable, Series]:
