@@ -12,6 +12,7 @@ import hmac
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 import h2.events
@@ -140,8 +141,18 @@ def context_of(certificate: str, key: str) -> ssl.SSLContext:
 async def serve(site: Site, context: ssl.SSLContext, bind: str | None, port: int, ready: Callable[[int], None]) -> None:
     """Until it is cancelled. `ready` gets the port, once connections are accepted."""
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, __: None)  # a client that breaks its connection is no error of this program
+    loop.set_exception_handler(_failed)
     server = await loop.create_server(lambda: Peer(site), bind, port, ssl=context, ssl_handshake_timeout=10, backlog=CONNECTIONS_MOST)
-    async with server:
+    try:
         ready(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
+        await loop.create_future()
+    finally:  # serve_forever() would wait for the clients to end
+        server.close()
+        for peer in list(site.connections):
+            peer.close()
+
+
+def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A client that breaks its connection is no error of this program."""
+    if not isinstance(context.get("exception"), OSError):
+        loop.default_exception_handler(context)

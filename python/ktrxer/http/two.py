@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         try:
             for event in self.h2.receive_data(data):
                 self._event(event)
-        except h2.exceptions.ProtocolError as error:
+        except (h2.exceptions.ProtocolError, UnicodeError) as error:
             self.fail(error)
             return
         self.pump()
