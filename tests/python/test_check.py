@@ -177,10 +177,10 @@ def test_the_report_and_its_schema(tmp_path, capsys, given, status):
 
 @pytest.mark.parametrize(("words", "complaint"), [
     ([], "no load: name a server"),
-    (["--server", "far", "--download", "http://far/"], "leave out --download"),
+    (["--server", "far", "--download", "http://far/"], "give one of them"),
     (["--download", "http://far/x", "--length", "1s"], "--length 1: expected 5s to 5m"),
     (["--download", "http://far/x", "--hops", "9"], "--hops 9: expected 0 to 8"),
-    (["--server", "far", "--gateway"], "--gateway goes with --download"),
+    (["--server", "far", "--gateway"], "--gateway goes with --nq"),
     (["--download", "large.iso"], "not an URL of a server"),
     (["--download", "http://[::1/x"], "not an URL of a server"),
     (["--download", "ftp://far/x"], "no URL of a web server|not an URL"),

@@ -327,6 +327,11 @@ class Load:
                     left -= sock.send(piece[: min(left, BUFFER)])
                 except TimeoutError:
                     raise LoadError(f"{self.place.url[:200]}: the server stalled: it took no data for {WAIT_S:g} s") from None
+                except OSError:  # closed by the server: its reply may have come before
+                    came = early(sock)
+                    if not came:
+                        raise
+                    break
                 came = early(sock)
             if self.stop.is_set():
                 return
