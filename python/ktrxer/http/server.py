@@ -24,7 +24,6 @@ from ktrxer.http.two import Connection
 CONNECTIONS_MOST = 128
 LIFE_S = 120.0  # of a connection
 REQUESTS_MOST = 20_000  # of a connection
-STREAMS_MOST = 100  # at once, of a connection (the default of h2's settings)
 HEADERS = {"content-type": "application/octet-stream", "cache-control": "no-store"}
 
 

@@ -22,6 +22,8 @@ import h2.settings
 PIECE = 1 << 16  # of a body, between two other streams
 WINDOW = 1 << 24  # of a stream, and of a connection: 1 Gbit/s at 130 ms
 FRAME_BYTES = 1 << 18  # the largest frame that this side receives: less work for each byte
+STREAMS_MOST = 100  # at once, of a connection
+HEADERS_MOST = 1 << 16
 UNSENT_BYTES = 1 << 17
 TCP_NOTSENT_LOWAT = 25
 RTT_AT, ACKED_AT = 68, 120  # of tcpi_rtt (32 bits, microseconds) and tcpi_bytes_acked (64 bits) in struct tcp_info
@@ -43,6 +45,13 @@ class Connection(asyncio.Protocol):
     def __init__(self, client: bool) -> None:
         config = h2.config.H2Configuration(client_side=client, header_encoding="utf-8")
         self.h2 = h2.connection.H2Connection(config)
+        # Before the first frame: h2 takes a changed limit of frames too late for those that come with the acknowledgement.
+        codes = h2.settings.SettingCodes
+        self.h2.local_settings = h2.settings.Settings(client=client, initial_values={
+            codes.INITIAL_WINDOW_SIZE: WINDOW, codes.MAX_FRAME_SIZE: FRAME_BYTES, codes.MAX_CONCURRENT_STREAMS: STREAMS_MOST,
+            codes.MAX_HEADER_LIST_SIZE: HEADERS_MOST,
+        })  # fmt: skip
+        self.h2.max_inbound_frame_size = FRAME_BYTES
         self.transport: asyncio.Transport | None = None
         self.sending: dict[int, int | None] = {}  # bytes that are left, by stream; None: endless
         self.paused = False
@@ -57,9 +66,6 @@ class Connection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=PIECE)
         sparing(self.transport.get_extra_info("socket"))
         self.h2.initiate_connection()
-        self.h2.update_settings({
-            h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: WINDOW, h2.settings.SettingCodes.MAX_FRAME_SIZE: FRAME_BYTES,
-        })  # fmt: skip
         self.h2.increment_flow_control_window(WINDOW)
         self.flush()
 
