@@ -45,7 +45,7 @@ def unknown(reason: str) -> Answer:
 def of(check: Check, here: Here = Here()) -> Answer:
     worst = check.worst
     bloated = word_of(worst.added_ms)
-    shapers = {load.direction: SHAPED * load.rate_mbps for load in check.loads if load.rate_mbps is not None}
+    shapers: dict[str, float] = {load.direction: SHAPED * load.rate_mbps for load in check.loads if load.rate_mbps is not None}
     return Answer(bloated, (_first(check, bloated), _second(check), _third(check, bloated, shapers, here)), shapers)
 
 

@@ -126,7 +126,7 @@ def _times(run: Run) -> dict[Way, Window]:
     for series in run.meta.of_kind("bytes"):
         runner = run.meta.runner_of(series)
         if runner is not None and runner.from_ns is not None and runner.to_ns is not None and series.direction in ("up", "down"):
-            made[series.direction] = Window(runner.from_ns, runner.to_ns)  # type: ignore[index]
+            made[series.direction] = Window(runner.from_ns, runner.to_ns)
     return made
 
 

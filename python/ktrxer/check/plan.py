@@ -65,12 +65,15 @@ def _load(s: Setting, p: Parameters, way: str, when: When) -> Plan:
         name = f"TCP {way}load"
         return (uploads if way == "up" else downloads)(s, numbered(name, p.flows), name=name, when=when)
     if p.nq:
-        each = {"interval_ns": s.sample_interval_ns, "draft_interval_ns": round(p.nq_interval * S)}
-        return run("http_rpm", f"RPM {way}load", url=p.nq, direction=way, ca_file=p.ca_file, when=when, **each)
+        return run(
+            "http_rpm", f"RPM {way}load", url=p.nq, direction=way, ca_file=p.ca_file, interval_ns=s.sample_interval_ns,
+            draft_interval_ns=round(p.nq_interval * S), when=when,
+        )  # fmt: skip
     name, url = f"HTTP {way}load", p.upload if way == "up" else p.download
     series = tuple(numbered(name, p.flows))
-    more = {"ca_file": p.ca_file, "interval_ns": s.sample_interval_ns}
-    return run("http_load", name, url=url, direction=way, series=series, when=when, **more)
+    return run(
+        "http_load", name, url=url, direction=way, series=series, ca_file=p.ca_file, interval_ns=s.sample_interval_ns, when=when,
+    )  # fmt: skip
 
 
 TEST = Test("check", "idle, an upload, a download: `ktrxer check`", plan, Parameters)

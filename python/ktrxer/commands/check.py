@@ -139,11 +139,12 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         here, router = ways.route(address)
     except (ways.CollectorError, OSError) as error:
         raise checks.CheckError(f"{given.host}: {error}; is this host connected?") from None
+    routers: list[str] = []
+    note = ""
     if given.gateway:
         if router is None:
             raise checks.CheckError(f"{given.host} is on this host's own network: no router is before it; leave out --gateway")
         given.host = address = router
-        routers, note = [], ""
     else:
         routers, note = ways.traced(options, address, given.hops)
     answers = ways.answering(options, [address, *routers])

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 if __name__ == "__main__":
@@ -120,7 +120,7 @@ class Client(Connection):
 
     def other(self, event: h2.events.Event) -> None:
         if isinstance(event, h2.events.ResponseReceived):
-            status = int(dict(event.headers).get(":status", "0"))  # type: ignore[arg-type,call-overload]
+            status = int(dict(event.headers).get(":status", "0"))  # type: ignore[call-overload]
             self.status[event.stream_id] = status
             if event.stream_id == self.loading and status != 200:
                 self.fail(ConnectionError(f"the server answers the load with status {status}"))
@@ -280,7 +280,7 @@ class Test:
                 self.abort(f"{self.target.authority}: connection {len(self.loads) + 1} of the load failed: {said(error)}")
                 return
             client = opened.client
-            client.on_close = lambda client=client: self.abort(  # type: ignore[misc]
+            client.on_close = lambda client=client: self.abort(
                 f"{self.target.authority}: a connection of the load ended: {client.lost or 'the server closed it'}"
             )
             self.loads.append(client)
@@ -449,11 +449,20 @@ async def work(given: argparse.Namespace, say: Callable[[dict[str, Any]], None])
     if given.trial:
         say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "bytes": 1})
         return 0
-    stop = cast("Callable[[], None]", lambda: test.abort("it was stopped before its end"))
+
+    def stop() -> None:
+        test.abort("it was stopped before its end")
+
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     if given.stop_on_eof:
-        loop.add_reader(0, lambda: None if os.read(0, 4096) else (loop.remove_reader(0), stop()))
+
+        def read() -> None:
+            if not os.read(0, 4096):
+                loop.remove_reader(0)
+                stop()
+
+        loop.add_reader(0, read)
     if given.start_at is not None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(test.over.wait(), max(0, given.start_at - real_minus_mono - time.monotonic_ns()) / S)
