@@ -25,13 +25,13 @@ TOTAL = DOWN[1] + S
 
 
 def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=True, hops=(), up_mbit=10.0, down_mbit=50.0, lost=0.0,
-           verdict="valid", seed=1):
+           verdict="valid", seed=1, every_ms=20):
     """A run of a path with an idle round trip of 10 ms. `hops`: for each router, whether the queue is before it. `own_ms` and `far_ms` are
     parts of `up_ms` and `down_ms`. With `stamps` the probes are of UDP and have one-way delays."""
     rng = np.random.default_rng(seed)
     kind = "stamp" if stamps else "ping"
     end = {"type": "end", "verdict": "valid", "reasons": [], "own_qdisc": "pfifo_fast"}
-    runners = [Runner(0, "probes", kind, [], "far", "ended", 0, 0, TOTAL, dict(end), interval_ns=20 * MS, from_ns=0, to_ns=TOTAL)]
+    runners = [Runner(0, "probes", kind, [], "far", "ended", 0, 0, TOTAL, dict(end), interval_ns=every_ms * MS, from_ns=0, to_ns=TOTAL)]
     series = [Series(0, "Ping (ms)", "latency", "ms", 0)]
     for n, _ in enumerate(hops, 1):
         runners.append(Runner(n, f"hop {n}", "hop", [], f"10.0.{n}.1", "ended", 0, 0, TOTAL, dict(end), interval_ns=200 * MS, from_ns=0, to_ns=TOTAL))
@@ -51,7 +51,7 @@ def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=Tru
         """The queue fills in half a second."""
         return np.where((t >= span[0]) & (t < span[1]), ms * np.minimum(1, (t - span[0]) / (S / 2)), 0.0)
 
-    t = np.arange(0, TOTAL, 20 * MS)
+    t = np.arange(0, TOTAL, every_ms * MS)
     noise = rng.normal(0, 0.1, len(t))
     more_up, more_down = at_load(t, UP, up_ms), at_load(t, DOWN, down_ms)
     own, far = (at_load(t, UP, own_ms), at_load(t, DOWN, far_ms))
@@ -86,6 +86,14 @@ def test_figures_of_a_known_queue(tmp_path):
     assert up.low_ms is not None and up.low_ms <= up.added_ms <= up.high_ms < up.low_ms + 1
     assert up.rate_mbps == pytest.approx(10, rel=0.01) and down.rate_mbps == pytest.approx(50, rel=0.01)
     assert check.added_ms == pytest.approx(120, abs=0.3) and check.grades == ("C", "C", "C"), "the scale's mean of both directions"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_figure_lies_in_its_interval_also_with_few_probes(tmp_path, seed):
+    """Five probes a second: two or three in each half second, whose lower medians are below the median of all."""
+    check = figures.of(stored(tmp_path, up_ms=200, stamps=False, seed=seed, every_ms=200))
+    assert check is not None
+    assert all(load.low_ms <= load.added_ms <= load.high_ms for load in check.loads)
 
 
 @pytest.mark.parametrize(("given", "bloated"), [

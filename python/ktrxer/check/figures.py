@@ -164,6 +164,8 @@ def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_wi
     low = high = None
     if None not in (loaded.p50_low, loaded.p50_high, idle.p50_low, idle.p50_high):
         low, high = loaded.p50_low - idle.p50_high, loaded.p50_high - idle.p50_low  # type: ignore[operator]
+        # Half seconds with two or three probes have medians that lie a little below that of all probes.
+        low, high = min(low, added), max(high, added)
     hops = _hops(run, idle_window, window)
     before, under = ({column: _inside(run, members, column, one) for _, column in DIRECTIONS} for one in (idle_window, window))
     places = parts(before, under, _qdisc(run))
