@@ -146,10 +146,12 @@ def test_a_server_that_ends_in_the_middle(tmp_path):
         [sys.executable, str(PROGRAM), "down", url, "--ca-file", str(ca), "--token-file", str(token), "--for", f"{60 * S}ns", "--interval", f"{S}ns"],
         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(), text=True)
     assert client.stdout is not None
-    while '"rpm_interval"' not in client.stdout.readline():
-        assert client.poll() is None
-    server.kill()
-    server.wait()
+    try:
+        while '"rpm_interval"' not in client.stdout.readline():
+            assert client.poll() is None
+    finally:
+        server.kill()
+        server.wait()
     end = json.loads(client.stdout.read().splitlines()[-1])
     assert client.wait(timeout=30) == 1 and end["type"] == "end"
     # The connection that ended, or the next one, which the ramp was about to add.
