@@ -7,6 +7,7 @@
 
 const struct handover handover_table[] = {
 	{ "batch", "Make a series of runs from one file" },
+	{ "check", "Check whether the line is bloated, and where" },
 	{ "compare", "Compare groups of runs: differences with intervals" },
 	{ "export", "Convert runs to CSV, Parquet, OpenMetrics, Flent's files" },
 	{ "import", "Convert Flent's data files to runs" },
@@ -18,6 +19,7 @@ const struct handover handover_table[] = {
 	{ "report", "Make one page with interactive plots of stored runs" },
 	{ "run", "Run a test of flows and probes, and store it" },
 	{ "runs", "List stored runs, or write them as one data set" },
+	{ "serve-http", "Serve the responsiveness test by HTTP/2" },
 	{ "summary", "Summarise a run in figures" },
 	{ "tests", "List and explain the tests of `ktrxer run`" },
 	{ "truth", "Check a measuring tool on paths with known properties" },

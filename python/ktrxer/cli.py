@@ -15,6 +15,7 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: dict[str, Subcommand] = {
     "batch": Subcommand("ktrxer.commands.batch", "make a series of runs from one file"),
+    "check": Subcommand("ktrxer.commands.check", "check whether the line is bloated, and where"),
     "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
     "export": Subcommand("ktrxer.commands.export", "convert runs to CSV, Parquet, OpenMetrics, Flent's files"),
     "import": Subcommand("ktrxer.commands.importing", "convert Flent's data files to runs"),
@@ -26,6 +27,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "report": Subcommand("ktrxer.view.report_command", "make one page with interactive plots of stored runs"),
     "run": Subcommand("ktrxer.commands.run", "run a test of flows and probes, and store it"),
     "runs": Subcommand("ktrxer.commands.runs", "list stored runs, or write them as one data set"),
+    "serve-http": Subcommand("ktrxer.commands.serve_http", "serve the responsiveness test by HTTP/2"),
     "summary": Subcommand("ktrxer.commands.summary", "summarise a run in figures"),
     "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests of `ktrxer run`"),
     "truth": Subcommand("ktrxer.truth.command", "check a measuring tool on paths with known properties"),

@@ -133,7 +133,7 @@ def _statuses(name: str) -> Iterator[str]:
     if name == "lab":  # the notes of `lab` list the other statuses
         yield from (".It 0", "The command in the lab ended with 0.", ".It 1 to 127", "As described above.")
         return
-    measured = name == "run"
+    measured = name in ("check", "run")
     yield from (".It 0", "The run is valid." if measured else "Success.")
     failed = "It failed; a line on standard error names the reason."
     yield from (".It 1", "The run is degraded or invalid, or it failed." if measured else failed)

@@ -22,6 +22,7 @@ from ktrxer.run.closing import close
 from ktrxer.run.judge import Book
 from ktrxer.run.schedule import Options, make
 from ktrxer.run.session import DiskError, Session
+from ktrxer.runners.runner import Trial
 from ktrxer.runners.samples import Chunk, Clock, Samples
 from ktrxer.store import Host, Meta, Run, RunWriter, Zero, open_run
 from ktrxer.summary import figures, text
@@ -415,4 +416,4 @@ def test_the_reason_of_a_trial_without_an_answer_is_the_silence():
     """Its lateness, on a busy host the first reason, is none."""
     end = {"received": 0, "verdict": "invalid", "reasons": ["3 of 3 probes left more than 5.000 ms late", "h answered nothing at all"]}
     child = subprocess.Popen([sys.executable, "-c", f"print({json.dumps(json.dumps(end))})"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert checks._trial(child, time.monotonic() + 60, []).endswith(": h answered nothing at all")
+    assert checks._trial(child, Trial(["ktrxer", "ping"], server=False), time.monotonic() + 60, []).endswith(": h answered nothing at all")

@@ -221,4 +221,4 @@ def test_iperf_that_is_none(output, garbage):
 
 def test_iperf_command():
     words = command("iperf", 10.5, direction="down", flows=2, mark="CS1", cc="reno")
-    assert words == "iperf -c far -p 5001 -e -f b -i 0.2 -P 2 -t 10.5 -R -Z reno -S 32 -B 10.0.0.1".split()
+    assert words == shlex.split("iperf -c far -p 5001 -e -f b -i 0.2 -P 2 -t 10.5 -R -Z reno -S 32 -B 10.0.0.1")

@@ -2,6 +2,7 @@
 """Runners of other projects' tools: irtt, ping, D-ITG, curl and any command, by what they printed, cut off and changed."""
 
 import json
+import shlex
 
 import pytest
 from ktrxer.runners.playback import Playback, playback
@@ -49,7 +50,9 @@ def test_irtt_that_is_none(change):
 
 def test_irtt_command():
     words = command("irtt", 2, mark="EF", payload_bytes=172, host="fd00::2")
-    assert words == "irtt client -Q -o - -d 2000000000ns -i 20000000ns --wait=3x4000000000ns -l 172 --dscp=184 --local=10.0.0.1 -4 [fd00::2]:2112".split()
+    assert words == shlex.split(
+        "irtt client -Q -o - -d 2000000000ns -i 20000000ns --wait=3x4000000000ns -l 172 --dscp=184 --local=10.0.0.1 -4 [fd00::2]:2112"
+    )
 
 
 PING = b"""PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.

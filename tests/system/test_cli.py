@@ -88,7 +88,7 @@ def test_help_lists_the_commands_of_the_python_part():
     from ktrxer.cli import SUBCOMMANDS
 
     listed = run(KTRXER, "--help").stdout.split("\nExperiments")[1]
-    told = dict(re.findall(r"^  (\w+) +(.*)$", listed, re.M))
+    told = dict(re.findall(r"^  ([\w-]+) +(.*)$", listed, re.M))
     assert told.keys() == SUBCOMMANDS.keys()
 
 

@@ -50,6 +50,7 @@ NOT_RUN = [
     ("docs/howto/experiments.md", "unzip -p theirs", "needs a stored run of another person"),
     ("docs/howto/capacity.md", "ktrxer capacity udpst.example.net", "a server of others: test_capacity.py measures against one"),
     ("docs/howto/ci.md", "", "tests/virtual/test_ci_example.py runs examples/ci"),
+    ("docs/howto/bloated.md", "ktrxer check --download", "a web server of others: test_http_load.py measures against one"),
     ("docs/howto/truth.md", "", "minutes of virtual time: tests/truth/paths"),
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),
     ("docs/howto/batches.md", "", "minutes of virtual time: tests/virtual/test_series.py makes a batch"),
@@ -82,6 +83,7 @@ NEEDS = [
 SHIM = """#!/bin/sh
 case $1 in
 run) exec {ktrxer} "$@" -l 1 --delay 0.3 ;;
+check) exec {ktrxer} "$@" -l 5 --delay 4 ;;
 ping | stamp | flow | send | recv) exec timeout --foreground --preserve-status --signal INT 2 {ktrxer} "$@" ;;
 *) exec {ktrxer} "$@" ;;
 esac

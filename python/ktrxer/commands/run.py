@@ -230,11 +230,13 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
 
 
 def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> int:
+    from ktrxer.store import open_run
+
     test, setting, parameters = wanted.test, wanted.setting, wanted.parameters
     labels_of(given)
     asked = extras.parts(given.beside)
     plan = extras.beside(test.make(setting, parameters), asked, [])
-    options = _options(given)
+    options = options_of(given)
     default, missing = [], []
     if not given.no_extras:
         default, missing = extras.every(replace(options, host=checks.resolve(setting.host, given.family)))
@@ -277,7 +279,8 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         if wanted.old is not None:
             of_old = {"id": wanted.old.meta.id, "file": wanted.old.path.name, "created": wanted.old.meta.created}
             meta.metadata["again"] = of_old | {"different": _different(wanted, meta, schedule)}
-        return _measure(given, meta, schedule, address, places, wanted.old)
+        path = measure(given, meta, schedule, address, places, wanted.old)
+    return report(path, open_run(path), given)
 
 
 def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:
@@ -293,7 +296,7 @@ def _say_different(given: argparse.Namespace, different: list[str]) -> None:
             complain("run", f"  {line}")
 
 
-def _options(given: argparse.Namespace) -> Options:
+def options_of(given: argparse.Namespace) -> Options:
     ktrxer = binary.find()
     if ktrxer is None:
         raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
@@ -308,7 +311,7 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
     return Meta(
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=given.host, zero=Zero(0, 0), length_ns=0,
+        host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=list(setting.hosts), zero=Zero(0, 0), length_ns=0,
         settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise, "family": given.family},
         command=["ktrxer", "run", *arguments],
         metadata=_origin(test) | ({"labels": labels} if (labels := labels_of(given)) else {}),
@@ -342,11 +345,11 @@ def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places:
     return collect.gather(address, port=given.port, full=full) | ({"places": others} if others else {})
 
 
-def _measure(
-    given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None
-) -> int:
+def measure(
+    given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None = None
+) -> Path:
+    """The file of the run. `old`: the run that it repeats."""
     from ktrxer.run.session import DiskError, NoView, Session, View
-    from ktrxer.store import open_run
 
     view: View = NoView()
     if given.jsonl and not given.quiet:
@@ -367,11 +370,9 @@ def _measure(
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)
     try:
-        path = session.run()
+        return session.run()
     except DiskError as error:
-        complain("run", str(error))
-        return BAD
-    return report(path, open_run(path), given)
+        raise checks.CheckError(str(error)) from None
 
 
 def report(path: Path, run: Any, given: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners import RunnerError
 from ktrxer.runners.own import complaint
-from ktrxer.runners.runner import Tool
+from ktrxer.runners.runner import Tool, Trial
 from ktrxer.store import one_line
 
 SECONDS = 12  # for all of them together, at most
@@ -167,25 +167,25 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
 
     `estimate`: the trials of the flows move enough for a first estimate of the rate in bit/s, of the slower direction."""
     rates: list[float] = []
-    trials: dict[tuple[str, ...], tuple[list[str], bool]] = {}
+    trials: dict[tuple[str, ...], Trial] = {}
     for job in schedule.jobs:
         if job.runner.trial is not None and job.invocation.place == LOCAL:
             trial = job.runner.trial(job.invocation.parameters, job.options, estimate)
             key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "", job.options.family)
-            trials.setdefault(key, (trial.command, trial.server))
+            trials.setdefault(key, trial)
     answered = False  # by the server: ICMP echoes are answered by the kernel
-    begun: list[tuple[subprocess.Popen[bytes], bool]] = []
+    begun: list[tuple[subprocess.Popen[bytes], Trial]] = []
     failures: list[str] = []
     give_up = time.monotonic() + SECONDS
     try:
-        for command, server in trials.values():
+        for trial in trials.values():
             try:
-                begun.append((_begin(command), server))
+                begun.append((_begin(trial.command), trial))
             except OSError as error:
-                failures.append(f"{command[0]}: cannot be started: {error.strerror}")
-        for child, server in begun:
-            line = _trial(child, give_up, rates)
-            answered = answered or (line is None and server)
+                failures.append(f"{trial.command[0]}: cannot be started: {error.strerror}")
+        for child, trial in begun:
+            line = _trial(child, trial, give_up, rates)
+            answered = answered or (line is None and trial.server)
             failures += [line] if line else []
     finally:
         for child, _ in begun:
@@ -210,11 +210,10 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, start_new_session=True)
 
 
-def _trial(child: subprocess.Popen[bytes], give_up: float, rates: list[float]) -> str | None:
+def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: list[float]) -> str | None:
     """None, or the reason why it failed; the rate of a flow is added to `rates`. All trials run already, and each prints less than its pipe
     holds."""
-    assert isinstance(child.args, list)
-    what = f"{Path(child.args[0]).name} {child.args[1]}"
+    what = trial.label or f"{Path(trial.command[0]).name} {trial.command[1]}"
     try:
         out, err = child.communicate(timeout=max(0.0, give_up - time.monotonic()))
     except subprocess.TimeoutExpired:

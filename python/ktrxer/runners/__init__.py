@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 NAMES = (
-    "abw", "capacity", "ditg", "flow", "fping", "http", "interface", "iperf", "iperf3", "iputils", "irtt", "netperf", "netperf_rr",
-    "netstat", "number", "pair", "ping", "ppt", "processor", "qdisc", "sockets", "stamp", "tcp", "trace", "video", "wifi",
+    "abw", "capacity", "ditg", "flow", "fping", "hop", "http", "http_load", "http_rpm", "interface", "iperf", "iperf3", "iputils", "irtt",
+    "netperf", "netperf_rr", "netstat", "number", "pair", "ping", "ppt", "processor", "qdisc", "sockets", "stamp", "tcp", "trace", "video",
+    "wifi",
 )  # fmt: skip
 GROUP = "ktrxer.runners"
 

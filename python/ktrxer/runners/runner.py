@@ -113,6 +113,7 @@ class Trial:
     command: list[str]
     server: bool  # an answer shows that `ktrxer serve` is there
     estimates: bool = False  # its result has the rate of the path
+    label: str = ""  # in messages; empty: the first two words of the command
 
 
 class Source(Protocol):

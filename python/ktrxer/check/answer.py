@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A check in three sentences: is the line bloated, where is the queue, what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
+from ktrxer.summary.text import ms
+from ktrxer.summary.where import DOWN, FAR, OWN, UP
+
+GOOD_MS, BAD_MS = 30, 100  # docs/howto/bloated.md: below, calls and games do not suffer; above, the line is bloated
+SHAPED = 0.9  # of the measured rate: the queue has to be in the shaper, and the line's rate varies
+WORDS = {"up": "an upload", "down": "a download"}
+
+Bloated = Literal["no", "somewhat", "yes", "unknown"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    bloated: Bloated
+    sentences: tuple[str, str, str]
+    shapers_mbps: dict[str, float]  # the rates to set, by direction
+
+
+@dataclass(frozen=True)
+class Here:
+    """This host: the device of the route to the target."""
+
+    device: str = ""
+    wireless: bool = False
+
+
+def unknown(reason: str) -> Answer:
+    return Answer("unknown", (
+        f"It is not known whether the line is bloated: {reason}.",
+        "The place of the queue is not known.",
+        "Remove the cause and measure again.",
+    ), {})  # fmt: skip
+
+
+def of(check: Check, here: Here = Here()) -> Answer:
+    worst = check.worst
+    bloated = word_of(worst.added_ms)
+    shapers: dict[str, float] = {load.direction: SHAPED * load.rate_mbps for load in check.loads if load.rate_mbps is not None}
+    return Answer(bloated, (_first(check, bloated), _second(check), _third(check, bloated, shapers, here)), shapers)
+
+
+def word_of(added_ms: float) -> Bloated:
+    return "no" if added_ms < GOOD_MS else "somewhat" if added_ms < BAD_MS else "yes"
+
+
+def _first(check: Check, bloated: Bloated) -> str:
+    says = {"no": "The line is not bloated", "somewhat": "The line is somewhat bloated", "yes": "The line is bloated"}[bloated]
+    bounds = [(load.low_ms, load.high_ms) for load in check.loads]
+    if any(low is not None and high is not None and word_of(low) != word_of(high) for low, high in bounds):
+        says += " (the uncertainty reaches into the next class)"
+    parts = [f"{WORDS[load.direction]} adds {_added(load)}" for load in check.loads]
+    letter, low, high = check.grades
+    between = f" ({low} to {high})" if low != high else ""
+    trip = f"the {check.probes} round trip of {ms(check.idle.p50)} to {check.target}"
+    return f"{says}: {' and '.join(parts)} to {trip}, which is grade {letter}{between} on the scale {scale()}."
+
+
+def _added(load: Load) -> str:
+    if math.isinf(load.added_ms):
+        return "more than any answer took, because half of the probes are lost,"
+    value = ms(max(0.0, load.added_ms))
+    if load.low_ms is None or load.high_ms is None:
+        return f"{value} (uncertainty unknown: the load is too short)"
+    high = "lost" if math.isinf(load.high_ms) else ms(max(0.0, load.high_ms))
+    return f"{value} ({LEVEL:.0%}: {ms(max(0.0, load.low_ms))} to {high})"
+
+
+def _second(check: Check) -> str:
+    queues = [(load, load.queue) for load in check.loads]
+    if all(queue is None for _, queue in queues):
+        return "No queue on the path adds a delay above the uncertainty."
+    told = [f"under {WORDS[load.direction]} {_where(queue, load.hops)}" for load, queue in queues if queue is not None]
+    text = f"The queue is, {'; '.join(told)}"
+    calm = [WORDS[load.direction] for load, queue in queues if queue is None]
+    return text + (f"; under {calm[0]} there is none" if calm else "") + "."
+
+
+def _where(queue: Queue, hops: Sequence[Hop]) -> str:
+    share = f" ({queue.share:.0%} of the delay)" if queue.share is not None else ""
+    if queue.place == OWN:
+        kind = f" ({queue.qdisc})" if queue.qdisc else ""
+        return f"in this host's own device{kind}{share}"
+    if queue.place == FAR:
+        return f"in the far host's own device{share}"
+    if queue.place not in (UP, DOWN):
+        return f"in several places: no one of them has half of the delay{share and f', the largest{share}'}"
+    return f"on the path {queue.place}{share}{_between(queue, hops)}"
+
+
+def _between(queue: Queue, hops: Sequence[Hop]) -> str:
+    if queue.hop is None:
+        return ", at a place between the two hosts that the answers of the routers do not show"
+    names = {hop.number: f"router {hop.number} ({hop.address})" for hop in hops}
+    if queue.hop == 0:
+        last = max(names, default=None)
+        return f", behind {names[last]}" if last is not None else ""
+    nearer = names.get(queue.hop - 1, "this host" if queue.hop == 1 else f"router {queue.hop - 1}")
+    return f", between {nearer} and {names[queue.hop]}"
+
+
+def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here) -> str:
+    if bloated == "no":
+        rates = " and ".join(f"{load.rate_mbps:.2f} Mbit/s {load.direction}" for load in check.loads if load.rate_mbps is not None)
+        reached = f"a load of {rates}" if rates else "a load of unknown rate"
+        return f"There is nothing to repair, as far as {reached} shows: if the line has more, name a faster server and measure again."
+    bad = [load for load in check.loads if word_of(load.added_ms) != "no"]
+    advices = dict.fromkeys(advice for load in bad if (advice := _advice(load, here)))
+    routers = [load for load in bad if not _advice(load, here)]
+    if routers:
+        rates = " and ".join(
+            f"{shapers[load.direction]:.2f} Mbit/s {load.direction}" if load.direction in shapers else f"the line's rate {load.direction}"
+            for load in routers
+        )
+        advices[f"set a shaper with cake or fq_codel (OpenWrt: SQM) in your router to {SHAPED:.0%} of the measured rate, {rates}"] = None
+    text = "; ".join(advices)
+    return f"{text[0].upper()}{text[1:]}; then measure again."
+
+
+def _advice(load: Load, here: Here) -> str:
+    """Empty: the remedy is a shaper in the router."""
+    queue = load.queue
+    if queue is not None and queue.place == OWN:
+        return f"give this host's device a queue with active management, `tc qdisc replace dev {here.device or 'DEVICE'} root fq_codel`"
+    if queue is not None and queue.place == FAR:
+        return "take another server, because the queue is in the server's own device and not in the line"
+    if queue is not None and queue.hop == 1 and here.wireless:
+        return "connect this host by a cable, because the queue is in the WiFi"
+    return ""

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The figures of a check, from its stored run: what each load adds to the round trip, with its interval, and where."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, scale_text
+from ktrxer.estimate.throughput import bytes_rate, sum_of_flows
+from ktrxer.run.judge import gap_ns
+from ktrxer.store import Run
+from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
+from ktrxer.store.meta import Series
+from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, probes_of
+from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
+
+MS, S = 1e6, 10**9
+SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: so long its queue fills, and the figures leave that time out
+LEVEL = 0.90  # of the interval of a difference: two intervals of 95 % hold both at once with 90 % (Bonferroni)
+HALF = 0.5  # of the added delay: a place with more is where the queue is
+
+Floats = NDArray[np.float64]
+Way = Literal["up", "down"]
+
+
+@dataclass(frozen=True)
+class Window:
+    from_ns: int
+    to_ns: int
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A router; the delay that the load adds to its answers and to those of all routers behind it."""
+
+    number: int
+    address: str
+    idle_ms: float | None
+    added_ms: float | None
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Where the delay is added: one of the places of summary/where.py, and between which routers; `hop` is the number of the router behind
+    the queue (0: behind the last one that was probed), None: not known."""
+
+    place: str
+    share: float | None = None  # of the delay that the load adds
+    hop: int | None = None
+    qdisc: str = ""
+
+
+@dataclass(frozen=True)
+class Load:
+    direction: Way
+    rate_mbps: float | None  # in the window
+    loaded: Delays
+    added_ms: float  # to the p50; infinite if half of the probes were lost
+    low_ms: float | None  # interval at LEVEL
+    high_ms: float | None
+    hops: tuple[Hop, ...]
+    queue: Queue | None  # None: the load adds nothing that is above its uncertainty
+
+
+@dataclass(frozen=True)
+class Check:
+    target: str
+    probes: str  # the kind of those that the delays are of
+    idle: Delays
+    loads: tuple[Load, ...]
+
+    @property
+    def added_ms(self) -> float:
+        """As the scale wants it: the mean of what the upload adds and what the download adds."""
+        return sum(max(0.0, load.added_ms) for load in self.loads) / len(self.loads)
+
+    @property
+    def bounds_ms(self) -> tuple[float, float] | None:
+        known = [(load.low_ms, load.high_ms) for load in self.loads if load.low_ms is not None and load.high_ms is not None]
+        if len(known) < len(self.loads):
+            return None
+        return tuple(sum(max(0.0, bound[i]) for bound in known) / len(known) for i in (0, 1))  # type: ignore[return-value]
+
+    @property
+    def grades(self) -> tuple[str, str, str]:
+        """The letter, and those of the interval's ends."""
+        low, high = self.bounds_ms or (self.added_ms, self.added_ms)
+        return grade(self.added_ms), grade(low), grade(high)
+
+    @property
+    def worst(self) -> Load:
+        return max(self.loads, key=lambda load: load.added_ms)
+
+
+def scale() -> str:
+    return scale_text()
+
+
+def of(run: Run) -> Check | None:
+    """None: no probe of the target was answered while idle, or no load moved anything."""
+    loads = _windows(run)
+    if not loads:
+        return None
+    begin = min(window.from_ns for window in _times(run).values())
+    idle_window = Window(0, begin)
+    for kind in ("UDP", "ICMP"):
+        members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
+        idle = _delays(run, members, idle_window)
+        if idle is None or math.isinf(idle.p50):
+            continue
+        made = tuple(load for way, window in loads.items() if (load := _load(run, way, window, members, idle_window, idle)) is not None)
+        if made:
+            return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made)
+    return None
+
+
+def _times(run: Run) -> dict[Way, Window]:
+    """When each load was on."""
+    made: dict[Way, Window] = {}
+    for series in run.meta.of_kind("bytes"):
+        runner = run.meta.runner_of(series)
+        if runner is not None and runner.from_ns is not None and runner.to_ns is not None and series.direction in ("up", "down"):
+            made[series.direction] = Window(runner.from_ns, runner.to_ns)
+    return made
+
+
+def _windows(run: Run) -> dict[Way, Window]:
+    """The settled part of each load that moved more than its first windows."""
+    made: dict[Way, Window] = {}
+    for way, whole in _times(run).items():
+        flows = [flow_counts(run, series)[1] for series in run.meta.of_kind("bytes") if series.direction == way]
+        if sum(int(counts.max() - counts.min()) for counts in flows if len(counts)) > FIRST_WINDOW_BYTES * len(flows):
+            settle = min(SETTLE_NS, round(SETTLE_SHARE * (whole.to_ns - whole.from_ns)))
+            made[way] = Window(whole.from_ns + settle, whole.to_ns)
+    return made
+
+
+def _inside(run: Run, members: Sequence[Series], column: str, window: Window) -> Floats:
+    made = [np.empty(0)]
+    for series in members:
+        arrays = run.arrays(series)
+        inside = (arrays["t_ns"] >= window.from_ns) & (arrays["t_ns"] < window.to_ns)
+        made.append(np.asarray(arrays[column], np.float64)[inside])
+    return np.concatenate(made)
+
+
+def _delays(run: Run, members: Sequence[Series], window: Window) -> Delays | None:
+    values, times = _inside(run, members, "rtt_ns", window) / MS, _inside(run, members, "t_ns", window)
+    lost = np.isin(_inside(run, members, "state", window), (LOST, LOST_UP, LOST_DOWN))
+    return delays(values[~lost], int(lost.sum()), p50_interval(times, np.where(lost, np.inf, values)))
+
+
+def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_window: Window, idle: Delays) -> Load | None:
+    loaded = _delays(run, members, window)
+    if loaded is None:
+        return None
+    added = loaded.p50 - idle.p50
+    low = high = None
+    if None not in (loaded.p50_low, loaded.p50_high, idle.p50_low, idle.p50_high):
+        low, high = loaded.p50_low - idle.p50_high, loaded.p50_high - idle.p50_low  # type: ignore[operator]
+        # Half seconds with two or three probes have medians that lie a little below that of all probes.
+        low, high = min(low, added), max(high, added)
+    hops = _hops(run, idle_window, window)
+    before, under = ({column: _inside(run, members, column, one) for _, column in DIRECTIONS} for one in (idle_window, window))
+    places = parts(before, under, _qdisc(run))
+    own = _own_added(run, idle_window, window)
+    # Without an interval, at least the step to the next letter of the scale.
+    above = low > 0 if low is not None else added > 5
+    queue = _queue(way, added, places, hops, own, _qdisc(run)) if above else None
+    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue)
+
+
+def _rate(run: Run, way: Way, window: Window) -> float | None:
+    edges = np.asarray([window.from_ns, window.to_ns - S // 2], np.int64)  # the last count comes a little before the end
+    flows = []
+    for series in run.meta.of_kind("bytes"):
+        if series.direction == way:
+            times, counts, _ = flow_counts(run, series)
+            runner = run.meta.runner_of(series)
+            flows.append(bytes_rate(times, counts, edges, gap_ns=gap_ns((runner.interval_ns if runner is not None else None) or S // 5)))
+    rate = sum_of_flows(flows).total_rate_bps() if flows else None
+    return rate / 1e6 if rate is not None else None
+
+
+def _qdisc(run: Run) -> str:
+    return "/".join(sorted({own_qdisc(runner.end) for runner in run.meta.runners} - {""}))
+
+
+def _own_added(run: Run, idle: Window, loaded: Window) -> float | None:
+    """The mean delay that the load adds in the queue of this host's own device, by the stamps of any probes."""
+    for series in run.meta.of_kind("latency"):
+        pair = [values[~np.isnan(values)] for values in (_inside(run, [series], "own_queue_ns", one) for one in (idle, loaded))]
+        if all(len(values) for values in pair):
+            return float(pair[1].mean() - pair[0].mean()) / MS
+    return None
+
+
+def _hops(run: Run, idle: Window, loaded: Window) -> tuple[Hop, ...]:
+    found: list[Hop] = []
+    for series in run.meta.of_kind("value"):
+        runner = run.meta.runner_of(series)
+        if runner is None or runner.kind != "hop":
+            continue
+        before, under = (delays(_inside(run, [series], "value", window)) for window in (idle, loaded))
+        added = under.p50 - before.p50 if before is not None and under is not None else None
+        found.append(Hop(len(found) + 1, runner.host or "?", before.p50 if before is not None else None, added))
+    # A queue delays the answers of all routers behind it; a router that is slow at answering delays only its own.
+    made: list[Hop] = []
+    least = math.inf
+    for hop in reversed(found):
+        least = min(least, hop.added_ms) if hop.added_ms is not None else least
+        made.append(Hop(hop.number, hop.address, hop.idle_ms, None if hop.added_ms is None else least))
+    return tuple(reversed(made))
+
+
+def _queue(way: Way, added: float, places: Sequence[Part], hops: Sequence[Hop], own: float | None, qdisc: str) -> Queue:
+    if places and places[0].share >= HALF and places[0].place in (OWN, FAR):
+        return Queue(places[0].place, places[0].share, qdisc=places[0].qdisc)
+    if not places and own is not None and own >= HALF * added and not math.isinf(added):
+        return Queue(OWN, own / added, qdisc=qdisc)
+    place, share = (UP if way == "up" else DOWN), None
+    if places:
+        share = places[0].share
+        if share < HALF:
+            return Queue("several places", share)
+        place = places[0].place
+    known = [hop for hop in hops if hop.added_ms is not None]
+    if math.isinf(added):
+        return Queue(place, share)
+    behind = next((hop.number for hop in known if hop.added_ms is not None and hop.added_ms >= HALF * added), 0 if known else None)
+    return Queue(place, share, behind)

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer check`: one command that says whether the line is bloated, where the queue is, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ktrxer.catalogue import extras
+from ktrxer.catalogue.recipe import PlanError, Setting
+from ktrxer.commands import run as running
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
+from ktrxer.run import checks, provenance
+from ktrxer.run.schedule import Schedule, make
+from ktrxer.runners import Options, RunnerError
+from ktrxer.store import StoreError, one_line
+from ktrxer.units import duration
+
+if TYPE_CHECKING:
+    from ktrxer.check.answer import Answer, Here
+    from ktrxer.check.figures import Check, Load
+    from ktrxer.store import Run
+
+RESPONSIVENESS = (
+    "direction", "goodput_bps", "connections", "interval_ns", "goodput_confidence", "responsiveness_confidence", "rpm_spread", "lag_p99_ms",
+)  # fmt: skip
+EXAMPLES = """\
+examples:
+  ktrxer check --server far --token-file token                  against `ktrxer serve` on the host far
+  ktrxer check --download https://example.net/large.iso         the download direction alone, from any web server
+  ktrxer check --download URL --upload URL --gateway            both, with probes to the first router alone
+Nothing is sent to a host that you do not name. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
+
+LENGTH_S, NQ_LENGTH_S = 10.0, 20.0  # the draft's stability needs eleven intervals of a second at least
+INTERVAL_S, FOREIGN_INTERVAL_S = 0.01, 0.2  # of the probes: to `ktrxer serve`, and to hosts of other people
+
+
+def parser() -> Parser:
+    p = Parser("check", "Measures the line idle, under an upload and under a download, and says what is wrong with it.", EXAMPLES)
+    p.add_argument("--server", metavar="HOST", help="the far end, where `ktrxer serve` runs")
+    p.add_argument("--download", metavar="URL", help="an object of 1 MB or more on a web server: it is downloaded again and again")
+    p.add_argument("--upload", metavar="URL", help="an URL of a web server that takes POST requests of 32 MiB")
+    about = "the responsiveness test of the IETF: a server, https://HOST[:PORT], or the URL of its configuration"
+    p.add_argument("--nq", metavar="URL", help=about)
+    looks = "interval of the responsiveness test: 1s (default, as versions of the draft before 09 have it), or 5s, with -l 60s"
+    p.add_argument("--nq-interval", type=duration, default=1.0, metavar="D", help=looks)
+    p.add_argument("--target", metavar="HOST", help="the host whose round trip is measured (the host of --server or of the URL)")
+    p.add_argument("--gateway", action="store_true", help="measure the round trip to the first router of this host, and nothing beyond it")
+    p.add_argument("--hops", type=int, default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
+    p.add_argument("-l", "--length", type=duration, metavar="SECONDS", help="length of each load, 5s to 5m (10s; with --nq 20s)")
+    p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the first load, 4s to 1m (5s)")
+    p.add_argument("--flows", type=int, default=4, metavar="N", help="connections of each load, 1 to 32 (4)")
+    every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
+    p.add_argument("-i", "--interval", type=duration, metavar="D", help=every)
+    p.add_argument("--ca-file", default="", metavar="FILE", help="certificates of an authority that this host does not trust, for https")
+    p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
+    p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of `ktrxer serve`, for TCP and UDP (8620)")
+    family = p.add_mutually_exclusive_group()
+    family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
+    family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
+    p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
+    p.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the run is stored (here)")
+    p.add_argument("--json", action="store_true", help="print one object (docs/schema/check.schema.json)")
+    p.add_argument("-q", "--quiet", action="store_true", help="print the three sentences alone")
+    return p
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
+    try:
+        with few_collections():
+            return _check(given, arguments)
+    except (PlanError, RunnerError) as error:
+        complain("check", str(error))
+        return USAGE
+    except (checks.CheckError, StoreError) as error:
+        complain("check", str(error))
+        return BAD
+
+
+def _usage(given: argparse.Namespace) -> None:
+    urls = [url for url in (given.nq, given.download, given.upload) if url]
+    if bool(given.server) + bool(given.nq) + bool(given.download or given.upload) > 1:
+        raise PlanError("--server and --nq make both loads: give one of them, or --download and --upload")
+    if not given.server and not urls:
+        raise PlanError("no load: name a server (--server HOST, --nq URL), or an URL of a web server (--download URL, --upload URL)")
+    for url in urls:
+        _host_in(url)
+    given.length = given.length or (NQ_LENGTH_S if given.nq else LENGTH_S)
+    if given.gateway and (given.target or given.server):
+        raise PlanError("--gateway goes with --nq, --download and --upload, and without --target")
+    for name, value, low, high, bounds in (
+        ("--length", given.length, 5, 300, "5s to 5m"),  # shorter ones have no interval of the median
+        ("--delay", given.delay, 4, 60, "4s to 1m"),
+        ("--interval", given.interval or INTERVAL_S, 0.01, 1, "10ms to 1s"),
+        ("--nq-interval", given.nq_interval, 0.1, 60, "100ms to 1m"),
+        ("--port", given.port, 1, 65535, "1 to 65535"),
+        ("--hops", given.hops, 0, 8, "0 to 8"),
+        ("--flows", given.flows, 1, 32, "1 to 32"),
+    ):
+        if not low <= value <= high:
+            raise PlanError(f"{name} {value:g}: expected {bounds}")
+
+
+def _host_of(given: argparse.Namespace) -> str:
+    """The host of the round trips."""
+    if given.target or given.server:
+        return str(given.target or given.server)
+    return _host_in(given.nq or given.download or given.upload)
+
+
+def _host_in(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.scheme in ("http", "https") else None
+    except ValueError:
+        host = None
+    if not host:
+        raise PlanError(f"{one_line(url, 200)}: not an URL of a server: give http://HOST/PATH or https://HOST/PATH")
+    return host
+
+
+def _check(given: argparse.Namespace, arguments: list[str]) -> int:
+    from ktrxer.check import path as ways
+    from ktrxer.check.plan import TEST
+
+    _usage(given)
+    given.host = _host_of(given)
+    given.precise, given.label, given.metadata, given.no_extras, given.jsonl = False, [], "small", False, False
+    options = running.options_of(given)
+    checks.directory(given.directory, 0)
+    address = checks.resolve(given.host, given.family)
+    try:
+        here, router = ways.route(address)
+    except (ways.StateError, OSError) as error:
+        raise checks.CheckError(f"{given.host}: {error}; is this host connected?") from None
+    routers: list[str] = []
+    note = ""
+    if given.gateway:
+        if router is None:
+            raise checks.CheckError(f"{given.host} is on this host's own network: no router is before it; leave out --gateway")
+        given.host = address = router
+    else:
+        routers, note = ways.traced(options, address, given.hops)
+    answers = ways.answering(options, [address, *routers])
+    if not answers[address] and not given.server:
+        remedy = "name one that does by --target, for example the first router of your provider, or use --gateway"
+        raise checks.CheckError(f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known; {remedy}")
+    routers = [one for one in routers if answers[one]]
+    interval = given.interval or (INTERVAL_S if given.server else FOREIGN_INTERVAL_S)
+    setting = Setting(given.host, given.length, given.delay, round(interval * 1e9), timeout_ns=4 * 10**9)
+    parameters = {
+        "server": "yes" if given.server else "no", "download": given.download or "", "upload": given.upload or "",
+        "nq": given.nq or "", "nq_interval": str(given.nq_interval), "ca_file": given.ca_file,
+        "flows": str(given.flows), "hops": ",".join(routers), "pings": "yes" if answers[address] else "no",
+    }  # fmt: skip
+    default, missing = extras.every(replace(options, host=address))
+    plan = extras.beside(TEST.make(setting, parameters), [], default)
+    schedule = make(plan, setting, options)
+    checks.directory(given.directory, checks.rows_of(schedule))
+    with checks.places_of(schedule) as places:
+        rate = checks.far_end(schedule, estimate=bool(given.server) and given.interval is None)
+        if rate is not None:
+            setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
+            plan = extras.beside(TEST.make(setting, parameters), [], default)
+            schedule = make(plan, setting, options)
+        _announce(given, schedule, options)
+        meta = running.describe(TEST, setting, parameters, given, arguments)
+        meta.command = ["ktrxer", "check", *arguments]
+        meta.plots = list(plan.plots)
+        meta.settings["rate_estimate_bps"] = rate
+        if missing:
+            meta.metadata["not_collected"] = missing
+        meta.settings["check"] = {"routers": routers, "note": note, **provenance.plain(here)}
+        stored = running.measure(given, meta, schedule, address, places)
+    return report(stored, given, here, note)
+
+
+def _announce(given: argparse.Namespace, schedule: Schedule, _: Options) -> None:
+    if not (given.quiet or given.json):
+        print(f"Measuring for {schedule.length_ns / 1e9:.0f} s: stop other traffic, so that the line is idle at first.", flush=True)
+
+
+def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") -> int:
+    """Print the answer of a stored run."""
+    from ktrxer.check import answer, figures
+    from ktrxer.store import open_run
+
+    run = open_run(stored)
+    check = figures.of(run)
+    reasons = run.meta.reasons
+    if check is None or run.meta.verdict == "invalid":
+        why = reasons[0] if reasons else "no probe was answered, or no load moved anything"
+        made = answer.unknown(one_line(why, 300))
+    else:
+        made = answer.of(check, here)
+    if given.json:
+        print(json.dumps(as_json(stored, run.meta.verdict, reasons, made, check, note) | {"responsiveness": _ends(run)}, indent=2))
+    else:
+        for sentence in made.sentences:
+            print(textwrap.fill(sentence, 100, break_long_words=False, break_on_hyphens=False))
+        for sentence in responsiveness_lines(run):
+            print(sentence)
+        if note and not given.quiet:
+            print(f"({note})")
+        if run.meta.verdict != "valid":
+            print(f"verdict: {run.meta.verdict}", *(f"  - {one_line(reason, 1000)}" for reason in reasons), sep="\n")
+        if not given.quiet:
+            print(f"stored; `ktrxer summary`, `ktrxer report` and `ktrxer plot` show it:\n{stored}")
+    return VALID if run.meta.verdict == "valid" and made.bloated != "unknown" else BAD
+
+
+def _ends(run: Run) -> list[dict[str, Any]]:
+    """The results of the responsiveness tests, as their processes printed them."""
+    found = [runner.end for runner in run.meta.runners if runner.kind == "http_rpm" and runner.end is not None]
+    return [
+        {name: end.get(name) for name in RESPONSIVENESS} | (made if isinstance(made := end.get("responsiveness"), dict) else {})
+        for end in found
+    ]
+
+
+def responsiveness_lines(run: Run) -> list[str]:
+    made = []
+    for end in _ends(run):
+        value, spread = end.get("rpm"), end.get("rpm_spread")
+        if isinstance(value, int | float):
+            between = f", {spread[0]:.0f} to {spread[1]:.0f} in the last intervals" if isinstance(spread, list) and len(spread) == 2 else ""
+            sure = f"confidence {end.get('responsiveness_confidence')}"
+            made.append(f"responsiveness {end.get('direction')}: {value:.0f} round trips a minute, {end.get('rating')} ({sure}{between})")
+    return made
+
+
+def as_json(stored: Path, verdict: str | None, reasons: list[str], made: Answer, check: Check | None, note: str) -> dict[str, Any]:
+    from ktrxer.check.figures import LEVEL, scale
+
+    result: dict[str, Any] = {
+        "type": "check", "schema": 1, "file": str(stored), "verdict": verdict, "reasons": reasons, "answer": list(made.sentences),
+        "bloated": made.bloated, "note": note, "target": None, "probes": None, "idle_ms": None, "grade": None, "level": LEVEL, "loads": [],
+    }  # fmt: skip
+    if check is None or made.bloated == "unknown":
+        return result
+    letter, low, high = check.grades
+    idle = check.idle
+    return result | {
+        "target": check.target, "probes": check.probes,
+        "idle_ms": {"p50": _finite(idle.p50), "low": _finite(idle.p50_low), "high": _finite(idle.p50_high), "p99": _finite(idle.p99)},
+        "grade": {"letter": letter, "low": low, "high": high, "added_ms": _finite(check.added_ms), "scale": scale()},
+        "loads": [_load(load, made) for load in check.loads],
+    }  # fmt: skip
+
+
+def _load(load: Load, made: Answer) -> dict[str, Any]:
+    queue, shaper = load.queue, made.shapers_mbps.get(load.direction)
+    return {
+        "direction": load.direction,
+        "rate_bps": round(load.rate_mbps * 1e6) if load.rate_mbps is not None else None,
+        "p50_ms": _finite(load.loaded.p50), "p99_ms": _finite(load.loaded.p99),
+        "lost": load.loaded.lost, "probes": load.loaded.count + load.loaded.lost,
+        "added_ms": _finite(load.added_ms), "low_ms": _finite(load.low_ms), "high_ms": _finite(load.high_ms),
+        "queue": None if queue is None else {"place": queue.place, "share": queue.share, "before_hop": queue.hop, "qdisc": queue.qdisc},
+        "hops": [{"hop": h.number, "address": h.address, "idle_ms": h.idle_ms, "added_ms": h.added_ms} for h in load.hops],
+        "shaper_bps": round(shaper * 1e6) if shaper is not None and made.bloated != "no" else None,
+    }  # fmt: skip
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer serve-http`: a server of the responsiveness test (http/server.py), started by its operator."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+
+EXAMPLES = """\
+examples:
+  ktrxer serve-http --token-file token --cert cert.pem --key key.pem --name far.example
+  ktrxer serve-http --token-file token --name far --cert-out far.pem      a certificate of its own for 30 days: clients need far.pem
+Only clients that have the token make this server send. Exit status: 0 stopped, 1 failed, 2 usage."""
+TOKEN = re.compile(r"[!-~]{22,128}")
+
+
+def parser() -> Parser:
+    p = Parser("serve-http", "Serves the responsiveness test of the IETF draft: HTTP/2 over TLS.", EXAMPLES)
+    p.add_argument("-p", "--port", type=int, default=8443, metavar="N", help="TCP port; 0: any (8443)")
+    p.add_argument("--bind", metavar="ADDRESS", help="answer at this address of this host alone")
+    p.add_argument("--name", metavar="HOST", help="the host's name or address in the URLs (the name of this host)")
+    p.add_argument("--cert", metavar="FILE", help="certificate with its chain, PEM")
+    p.add_argument("--key", metavar="FILE", help="private key, PEM")
+    p.add_argument("--cert-out", type=Path, metavar="FILE", help="without --cert: write the certificate there, for the clients' --ca-file")
+    p.add_argument("--token-file", type=Path, metavar="FILE", help="the token that clients need, in a file of mode 0600")
+    p.add_argument("--open", action="store_true", help="answer at /.well-known/nq, without a token: everybody can make this host send")
+    p.add_argument("--json", action="store_true", help="print the URL as a JSON object")
+    return p
+
+
+class ServeError(Exception):
+    """One line: what failed, on what, why, what to do."""
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
+    if not 0 <= given.port <= 65535:
+        complain("serve-http", f"--port {given.port}: expected 0 to 65535")
+        return USAGE
+    if bool(given.cert) != bool(given.key) or (given.cert and given.cert_out):
+        complain("serve-http", "--cert and --key go together, and --cert-out without them")
+        return USAGE
+    if bool(given.token_file) == given.open:
+        complain("serve-http", "give a token (`(umask 077; head -c 16 /dev/urandom | base64 >token)`, then --token-file token), or --open")
+        return USAGE
+    try:
+        with tempfile.TemporaryDirectory(prefix="ktrxer-") as folder:
+            return _serve(given, Path(folder))
+    except ServeError as error:
+        complain("serve-http", str(error))
+        return BAD
+
+
+def _serve(given: argparse.Namespace, folder: Path) -> int:
+    from ktrxer.http import nq, server
+
+    name = given.name or socket.getfqdn()
+    cert, key = (given.cert, given.key) if given.cert else _certificate(name, folder)
+    if given.cert_out:
+        try:
+            given.cert_out.write_bytes(Path(cert).read_bytes())
+        except OSError as error:
+            raise ServeError(f"{given.cert_out}: the certificate cannot be written: {error.strerror}") from None
+    try:
+        context = server.context_of(cert, key)
+    except (OSError, ssl.SSLError) as error:
+        raise ServeError(f"{cert}, {key}: no certificate and key: {error.strerror or error}; both are PEM files") from None
+    site = server.Site("", _token(given.token_file) if given.token_file else secrets.token_urlsafe(16), given.open)
+
+    def ready(port: int) -> None:
+        host = f"[{name}]" if ":" in name else name
+        site.base = f"https://{host}" + ("" if port == 443 else f":{port}")
+        if given.json:
+            print(json.dumps({"type": "serve_http", "url": site.base, "port": port, "open": site.open}), flush=True)
+            return
+        print(f"listening at {site.base}: a client measures by `ktrxer check --nq {site.base}{'' if site.open else ' --token-file FILE'}`")
+        if site.open or sys.stdout.isatty():  # the token is printed to a terminal only
+            print(f"configuration for other programs: {site.base}{nq.WELL_KNOWN if site.open else f'{site.root}/nq'}")
+        sys.stdout.flush()
+
+    async def until_stopped() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+        await server.serve(site, context, given.bind, given.port, ready)
+
+    try:
+        asyncio.run(until_stopped())
+    except asyncio.CancelledError:
+        return VALID
+    except OSError as error:
+        where = f"{given.bind or 'all addresses'}, TCP port {given.port}"
+        raise ServeError(f"{where}: cannot be opened: {error.strerror or error}; name another one by --port or --bind") from None
+    return VALID
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.read_text().strip()
+        mode = path.stat().st_mode & 0o077
+    except (OSError, UnicodeError) as error:
+        raise ServeError(f"{path}: the token cannot be read: {error}") from None
+    if mode:
+        raise ServeError(f"{path}: other users can read the token: chmod 600 {path}")
+    if not TOKEN.fullmatch(token):
+        raise ServeError(f"{path}: no token: 22 to 128 visible ASCII characters, from 128 random bits at least")
+    return token
+
+
+def _certificate(name: str, folder: Path) -> tuple[str, str]:
+    """A certificate that no authority has signed, made by openssl."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    kind = "IP" if re.fullmatch(r"[0-9.]+|.*:.*", name) else "DNS"
+    if not re.fullmatch(r"[A-Za-z0-9.:_-]{1,200}", name):
+        raise ServeError(f"{name[:60]!r} is no name of a host; see --name")
+    words = [
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+        "-subj", f"/CN={name[:64]}", "-addext", f"subjectAltName={kind}:{name}", "-keyout", str(key), "-out", str(cert),
+    ]  # fmt: skip
+    os.umask(0o077)
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    except FileNotFoundError:
+        raise ServeError("openssl is not installed (Debian: openssl), which makes a certificate; name one by --cert and --key") from None
+    except subprocess.TimeoutExpired:
+        raise ServeError("openssl made no certificate within 30 s; name one by --cert and --key") from None
+    if done.returncode:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise ServeError(f"openssl made no certificate: {''.join(last) or f'exit status {done.returncode}'}; name one by --cert and --key")
+    return str(cert), str(key)

@@ -1,0 +1,510 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The client of the responsiveness test of draft-ietf-ippm-responsiveness, in one direction; estimate/rpm.py has its rules.
+
+It runs as a process of a run (runners/http_rpm.py) and prints JSON objects a line: samples of bytes and of probes, events of intervals, and
+one `end` object. It follows no redirection and connects to the host of the configuration alone."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import os
+import random
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import h2.events
+import h2.exceptions
+
+from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second, tls_round_trips
+from ktrxer.http import nq
+from ktrxer.http.two import Connection, Headers, sparing
+
+S = 10**9
+WAIT_S = 5.0  # for a connection, a handshake, an answer: then a probe is lost, and a connection has failed
+LAG_NS = 20_000_000  # between two looks at this program's own delay
+LAG_SHARE = 0.1  # of a trimmed mean: more of it is this program's delay, and the figure is doubtful
+KINDS = ("tcp", "tls", "http", "self")
+
+
+class NqError(Exception):
+    """One line: what failed, on what, why, what to do."""
+
+
+@dataclass(frozen=True)
+class Target:
+    scheme: str
+    host: str  # of the URLs
+    port: int
+    connect: str  # host to connect to
+
+    @property
+    def authority(self) -> str:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == 443 else f"{name}:{self.port}"
+
+
+def target_of(url: str, endpoint: str = "") -> Target:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 443
+    except ValueError as error:
+        raise NqError(f"not an URL of a server: {error}") from None
+    if parts.scheme != "https" or not parts.hostname:
+        raise NqError(f"{(parts.hostname or '')[:200]}: the responsiveness test needs https://HOST[:PORT]")
+    return Target(parts.scheme, parts.hostname, port, endpoint or parts.hostname)
+
+
+def path_of(url: str) -> str:
+    parts = urlsplit(url)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+class Client(Connection):
+    """The client's side of a connection: requests, and one transfer that loads."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(client=True)
+        self.target = target
+        self.waiting: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
+        self.status: dict[int, int] = {}
+        self.bodies: dict[int, bytes] = {}
+        self.received = 0  # bytes of the body of the load
+        self.loading: int | None = None
+        self.again: Callable[[], None] | None = None
+
+    def send(self, method: str, path: str, end: bool = True, more: Headers | None = None) -> int:
+        stream: int = self.h2.get_next_available_stream_id()
+        fields = [(":method", method), (":scheme", self.target.scheme), (":authority", self.target.authority), (":path", path)]
+        self.h2.send_headers(stream, [*fields, ("accept-encoding", "identity"), ("user-agent", "ktrxer"), *(more or [])], end_stream=end)
+        return stream
+
+    def get(self, path: str) -> asyncio.Future[tuple[int, bytes]]:
+        future: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
+        if self.closed or self.lost is not None:
+            future.set_exception(ConnectionError(str(self.lost or "the connection is closed")))
+            return future
+        self.waiting[self.send("GET", path)] = future
+        self.pump()
+        return future
+
+    def load(self, way: str, path: str) -> None:
+        """The object again and again, or an endless body."""
+        self.again = lambda: self.load(way, path)
+        if way == "down":
+            self.loading = self.send("GET", path)
+        else:
+            self.loading = self.send("POST", path, end=False, more=[("content-type", "application/octet-stream")])
+            self.sending[self.loading] = None
+        self.pump()
+
+    def data(self, stream: int, count: int, piece: bytes) -> None:
+        if stream == self.loading:
+            self.received += count
+        elif stream in self.waiting:
+            self.bodies[stream] = (self.bodies.get(stream, b"") + piece)[: nq.MOST_BYTES + 1]
+
+    def other(self, event: h2.events.Event) -> None:
+        if isinstance(event, h2.events.ResponseReceived):
+            status = int(dict(event.headers).get(":status", "0"))  # type: ignore[call-overload]
+            self.status[event.stream_id] = status
+            if event.stream_id == self.loading and status != 200:
+                self.fail(ConnectionError(f"the server answers the load with status {status}"))
+        elif isinstance(event, h2.events.StreamEnded):
+            stream = event.stream_id
+            self.sending.pop(stream, None)
+            future = self.waiting.pop(stream, None)
+            if future is not None and not future.done():
+                future.set_result((self.status.pop(stream, 0), self.bodies.pop(stream, b"")))
+            if stream == self.loading and self.again is not None and self.lost is None:
+                self.again()
+
+    def reset(self, stream: int, code: int) -> None:
+        future = self.waiting.pop(stream, None)
+        if future is not None and not future.done():
+            future.set_exception(ConnectionError(f"the server reset the request (HTTP/2 error {code})"))
+        if stream == self.loading:
+            self.fail(ConnectionError(f"the server reset the load (HTTP/2 error {code})"))
+
+    def ended(self) -> None:
+        for future in self.waiting.values():
+            if not future.done():
+                future.set_exception(ConnectionError(str(self.lost or "the server closed the connection")))
+                future.exception()  # read here: its task may have been cancelled
+        self.waiting.clear()
+
+
+@dataclass
+class Opened:
+    client: Client
+    tcp_ms: float
+    tls_ms: float  # of one round trip
+
+
+async def connected(target: Target, address: tuple[int, Any], context: ssl.SSLContext) -> Opened:
+    """A new connection, with the times of its two handshakes."""
+    loop = asyncio.get_running_loop()
+    sock = socket.socket(address[0], socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sparing(sock)
+        begun = time.monotonic_ns()
+        await asyncio.wait_for(loop.sock_connect(sock, address[1]), WAIT_S)
+        there = time.monotonic_ns()
+        transport, client = await loop.create_connection(
+            lambda: Client(target), sock=sock, ssl=context, server_hostname=target.host, ssl_handshake_timeout=WAIT_S
+        )
+        secured = time.monotonic_ns()
+    except BaseException:
+        sock.close()
+        raise
+    secure = transport.get_extra_info("ssl_object")
+    if secure.selected_alpn_protocol() != "h2":
+        client.close()
+        raise NqError(f"{target.authority}: the server has no HTTP/2 (ALPN); the responsiveness test needs it")
+    return Opened(client, (there - begun) / 1e6, (secured - there) / 1e6 / tls_round_trips(secure.version() or ""))
+
+
+def said(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({error.verify_message}); --ca-file names another authority"
+    if isinstance(error, TimeoutError):
+        return f"no answer within {WAIT_S:g} s"
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+
+
+@dataclass
+class Test:
+    """One direction."""
+
+    way: str
+    config: nq.Config
+    target: Target
+    address: tuple[int, Any]
+    context: ssl.SSLContext
+    say: Callable[[dict[str, Any]], None]
+    sample_ns: int = S // 5
+    ramp: Ramp = field(default_factory=Ramp)
+    loads: list[Client] = field(default_factory=list)
+    found: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    lags_ns: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    counted: dict[int, int] = field(default_factory=dict)  # of each load connection, by its identity
+    moved_before: int = 0
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, length_ns: int) -> None:
+        """For `length_ns`. The result is that of the interval in which both are stable. The load goes on to its planned end, because other
+        probes of the run need it."""
+        begin = time.monotonic_ns()
+        self._task(self._samples())
+        self._task(self._lag())
+        self._task(self._probes())
+        await self._grow()
+        number = 0
+        while not self.over.is_set():
+            number += 1
+            due = begin + number * self.ramp.p.id_ns
+            if due > begin + length_ns:
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.over.wait(), max(0, due - time.monotonic_ns()) / S)
+            if self.over.is_set():
+                break
+            total = self.moved()
+            probes = Probes(*(tuple(self.found[kind]) for kind in KINDS))
+            self.found = {kind: [] for kind in KINDS}
+            if self.ramp.stage != "done":
+                self.ramp.interval(total - self.moved_before, probes)
+                self._say_interval()
+                self._task(self._grow())
+            self.moved_before = total
+        self.say(self.sample())
+        self.stop()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    def _say_interval(self) -> None:
+        ramp = self.ramp
+        newest = ramp.results[-1] if ramp.results else None
+        self.say({
+            "type": "event", "name": "rpm_interval", "time_ns": time.monotonic_ns(), "stage": ramp.stage, "connections": len(self.loads),
+            "goodput_bps": round(ramp.averages[-1]), "rpm": round(newest.rpm) if newest is not None else None,
+        })  # fmt: skip
+
+    def stop(self) -> None:
+        self.over.set()
+        for task in self.tasks:
+            task.cancel()
+        for client in self.loads:
+            client.on_close = None
+            client.close()
+
+    def abort(self, reason: str) -> None:
+        """"If at any point one of these connections terminates with an error, the test should be aborted.\""""
+        if not self.over.is_set():
+            self.reasons.append(reason)
+            self.over.set()
+
+    def moved(self) -> int:
+        """Bytes of all loads: of the bodies that came, or what the far kernel has acknowledged."""
+        for client in self.loads:
+            count = client.received if self.way == "down" else client.kernel()[0]
+            self.counted[id(client)] = max(count, self.counted.get(id(client), 0))
+        return sum(self.counted.values())
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _grow(self) -> None:
+        while len(self.loads) < self.ramp.connections and not self.over.is_set():
+            try:
+                opened = await connected(self.target, self.address, self.context)
+            except (OSError, NqError) as error:
+                self.abort(f"{self.target.authority}: connection {len(self.loads) + 1} of the load failed: {said(error)}")
+                return
+            client = opened.client
+            client.on_close = lambda client=client: self.abort(
+                f"{self.target.authority}: a connection of the load ended: {client.lost or 'the server closed it'}"
+            )
+            self.loads.append(client)
+            client.load(self.way, path_of(self.config.large if self.way == "down" else self.config.upload))
+
+    # ------------------------------------------------------------------------------------------------------------ probes
+
+    async def _probes(self) -> None:
+        """Foreign and self probes by turns, at equal distances."""
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        foreign = True
+        while not self.over.is_set():
+            self._task(self._foreign() if foreign else self._self())
+            foreign = not foreign
+            due = max(due + 0.5 / pairs_each_second(self.ramp.rate_bps, self.ramp.p), loop.time())
+            await asyncio.sleep(max(0.0, due - loop.time()))
+
+    def _result(self, kind: str, ms: float, at_ns: int) -> None:
+        self.found[kind].append(ms)
+        self.say({"type": "sample", "kind": "rpm_probe", "probe": kind, "time_ns": at_ns, "ms": None if math.isinf(ms) else round(ms, 6)})
+
+    async def _foreign(self) -> None:
+        begun = time.monotonic_ns()
+        try:
+            opened = await connected(self.target, self.address, self.context)
+        except (OSError, NqError):
+            for kind in ("tcp", "tls", "http"):
+                self._result(kind, math.inf, begun)
+            return
+        self._result("tcp", opened.tcp_ms, begun)
+        self._result("tls", opened.tls_ms, begun)
+        try:
+            self._result("http", await self._small(opened.client), begun)
+        finally:
+            opened.client.close()
+
+    async def _self(self) -> None:
+        """On a load's connection, each with the same probability."""
+        if self.loads:
+            begun = time.monotonic_ns()
+            self._result("self", await self._small(random.choice(self.loads)), begun)
+
+    async def _small(self, client: Client) -> float:
+        begun = time.monotonic_ns()
+        try:
+            status, _ = await asyncio.wait_for(client.get(path_of(self.config.small)), WAIT_S)
+        except (OSError, h2.exceptions.H2Error):
+            return math.inf
+        if status != 200:
+            self.abort(f"{self.target.authority}: the server answers a probe with status {status}")
+            return math.inf
+        return (time.monotonic_ns() - begun) / 1e6
+
+    # ----------------------------------------------------------------------------------------------------- this program
+
+    async def _lag(self) -> None:
+        """How late this program's event loop is: that much of each time may be its own delay."""
+        while True:
+            due = time.monotonic_ns() + LAG_NS
+            await asyncio.sleep(LAG_NS / S)
+            self.lags_ns.append(max(0, time.monotonic_ns() - due))
+
+    async def _samples(self) -> None:
+        while True:
+            self.say(self.sample())
+            await asyncio.sleep(self.sample_ns / S)
+
+    def sample(self) -> dict[str, Any]:
+        far: dict[str, Any] = {"end": "local"}
+        if self.way == "up":
+            far = {"end": "remote", "bound_ns": max((client.kernel()[1] for client in self.loads), default=0)}
+        return {"type": "sample", "kind": "bytes", "flow": 0, "time_ns": time.monotonic_ns(), "bytes": self.moved()} | far
+
+    def end(self) -> dict[str, Any]:
+        ramp, result = self.ramp, self.ramp.result
+        lag_ms = sorted(self.lags_ns)[int(0.99 * len(self.lags_ns))] / 1e6 if self.lags_ns else 0.0
+        reasons = list(self.reasons)
+        if result is None:
+            reasons.append("no responsiveness: a kind of probe has no answer")
+        elif lag_ms > max(1.0, LAG_SHARE * result.self_ms):
+            reasons.append(f"limited by this host: the program was up to {lag_ms:.1f} ms late (p99), which is a part of the probes' times")
+        verdict = "invalid" if result is None else "degraded" if reasons else "valid"
+        return {
+            "type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": reasons, "bytes": self.moved_before,
+            "direction": self.way, "goodput_bps": ramp.rate_bps and round(ramp.rate_bps), "connections": len(self.loads),
+            "intervals": len(ramp.bytes), "interval_ns": ramp.p.id_ns, "goodput_confidence": ramp.confidence("goodput"),
+            "responsiveness_confidence": ramp.confidence("responsiveness"), "responsiveness": figures(result),
+            "rpm_spread": [round(value) for value in ramp.spread] if ramp.spread is not None else None, "lag_p99_ms": round(lag_ms, 3),
+        }  # fmt: skip
+
+
+def figures(made: Rpm | None) -> dict[str, Any] | None:
+    if made is None:
+        return None
+    found = {"rpm": made.rpm, "foreign_rpm": made.foreign, "self_rpm": made.own, "rating": made.rating}
+    times = {"tcp_ms": made.tcp_ms, "tls_ms": made.tls_ms, "http_ms": made.http_ms, "self_ms": made.self_ms}
+    return {name: None if isinstance(value, float) and math.isinf(value) else value for name, value in (found | times).items()}
+
+
+# ------------------------------------------------------------------------------------------------------------------- before it
+
+
+async def looked_up(host: str, port: int, family: int) -> tuple[int, Any]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await asyncio.wait_for(loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM), WAIT_S)
+    except TimeoutError:
+        raise NqError(f"{host}: no answer of the DNS within {WAIT_S:g} s; name the server by its address") from None
+    except (OSError, UnicodeError) as error:
+        raise NqError(f"{host}: no address of this host is known: {said(error)}") from None
+    return found[0][0], found[0][4]
+
+
+async def configured(url: str, token: str, context: ssl.SSLContext, family: int) -> nq.Config:
+    """The configuration of a server: `url` is that of the object, or that of a host; then the object is at the place of our own server for
+    this token, or else at the well-known one. No message contains the path, which may be a secret."""
+    if urlsplit(url).path in ("", "/"):
+        url = url.rstrip("/") + (f"/{quote(token, safe='')}/nq" if token else nq.WELL_KNOWN)
+    target = target_of(url)
+    shown = f"https://{target.authority}"
+    address = await looked_up(target.connect, target.port, family)
+    try:
+        opened = await connected(target, address, context)
+        try:
+            status, body = await asyncio.wait_for(opened.client.get(path_of(url)), WAIT_S)
+        finally:
+            opened.client.close()
+    except OSError as error:
+        raise NqError(f"{shown}: {said(error)}") from None
+    if status != 200:
+        remedy = "is the path of the configuration right, or does --token-file name the server's token?"
+        raise NqError(f"{shown}: the server answers with status {status}: there is no configuration of a responsiveness test; {remedy}")
+    try:
+        return nq.parse(body)
+    except nq.ConfigError as error:
+        raise NqError(f"{shown}: {error}") from None
+
+
+def token_of(path: str | None) -> str:
+    try:
+        return Path(path).read_text().strip() if path else ""
+    except (OSError, UnicodeError) as error:
+        raise NqError(f"{path}: the token cannot be read: {said(error)}") from None
+
+
+async def prepared(given: argparse.Namespace, say: Callable[[dict[str, Any]], None]) -> Test:
+    context = ssl.create_default_context(cafile=given.ca_file)
+    context.set_alpn_protocols(["h2"])
+    config = await configured(given.url, token_of(given.token_file), context, given.family)
+    target = target_of(config.small, config.test_endpoint)
+    address = await looked_up(target.connect, target.port, given.family)
+    ramp = Ramp(Parameters(id_ns=given.interval, mnp=given.most))
+    return Test(given.direction, config, target, address, context, say, given.sample_interval, ramp)
+
+
+async def work(given: argparse.Namespace, say: Callable[[dict[str, Any]], None]) -> int:
+    loop = asyncio.get_running_loop()
+    real_minus_mono = time.time_ns() - time.monotonic_ns()
+    try:
+        test = await prepared(given, say)
+    except (NqError, OSError) as error:
+        text = str(error) if isinstance(error, NqError) else f"{given.ca_file}: {said(error)}"
+        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": [text], "bytes": 0})
+        return 1
+    if given.trial:
+        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "bytes": 1})
+        return 0
+
+    def stop() -> None:
+        test.abort("it was stopped before its end")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    if given.stop_on_eof:
+
+        def read() -> None:
+            if not os.read(0, 4096):
+                loop.remove_reader(0)
+                stop()
+
+        loop.add_reader(0, read)
+    if given.start_at is not None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(test.over.wait(), max(0, given.start_at - real_minus_mono - time.monotonic_ns()) / S)
+    if not test.over.is_set():
+        await test.run(given.length)
+    end = test.end()
+    say(end)
+    return 0 if end["verdict"] == "valid" else 1
+
+
+def ns(text: str) -> int:
+    return int(text.removesuffix("ns"))
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("direction", choices=("up", "down"))
+    p.add_argument("url")
+    p.add_argument("--most", type=int, default=Parameters().mnp, help="connections of the load at most")
+    p.add_argument("--interval", type=ns, default=Parameters().id_ns, help="interval duration of the draft")
+    p.add_argument("--sample-interval", type=ns, default=S // 5)
+    p.add_argument("--for", dest="length", type=ns, default=20 * S)
+    p.add_argument("--start-at", type=int, help="CLOCK_REALTIME in nanoseconds")
+    p.add_argument("--ca-file")
+    p.add_argument("--token-file")
+    p.add_argument("--trial", action="store_true")
+    p.add_argument("--jsonl", action="store_true")
+    p.add_argument("--stop-on-eof", action="store_true")
+    p.add_argument("-4", dest="family", action="store_const", const=socket.AF_INET, default=0)
+    p.add_argument("-6", dest="family", action="store_const", const=socket.AF_INET6)
+    given = p.parse_args()
+
+    def say(made: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(made, separators=(",", ":")) + "\n")
+        sys.stdout.flush()
+
+    if not given.trial:
+        say({"type": "start", "schema": 1, "command": "http_rpm", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
+    return asyncio.run(work(given, say))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+

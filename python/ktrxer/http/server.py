@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A server of the responsiveness test: HTTP/2 over TLS, with a small object, a large one, an upload, and the configuration.
+
+The objects are below a path that contains a token, so that only clients with the token can make this server send; `open` also answers
+below /.well-known/nq, for everybody. Connections are limited in number and time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import h2.events
+import h2.exceptions
+
+from ktrxer.http import nq
+from ktrxer.http.two import Connection
+
+CONNECTIONS_MOST = 128
+LIFE_S = 120.0  # of a connection
+REQUESTS_MOST = 20_000  # of a connection
+HEADERS = {"content-type": "application/octet-stream", "cache-control": "no-store"}
+
+
+@dataclass
+class Site:
+    """What is served, and the counts of all connections."""
+
+    base: str  # the URL of this host, without a path
+    token: str
+    open: bool = False
+    connections: set[Peer] = field(default_factory=set)
+    refused: int = 0
+    requests: int = 0
+
+    @property
+    def root(self) -> str:
+        return f"/{quote(self.token, safe='')}"
+
+    def kind(self, path: str) -> str | None:
+        """small, large, upload or nq; None: nothing is there for this client."""
+        place = path.partition("?")[0]
+        if self.open and place == nq.WELL_KNOWN:
+            return "nq"
+        before, _, name = place.rpartition("/")
+        known = hmac.compare_digest(before.encode(), self.root.encode())
+        return name if known and name in ("small", "large", "upload", "nq") else None
+
+
+class Peer(Connection):
+    def __init__(self, site: Site) -> None:
+        super().__init__(client=False)
+        self.site = site
+        self.uploads: set[int] = set()
+        self.requests = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        secure = transport.get_extra_info("ssl_object")
+        if len(self.site.connections) >= CONNECTIONS_MOST or secure is None or secure.selected_alpn_protocol() != "h2":
+            self.site.refused += 1
+            transport.close()
+            return
+        self.site.connections.add(self)
+        self.timer = asyncio.get_running_loop().call_later(LIFE_S, self.close)
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self in self.site.connections:
+            super().data_received(data)
+
+    def ended(self) -> None:
+        self.site.connections.discard(self)
+        self.sending.clear()
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def other(self, event: h2.events.Event) -> None:
+        if isinstance(event, h2.events.RequestReceived):
+            self._request(event.stream_id, {str(name): str(value) for name, value in event.headers}, event.stream_ended is not None)
+        elif isinstance(event, h2.events.StreamEnded) and event.stream_id in self.uploads:
+            self.uploads.discard(event.stream_id)
+            self._answer(event.stream_id, 200, 0)
+
+    def reset(self, stream: int, _: int) -> None:
+        self.uploads.discard(stream)
+
+    def _request(self, stream: int, headers: dict[str, str], whole: bool) -> None:
+        self.requests += 1
+        self.site.requests += 1
+        if self.requests > REQUESTS_MOST:
+            self.fail(ConnectionError("too many requests"))
+            return
+        method, kind = headers.get(":method"), self.site.kind(headers.get(":path", ""))
+        if kind is None:
+            self._answer(stream, 404, 0)
+        elif kind == "upload":
+            if method != "POST":
+                self._answer(stream, 405, 0, {"allow": "POST"})
+            elif whole:
+                self._answer(stream, 200, 0)
+            else:
+                self.uploads.add(stream)
+        elif method not in ("GET", "HEAD"):
+            self._answer(stream, 405, 0, {"allow": "GET, HEAD"})
+        elif kind == "nq":
+            body = nq.write(f"{self.site.base}{self.site.root}")
+            self._answer(stream, 200, len(body), {"content-type": "application/json"}, body if method == "GET" else b"")
+        else:
+            size = nq.SMALL_BYTES if kind == "small" else nq.LARGE_BYTES
+            self._answer(stream, 200, size, HEADERS, b"x" if kind == "small" and method == "GET" else b"", endless=method == "GET")
+
+    def _answer(
+        self, stream: int, status: int, size: int, more: dict[str, str] | None = None, body: bytes = b"", endless: bool = False
+    ) -> None:
+        """With `endless` a body of `size` zeros follows if none is given."""
+        fields = [(":status", str(status)), ("content-length", str(size)), *(more or {}).items()]
+        with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has reset the stream meanwhile
+            follows = endless and not body and size > 0
+            self.h2.send_headers(stream, fields, end_stream=not body and not follows)
+            if body:
+                self.h2.send_data(stream, body, end_stream=True)
+            elif follows:
+                self.sending[stream] = size
+
+
+def context_of(certificate: str, key: str) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.load_cert_chain(certificate, key)
+    made.set_alpn_protocols(["h2"])
+    return made
+
+
+async def serve(site: Site, context: ssl.SSLContext, bind: str | None, port: int, ready: Callable[[int], None]) -> None:
+    """Until it is cancelled. `ready` gets the port, once connections are accepted."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_failed)
+    server = await loop.create_server(lambda: Peer(site), bind, port, ssl=context, ssl_handshake_timeout=10, backlog=CONNECTIONS_MOST)
+    try:
+        ready(server.sockets[0].getsockname()[1])
+        await loop.create_future()
+    finally:  # serve_forever() would wait for the clients to end
+        server.close()
+        for peer in list(site.connections):
+            peer.close()
+
+
+def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A client that breaks its connection is no error of this program."""
+    if not isinstance(context.get("exception"), OSError):
+        loop.default_exception_handler(context)

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The responsiveness test: configuration objects, and its client against our server, over loopback."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ktrxer import runners
+from ktrxer.http import nq
+from ktrxer.runners import Options, RunnerError, Times
+from ktrxer.runners.http_rpm import PROBES, PROGRAM, Responsiveness
+from ktrxer.runners.samples import Chunk, Clock, Samples
+
+ROOT = Path(__file__).resolve().parents[2]
+S = 10**9
+GOOD = {"version": 1, "urls": {"small_download_url": "https://a/s", "large_download_url": "https://a/l", "upload_url": "https://a/u"}}
+
+
+def config(**changes):
+    return json.dumps(GOOD | changes).encode()
+
+
+def test_the_drafts_configuration():
+    assert nq.parse(config()) == nq.Config("https://a/s", "https://a/l", "https://a/u")
+    assert nq.parse(config(test_endpoint="b", more=[1])).test_endpoint == "b", "unknown names are ignored"
+
+
+def test_the_names_of_its_first_versions():
+    urls = {"small_https_download_url": "https://a/s", "large_https_download_url": "https://a/l", "https_upload_url": "https://a/u"}
+    assert nq.parse(config(urls=urls)) == nq.Config("https://a/s", "https://a/l", "https://a/u")
+
+
+def test_what_our_server_writes_is_valid_for_both():
+    text = nq.write("https://far:8443/x")
+    assert nq.parse(text).upload == "https://far:8443/x/upload"
+    assert {"small_download_url", "small_https_download_url", "https_upload_url"} <= json.loads(text)["urls"].keys()
+
+
+@pytest.mark.parametrize(("text", "complaint"), [
+    (b"", "not JSON"), (b"<html>", "not JSON"), (b"[]", "no urls"), (config(urls=5), "no urls"), (b"[" * 60000, "not JSON"),
+    (b" " * 70000, "more than 65536 bytes"), (config(version=2), "version 2"), (config(version=True), "version True"),
+    (config(urls=GOOD["urls"] | {"upload_url": "https://b/u"}), "different hosts: a, b"),
+    (config(urls=GOOD["urls"] | {"upload_url": "ftp://a/u"}), "upload_url is no URL"),
+    (config(urls=GOOD["urls"] | {"upload_url": "https://a/\n"}), "upload_url is no URL"),
+    (config(urls={"small_download_url": "https://a/s"}), "large_download_url is missing"),
+    (b'{"version": 1, "version": 1, "urls": {}}', "version appears twice"),
+    (config(test_endpoint=5), "test_endpoint is no host"),
+])
+def test_configurations_that_are_ignored(text, complaint):
+    with pytest.raises(nq.ConfigError, match=complaint):
+        nq.parse(text)
+
+
+# ------------------------------------------------------------------------------------------------------------- our own server
+
+pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
+
+
+TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
+
+
+def environment():
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.fail("openssl is missing: scripts/setup installs it")
+    folder = tmp_path_factory.mktemp("served")
+    token, ca = folder / "token", folder / "ca.pem"
+    token.write_text(f"{TOKEN}\n")
+    token.chmod(0o600)
+    words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--token-file", token, "--cert-out", ca, "--json"]
+    child = subprocess.Popen([sys.executable, "-m", "ktrxer", *map(str, words)], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert child.stdout is not None
+    made = json.loads(child.stdout.readline())
+    yield made["url"], str(token), str(ca), f"{made['url']}/{TOKEN_IN_URL}/nq"
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(timeout=20) == 0
+
+
+def program(*words, seconds=120):
+    """Without -I, which hides the packages of PYTHONPATH."""
+    done = subprocess.run([sys.executable, str(PROGRAM), *words], capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, env=environment())
+    assert not done.stderr, done.stderr.decode()
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("way", ["down", "up"])
+def test_a_direction(served, way):
+    url, token, ca, _ = served
+    status, made = program(way, url, "--ca-file", ca, "--token-file", token, "--for", f"{5 * S}ns", "--interval", f"{S}ns", "--most", "4")
+    end = made[-1]
+    assert end["type"] == "end" and end["direction"] == way, made[-3:]
+    assert end["bytes"] > 1_000_000 and end["goodput_bps"] > 0 and 4 <= end["intervals"] <= 5
+    assert end["connections"] <= 4 and end["responsiveness"]["rpm"] > 0, end
+    for kind in ("tcp_ms", "tls_ms", "http_ms", "self_ms"):
+        assert 0 < end["responsiveness"][kind] < 5000
+    assert status == (0 if end["verdict"] == "valid" else 1)
+    assert {one["probe"] for one in made if one.get("kind") == "rpm_probe"} == set(PROBES)
+    counts = [one["bytes"] for one in made if one.get("kind") == "bytes"]
+    assert counts == sorted(counts) and counts[-1] > counts[0]
+    assert [one["connections"] for one in made if one.get("name") == "rpm_interval"] == sorted(
+        one["connections"] for one in made if one.get("name") == "rpm_interval")
+
+
+def test_the_url_of_the_configuration(served):
+    _, _, ca, config_url = served
+    status, made = program("down", config_url, "--ca-file", ca, "--trial")
+    assert status == 0 and made[-1]["verdict"] == "valid"
+
+
+def test_without_the_token_nothing_is_served(served):
+    url, _, ca, config_url = served
+    status, made = program("down", url, "--ca-file", ca, "--trial")
+    assert status == 1 and "status 404: there is no configuration of a responsiveness test" in made[-1]["reasons"][0]
+    other = config_url.replace("0123456789", "zyxwvutsrq")
+    status, made = program("down", other, "--ca-file", ca, "--trial")
+    assert status == 1 and "status 404" in made[-1]["reasons"][0] and "zyxwvutsrq" not in made[-1]["reasons"][0], "the path may be a secret"
+
+
+def test_a_certificate_that_is_not_trusted(served):
+    status, made = program("down", served[0], "--trial")
+    assert status == 1 and "its certificate is not trusted" in made[-1]["reasons"][0]
+
+
+def test_a_server_that_ends_in_the_middle(tmp_path):
+    """The draft: the test is aborted when one connection of the load ends with an error."""
+    ca, token = tmp_path / "ca.pem", tmp_path / "token"
+    token.write_text("0123456789abcdefghijkl")
+    token.chmod(0o600)
+    words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--token-file", token, "--cert-out", ca, "--json"]
+    server = subprocess.Popen([sys.executable, "-m", "ktrxer", *map(str, words)], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert server.stdout is not None
+    url = json.loads(server.stdout.readline())["url"]
+    client = subprocess.Popen(
+        [sys.executable, str(PROGRAM), "down", url, "--ca-file", str(ca), "--token-file", str(token), "--for", f"{60 * S}ns", "--interval", f"{S}ns"],
+        stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(), text=True)
+    assert client.stdout is not None
+    try:
+        while '"rpm_interval"' not in client.stdout.readline():
+            assert client.poll() is None
+    finally:
+        server.kill()
+        server.wait()
+    end = json.loads(client.stdout.read().splitlines()[-1])
+    assert client.wait(timeout=30) == 1 and end["type"] == "end"
+    # The connection that ended, or the next one, which the ramp was about to add.
+    assert any("of the load ended" in reason or "of the load failed" in reason for reason in end["reasons"]), end["reasons"]
+
+
+@pytest.mark.parametrize(("words", "status", "complaint"), [
+    ([], 2, "give a token"),
+    (["--open", "--token-file", "x"], 2, "give a token"),
+    (["--open", "--cert", "x"], 2, "--cert and --key go together"),
+    (["--open", "--port", "70000"], 2, "--port 70000: expected"),
+    (["--open", "--cert", "none.pem", "--key", "none.pem"], 1, "no certificate and key: No such file"),
+    (["--token-file", "none"], 1, "none: the token cannot be read"),
+    (["--open", "--name", "a b"], 1, "'a b' is no name of a host"),
+])
+def test_servers_that_do_not_start(capsys, words, status, complaint):
+    from ktrxer.cli import main
+
+    assert main(["serve-http", *words]) == status
+    assert complaint in capsys.readouterr().err
+
+
+def test_requests_of_our_server(served):
+    """Of a client that has the token: methods, unknown paths, the size of the objects."""
+    import ssl
+
+    from ktrxer.http.rpm import connected, path_of, target_of
+
+    url, _, ca, config_url = served
+    target = target_of(url)
+    context = ssl.create_default_context(cafile=ca)
+    context.set_alpn_protocols(["h2"])
+    root = path_of(config_url).removesuffix("/nq")
+
+    async def ask():
+        import socket
+
+        client = (await connected(target, (socket.AF_INET, (target.host, target.port)), context)).client
+        try:
+            answers = {path: await asyncio.wait_for(client.get(path), 10) for path in (f"{root}/small", f"{root}/nq", f"{root}/upload", f"{root}/", "/nq")}
+        finally:
+            client.close()
+        return answers
+
+    answers = asyncio.run(ask())
+    assert [status for status, _ in answers.values()] == [200, 200, 405, 404, 404]
+    assert len(answers[f"{root}/small"][1]) == nq.SMALL_BYTES and nq.parse(answers[f"{root}/nq"][1]).small == f"{url}{root}/small"
+
+
+def test_a_token_that_others_can_read(capsys, tmp_path):
+    from ktrxer.cli import main
+
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(0o644)
+    assert main(["serve-http", "--name", "far", "--token-file", str(path)]) == 1
+    assert "other users can read the token: chmod 600" in capsys.readouterr().err
+    path.write_text("short")
+    path.chmod(0o600)
+    assert main(["serve-http", "--name", "far", "--token-file", str(path)]) == 1
+    assert "no token: 22 to 128" in capsys.readouterr().err
+
+
+def test_an_open_server_answers_at_the_well_known_url(tmp_path):
+    ca = tmp_path / "ca.pem"
+    words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--open", "--cert-out", str(ca), "--json"]
+    server = subprocess.Popen([sys.executable, "-m", "ktrxer", *words], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert server.stdout is not None
+    try:
+        status, made = program("down", json.loads(server.stdout.readline())["url"], "--ca-file", str(ca), "--trial")
+        assert status == 0, made
+    finally:
+        server.terminate()
+        assert server.wait(timeout=20) == 0
+
+
+def test_clients_that_do_not_speak_http_2(served):
+    """Without ALPN, with other bytes than HTTP/2, without TLS: each is closed, and the next client is served."""
+    import socket
+    import ssl
+
+    url, token, ca, _ = served
+    port = int(url.rpartition(":")[2])
+    context = ssl.create_default_context(cafile=ca)
+    for protocols, text in (([], b"GET / HTTP/1.1\r\n\r\n"), (["h2"], b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10), (["h2"], os.urandom(10_000))):
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 10), server_hostname="127.0.0.1") as sock:
+            sock.settimeout(10)
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
+                sock.sendall(text)
+                while sock.recv(10_000):
+                    pass
+    with socket.create_connection(("127.0.0.1", port), 10) as sock:
+        sock.settimeout(15)
+        sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while sock.recv(10_000):
+                pass
+    status, _ = program("down", url, "--ca-file", ca, "--token-file", token, "--trial")
+    assert status == 0
+
+
+def test_curl_is_served(served):
+    """Another implementation of HTTP/2."""
+    if b"HTTP2" not in subprocess.run(["curl", "--version"], capture_output=True).stdout:
+        pytest.skip("curl has no HTTP/2 here")
+    _, _, ca, config_url = served
+    base = config_url.removesuffix("/nq")
+    words = ["curl", "-sS", "--http2", "--cacert", ca, "-o", "/dev/null", "-w", "%{http_version} %{http_code} %{size_download}"]
+    small = subprocess.run([*words, f"{base}/small"], capture_output=True, text=True, timeout=30)
+    assert small.stdout == "2 200 1", small.stderr
+    large = subprocess.run([*words, "--max-time", "1", f"{base}/large"], capture_output=True, text=True, timeout=30)
+    version, status, size = large.stdout.split()
+    assert (version, status) == ("2", "200") and int(size) > 1_000_000
+    upload = subprocess.run([*words, "--data-binary", "@-", f"{base}/upload"], input="x" * 3_000_000, capture_output=True, text=True, timeout=30)
+    assert upload.stdout.startswith("2 200"), upload.stderr
+
+
+@pytest.mark.parametrize(("given", "complaint"), [
+    ({"url": "http://far"}, "https://HOST"), ({"url": "https://far", "connections_most": 0}, "0 connections"),
+    ({"url": "https://far", "interval_ns": 1}, "samples every"),
+])
+def test_parameters_that_are_refused(given, complaint):
+    with pytest.raises(RunnerError, match=complaint):
+        runners.find("http_rpm").validate(Responsiveness(**given))
+
+
+def test_the_runner_reads_its_program():
+    runner = runners.find("http_rpm")
+    p = Responsiveness(url="https://far", direction="up")
+    words = runner.command(p, Options(token_file="token"), Times(S))
+    assert "--token-file" in words and re.search(r"rpm\.py$", words[2])
+    series = runner.series(p, "RPM upload")
+    for number, one in enumerate(series.values()):
+        one.id = number
+    samples = Samples(series, Clock(0, 0), to_ns=10 * S)
+    reading = runner.read(p, samples)
+    next(reading)
+    lines = [
+        {"type": "start"}, {"type": "sample", "kind": "bytes", "flow": 0, "time_ns": S, "bytes": 7, "end": "remote", "bound_ns": 9},
+        {"type": "sample", "kind": "rpm_probe", "probe": "self", "time_ns": S, "ms": 12.5},
+        {"type": "sample", "kind": "rpm_probe", "probe": "tcp", "time_ns": S, "ms": None},
+        {"type": "sample", "kind": "rpm_probe", "probe": "other", "time_ns": S, "ms": 1}, {"type": "end", "verdict": "valid"},
+    ]
+    reading.send(Chunk(b"".join(json.dumps(line).encode() + b"\n" for line in lines), 0))
+    rows = samples.take()
+    assert rows["bytes"]["end"] == [1] and rows["value"]["value"] == [12.5] and samples.garbage == 1
