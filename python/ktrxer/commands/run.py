@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue import extras
-from ktrxer.catalogue.recipe import PlanError, Setting, Test
+from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import again, binary, checks, provenance
@@ -237,9 +237,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
     asked = extras.parts(given.beside)
     plan = extras.beside(test.make(setting, parameters), asked, [])
     options = options_of(given)
-    default, missing = [], []
-    if not given.no_extras:
-        default, missing = extras.every(replace(options, host=checks.resolve(setting.host, given.family)))
+    default, missing = _extras(given, setting, options)
     plan = extras.beside(plan, [], default)
     schedule = make(plan, setting, options)
     addresses = checks.hosts(schedule, setting.hosts, given.family)
@@ -281,6 +279,13 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
             meta.metadata["again"] = of_old | {"different": _different(wanted, meta, schedule)}
         path = measure(given, meta, schedule, address, places, wanted.old)
     return report(path, open_run(path), given)
+
+
+def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tuple[list[Invocation], list[str]]:
+    """The parts of every run, and why some of them are left out."""
+    if given.no_extras:
+        return [], []
+    return extras.every(replace(options, host=checks.resolve(setting.host, given.family)))
 
 
 def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:

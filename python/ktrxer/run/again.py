@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer import catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test, parameters_of
+from ktrxer.catalogue.table import TABLE
 from ktrxer.run import provenance
 from ktrxer.run.schedule import Schedule
 from ktrxer.store import Meta, one_line
@@ -102,7 +103,7 @@ def origin_of(run: Run) -> Origin:
 def recipe(run: Run, trust: bool) -> Iterator[tuple[Test, list[str]]]:
     """The recipe of a stored run, and lines for the user. A stored source is a file for as long as the context lasts."""
     origin = origin_of(run)
-    known = origin.name in catalogue.TABLE
+    known = origin.name in TABLE
     # Files of older versions do not say whether the catalogue had the recipe: there, the same source shows it.
     if known and origin.catalogue is not False:
         test = catalogue.find(origin.name)

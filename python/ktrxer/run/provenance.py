@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ktrxer import catalogue
 from ktrxer.catalogue.recipe import Setting, Test, parameters_of
+from ktrxer.catalogue.table import TABLE
 
 TOPOLOGY = "KTRXER_LAB_TOPOLOGY"  # set by `ktrxer lab` for the commands that it runs
 SOURCE_MOST = 200_000  # bytes of a recipe
@@ -40,7 +40,7 @@ def recipe(test: Test) -> dict[str, Any]:
     except OSError as error:
         return {"name": test.name, "file": Path(file).name, "missing": str(error.strerror)}
     text = source[:SOURCE_MOST].decode("utf-8", "replace")
-    ours = test.name in catalogue.TABLE and test.plan.__module__.startswith("ktrxer.catalogue.")
+    ours = test.name in TABLE and test.plan.__module__.startswith("ktrxer.catalogue.")
     made = {"name": test.name, "file": Path(file).name, "catalogue": ours}
     return made | {"sha256": hashlib.sha256(source).hexdigest(), "source": text}
 

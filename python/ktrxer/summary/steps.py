@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ktrxer.estimate.latency import delays
-from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
-from ktrxer.run.judge import gap_ns
+from ktrxer.estimate.throughput import Windows, bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series

@@ -13,6 +13,7 @@ import ktrxer
 from ktrxer.analyse.compare import amount, compare, notable, sentences
 from ktrxer.analyse.figures import Figure, of_summary
 from ktrxer.analyse.grouping import Group, Member, value_of
+from ktrxer.analyse.grouping import facts as of_meta
 from ktrxer.estimate.latency import Delays
 from ktrxer.panels import palette, plots
 from ktrxer.panels.groups import grouped
@@ -309,7 +310,7 @@ def _differences(runs: Sequence[Run], sums: Sequence[Summary]) -> list[dict[str,
     for run, s in zip(runs, sums, strict=True):
         figures = of_summary(s)
         known |= {one.key: one for one in figures if one.key not in known}
-        members[id(run)] = Member(run.name, run.meta, {one.key: one.value for one in figures})
+        members[id(run)] = Member(run.name, of_meta(run.meta), {one.key: one.value for one in figures})
     a, b = (Group(one.name, [members[id(run)] for run in one.runs]) for one in groups)
     made = compare(a, b, known)
     rows = []
@@ -355,7 +356,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _property(meta: Meta, key: str) -> str:
-    return value_of(meta, key)[:200]
+    return (value_of(meta, key) or "")[:200]
 
 
 def _processors(count: int | None) -> str | None:
