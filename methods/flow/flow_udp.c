@@ -6,6 +6,7 @@
 #include "flow_count.h"
 #include "limits.h"
 #include "message.h"
+#include "path_find.h"
 #include "name.h"
 #include "traffic_model.h"
 #include "txstamp.h"
@@ -122,17 +123,6 @@ static void udp_event(struct loop_source *source, uint32_t events)
 	pump((struct flow_udp *)((char *)source - offsetof(struct flow_udp, events)));
 }
 
-static int path_find(struct flow_udp *u, const struct flow_udp_way *way, bool with_mac, struct ktrxer_error *err)
-{
-	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
-
-	p.device = way->device;
-	p.from = way->from;
-	p.to = way->to;
-	p.no_link_address = !with_mac;
-	return ktrxer_path_resolve(&u->path, &p, err);
-}
-
 static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct ktrxer_error *err)
 {
 	const struct flow_spec *spec = &u->flow->spec;
@@ -172,7 +162,7 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "whole frames from this host to itself are dropped by its kernel as forged: use the "
 				   "engine udp");
-	return path_find(u, way, true, err);
+	return path_find(&u->path, way->device, &way->from, &way->to, true, err);
 }
 
 static int port_find(struct flow_udp *u, struct ktrxer_error *err)
@@ -228,7 +218,8 @@ int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint
 		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	if ((rc = traffic_model_begin(&u->model, &flow->spec, seed)) < 0)
 		return ktrxer_fail(err, rc, "no memory for the traffic model of a UDP flow");
-	if ((rc = path_find(u, way, false, err)) < 0 || (rc = tx_open(u, way, err)) < 0)
+	if ((rc = path_find(&u->path, way->device, &way->from, &way->to, false, err)) < 0 ||
+	    (rc = tx_open(u, way, err)) < 0)
 		return rc;
 	u->timer.due = udp_due;
 	loop_timer_add(u->loop, &u->timer);
