@@ -30,7 +30,7 @@ static void on_packet(void *context, uint32_t flow, bool remote, const struct fl
 
 	(void)remote;
 	if (n >= (uint64_t)p->trains * p->spec.train) {
-		p->strange++;
+		p->unplanned++;
 	} else if (packet->kind == FLOW_PACKET_ARRIVED) {
 		p->twice += p->arrived_ns[n] != 0;
 		p->arrived += !p->arrived_ns[n];

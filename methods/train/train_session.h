@@ -20,7 +20,7 @@ struct train_packets {
 	bool *committed; /* the send time is the one before the system call: there was no stamp of a driver or NIC */
 	uint64_t sent, arrived;  /* how many are known */
 	uint64_t twice;          /* arrivals of a number that had arrived */
-	uint64_t strange;        /* records of packets that the plan does not have */
+	uint64_t unplanned;      /* records of packets that the plan does not have */
 	struct flow_end ends[2]; /* as this host and the server reported them; reason FLOW_RUNNING: not */
 };
 
