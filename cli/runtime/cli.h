@@ -69,8 +69,8 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
 /* The address family that -4 and -6 leave: AF_INET, AF_INET6, 0 for both, or -EINVAL when both are given. */
 int cli_family(bool v4, bool v6, struct ktrxer_error *err);
 /*
- * HOST, an address or a name, to an address of that family; `from` (family 0: not given) must be of the same. Negative errno with one line. May block as long as the
- * resolver does.
+ * HOST, an address or a name, to an address of that family; `from` (family 0: not given) must be of the same one.
+ * Negative errno with one line. May block as long as the resolver does.
  */
 int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
 		struct ktrxer_error *err);

@@ -99,7 +99,7 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 		return 0;
 	}
 	if (tx->engine->probe(tx->has_device ? &tx->device : NULL, &info) < 0)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine does not work here: %.200s", wanted, info.reason);
+		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine does not work here: %s", wanted, info.reason);
 	strcpy(tx->reason, "as asked");
 	return 0;
 }

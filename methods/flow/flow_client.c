@@ -273,8 +273,8 @@ static void on_connect_failed(void *context, uint32_t flow, int error)
 	struct ktrxer_error why;
 
 	describe(c, &why, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = error });
-	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %.160s", flow,
-		    c->options.request.flows, why.text);
+	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %s", flow, c->options.request.flows,
+		    why.text);
 	client_fail(c);
 }
 
@@ -356,7 +356,7 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 	rc = flow_register_new(&c->registers, &r, &flow, &why);
 	if (rc == 0 || rc == -ENODATA)
 		return true;
-	ktrxer_fail(&c->result.error, rc, "flow %u: %.200s", flow, why.text);
+	ktrxer_fail(&c->result.error, rc, "flow %u: %s", flow, why.text);
 	client_fail(c);
 	return false;
 }

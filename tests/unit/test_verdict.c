@@ -47,7 +47,11 @@ static void reasons_are_bounded(void **state)
 	memset(large, 'x', sizeof large - 1);
 	large[sizeof large - 1] = '\0';
 	verdict_say(&cli, VERDICT_DEGRADED, "%s", large);
-	for (int i = 0; i < 100; i++)
+	verdict_say(&cli, VERDICT_DEGRADED, "%.*s: give more time (--for)", KTRXER_ERROR_TEXT, large);
+	assert_int_equal(strlen(verdict_reason(&cli, 1)), KTRXER_ERROR_TEXT + 24); /* longer than an error, and whole */
+	verdict_say(&cli, VERDICT_DEGRADED, "%s: give more time (--for)", large);
+	assert_non_null(strstr(verdict_reason(&cli, 2), "x: give more time (--for)"));
+	for (int i = 0; i < 98; i++)
 		verdict_say(&cli, VERDICT_DEGRADED, "reason %d", i);
 	assert_int_equal(verdict_reasons(&cli), KTRXER_REASONS_MAX);
 	assert_string_equal(verdict_reason(&cli, KTRXER_REASONS_MAX - 1), "and 70 more reasons");

@@ -18,9 +18,9 @@ struct train_options {
 	bool v4, v6, precise;
 };
 
-extern const char *const train_directions[],
-	*const train_ways[TRAIN_WAYS],
-		*const train_hosts[TRAIN_WAYS]; /* hosts: the sender; of the other way, the receiver */
+extern const char *const train_directions[], *const train_ways[TRAIN_WAYS];
+/* The sender of each direction; of the other direction it is the receiver. */
+extern const char *const train_hosts[TRAIN_WAYS];
 
 /* The rows of an option table. FIELD(name) is the offset of a member of the train_options in the command's own. */
 #define TRAIN_OPTION_DIRECTION(FIELD, ...) \
@@ -72,7 +72,7 @@ struct train_samples {
 };
 void train_run_samples(const struct train_run *run, const char *kind, const char *direction,
 		       const struct train_samples *samples);
-/* Why pairs of one size are not used: as text ("pairs", "probes with trailing packets"), and as JSON with those used. */
+/* Why pairs of one size are not used: as text (WHAT: "pairs"), and as JSON with the number of those used. */
 void train_run_say_left_out(const struct train_run *run, const char *direction, const char *what, uint32_t bytes,
 			    const size_t outcomes[PAIR_OUTCOMES]);
 void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCOMES]);
