@@ -62,8 +62,15 @@ enum ktx_limits {
 	KTX_BACKOFF_MOST_NS = 100 * 1000,
 	/* the reader is woken when the next probe is further away than this */
 	KTX_QUIET_NS = 50 * 1000,
-	/* to be paid back at most (tx_budget.c): 8 ms of work at once, then 4 and 1 of rest */
-	KTX_BUDGET_NS = 2 * 1000 * 1000,
+	/*
+	 * to be paid back at most (tx_budget.c): 1.6 ms of work at once. After 2 ms the kernel
+	 * leaves all softirqs to ksoftirqd, an ordinary task that waits for its turn.
+	 */
+	KTX_BUDGET_NS = 400 * 1000,
+	/* then rests of so many leads (60 to 600 us), after four times as much work each */
+	KTX_REST_LEADS = 3,
+	/* of a sleep of the thread: two switches take it at most, others have the rest */
+	KTX_SWITCHES_NS = 20 * 1000,
 	KTX_TRIALS = 12,                   /* of each kind of timer */
 	KTX_TRIAL_NS = 200 * 1000,
 };
@@ -193,7 +200,7 @@ void ktx_ring_tell(struct ktx_file *f, u64 next_ns);
  * `began`; and until when it belongs to others, 0: it does not.
  */
 void ktx_budget_charge(u64 began, u64 now);
-u64 ktx_budget_rest(u64 now);
+u64 ktx_budget_rest(const struct ktx_file *f, u64 now);
 
 /* tx_frame.c */
 struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length);

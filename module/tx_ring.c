@@ -149,6 +149,11 @@ u32 ktx_ring_take(struct ktx_file *f, u32 most)
 	     n++) {
 		ktx_ring_take_one(f, f->taken);
 		smp_store_release(&f->taken, f->taken + 1); /* its cell is whole: ktx_send_next() */
+		/*
+		 * A window takes milliseconds. ksoftirqd, to which the kernel may have left our
+		 * softirq, must not wait for so long.
+		 */
+		cond_resched();
 	}
 	return n;
 }

@@ -13,7 +13,7 @@
 static void ktx_softirq_arm(struct ktx_file *f, u64 next)
 {
 	const u64 lead = ktx_lead_now(f), at = next > lead ? next - lead : 0;
-	const u64 now = ktime_get_ns(), rest = ktx_budget_rest(now);
+	const u64 now = ktime_get_ns(), rest = ktx_budget_rest(f, now);
 
 	f->armed = next != KTX_NEVER && !f->closing;
 	if (!f->armed)
@@ -48,7 +48,7 @@ static enum hrtimer_restart ktx_softirq_fired(struct hrtimer *timer)
 		trace_ktx_wake(f->id, wanted, began - wanted);
 		ktx_lead_learn(f, began - wanted);
 	}
-	if (ktx_budget_rest(began)) {
+	if (ktx_budget_rest(f, began)) {
 		ktx_softirq_again(f);
 		return HRTIMER_NORESTART;
 	}

@@ -52,6 +52,19 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 	return now - until;
 }
 
+/*
+ * Sleeps for others. Returns how late it woke, as ktx_thread_sleep(). The switches to another task
+ * and back belong to the sender's own time, which `began` is the beginning of: without them a
+ * stream that sleeps for a few microseconds before each probe leaves nothing to others.
+ */
+static u64 ktx_thread_rest(struct ktx_file *f, u64 until, u64 *began)
+{
+	const u64 before = ktime_get_ns(), late = ktx_thread_sleep(f, until), now = ktime_get_ns();
+
+	*began = now - min3(now - before, 2 * (u64)f->thread_late_ns, (u64)KTX_SWITCHES_NS);
+	return late;
+}
+
 u64 ktx_thread_try(struct ktx_file *f)
 {
 	u64 worst = 0;
@@ -112,20 +125,19 @@ static int ktx_thread_run(void *context)
 		now = ktime_get_ns();
 		ktx_budget_charge(began, now);
 		began = now;
-		rest = ktx_budget_rest(now);
+		rest = ktx_budget_rest(f, now);
 		lead = ktx_lead_now(f);
 		if (rest) {
 			ktx_ring_tell(f, rest);
-			ktx_thread_sleep(f, rest);
-			began = ktime_get_ns();
+			ktx_thread_rest(f, rest, &began);
 		} else if (next == KTX_NEVER && ktx_ring_has_more(f) &&
 			   !mutex_is_locked(&f->take_lock)) {
 			/* Published a moment ago. */
 		} else if (next == KTX_NEVER || next > now + lead) {
 			ktx_ring_tell(f, next);
-			ktx_lead_learn(f,
-				       ktx_thread_sleep(f, next == KTX_NEVER ? next : next - lead));
-			began = ktime_get_ns();
+			ktx_lead_learn(f, ktx_thread_rest(f,
+							  next == KTX_NEVER ? next : next - lead,
+							  &began));
 		} else if (next > now) {
 			ktx_ring_tell(f, next);
 			ktx_thread_wait_out(f, next);
