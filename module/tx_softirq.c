@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the
- * other softirqs of its processor, `lead` before the time, waits out the rest, and sets itself up
+ * other softirqs of its processor, `margin` before the time, waits out the rest, and sets itself up
  * for the next probe.
  */
 #include <linux/slab.h>
@@ -12,7 +12,7 @@
 /* Under arm_lock. */
 static void ktx_softirq_arm(struct ktx_file *f, u64 next)
 {
-	const u64 lead = ktx_lead_now(f), at = next > lead ? next - lead : 0;
+	const u64 margin = ktx_margin_now(f), at = next > margin ? next - margin : 0;
 	const u64 now = ktime_get_ns(), rest = ktx_budget_rest(f, now);
 
 	f->armed = next != KTX_NEVER && !f->closing;
@@ -33,7 +33,7 @@ static void ktx_softirq_again(struct ktx_file *f)
 		next = 0;
 	ktx_softirq_arm(f, next);
 	spin_unlock(&f->arm_lock);
-	ktx_ring_tell(f, next);
+	ktx_ring_announce(f, next);
 	if (ktx_ring_has_more(f) && f->taken - f->sent <= f->window / 2)
 		queue_work(system_highpri_wq, &f->refill);
 }
@@ -46,18 +46,18 @@ static enum hrtimer_restart ktx_softirq_fired(struct hrtimer *timer)
 
 	if (wanted && began > wanted) {
 		trace_ktx_wake(f->id, wanted, began - wanted);
-		ktx_lead_learn(f, began - wanted);
+		ktx_margin_learn(f, began - wanted);
 	}
 	if (ktx_budget_rest(f, began)) {
 		ktx_softirq_again(f);
 		return HRTIMER_NORESTART;
 	}
 	/*
-	 * What comes within the lead is waited for here, but nobody else's softirq waits longer for
-	 * us than that.
+	 * Probes whose time comes within the margin are waited for here. Other softirqs of the
+	 * processor wait for KTX_MARGIN_MAX_NS at most.
 	 */
-	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktx_lead_now(f) &&
-	       ktime_get_ns() < began + KTX_LEAD_MAX_NS)
+	while ((next = ktx_send_due(f, 1)) <= began + f->margin_ns && ktx_margin_now(f) &&
+	       ktime_get_ns() < began + KTX_MARGIN_MAX_NS)
 		ktx_wait_out(f, next);
 	ktx_budget_charge(began, ktime_get_ns());
 	ktx_softirq_again(f);
