@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The device lab (docs/howto/lab.md). Its requirements; each install command is printed first:
-LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils dkms
+LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils dkms dpkg-dev debhelper dh-dkms dh-python
 
 LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
 # Limit of all lab tests together, in seconds. Each test has its own limit (tests/lab/conftest.py).
@@ -73,4 +73,4 @@ soak-module: LAB_LIMIT = 3600
 soak-module: .venv/.tests ## ktrxer.ko under KASAN, lockdep, kmemleak, UBSAN and fault injection in 25 minutes (and a kernel built for it, once)
 	@sh lab/setup $(LAB_PACKAGES) $(SOAK_PACKAGES)
 	@$(LAB) setup --device pc --kernel 6.12-debug
-	@KTRXER_TEST_SOAK_S=$(SOAK_SECONDS) $(LAB_TALLY) $(LAB_PYTEST) -v -rP -m soak tests/lab/test_soak_short.py tests/lab/test_soak.py
+	@KTRXER_TEST_SOAK_S=$(SOAK_SECONDS) $(LAB_TALLY) $(LAB_PYTEST) -v -rP -m soak tests/lab/test_soak_short.py tests/lab/test_soak_switch.py tests/lab/test_soak.py

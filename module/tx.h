@@ -69,6 +69,8 @@ enum ktx_limits {
 	KTX_BUDGET_NS = 400 * 1000,
 	/* then rests of so many margins (60 to 400 us), after four times as much work each */
 	KTX_REST_MARGINS = 3,
+	/* between two softirqs of a file: longer than the kernel takes to leave a softirq */
+	KTX_SOFTIRQ_GAP_NS = 5 * 1000,
 	/* of a sleep of the thread: two switches take it at most, others have the rest */
 	KTX_SWITCHES_NS = 20 * 1000,
 	KTX_TRIALS = 12,                   /* of each kind of timer */

@@ -9,18 +9,17 @@
 #include "ktrxer_trace.h"
 #include "tx.h"
 
-/* Under arm_lock. */
-static void ktx_softirq_arm(struct ktx_file *f, u64 next)
+/* Under arm_lock. The timer fires `gap` ns from now at the earliest. */
+static void ktx_softirq_arm(struct ktx_file *f, u64 next, u64 gap)
 {
 	const u64 margin = ktx_margin_now(f), at = next > margin ? next - margin : 0;
-	const u64 now = ktime_get_ns(), rest = ktx_budget_rest(f, now);
+	const u64 now = ktime_get_ns(), first = max(now + gap, ktx_budget_rest(f, now));
 
 	f->armed = next != KTX_NEVER && !f->closing;
 	if (!f->armed)
 		return;
-	f->alarm_ns = at > max(now, rest) ? at : 0;
-	/* Not in the past: the softirq that runs now would come to it again, and never end. */
-	hrtimer_start(&f->timer, ns_to_ktime(max3(at, now, rest)), HRTIMER_MODE_ABS_PINNED_SOFT);
+	f->alarm_ns = at > first ? at : 0;
+	hrtimer_start(&f->timer, ns_to_ktime(max(at, first)), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
 static void ktx_softirq_again(struct ktx_file *f)
@@ -31,7 +30,12 @@ static void ktx_softirq_again(struct ktx_file *f)
 	next = ktx_send_next(f);
 	if (next != KTX_NEVER && ktx_send_urgent(f))
 		next = 0;
-	ktx_softirq_arm(f, next);
+	/*
+	 * The softirqs that run now are over before the timer fires. If it fired before, the kernel
+	 * would leave it to ksoftirqd after ten turns, or at once if a task waits for the
+	 * processor; and ksoftirqd waits for its turn for milliseconds.
+	 */
+	ktx_softirq_arm(f, next, KTX_SOFTIRQ_GAP_NS);
 	spin_unlock(&f->arm_lock);
 	ktx_ring_announce(f, next);
 	if (ktx_ring_has_more(f) && f->taken - f->sent <= f->window / 2)
@@ -78,9 +82,9 @@ void ktx_softirq_kick(struct ktx_file *f, bool urgent)
 {
 	spin_lock_bh(&f->arm_lock);
 	if (urgent)
-		ktx_softirq_arm(f, 0);
+		ktx_softirq_arm(f, 0, 0);
 	else if (!f->armed)
-		ktx_softirq_arm(f, ktx_send_next(f));
+		ktx_softirq_arm(f, ktx_send_next(f), 0);
 	spin_unlock_bh(&f->arm_lock);
 }
 
