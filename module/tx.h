@@ -19,6 +19,7 @@
 
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/poll.h>
@@ -62,14 +63,11 @@ enum ktx_limits {
 	KTX_BACKOFF_MOST_NS = 100 * 1000,
 	/* the reader is woken when the next probe is further away than this */
 	KTX_QUIET_NS = 50 * 1000,
-	/*
-	 * to be paid back at most (tx_budget.c): 1.6 ms of work at once. After 2 ms the kernel
-	 * leaves all softirqs to ksoftirqd, an ordinary task that waits for its turn.
-	 */
+	/* to be paid back at most (tx_budget.c): 1.6 ms of work at once */
 	KTX_BUDGET_NS = 400 * 1000,
 	/* then rests of so many margins (60 to 400 us), after four times as much work each */
 	KTX_REST_MARGINS = 3,
-	/* between two softirqs of a file: longer than the kernel takes to leave a softirq */
+	/* between two runs of a tasklet: longer than the kernel takes to leave its softirqs */
 	KTX_SOFTIRQ_GAP_NS = 5 * 1000,
 	/* of a sleep of the thread: two switches take it at most, others have the rest */
 	KTX_SWITCHES_NS = 20 * 1000,
@@ -155,6 +153,7 @@ struct ktx_file {
 	struct completion measured;
 	spinlock_t arm_lock; /* softirq: is the timer on its way? */
 	bool armed, closing;
+	struct tasklet_struct tasklet;
 	u64 alarm_ns;       /* softirq: when it is to fire; 0: at once */
 	struct work_struct refill;
 

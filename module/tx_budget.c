@@ -4,9 +4,10 @@
  * fifths of its time at most. Other tasks and other softirqs have the rest. What the senders took
  * is paid back a quarter on top; a sender that finds more than KTX_BUDGET_NS still to be paid rests
  * for KTX_REST_MARGINS of its wake-up margins. A margin covers the switch to another task and back,
- * so most of such a rest is of use to others; and a stream of probes that never lets the processor
- * rest (20 us apart) is late by one such rest, which is less than the lateness that a verdict
- * counts (100 us) on machines that wake up within 20 us.
+ * so most of such a rest is of use to others; a softirq needs no switch, so its rest is the shortest
+ * one. A stream of probes that never lets the processor rest (20 us apart) is late by one such rest,
+ * which is less than the lateness that a verdict counts (100 us) on machines that wake up within
+ * 20 us.
  */
 #include <linux/percpu.h>
 
@@ -36,7 +37,9 @@ void ktx_budget_charge(u64 began, u64 now)
 
 u64 ktx_budget_rest(const struct ktx_file *f, u64 now)
 {
-	const u64 rest = min_t(u64, KTX_REST_MARGINS * f->base_ns, KTX_BUDGET_NS);
+	const bool thread = f->timer_kind == KTRXER_TX_TIMER_THREAD;
+	const u64 margin = thread ? f->base_ns : KTX_MARGIN_MIN_NS;
+	const u64 rest = min_t(u64, KTX_REST_MARGINS * margin, KTX_BUDGET_NS);
 	struct ktx_budget *budget;
 	u64 until;
 

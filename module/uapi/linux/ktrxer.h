@@ -122,9 +122,9 @@ struct ktrxer_features {
  *
  * The time for which both timers of all files spin and send is four fifths of a processor at most:
  * after 1.6 ms of work at once, the sender rests, and then after each further 240 us of work. A
- * rest takes 60 us on a machine that wakes up within 14 us; on a slower one, three times the
- * wake-up margin that SETUP measured, 400 us at most, and the work before it is four times as long
- * as the rest. Probes whose time falls into a rest are sent after it.
+ * rest takes 60 us. A thread on a machine that takes more than 14 us to wake it up rests for three
+ * times the wake-up margin that SETUP measured, 400 us at most, each time after four times as much
+ * work. Probes whose time falls into a rest are sent after it.
  */
 enum ktrxer_tx_timer {
 	KTRXER_TX_TIMER_AUTO = 0,
