@@ -64,7 +64,8 @@ def test_the_package_builds_the_module_and_a_device_loads_it(tmp_path: Path) -> 
     release = (headers / "include/config/kernel.release").read_text().strip()
     for name in ("root", "out"):
         (tmp_path / name).mkdir()
-    words = ["unshare", "--mount", "sh", "-euc", INSTALL, "sh", tmp_path / "root", release, headers, package(tmp_path), tmp_path / "out"]
+    words: list[str | Path] = ["unshare", "--mount", "sh", "-euc", INSTALL, "sh"]
+    words += [tmp_path / "root", release, headers, package(tmp_path), tmp_path / "out"]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert f"{release}, x86_64: installed" in done.stdout, done.stdout
