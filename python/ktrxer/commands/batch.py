@@ -204,7 +204,7 @@ def _say_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
     for batch, seed in zip(state.batches, state.seeds, strict=True):
         combinations = plan.combinations(batch)
         times = f"{batch.repetitions} repetitions" if batch.until is None else f"{batch.until.least} to {batch.until.most} repetitions"
-        count_of = f"{len(combinations)} combinations, {times}"
+        count_of = f"{len(combinations)} combination{'' if len(combinations) == 1 else 's'}, {times}"
         print(one_line(f"{batch.name}: {count_of}, {batch.order}, seed {seed}, in {plan.results(batch)}", 300))
         for run in plan.planned(batch, seed, state.identity):
             if run.number > 2 * len(combinations) and run.number > 20:
