@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -373,6 +374,47 @@ def test_two_at_once_are_refused(tmp_path, fake, capsys):
         child.communicate(timeout=10)
 
 
+def test_a_run_that_is_killed_is_made_again(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, BASE.replace("valid", "killed")))]) == 0
+    out, err = capsys.readouterr()
+    assert "1 runs in 2 tries: 1 valid" in out and "killed by signal 9" in err
+    first, second = journal.load(tmp_path / "b.batch.jsonl").tries
+    assert (first.file, first.verdict, first.status) == (None, None, -9) and second.verdict == "valid"
+
+
+def test_a_disk_that_fills_in_mid_batch_ends_it_and_it_goes_on_afterwards(tmp_path, fake, capsys, monkeypatch):
+    whole = journal.os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if b'"attempt": 1' in data and b'"type": "ended"' in data and len(calls(tmp_path)) == 2:
+            whole(descriptor, data[:20])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(descriptor, data)
+
+    monkeypatch.setattr(journal.os, "write", full)
+    assert command.main([str(written(tmp_path, "repetitions = 3\n" + BASE))]) == 1
+    err = capsys.readouterr().err
+    path = tmp_path / "b.batch.jsonl"
+    assert f"{path}: No space left on device; the batch ends; when this is mended, `ktrxer batch --resume {path}` goes on" in err
+    monkeypatch.setattr(journal.os, "write", whole)
+    assert command.main(["--resume", str(path)]) == 0
+    assert "3 runs in 3 tries: 3 valid" in capsys.readouterr().out
+    assert [line.split()[1] for line in calls(tmp_path)] == ["1", "2", "2", "3"], "only the run whose end was not written is made again"
+
+
+def test_a_clock_that_is_set_back_between_runs_changes_neither_order_nor_names(tmp_path, fake, capsys):
+    text = "repetitions = 4\n" + BASE + "[[hooks]]\nwhen = 'after'\ncommand = 'touch -d 2001-01-01 *.ktrxer'\n"
+    assert command.main([str(written(tmp_path, text))]) == 0
+    path = tmp_path / "b.batch.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for i, line in enumerate(one for one in lines if "began" in one):
+        line["began"] = f"20{40 - i}-01-01T00:00:00.000000Z"
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert command.main(["--resume", str(path)]) == 0
+    assert "4 runs in 4 tries: 4 valid" in capsys.readouterr().out
+    assert len(calls(tmp_path)) == len(list(tmp_path.glob("*.ktrxer"))) == 4
+
+
 def test_another_boot_is_named(tmp_path, fake, capsys):
     assert command.main([str(written(tmp_path, BASE))]) == 0
     path = tmp_path / "b.batch.jsonl"
@@ -423,6 +465,13 @@ def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
     assert 5 < counted["spread"] < 40
     assert "b: valid: reached after 5 runs" in out
     assert "b: spread: reached after " in out
+
+
+def test_one_group_has_nothing_to_compare(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, BASE))]) == 0
+    assert f"`ktrxer runs {tmp_path}` lists them" in capsys.readouterr().out
+    assert command.main([str(tmp_path / "b.toml"), "--dry-run"]) == 0
+    assert "1 combination, 1 repetition" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["p95(rtt)", "5%", "=5%", "p95(rtt) ±200%"])
