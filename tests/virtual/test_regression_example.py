@@ -44,7 +44,7 @@ def test_the_workflow_passes_without_an_effect_and_fails_where_the_delay_is_wors
         runs = tmp_path / name / "runs.toml"
         runs.write_text(runs.read_text().replace('"8s"', '"4s"').replace("repetitions = 5", "repetitions = 3"))
     net = tmp_path / "change" / "net.toml"
-    net.write_text(net.read_text().replace("fq_codel limit 1000", "pfifo limit 100"))
+    net.write_text(net.read_text().replace("fq_codel limit 1000", "pfifo limit 50"))
     for words in step("runs"):
         done = ktrxer(tmp_path, words)
         assert "3 runs in " in done.stdout, done.stderr
