@@ -134,5 +134,8 @@ def distributions(names: tuple[str, str], kind: tuple[str, str], a: Floats, b: F
     first = Panel(
         "group-cdf", f"Distribution: {what}", across, Axis("At or below", "%", most=100), tuple(curves), link="", notes=notes, log="x"
     )
-    axes = (Axis(f"{name}, round trip", "ms", zero=False) for name in names)
-    return [first, Panel("group-qq", f"Quantiles of {names[1]} over those of {names[0]}: {what}", *axes, drawn, link="", notes=notes)]
+    x_axis, y_axis = (Axis(f"{name}, round trip", "ms", zero=False) for name in names)
+    return [
+        first,
+        Panel("group-qq", f"Quantiles of {names[1]} over those of {names[0]}: {what}", x_axis, y_axis, drawn, link="", notes=notes),
+    ]
