@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A double of `ktrxer run`: stores a run without measuring. The title has its behaviour: valid, invalid, once (invalid the first time),
-fails, slow (30 s), or spread (delays that differ by the repetition). $FAKE_RUNS has the runs that it copies."""
+fails, killed (the first time), slow (30 s), or spread (delays that differ by the repetition). $FAKE_RUNS has the runs that it copies."""
 
 import json
 import os
@@ -26,6 +26,8 @@ with Path("calls.txt").open("a") as calls:
     calls.write(f"{labels['group']} {labels['repetition']} {labels['try']} {title}\n")
 if title == "fails":
     sys.exit("ktrxer run: the far end does not answer: start `ktrxer serve` there")
+if title == "killed" and labels["try"] == "1":
+    os.kill(os.getpid(), signal.SIGKILL)
 if title == "slow":
     Path("slow.pid").write_text(str(os.getpid()))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Series of runs: the file, the plan, the execution, the journal, and batch files of Flent."""
+"""Series of runs: the file, the plan, the execution, the journal."""
 
 from __future__ import annotations
 
-import itertools
+import errno
 import json
 import os
 import random
@@ -11,17 +11,13 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 from ktrxer.batch import journal, plan, spec
-from ktrxer.batch.flent_batch import converted
 from ktrxer.batch.spec import BatchError
 from ktrxer.commands import batch as command
-from ktrxer.estimate.sequential import precision, student_t
 from ktrxer.store import RunWriter, open_run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.units import span
@@ -373,6 +369,47 @@ def test_two_at_once_are_refused(tmp_path, fake, capsys):
         child.communicate(timeout=10)
 
 
+def test_a_run_that_is_killed_is_made_again(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, BASE.replace("valid", "killed")))]) == 0
+    out, err = capsys.readouterr()
+    assert "1 runs in 2 tries: 1 valid" in out and "killed by signal 9" in err
+    first, second = journal.load(tmp_path / "b.batch.jsonl").tries
+    assert (first.file, first.verdict, first.status) == (None, None, -9) and second.verdict == "valid"
+
+
+def test_a_disk_that_fills_in_mid_batch_ends_it_and_it_goes_on_afterwards(tmp_path, fake, capsys, monkeypatch):
+    whole = journal.os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if b'"attempt": 1' in data and b'"type": "ended"' in data and len(calls(tmp_path)) == 2:
+            whole(descriptor, data[:20])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(descriptor, data)
+
+    monkeypatch.setattr(journal.os, "write", full)
+    assert command.main([str(written(tmp_path, "repetitions = 3\n" + BASE))]) == 1
+    err = capsys.readouterr().err
+    path = tmp_path / "b.batch.jsonl"
+    assert f"{path}: No space left on device; the batch ends; when this is mended, `ktrxer batch --resume {path}` goes on" in err
+    monkeypatch.setattr(journal.os, "write", whole)
+    assert command.main(["--resume", str(path)]) == 0
+    assert "3 runs in 3 tries: 3 valid" in capsys.readouterr().out
+    assert [line.split()[1] for line in calls(tmp_path)] == ["1", "2", "2", "3"], "only the run whose end was not written is made again"
+
+
+def test_a_clock_that_is_set_back_between_runs_changes_neither_order_nor_names(tmp_path, fake, capsys):
+    text = "repetitions = 4\n" + BASE + "[[hooks]]\nwhen = 'after'\ncommand = 'touch -d 2001-01-01 *.ktrxer'\n"
+    assert command.main([str(written(tmp_path, text))]) == 0
+    path = tmp_path / "b.batch.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for i, line in enumerate(one for one in lines if "began" in one):
+        line["began"] = f"20{40 - i}-01-01T00:00:00.000000Z"
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert command.main(["--resume", str(path)]) == 0
+    assert "4 runs in 4 tries: 4 valid" in capsys.readouterr().out
+    assert len(calls(tmp_path)) == len(list(tmp_path.glob("*.ktrxer"))) == 4
+
+
 def test_another_boot_is_named(tmp_path, fake, capsys):
     assert command.main([str(written(tmp_path, BASE))]) == 0
     path = tmp_path / "b.batch.jsonl"
@@ -425,38 +462,20 @@ def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
     assert "b: spread: reached after " in out
 
 
+def test_one_group_has_nothing_to_compare(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, BASE))]) == 0
+    assert f"`ktrxer runs {tmp_path}` lists them" in capsys.readouterr().out
+    assert command.main([str(tmp_path / "b.toml"), "--dry-run"]) == 0
+    assert "1 combination, 1 repetition" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("text", ["p95(rtt)", "5%", "=5%", "p95(rtt) ±200%"])
 def test_until_is_refused_without_a_figure_or_share(tmp_path, text, capsys):
     assert command.main([str(written(tmp_path, BASE)), "--until", text]) == 2
     assert "--until" in capsys.readouterr().err
 
 
-def test_an_interval_that_is_looked_at_after_each_run_holds_the_mean_as_often_as_stated():
-    rng = np.random.default_rng(3)
-    held, counts = 0, []
-    for _ in range(400):
-        values: list[float] = []
-        while not (found := precision(values, 0.1, 3)).reached:
-            values.append(float(rng.normal(100, 12)))
-        held += found.low <= 100 <= found.high
-        counts.append(found.count)
-    assert held / 400 >= 0.95
-    assert np.mean(counts) < 20  # a fixed number of runs would be 8
-
-
-def test_an_infinite_figure_is_never_known_well_enough():
-    assert not precision([1.0, 1.0, 1.0, float("inf")], 0.5, 3).reached
-
-
-@pytest.mark.parametrize(
-    ("p", "freedom", "value"),
-    [(0.975, 1, 12.7062), (0.975, 2, 4.30265), (0.975, 5, 2.57058), (0.995, 9, 3.24984), (0.975, 30, 2.04227), (0.9995, 4, 8.6103)],
-)
-def test_student_t_against_printed_tables(p, freedom, value):
-    assert student_t(p, freedom) == pytest.approx(value, rel=1e-5)
-
-
-# ------------------------------------------------------------------------------------------------------------------ dry run, import
+# ------------------------------------------------------------------------------------------------------------------ dry run
 
 
 def test_dry_run_says_what_and_how_long_and_does_nothing(tmp_path, fake, capsys):
@@ -471,84 +490,3 @@ def test_dry_run_says_what_and_how_long_and_does_nothing(tmp_path, fake, capsys)
 @pytest.mark.parametrize(("seconds", "text"), [(44.6, "45 s"), (600, "10 min"), (11_100, "3 h 05 min")])
 def test_spans(seconds, text):
     assert span(seconds) == text
-
-
-FLENT = """\
-[Batch::common]
-abstract = yes
-hosts = server1, server2
-length = 60
-pause = 10
-output_path = ./data
-
-[Batch::rrul]
-inherits = common
-test_name = rrul
-repetitions = 3
-for_qdisc = fifo, fq*
-for_cc = cubic
-title = ${qdisc}-${cc}-${repetition} {x}
-commands = setup
-remote_metadata = root@r1
-
-[Batch::off]
-inherits = rrul
-disabled = yes
-
-[Arg::fifo]
-qdisc_cmd = pfifo limit 1000
-[Arg::fq_codel]
-qdisc_cmd = fq_codel
-[Arg::cubic]
-test_parameter_tcp_cong_control = cubic
-
-[Command::setup]
-exec = tc qdisc replace dev eth0 root ${qdisc_cmd}
-type = pre
-essential = yes
-extra_commands = dump
-[Command::dump]
-exec = tcpdump -w "x.pcap"
-type = monitor
-"""
-
-
-def test_a_batch_file_of_flent(tmp_path):
-    text, notes = converted(written(tmp_path, FLENT, "old.batch"))
-    assert any("remote_metadata" in note for note in notes)
-    (made,) = spec.read(written(tmp_path, text))
-    assert (made.name, made.repetitions, made.pause, made.order, made.directory) == ("rrul", 3, 10.0, "shuffled", "./data")
-    runs = list(plan.planned(made, 1, "id"))
-    assert len(runs) == 6
-    assert {run.options[run.options.index("--title") + 1] for run in runs} >= {"fifo-cubic-1 {x}", "fq_codel-cubic-3 {x}"}
-    assert {run.hooks[0].command for run in runs} == {"tc qdisc replace dev eth0 root pfifo limit 1000", "tc qdisc replace dev eth0 root fq_codel"}
-    hosts = [value for option, value in itertools.pairwise(runs[0].options) if option == "--host"]
-    assert hosts == ["server1", "server2"]
-    assert runs[0].hooks[0].essential
-    assert runs[0].hooks[1].when == "beside"
-    assert runs[0].options[runs[0].options.index("--set") + 1] == "tcp_cong_control=cubic"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "no [Batch::NAME]"),
-        ("[Batsh::x]\na = 1", "not a section of a batch file"),
-        ("no section", "File contains no section headers"),
-        ("[Batch::a]\ninherits = a\n", "inherits from itself"),
-        ("[Batch::a]\ninherits = b\n", "is named, and is not in the file"),
-        ("[Batch::a]\nfor_x = y\n", "no [Arg::y]"),
-        ("[Batch::a]\nabstract = yes\n", "abstract or disabled"),
-        ("[Batch::a]\ntest_name = x\nrepetitions = many\n", "not a whole number"),
-    ],
-)
-def test_a_batch_file_of_flent_with_a_mistake(tmp_path, text, said, capsys):
-    assert command.main(["import", str(written(tmp_path, text, "old.batch"))]) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_an_imported_batch_cannot_break_out_of_its_texts(tmp_path):
-    hostile = 'x"\n] [run] \\u0000 \x7f \u2028'
-    text = f"[Batch::a]\ntest_name = ping\nhost = {json.dumps(hostile)}\nvar[x]\"y = 1\n"
-    made = tomllib.loads(converted(written(tmp_path, text, "old.batch"))[0])
-    assert list(made) == ["batches"]

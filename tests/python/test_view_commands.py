@@ -16,7 +16,6 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
-import panel_runs
 import pytest
 import view_samples
 from ktrxer.cli import main
@@ -292,16 +291,6 @@ def test_a_report_answers_first(place: Path, here: Path) -> None:
     assert run["panels"][0]["key"] == "latency" and [bool(one["folded"]) for one in run["panels"]] == sorted(bool(one["folded"]) for one in run["panels"])
     facts = dict(run["facts"])
     assert facts["congestion control"] == "cubic" and "more than 1% of the probes late" in facts["thresholds of the verdict"]
-
-
-def test_two_groups_of_runs_have_a_table_of_differences(here: Path) -> None:
-    runs = [panel_runs.run(here, f"{name}-{i}", up_ms=delay, seed=i, seconds=12) for name, delay in (("fifo", 60), ("codel", 5)) for i in (1, 2, 3)]
-    assert main(["report", *(str(one.path) for one in runs), "-o", "x.html"]) == 0
-    tables = data_of((here / "x.html").read_text("utf-8"))["overview"]["tables"]
-    (table,) = (one for one in tables if one["title"] == "Differences: codel against fifo")
-    row = next(row for row in table["rows"] if row[0] == "UDP round trip, loaded, p50 (ms)")
-    assert float(row[3]) == pytest.approx(-55, abs=2) and re.fullmatch(r"-[\d.]+ to -[\d.]+", row[4]) and row[5] == "lower"
-    assert any(note.startswith("UDP round trip, loaded, p50: codel is") for note in table["notes"])
 
 
 def test_nothing_of_a_hostile_run_becomes_markup(place: Path, here: Path) -> None:

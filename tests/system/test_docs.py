@@ -50,6 +50,8 @@ NOT_RUN = [
     ("docs/howto/experiments.md", "unzip -p theirs", "needs a stored run of another person"),
     ("docs/howto/capacity.md", "ktrxer capacity udpst.example.net", "a server of others: test_capacity.py measures against one"),
     ("docs/howto/ci.md", "", "tests/virtual/test_ci_example.py runs examples/ci"),
+    ("docs/howto/regression.md", "", "tests/virtual/test_regression_example.py runs examples/regression"),
+    ("docs/howto/reports.md", "ktrxer report -o groups.html", "needs groups of runs: tests/python/test_report_groups.py"),
     ("docs/howto/bloated.md", "ktrxer check --download", "a web server of others: test_http_load.py measures against one"),
     ("docs/howto/truth.md", "", "minutes of virtual time: tests/truth/paths"),
     ("docs/howto/contributing.md", "", "the suites themselves, and hours of fuzzing and soaking"),

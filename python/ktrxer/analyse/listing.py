@@ -1,47 +1,45 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The index of a directory: a row for each run, with any property or figure as a column. Only figures need numpy and pyarrow."""
+"""The index of a directory: a row for each run, with any property or figure as a column. Only figures need numpy and pyarrow; a list whose
+rows are all in the cache needs no module that reads runs either, because importing these takes longer than the list itself."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ktrxer.analyse import cache as caches
-from ktrxer.analyse.collection import Failure, Opened, gather, in_parallel
-from ktrxer.analyse.grouping import unknown
-from ktrxer.analyse.where import quantity
-from ktrxer.store import StoreError, head, one_line, open_run
-from ktrxer.store.head import Head
 from ktrxer.store.listing import find
-from ktrxer.store.run import being_written
+
+if TYPE_CHECKING:
+    from ktrxer.analyse.collection import Opened
+
+Head = dict[str, Any]  # the fields of store/head.py, as the cache has them
 
 # Columns that need no more than the head of a run's meta.json.
 OF_HEAD: dict[str, Callable[[Head], str]] = {
-    "when": lambda one: one.created[:19].replace("T", " "),
-    "test": lambda one: one.test,
-    "title": lambda one: one.title,
-    "target": lambda one: ",".join(one.targets),
-    "length": lambda one: f"{one.length_ns / 1e9:g} s",
-    "id": lambda one: one.id,
-    "version": lambda one: one.version,
-    "reasons": lambda one: "; ".join(one.reasons),
+    "when": lambda one: str(one["created"][:19].replace("T", " ")),
+    "test": lambda one: str(one["test"]),
+    "title": lambda one: str(one["title"]),
+    "target": lambda one: ",".join(one["targets"]),
+    "length": lambda one: f"{one['length_ns'] / 1e9:g} s",
+    "id": lambda one: str(one["id"]),
+    "version": lambda one: str(one["version"]),
+    "reasons": lambda one: "; ".join(one["reasons"]),
 }
 FEW = 100  # files that are not worth further processes
 OF_FILE = ("verdict", "state", "file")
 USUAL = ("when", "test", "title", "target", "length", "verdict", "file")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     path: Path
     head: Head | None  # None: the run cannot be read
     state: str  # finished, running, cut off, damaged
     problem: str = ""
-    more: dict[str, str | float] = field(default_factory=dict)  # properties and figures that were asked for
+    more: Mapping[str, str | float] = {}  # properties and figures that were asked for
 
     def value(self, key: str) -> str | float | None:
         """None: the run has none."""
@@ -52,7 +50,7 @@ class Entry:
         if self.head is None:
             return None
         if key == "verdict":
-            return self.head.verdict or self.state
+            return self.head["verdict"] or self.state
         return OF_HEAD[key](self.head) if key in OF_HEAD else self.more.get(key)
 
     def as_json(self) -> dict[str, Any]:
@@ -60,9 +58,9 @@ class Entry:
         if self.head is None:
             return made | {"problem": self.problem}
         h = self.head
-        made |= {"id": h.id, "test": h.test, "title": h.title, "created": h.created, "targets": h.targets, "length_s": h.length_ns / 1e9}
+        made |= {key: h[key] for key in ("id", "test", "title", "created", "targets")} | {"length_s": h["length_ns"] / 1e9}
         columns = {key: None if isinstance(value, float) and math.isinf(value) else value for key, value in self.more.items()}
-        return made | {"verdict": h.verdict, "reasons": h.reasons} | ({"columns": columns} if columns else {})
+        return made | {"verdict": h["verdict"], "reasons": h["reasons"]} | ({"columns": columns} if columns else {})
 
 
 class UnknownColumn(Exception):
@@ -77,33 +75,46 @@ def entries(directory: Path, opened: Opened, cache: Path | None, keys: Sequence[
     further = [key for key in dict.fromkeys(keys) if key not in OF_HEAD and key not in OF_FILE]
     if further and any(entry.head is not None for entry in made):
         made = _with_columns(made, further, opened, cache)
-    return sorted(made, key=lambda entry: (entry.head.created if entry.head is not None else "", entry.path.name))
+    return sorted(made, key=lambda entry: (entry.head["created"] if entry.head is not None else "", entry.path.name))
 
 
 def _heads(paths: Sequence[Path], cache: caches.Cache) -> list[Entry]:
     identities = {path: key for path in paths if (key := caches.identity(path)) is not None}
     rows = cache.get("head", list(identities.values()))
+    heads = dict(zip(rows, json.loads(f"[{','.join(rows.values())}]"), strict=True))
     made, fresh = [], {}
-    missing = [path for path in paths if identities.get(path) not in rows]
-    read = dict(zip(missing, in_parallel(_entry, missing, FEW), strict=True))
+    read = _read([path for path in paths if identities.get(path) not in rows])
     for path in paths:
         if path not in read:
-            made.append(Entry(path, Head(**json.loads(rows[identities[path]])), "finished"))
+            made.append(Entry(path, heads[identities[path]], "finished"))
             continue
         entry = read[path] or Entry(path, None, "damaged", "not read: the process that reads it was killed")
         if entry.head is not None and path in identities:
-            fresh[identities[path]] = json.dumps(asdict(entry.head))
+            fresh[identities[path]] = json.dumps(entry.head)
         if entry.state != "damaged" or path.exists() or path.is_symlink():
             made.append(entry)
     cache.keep("head", fresh)
     return made
 
 
+def _read(paths: Sequence[Path]) -> dict[Path, Entry | None]:
+    if not paths:
+        return {}
+    from ktrxer.analyse.collection import in_parallel
+
+    return dict(zip(paths, in_parallel(_entry, paths, FEW), strict=True))
+
+
 def _entry(path: Path) -> Entry:
+    from dataclasses import asdict
+
+    from ktrxer.store import StoreError, head, one_line, open_run
+    from ktrxer.store.run import being_written
+
     try:
         if path.is_dir():
-            return Entry(path, head.of_meta(open_run(path).meta), "running" if being_written(path) else "cut off")
-        return Entry(path, head.read(path), "finished")
+            return Entry(path, asdict(head.of_meta(open_run(path).meta)), "running" if being_written(path) else "cut off")
+        return Entry(path, asdict(head.read(path)), "finished")
     except StoreError as error:
         return Entry(path, None, "damaged", one_line(str(error).removeprefix(f"{path}: ")))
     except OSError as error:
@@ -112,6 +123,8 @@ def _entry(path: Path) -> Entry:
 
 def _with_columns(made: list[Entry], keys: Sequence[str], opened: Opened, cache: Path | None) -> list[Entry]:
     """Each key is a property or a figure. Keys of most figures have a dot, so these are looked up as figures first."""
+    from ktrxer.analyse.collection import Failure, gather
+
     paths = [entry.path for entry in made if entry.head is not None]
     values: dict[Path, dict[str, str | float]] = {path: {} for path in paths}
     failed: dict[Path, str] = {}
@@ -129,6 +142,8 @@ def _with_columns(made: list[Entry], keys: Sequence[str], opened: Opened, cache:
         known = {key for some in values.values() for key in some}
         left = [key for key in left if key not in known]
     if left and len(failed) < len(paths):
+        from ktrxer.analyse.grouping import unknown
+
         raise UnknownColumn(f"{unknown(left)}, {', '.join(sorted({*OF_HEAD, *OF_FILE} - {'id'}))}; nor is it a figure of a run")
     return [_completed(entry, values.get(entry.path, {}), failed.get(entry.path)) for entry in made]
 
@@ -141,6 +156,8 @@ def _of_part(part: str, found: Any, wanted: Sequence[str]) -> dict[str, str | fl
 
 def _completed(entry: Entry, values: dict[str, str | float], failure: str | None) -> Entry:
     if failure is not None:
+        from ktrxer.store import one_line
+
         return Entry(entry.path, None, "damaged", one_line(failure.removeprefix(f"{entry.path}: ")))
     return Entry(entry.path, entry.head, entry.state, entry.problem, values)
 
@@ -149,5 +166,7 @@ def sort_key(value: str | float | None) -> tuple[int, float, str]:
     """Numbers by their value, also with a unit, before text; runs without a value last."""
     if value is None:
         return (2, 0.0, "")
+    from ktrxer.analyse.where import quantity
+
     found = quantity(str(value))
     return (0, found[0], "") if found is not None else (1, 0.0, str(value))

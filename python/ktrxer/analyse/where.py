@@ -7,8 +7,7 @@ import fnmatch
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Value = str | float | None
 Lookup = Callable[[str], Value]
@@ -23,8 +22,7 @@ class WhereError(Exception):
     pass
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     keys: tuple[str, ...]  # the columns that it needs
     holds: Callable[[Lookup], bool]
 

@@ -168,6 +168,8 @@ class Executor:
         if self.stop and verdict is None:
             raise Stopped  # the try that the user cut off is not a try
         name, seconds = path.name if path is not None else None, round(time.monotonic() - start, 3)
+        if not reason and status < -1:
+            reason = f"killed by signal {-status}"
         made = Try(batch.name, run.key, attempt, name, verdict, status, one_line(reason or _tail(log), 300), began, seconds)
         self.journal.ended(made)
         self.view.ended(made)

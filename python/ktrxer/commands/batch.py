@@ -203,8 +203,12 @@ def _say_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
     count, total = _estimate(state, seconds)
     for batch, seed in zip(state.batches, state.seeds, strict=True):
         combinations = plan.combinations(batch)
-        times = f"{batch.repetitions} repetitions" if batch.until is None else f"{batch.until.least} to {batch.until.most} repetitions"
-        count_of = f"{len(combinations)} combinations, {times}"
+        times = (
+            f"{batch.repetitions} repetition{'' if batch.repetitions == 1 else 's'}"
+            if batch.until is None
+            else f"{batch.until.least} to {batch.until.most} repetitions"
+        )
+        count_of = f"{len(combinations)} combination{'' if len(combinations) == 1 else 's'}, {times}"
         print(one_line(f"{batch.name}: {count_of}, {batch.order}, seed {seed}, in {plan.results(batch)}", 300))
         for run in plan.planned(batch, seed, state.identity):
             if run.number > 2 * len(combinations) and run.number > 20:
@@ -218,6 +222,7 @@ def _say_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
 
 
 def _execute(given: argparse.Namespace, state: State, opened: Journal, seconds: dict[tuple[str, str], float]) -> int:
+    from ktrxer.batch import plan
     from ktrxer.batch.execute import Executor, Stopped
     from ktrxer.batch.spec import BatchFailure
     from ktrxer.batch.view import view_of
@@ -235,10 +240,15 @@ def _execute(given: argparse.Namespace, state: State, opened: Journal, seconds: 
         except Stopped:
             complain("batch", f"stopped; `ktrxer batch --resume {opened.path}` goes on")
             return INTERRUPTED
+        except OSError as error:  # of the journal, a log or a folder: a full disk, a folder that has vanished
+            said = f"{error.filename or opened.path}: {error.strerror or error}"
+            goes_on = f"when this is mended, `ktrxer batch --resume {opened.path}` goes on"
+            raise BatchFailure(f"{said}; the batch ends; {goes_on}") from None
         finally:
             for number, handler in before:
                 signal.signal(number, handler)
-    return _summary(outcome, opened.path.parent)
+    several = sum(len(plan.combinations(one)) for one in state.batches) > 1
+    return _summary(outcome, opened.path.parent, several)
 
 
 def _stop(executor: Executor) -> None:
@@ -252,7 +262,8 @@ def _figures(path: Path) -> dict[str, float]:
     return {one.key: one.value for one in of_run(open_run(path))}
 
 
-def _summary(outcome: Outcome, folder: Path) -> int:
+def _summary(outcome: Outcome, folder: Path, several: bool) -> int:
+    """`several`: the batch has groups to compare."""
     for name, found in outcome.reached.items():
         if found.mean is None or found.low is None or found.high is None:
             print(one_line(f"{name}: {found.count} runs, no interval", 300))
@@ -262,5 +273,8 @@ def _summary(outcome: Outcome, folder: Path) -> int:
     runs = outcome.valid + outcome.invalid + outcome.failed
     ended = f"{outcome.valid} valid, {outcome.invalid} degraded or invalid, {outcome.failed} without a file"
     print(f"{runs} runs in {outcome.tries} tries: {ended}")
-    print(f"stored in {folder}; `ktrxer compare {folder} --by group` compares them")
+    print(
+        f"stored in {folder}; "
+        + (f"`ktrxer compare {folder} --by group` compares them" if several else f"`ktrxer runs {folder}` lists them")
+    )
     return VALID if outcome.valid == runs else BAD

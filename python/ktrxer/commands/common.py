@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import gc
 import sys
 from collections.abc import Callable, Iterator
@@ -29,6 +28,8 @@ class Parser(argparse.ArgumentParser):
         """An option that does not exist is named with the one that it resembles."""
         given, rest = self.parse_known_args(args, namespace)
         if rest:
+            import difflib
+
             near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, 1)
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
         return given

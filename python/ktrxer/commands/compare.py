@@ -47,8 +47,12 @@ def parser() -> Parser:
     return p
 
 
-class _Refusal(Exception):
+class Refusal(Exception):
     """Wrong use: one sentence for the user."""
+
+
+class Incomparable(Exception):
+    """A group has no run, or there is one group. The sentences for the user have been printed."""
 
 
 def main(arguments: list[str]) -> int:
@@ -57,44 +61,53 @@ def main(arguments: list[str]) -> int:
     try:
         with few_collections():
             return _compare(given, [Path(one) for one in arguments[cut + 1 :]], cut < len(arguments))
-    except _Refusal as error:
+    except Refusal as error:
         complain("compare", str(error))
         return USAGE
 
 
 def _compare(given: argparse.Namespace, second: list[Path], two: bool) -> int:
-    from ktrxer.analyse import grouping
+    from ktrxer.analyse.grouping import GroupingError
 
-    status = VALID
-    read = _Reader(given.no_cache, _keys(given.by or ""))
+    read = Reader("compare", given.no_cache, _keys(given.by or ""))
     try:
         groups = _groups(given, second, two, read)
-        status = BAD if read.failed else VALID
-        for group in groups:
-            if not given.all:
-                grouping.only_valid(group)
-            grouping.alike(group, [*_keys(given.mix), *_keys(given.by or "")])
-    except grouping.GroupingError as error:
-        raise _Refusal(str(error)) from None
+        comparable("compare", groups, [*_keys(given.mix), *_keys(given.by or "")], every=given.all)
+    except GroupingError as error:
+        raise Refusal(str(error)) from None
+    except Incomparable:
+        return BAD
+    return max(BAD if read.failed else VALID, _report(given, groups, read.known))
+
+
+def comparable(command: str, groups: list[Group], mixed: list[str], *, every: bool) -> None:
+    """Leaves out of each group the runs that do not belong to it: those that are not valid, except with `every`, and those that differ from
+    the others in a property that is not in `mixed`. GroupingError, Incomparable."""
+    from ktrxer.analyse import grouping
+
+    for group in groups:
+        if not every:
+            grouping.only_valid(group)
+        grouping.alike(group, mixed)
     empty = [group for group in groups if not group.members]
     for group in empty:
-        complain("compare", f"group {group.name!r} has no run to compare")
-        _say_left_out(group)
+        complain(command, f"group {group.name!r} has no run to compare")
+        say_left_out(command, group)
+    if not empty and len(groups) < 2:
+        complain(command, f"only one group: {groups[0].name!r}; a comparison needs two" if groups else "no runs")
     if empty or len(groups) < 2:
-        if not empty:
-            complain("compare", f"only one group: {groups[0].name!r}; a comparison needs two" if groups else "no runs")
-        return BAD
-    return max(status, _report(given, groups, read.known))
+        raise Incomparable
 
 
 def _keys(text: str) -> list[str]:
     return [key for key in text.split(",") if key]
 
 
-class _Reader:
+class Reader:
     """Reads groups of paths, one after the other, with one table of known figures."""
 
-    def __init__(self, fresh: bool, keys: list[str]) -> None:
+    def __init__(self, command: str, fresh: bool, keys: list[str]) -> None:
+        self.command = command  # in messages
         self.fresh = fresh
         self.keys = keys  # properties beside the usual ones
         self.failed = False
@@ -106,39 +119,44 @@ class _Reader:
         from ktrxer.commands.opening import open_any
         from ktrxer.store.listing import find
 
-        files = [file for path in paths for file in _checked(path, find(path))]
+        files = [file for path in paths for file in self._checked(path, find(path))]
         found = collect(list(dict.fromkeys(files)), open_any, None if self.fresh else cache.file(), self.keys)
         for failure in found.failures:
-            complain("compare", failure.text)
+            complain(self.command, failure.text)
             self.failed = True
         self.known |= {key: figure for key, figure in found.known.items() if key not in self.known}
         return found.members
 
+    def _checked(self, path: Path, files: list[Path]) -> list[Path]:
+        if not files:
+            complain(self.command, f"{path}: no runs in this directory")
+        return files
 
-def _checked(path: Path, files: list[Path]) -> list[Path]:
-    if not files:
-        complain("compare", f"{path}: no runs in this directory")
-    return files
 
-
-def _groups(given: argparse.Namespace, second: list[Path], two: bool, read: _Reader) -> list[Group]:
-    from ktrxer.analyse.grouping import Group, by
+def _groups(given: argparse.Namespace, second: list[Path], two: bool, read: Reader) -> list[Group]:
+    from ktrxer.analyse.grouping import by
 
     if given.by and (two or given.baseline):
-        raise _Refusal("--by makes the groups itself: give all runs without `--` and --baseline")
+        raise Refusal("--by makes the groups itself: give all runs without `--` and --baseline")
     if two and given.baseline:
-        raise _Refusal("`A... -- B...` and --baseline both name group A: give one of them")
+        raise Refusal("`A... -- B...` and --baseline both name group A: give one of them")
     if given.by:
         if not given.runs:
-            raise _Refusal("no RUN: give runs or a directory of them")
+            raise Refusal("no RUN: give runs or a directory of them")
         return by(read.members(given.runs), _keys(given.by))
     first, other = (given.runs, second) if two else (given.baseline, given.runs)
     if not first or not other:
-        raise _Refusal("two groups are needed: `A... -- B...`, --baseline A B..., or --by KEY")
-    names = _keys(given.names) if given.names else []
+        raise Refusal("two groups are needed: `A... -- B...`, --baseline A B..., or --by KEY")
+    return two_groups(first, other, given.names, read)
+
+
+def two_groups(first: list[Path], second: list[Path], named: str | None, read: Reader) -> list[Group]:
+    from ktrxer.analyse.grouping import Group
+
+    names = _keys(named) if named else []
     if names and len(names) != 2:
-        raise _Refusal(f"--names {given.names}: expected two names with a comma between them")
-    made = [Group("A", read.members(first)), Group("B", read.members(other))]
+        raise Refusal(f"--names {named}: expected two names with a comma between them")
+    made = [Group("A", read.members(first)), Group("B", read.members(second))]
     for group, name in zip(made, names or _default_names(made), strict=True):
         group.name = name
     return made
@@ -157,7 +175,7 @@ def _report(given: argparse.Namespace, groups: list[Group], known: dict[str, Fig
 
     chosen = {key: figure for key, figure in known.items() if not given.figures or any(fnmatch.fnmatch(key, p) for p in given.figures)}
     if not chosen:
-        raise _Refusal(f"--figures {given.figures[0]}: no figure of these runs matches; keys are {', '.join(list(known)[:6])}, ...")
+        raise Refusal(f"--figures {given.figures[0]}: no figure of these runs matches; keys are {', '.join(list(known)[:6])}, ...")
     margins = _all_margins(given.margin, known)
     chosen |= {margin.key: known[margin.key] for margin in margins}
     made = [compare(groups[0], other, chosen) for other in groups[1:]]
@@ -191,13 +209,13 @@ def _margins(text: str, known: dict[str, Figure]) -> list[Margin]:
     pattern, _, amount = text.rpartition("=")
     match = re.fullmatch(r"\+?([0-9]*\.?[0-9]+) ?(%?)", amount.strip())
     if match is None:
-        raise _Refusal(f"--margin {text}: expected N% or N (in the figure's unit), as in udp.rtt.load.p95=5%")
+        raise Refusal(f"--margin {text}: expected N% or N (in the figure's unit), as in udp.rtt.load.p95=5%")
     keys = [key for key, figure in known.items() if (fnmatch.fnmatch(key, pattern) if pattern else figure.main)]
     if not keys:
-        raise _Refusal(f"--margin {text}: no figure of these runs matches {pattern or 'it'}; keys are {', '.join(list(known)[:6])}, ...")
+        raise Refusal(f"--margin {text}: no figure of these runs matches {pattern or 'it'}; keys are {', '.join(list(known)[:6])}, ...")
     value = float(match[1]) / (100 if match[2] else 1)
     if not pattern and not match[2]:
-        raise _Refusal(f"--margin {text}: a margin of several figures of different units is a share: give {text}%")
+        raise Refusal(f"--margin {text}: a margin of several figures of different units is a share: give {text}%")
     return [Margin(key, value, bool(match[2])) for key in keys]
 
 
@@ -214,11 +232,11 @@ def _print(given: argparse.Namespace, groups: list[Group], made: list[Comparison
         print("\n" if number else "", end="")
         print("\n".join(comparison_text.lines(one, some, bool(given.figures))))
     for group in groups:
-        _say_left_out(group)
+        say_left_out("compare", group)
 
 
-def _say_left_out(group: Group) -> None:
+def say_left_out(command: str, group: Group) -> None:
     for one in group.left_out[:20]:
-        complain("compare", f"left out of {group.name}: {Path(one.run).name}: {one.reason}")
+        complain(command, f"left out of {group.name}: {Path(one.run).name}: {one.reason}")
     if len(group.left_out) > 20:
-        complain("compare", f"left out of {group.name}: {len(group.left_out) - 20} more runs (--json names all)")
+        complain(command, f"left out of {group.name}: {len(group.left_out) - 20} more runs (`ktrxer compare --json` names all)")

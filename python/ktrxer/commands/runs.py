@@ -13,6 +13,7 @@ from ktrxer.store import StoreError, one_line
 
 if TYPE_CHECKING:
     from ktrxer.analyse.listing import Entry
+    from ktrxer.analyse.where import Condition
 
 EXAMPLES = """\
 examples:
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _runs(given: argparse.Namespace) -> int:
-    from ktrxer.analyse import cache, listing, where
+    from ktrxer.analyse import cache, listing
     from ktrxer.commands.opening import open_any
 
     shown = [key for key in given.columns.split(",") if key] if given.columns is not None else list(listing.USUAL)
@@ -62,11 +63,11 @@ def _runs(given: argparse.Namespace) -> int:
         return USAGE
     place = None if given.no_cache else cache.file()
     try:
-        condition = where.parse(given.where) if given.where is not None else None
+        condition = _condition(given.where)
         keys = [*shown, *(condition.keys if condition is not None else ()), *([given.sort] if given.sort else ())]
         entries = listing.entries(given.directory, open_any, place, keys)
-    except where.WhereError as error:
-        complain("runs", f"--where {given.where}: {error}")
+    except _Refusal as error:
+        complain("runs", str(error))
         return USAGE
     except listing.UnknownColumn as error:
         complain("runs", str(error))
@@ -90,6 +91,21 @@ def _runs(given: argparse.Namespace) -> int:
     else:
         _table(entries, shown)
     return VALID
+
+
+class _Refusal(Exception):
+    """Wrong use: one sentence for the user."""
+
+
+def _condition(text: str | None) -> Condition | None:
+    if text is None:
+        return None
+    from ktrxer.analyse import where
+
+    try:
+        return where.parse(text)
+    except where.WhereError as error:
+        raise _Refusal(f"--where {text}: {error}") from None
 
 
 def _table(entries: list[Entry], shown: list[str]) -> None:

@@ -16,18 +16,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ktrxer.store.errors import StoreError, one_line
-from ktrxer.store.meta import Host, Meta, Phase, Runner, Series, Zero
 
 if TYPE_CHECKING:
+    from ktrxer.store.meta import Host, Meta, Phase, Runner, Series, Zero
     from ktrxer.store.recovery import recover
     from ktrxer.store.run import Run, open_run
     from ktrxer.store.writer import RunWriter
 
 _LAZY = {"Run": "run", "open_run": "run", "RunWriter": "writer", "recover": "recovery"}
+_LAZY |= dict.fromkeys(("Host", "Meta", "Phase", "Runner", "Series", "Zero"), "meta")
 
 
 def __getattr__(name: str) -> Any:
-    """Import the modules that need pyarrow at their first use, so that the command line starts quickly."""
+    """Import the modules that need pyarrow or dataclasses at their first use, so that the command line starts quickly."""
     if name not in _LAZY:
         raise AttributeError(name)
     from importlib import import_module

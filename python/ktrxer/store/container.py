@@ -13,12 +13,11 @@ import mmap
 import os
 import re
 import struct
-import zipfile
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from ktrxer.store import files, limits
 from ktrxer.store.errors import StoreError
@@ -47,8 +46,7 @@ def is_container(path: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     name: str
     offset: int
     size: int
@@ -176,6 +174,8 @@ class Container:
 
 def write(path: Path, members: Iterable[tuple[str, bytes | Path]], beside: Path) -> None:
     """Replace `path` atomically: write and sync the file `beside`, which is on the same file system, then rename it."""
+    import zipfile  # here, because a reader does not need it
+
     try:
         with files.create(beside) as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as zip_file:

@@ -289,6 +289,13 @@ def headline(latency: Sequence[Direction]) -> Direction | None:
     return next((one for one in trips if one.idle is not None and one.loaded is not None), trips[0] if trips else None)
 
 
+def round_trips(run: Run, kind: str, phase: str) -> NDArray[np.float64]:
+    """The answered round trips of one kind of probes in a phase, in milliseconds."""
+    members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
+    values = _pooled(run, members, "rtt_ns", [phase]) / MS
+    return values[~np.isnan(values)]
+
+
 def _load_got_through(run: Run) -> bool:
     """Whether the flows moved more than their first windows. Without that there is no delay under load. True if a run has no flows."""
     flows = run.meta.of_kind("bytes")

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import ktrxer
-from ktrxer.analyse.compare import amount, compare, notable, sentences
-from ktrxer.analyse.figures import Figure, of_summary
-from ktrxer.analyse.grouping import Group, Member, value_of
-from ktrxer.analyse.grouping import facts as of_meta
+from ktrxer.analyse.compare import amount
+from ktrxer.analyse.grouping import value_of
 from ktrxer.estimate.latency import Delays
 from ktrxer.panels import palette, plots
-from ktrxer.panels.groups import grouped
 from ktrxer.panels.headline import Headline, shown, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
@@ -63,7 +60,16 @@ def readable(run: Run) -> Readable:
     return Readable(Run(run.path, run.meta, good, finished=run.finished), tuple(damage))
 
 
-def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tuple[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class Front:
+    """What stands before the runs."""
+
+    title: str
+    tables: list[dict[str, Any]]
+    panels: list[Panel]
+
+
+def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS, front: Front | None = None) -> tuple[str, dict[str, Any]]:
     """The title and the data of the page."""
     pool = pack.Pool()
     sums = [summarise(one.run) for one in runs]
@@ -74,14 +80,15 @@ def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS) -> tu
         _run(one, title, panels, s, found, pool, most)
         for one, title, panels, s, found in zip(runs, titles, parts, sums, words, strict=True)
     ]
-    title = titles[0] if len(runs) == 1 else f"{len(runs)} runs compared"
+    title = front.title if front is not None else titles[0] if len(runs) == 1 else f"{len(runs)} runs compared"
     overview = None
     if len(runs) > 1:
         chosen = ("latency", "throughput-down", "throughput-up", "latency-cdf")
         picked = [[panel for key in chosen for panel in panels if panel.key == key] for panels in parts]
         over = plots.overlay(list(zip(titles, picked, strict=True)))
-        tables = [_comparison(titles, made), *_differences([one.run for one in runs], sums)]
-        overview = {"tables": tables, "panels": [pack.panel(panel, pool, most) for panel in over]}
+        before = front if front is not None else Front(title, [], [])
+        tables = [*before.tables, _comparison(titles, made)]
+        overview = {"tables": tables, "panels": [pack.panel(panel, pool, most) for panel in (*before.panels, *over)]}
     data = {
         "schema": SCHEMA,
         "title": title,
@@ -126,7 +133,7 @@ Made = tuple[list[dict[str, str]], list[dict[str, Any]]]
 def summary(made: Summary) -> Made:
     """The figures of `ktrxer summary` as tiles and tables."""
     tables = [_delays(made), _throughputs(made), _losses(made), _estimates(made), _routers(made), _each(made)]
-    return _tiles(made), [table for table in tables if table["rows"]]
+    return _tiles(made), [one for one in tables if one["rows"]]
 
 
 def _tiles(s: Summary) -> list[dict[str, str]]:
@@ -198,7 +205,7 @@ def _quantity(pair: tuple[str, str]) -> str:
     return " ".join(pair).strip()
 
 
-def _table(title: str, columns: Sequence[str], rows: list[list[str]], notes: Sequence[str] = ()) -> dict[str, Any]:
+def table(title: str, columns: Sequence[str], rows: list[list[str]], notes: Sequence[str] = ()) -> dict[str, Any]:
     return {"title": title, "columns": list(columns), "rows": rows, "notes": list(notes)}
 
 
@@ -229,12 +236,12 @@ def _delays(s: Summary) -> dict[str, Any]:
     notes += [f"{text}." for one in s.latency if (text := left_out(one))]
     if s.grade is not None:
         notes.append(f"The grade is for the delay that load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
-    return _table("Latency by direction", columns, rows, notes)
+    return table("Latency by direction", columns, rows, notes)
 
 
 def _throughputs(s: Summary) -> dict[str, Any]:
     rows = [[t.name, _quantity(_rate(t.mean_mbps)), str(t.flows), f"{t.seconds:.1f} s", t.note] for t in s.throughput]
-    return _table("Throughput", ["flows", "mean of their sum", "number", "over", ""], rows)
+    return table("Throughput", ["flows", "mean of their sum", "number", "over", ""], rows)
 
 
 def _losses(s: Summary) -> dict[str, Any]:
@@ -252,12 +259,12 @@ def _losses(s: Summary) -> dict[str, Any]:
                 str(unknown),
             ]
         )
-    return _table("Lost probes", ["phase", "sent", "lost", "share", "lost up", "lost down", "unknown direction"], rows)
+    return table("Lost probes", ["phase", "sent", "lost", "share", "lost up", "lost down", "unknown direction"], rows)
 
 
 def _estimates(s: Summary) -> dict[str, Any]:
     rows = [[one.name, figure(one.value), figure(one.low), figure(one.high), one.unit] for one in s.estimates[:MOST_SERIES]]
-    return _table("Estimates, with the bounds of their methods", ["estimate", "value", "low", "high", "unit"], rows)
+    return table("Estimates, with the bounds of their methods", ["estimate", "value", "low", "high", "unit"], rows)
 
 
 def _routers(s: Summary) -> dict[str, Any]:
@@ -265,7 +272,7 @@ def _routers(s: Summary) -> dict[str, Any]:
         [one.name, str(one.hop), one.address, f"{one.answers:,}", *(_quantity(_delay(x)) if x is not None else NONE for x in times)]
         for one in s.hops[:MOST_SERIES] for times in ((one.min_ms, one.p50_ms, one.loaded_p50_ms),)
     ]  # fmt: skip
-    return _table("Routers", ["trace", "hop", "address", "answers", "min", "p50", "loaded: p50"], rows)
+    return table("Routers", ["trace", "hop", "address", "answers", "min", "p50", "loaded: p50"], rows)
 
 
 def _each(s: Summary) -> dict[str, Any]:
@@ -275,7 +282,7 @@ def _each(s: Summary) -> dict[str, Any]:
     ]
     notes = [f"The first {MOST_SERIES} of {len(s.series)} series."] if len(s.series) > MOST_SERIES else []
     columns = ["series", "idle p50", "mean", "p50", "p99", "unit", "samples", ""]
-    return _table("Each series; delays under load, and idle", columns, rows, notes)
+    return table("Each series; delays under load, and idle", columns, rows, notes)
 
 
 def figure(value: float | None) -> str:
@@ -297,33 +304,7 @@ def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[s
             f["label"]: f"{f['value']} {f['unit']}".strip() + (f" ({f['probes']})" if mixed and f["probes"] else "") for f in one["figures"]
         }
         rows.append([title, one["verdict"], *(known.get(label, NONE) for label in labels)])
-    return _table("Comparison of the runs", ["run", "verdict", *labels], rows, [KINDS] if mixed else [])
-
-
-def _differences(runs: Sequence[Run], sums: Sequence[Summary]) -> list[dict[str, Any]]:
-    """The differences of two groups of runs with their intervals, where the file names make two groups."""
-    groups = grouped(runs, "name")
-    if len(groups) != 2 or min(len(one.runs) for one in groups) < 2:
-        return []
-    known: dict[str, Figure] = {}
-    members: dict[int, Member] = {}
-    for run, s in zip(runs, sums, strict=True):
-        figures = of_summary(s)
-        known |= {one.key: one for one in figures if one.key not in known}
-        members[id(run)] = Member(run.name, of_meta(run.meta), {one.key: one.value for one in figures})
-    a, b = (Group(one.name, [members[id(run)] for run in one.runs]) for one in groups)
-    made = compare(a, b, known)
-    rows = []
-    for row in made.rows:
-        found = row.found
-        if not notable(row) or found is None:
-            continue
-        half = (found.high - found.low) / 2 if found.low is not None and found.high is not None else abs(found.difference) / 20
-        values = [amount(value, half) for value in (found.mean_a, found.mean_b, found.difference)]
-        between = f"{amount(found.low, half)} to {amount(found.high, half)}" if found.low is not None and found.high is not None else NONE
-        rows.append([f"{row.figure.label} ({row.figure.unit})", *values, between, row.outcome])
-    columns = ["figure", made.name_a, made.name_b, "difference", "95 % interval", ""]
-    return [_table(f"Differences: {made.name_b} against {made.name_a}", columns, rows, [*sentences(made), *made.notes])] if rows else []
+    return table("Comparison of the runs", ["run", "verdict", *labels], rows, [KINDS] if mixed else [])
 
 
 # ------------------------------------------------------------------------------------------------------------------- facts

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Sequential stopping: the interval of a mean that is looked at after each run."""
+
+import numpy as np
+import pytest
+from ktrxer.estimate.sequential import precision, student_t
+
+
+def test_an_interval_that_is_looked_at_after_each_run_holds_the_mean_as_often_as_stated():
+    rng = np.random.default_rng(3)
+    held, counts = 0, []
+    for _ in range(400):
+        values: list[float] = []
+        while not (found := precision(values, 0.1, 3)).reached:
+            values.append(float(rng.normal(100, 12)))
+        held += found.low <= 100 <= found.high
+        counts.append(found.count)
+    assert held / 400 >= 0.95
+    assert np.mean(counts) < 20  # a fixed number of runs would be 8
+
+
+def test_an_interval_of_skewed_figures_that_is_looked_at_after_each_run_holds_the_mean():
+    rng = np.random.default_rng(5)
+    held = 0
+    for _ in range(200):
+        values = list(100 * rng.lognormal(-0.02, 0.2, 5))
+        while not (found := precision(values, 0.1, 5)).reached:
+            values.append(float(100 * rng.lognormal(-0.02, 0.2)))
+        held += found.low <= 100 <= found.high
+    assert held / 200 >= 0.95
+
+
+def test_an_infinite_figure_is_never_known_well_enough():
+    assert not precision([1.0, 1.0, 1.0, float("inf")], 0.5, 3).reached
+
+
+@pytest.mark.parametrize(
+    ("p", "freedom", "value"),
+    [(0.975, 1, 12.7062), (0.975, 2, 4.30265), (0.975, 5, 2.57058), (0.995, 9, 3.24984), (0.975, 30, 2.04227), (0.9995, 4, 8.6103)],
+)
+def test_student_t_against_printed_tables(p, freedom, value):
+    assert student_t(p, freedom) == pytest.approx(value, rel=1e-5)
