@@ -162,16 +162,24 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 		json_null(json, "late_after_us");
 }
 
-/* Which part of this host was late: a wait for a processor of half of the worst lateness or more explains it. */
-static const char *late_cause(const struct cli *cli, const struct ktrxer_hist *lateness, char *cause, size_t size)
+/*
+ * Which part of this host was late: a queue that refused probes, which were then submitted again, if there are as many
+ * refusals as late probes; a wait for a processor of half of the worst lateness or more; or fewer refusals.
+ */
+static const char *late_cause(const struct cli *cli, const struct ktx_accounts *a, uint64_t late,
+			      const struct ktrxer_hist *lateness, char *cause, size_t size)
 {
+	const uint64_t refused = a->tries > a->sent + a->failed ? a->tries - a->sent - a->failed : 0;
 	char text[KTRXER_UNITS_TEXT];
 	uint64_t waited;
 
 	if (!run_delay_since(&cli->run_delay, &waited))
 		return "this machine is too busy or too slow for this schedule";
 	ktrxer_format_ns(text, (int64_t)waited);
-	if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2)
+	if (refused && (refused >= late || (int64_t)waited < ktrxer_hist_max(lateness) / 2))
+		snprintf(cause, size, "limited by this host: its own queue was full and refused %llu submissions",
+			 (unsigned long long)refused);
+	else if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2)
 		snprintf(cause, size,
 			 "limited by this host: its thread waited for a processor for %s, because other threads ran",
 			 text);
@@ -209,7 +217,7 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 		"%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): %s",
 		(unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
 		ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
-		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)), late_cause(cli, lateness, cause, sizeof cause));
+		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)), late_cause(cli, accounts, late, lateness, cause, sizeof cause));
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };

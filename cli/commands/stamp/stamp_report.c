@@ -463,7 +463,7 @@ static void finish_verdict(const struct stamp_command *run)
 	const uint64_t drops = p->socket_drops + p->receiver_drops;
 	char port[48];
 
-	probe_judge(&run->report, c->sent);
+	probe_judge(&run->report, c->sent, c->received);
 	if (p->stopped && p->wanted != UINT64_MAX)
 		verdict_say(run->report.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes",
 			    p->accounts.sent, p->wanted * run->report.each);

@@ -48,6 +48,6 @@ def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str =
 
 
 def own_qdisc(end: Mapping[str, Any] | None) -> str:
-    """The name of the device's qdisc, from the end object of a prober."""
+    """The name of the device's qdisc, from the end object of a prober. Below a device without a queue (a bridge, a VLAN) another has it."""
     value = (end or {}).get("own_qdisc")
-    return value[:15] if isinstance(value, str) else ""
+    return "of a lower device" if value == "noqueue" else value[:15] if isinstance(value, str) else ""

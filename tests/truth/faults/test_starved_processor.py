@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from real_time_work import pin, pin_commands, real_time_work, waited_ns
+from real_time_work import before_others, pin, pin_commands, real_time_work, waited_ns
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the hog")
 
@@ -63,7 +63,7 @@ def test_the_processors_of_both_ends_are_taken(path, serve):
 
 def test_the_processor_of_the_flows_alone_is_taken(path, serve, tmp_path):
     free, taken, *_ = sorted(os.sched_getaffinity(0))
-    server = serve(path.b, "--token-file", path.token)
+    server = serve(path.b, "--token-file", path.token, prefix=before_others())
     pin(server.process.pid, free)
     (tmp_path / "own.py").write_text(UPLOAD)
     child = path.start(tmp_path / "own.py", "-l", "3", "--delay", "0.5", "-i", "20ms", "--no-extras")
