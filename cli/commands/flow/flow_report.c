@@ -145,7 +145,7 @@ static void judge_receiver(struct flow_run *run, uint32_t i)
 		verdict_say(run->cli, VERDICT_DEGRADED,
 			    "flow %u (%s): limited by the server: its socket dropped %" PRIu64
 			    " packets, so of %" PRIu64 " lost packets the path lost %" PRIu64
-			    " at the least; the server's processor was too busy, or the server was stopped",
+			    " at the least; its processor was too busy, or it was stopped",
 			    i, direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
 }
 
@@ -164,8 +164,8 @@ static void judge_start(struct flow_run *run)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the server began its part %s late, because %s",
 			    ktrxer_format_ns(late, (int64_t)run->result.begun_late_ns),
 			    run->result.start_repeated ? "the path lost the start message, which TCP repeated"
-						       : "the start message waited in a queue of the path, or the "
-							 "server for a processor");
+						       : "the path delayed the start message, or the server had no "
+							 "processor");
 }
 
 /* Packets that never left are no loss either. */
@@ -199,7 +199,8 @@ static void judge_udp(struct flow_run *run)
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 		if (lateness)
-			verdict_probes(run->cli, &accounts, lateness, verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
+			verdict_probes(run->cli, &accounts, 0, lateness,
+				       verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
 		ktrxer_hist_free(lateness);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i,

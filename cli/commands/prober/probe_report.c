@@ -87,12 +87,8 @@ void probe_judge(const struct probe_report *r, uint64_t sent, uint64_t received)
 {
 	const struct prober *p = r->prober;
 	const struct probe_result *result = &p->result;
-	struct ktx_accounts accounts = result->accounts;
 
-	/* An answered probe has left this host: the stamps of a full queue come late at first. */
-	if (accounts.stamps_missing > accounts.sent - received)
-		accounts.stamps_missing = accounts.sent - received;
-	verdict_probes(r->cli, &accounts, result->lateness, p->spec.late_ns);
+	verdict_probes(r->cli, &result->accounts, received, result->lateness, p->spec.late_ns);
 	if (result->failure.code)
 		verdict_say(r->cli, sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
 			    result->failure.text);

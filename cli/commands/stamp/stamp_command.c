@@ -38,8 +38,7 @@ static const struct opt stamp_opts[] = {
 	  .help = "Ask for the adjustments of the reflector's clock (`ktrxer serve` answers): its steps and slews "
 		  "leave no error" },
 	{ .name = "limits", .type = OPT_FLAG, .offset = FIELD(limits), .fallback = "yes",
-	  .help = "Ask for the probes that the reflector refused or its socket dropped (`ktrxer serve` answers): "
-		  "they are no loss of the path" },
+	  .help = "Ask for the probes that `ktrxer serve` itself refused or dropped" },
 	OPTION_PTP(FIELD(ptp)),
 #ifndef KTRXER_SMALL
 	{ .name = "host-delay", .type = OPT_FLAG, .offset = FIELD(host_delay),

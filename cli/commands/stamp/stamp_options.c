@@ -13,7 +13,9 @@ static const struct {
 	const char *name;
 	uint8_t type;
 } tlv_names[] = {
-	{ "location", STAMP_TLV_LOCATION }, { "time-info", STAMP_TLV_TIME_INFO }, { "cos", STAMP_TLV_COS },
+	{ "location", STAMP_TLV_LOCATION },
+	{ "time-info", STAMP_TLV_TIME_INFO },
+	{ "cos", STAMP_TLV_COS },
 	{ "direct", STAMP_TLV_DIRECT },
 };
 
@@ -26,8 +28,7 @@ static int read_tlvs(struct stamp_spec *spec, const struct stamp_options *o, str
 		       strcmp(tlv_names[which].name, o->tlvs.items[i]) != 0)
 			which++;
 		if (which == sizeof tlv_names / sizeof *tlv_names)
-			return ktrxer_fail(err, -EINVAL,
-					   "--tlv %s: not one of location, time-info, cos, direct",
+			return ktrxer_fail(err, -EINVAL, "--tlv %s: not one of location, time-info, cos, direct",
 					   o->tlvs.items[i]);
 		if (spec->tlv_count == STAMP_TLVS)
 			return ktrxer_fail(err, -EINVAL, "--tlv %s: at most %d extensions at once", o->tlvs.items[i],
