@@ -180,6 +180,32 @@ static void failed_probes(void **state)
 	assert_non_null(strstr(verdict_reason(&cli, 0), "own queue was full"));
 }
 
+static void answered_probes_have_left(void **state)
+{
+	const struct ktx_accounts a = {
+		.requested = 100, .sent = 100, .driver = 90, .queued = 10, .stamps_missing = 10
+	};
+
+	(void)state;
+	verdict_probes(&cli, &a, 100, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
+	verdict_probes(&cli, &a, 93, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
+	assert_non_null(strstr(verdict_reason(&cli, 0), "7 of 100 probes"));
+}
+
+static void a_full_queue_makes_probes_late(void **state)
+{
+	struct ktrxer_hist *hist = lateness(1000, 500, 5000000);
+	struct ktx_accounts a = accounts_of(1000);
+
+	(void)state;
+	a.tries = 1600;
+	verdict_probes(&cli, &a, 0, hist, verdict_late_ns(10000000));
+	assert_non_null(strstr(verdict_reason(&cli, 0), "its own queue was full and refused 600 submissions"));
+	ktrxer_hist_free(hist);
+}
+
 static void figures(void **state)
 {
 	struct ktrxer_hist *hist = ktrxer_hist_new();
@@ -308,6 +334,8 @@ int main(void)
 		BOOK_TEST(skipped_probes_are_late),
 		BOOK_TEST(accounts_must_close),
 		BOOK_TEST(failed_probes),
+		BOOK_TEST(answered_probes_have_left),
+		BOOK_TEST(a_full_queue_makes_probes_late),
 		cmocka_unit_test(figures),
 		cmocka_unit_test(ticks),
 		cmocka_unit_test(load_of_the_host),
