@@ -119,10 +119,11 @@ extern const char *const sent_source_names[];
 uint64_t verdict_late_ns(uint64_t interval_ns);
 /*
  * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of
- * lateness; 0: there is none, because no send times were scheduled. Call it after ktx_drain().
+ * lateness; 0: there is none, because no send times were scheduled. `answered`: so many probes have left this host,
+ * whatever their stamps; 0: not known. Call it after ktx_drain().
  */
-void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
-		    uint64_t late_ns);
+void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, uint64_t answered,
+		    const struct ktrxer_hist *lateness, uint64_t late_ns);
 /* "late" and "late_after_us": the count, and the threshold that it was made with (0: null). */
 void json_late(struct json *json, uint64_t late, uint64_t late_ns);
 /* This command keeps a processor busy by design (a rate as high as it goes): CPU time above 90 % is then no reason. */

@@ -162,24 +162,31 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 		json_null(json, "late_after_us");
 }
 
-/* Which part of this host was late: a wait for a processor of half of the worst lateness or more explains it. */
-static const char *late_cause(const struct cli *cli, const struct ktrxer_hist *lateness, char *cause, size_t size)
+/*
+ * Which part of this host was late: a queue that refused probes, which were then submitted again, if there are as many
+ * refusals as late probes; a wait for a processor of half of the worst lateness or more; or fewer refusals.
+ */
+static const char *late_cause(const struct cli *cli, const struct ktx_accounts *a, uint64_t late,
+			      const struct ktrxer_hist *lateness, char *cause, size_t size)
 {
+	const uint64_t refused = a->tries > a->sent + a->failed ? a->tries - a->sent - a->failed : 0;
+	const char *before = "threads waited for a processor for only ",
+		   *after = ", so a timer, an interrupt or the hypervisor was late";
 	char text[KTRXER_UNITS_TEXT];
 	uint64_t waited;
 
 	if (!run_delay_since(&cli->run_delay, &waited))
-		return "this machine is too busy or too slow for this schedule";
+		return "this machine is too busy or too slow";
 	ktrxer_format_ns(text, (int64_t)waited);
-	if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2)
-		snprintf(cause, size,
-			 "limited by this host: its thread waited for a processor for %s, because other threads ran",
-			 text);
-	else
-		snprintf(cause, size,
-			 "limited by this host: its threads waited for a processor for only %s, so a timer, an "
-			 "interrupt or the hypervisor was late",
-			 text);
+	if (refused && (refused >= late || (int64_t)waited < ktrxer_hist_max(lateness) / 2)) {
+		before = "own queue was full and refused ";
+		after = " submissions";
+		snprintf(text, sizeof text, "%llu", (unsigned long long)refused);
+	} else if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2) {
+		before = "thread waited for a processor for ";
+		after = ", because other threads ran";
+	}
+	snprintf(cause, size, "limited by this host: its %s%s%s", before, text, after);
 	return cause;
 }
 
@@ -209,13 +216,16 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts,
 		"%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): %s",
 		(unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
 		ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
-		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)), late_cause(cli, lateness, cause, sizeof cause));
+		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)),
+		late_cause(cli, accounts, late, lateness, cause, sizeof cause));
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };
 
-void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness, uint64_t late_ns)
+void verdict_probes(struct cli *cli, const struct ktx_accounts *a, uint64_t answered,
+		    const struct ktrxer_hist *lateness, uint64_t late_ns)
 {
+	const uint64_t silent = a->sent - answered, missing = a->stamps_missing < silent ? a->stamps_missing : silent;
 	uint64_t ended = a->sent + a->failed + a->skipped + a->cancelled;
 	char word[80];
 
@@ -240,14 +250,13 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, const struct 
 			    a->last_error == -ENOBUFS ? "this host's own queue was full"
 			    : a->last_error           ? ktrxer_strerror(a->last_error, word, sizeof word)
 						      : "no reason given");
-	/* Where the driver stamped others, it has not seen these. */
-	if (a->driver + a->nic && by_share(a->stamps_missing, a->sent) != VERDICT_VALID)
+	/* Where the driver stamped others, it has not seen these. The stamps of answered probes came too late. */
+	if (a->driver + a->nic && by_share(missing, a->sent) != VERDICT_VALID)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%llu of %llu probes that this host's stack took have no stamp of the driver: their "
-			    "neighbour did not answer, or a queue of "
-			    "this host dropped them, or their stamps were lost. What did not leave this host is no "
-			    "loss of the path",
-			    (unsigned long long)a->stamps_missing, (unsigned long long)a->sent);
+			    "neighbour did not answer, a queue of this host dropped them, or their stamps were lost. "
+			    "They may not be lost on the path",
+			    (unsigned long long)missing, (unsigned long long)a->sent);
 	if (late_ns)
 		judge_lateness(cli, a, lateness, late_ns);
 }

@@ -39,6 +39,8 @@ enum { PINGS = 8, LAST_PINGS = 4 };
 #define SILENCE_NS (5 * (uint64_t)KTRXER_NS_PER_S) /* of a server whose final counts are awaited */
 #define TIMING_NS ((uint64_t)KTRXER_NS_PER_S) /* for all exchanges of clocks, once the first one has succeeded */
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+/* TCP repeats a lost segment that was the last one after two round trips and 200 ms (RFC 8985, section 7.2). */
+#define REPEAT_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
 
 struct flow_client {
 	struct control_link link; /* first */
@@ -64,6 +66,8 @@ struct flow_client {
 	int64_t live_ns;
 	uint32_t pongs;
 	uint64_t over_ns; /* when our flows had ended */
+	uint32_t repeats; /* segments of the control connection that were repeated before the start */
+	bool seen;        /* a sample of the server */
 };
 
 static int describe(const struct flow_client *c, struct ktrxer_error *err, const struct flow_failure *failure)
@@ -147,14 +151,16 @@ static void end_when_reported(struct flow_client *c)
 
 static void start(struct flow_client *c)
 {
-	const uint64_t now_ns = ktrxer_now_ns(), soonest = now_ns + c->result.rtt_ns + AHEAD_NS,
-		       requested = c->options.start_ns;
-	const uint64_t at_ns = requested > soonest ? requested : soonest;
+	const uint64_t now_ns = ktrxer_now_ns(), requested = c->options.start_ns,
+		       soonest = now_ns + c->result.rtt_ns + AHEAD_NS;
+	/* Without a time of its own the start has time for one repetition. */
+	const uint64_t at_ns = requested > soonest ? requested : requested ? soonest : soonest + 2 * c->result.rtt_ns + REPEAT_NS;
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
 
 	if (body)
 		control_link_send(&c->link, CONTROL_START,
 				  control_time_write(body, at_ns + (uint64_t)offset_at(c, at_ns)));
+	c->repeats = flow_tcp_repeats(c->link.source.fd);
 	c->state = CLIENT_RUNNING;
 	c->result.started = true;
 	c->result.start_ns = at_ns;
@@ -385,6 +391,15 @@ static void on_planned(struct flow_client *c, const struct control_frame *frame)
 	}
 }
 
+/* The server takes the first sample of a flow when it begins the flow. */
+static void first_seen(struct flow_client *c, uint64_t began_ns)
+{
+	c->seen = true;
+	c->result.start_repeated = flow_tcp_repeats(c->link.source.fd) > c->repeats;
+	if (began_ns > c->result.start_ns + c->live_bound_ns)
+		c->result.begun_late_ns = began_ns - c->result.start_ns - c->live_bound_ns;
+}
+
 static void on_samples(struct flow_client *c, const struct control_frame *frame)
 {
 	struct flow_sample sample;
@@ -399,6 +414,8 @@ static void on_samples(struct flow_client *c, const struct control_frame *frame)
 
 		sample.time_ns = ours(c, origin.remote_ns);
 		origin.bound_ns = c->live_bound_ns;
+		if (!c->seen)
+			first_seen(c, sample.time_ns - c->specs[flow].start_ns);
 		c->options.sample(c->options.context, flow, &sample, &origin);
 	}
 }

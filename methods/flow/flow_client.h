@@ -64,6 +64,8 @@ struct flow_client_result {
 	uint32_t remote_missing;   /* flows of which the server never said how they ended */
 	struct ktrxer_error error; /* code 0: none */
 	uint64_t start_ns, pace_bps;
+	uint64_t begun_late_ns; /* the server began the flows at least so long after start_ns */
+	bool start_repeated;    /* TCP repeated a segment of the control connection before the server's first sample */
 	struct clock_offset_result clock; /* offset of the server's CLOCK_MONOTONIC */
 	uint64_t clock_bound_ns;          /* uncertainty of its line, from the start to the end of the flows */
 	uint32_t clock_steps;             /* that clock does not step: another host answers, or it was suspended */

@@ -130,6 +130,14 @@ bool flow_tcp_traffic(int fd, uint64_t *up_bytes, uint64_t *down_bytes)
 	return true;
 }
 
+uint32_t flow_tcp_repeats(int fd)
+{
+	struct tcp_info info;
+
+	info_read(fd, &info);
+	return info.tcpi_total_retrans;
+}
+
 static uint64_t acked(const struct flow *flow, const struct tcp_info *info, size_t length)
 {
 	uint64_t bytes;

@@ -15,6 +15,8 @@ uint64_t flow_tcp_acked(int fd);
  * What a connection has taken of the path so far, in bytes of IP packets. False: this kernel does not count segments.
  */
 bool flow_tcp_traffic(int fd, uint64_t *up_bytes, uint64_t *down_bytes);
+/* Segments that TCP sent again so far. */
+uint32_t flow_tcp_repeats(int fd);
 /* The congestion control in force. */
 void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX]);
 

@@ -201,6 +201,18 @@ static void take(void *client)
 /* Numbers first, what is known of them last. */
 #define COUNTS (offsetof(struct stamp_session_counts, direction_known) / sizeof(uint64_t))
 
+/* What the server refused or dropped looks like a loss up. */
+static void class_counts(const struct stamp *stamp, uint32_t class, struct stamp_session_counts *c)
+{
+	uint64_t own;
+
+	stamp_session_counts(stamp->classes[class].session, c);
+	own = c->server_refused + c->server_dropped;
+	own = c->lost_up < own ? c->lost_up : own;
+	c->lost_up -= own;
+	c->lost_unknown += own;
+}
+
 /* Of all classes together. */
 static void sum_counts(const struct stamp *stamp, struct stamp_session_counts *sum)
 {
@@ -211,7 +223,7 @@ static void sum_counts(const struct stamp *stamp, struct stamp_session_counts *s
 	for (uint32_t i = 0; i < stamp->spec.class_count; i++) {
 		struct stamp_session_counts c;
 
-		stamp_session_counts(stamp->classes[i].session, &c);
+		class_counts(stamp, i, &c);
 		for (size_t k = 0; k < COUNTS; k++)
 			((uint64_t *)sum)[k] += ((const uint64_t *)&c)[k];
 		/* Counts of the whole server: each class has received the same. */
@@ -300,7 +312,7 @@ void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct
 	settle(stamp, stop_fd);
 	sum_counts(stamp, &r->counts);
 	for (uint32_t i = 0; i < stamp->spec.class_count; i++)
-		stamp_session_counts(stamp->classes[i].session, &r->classes[i].counts);
+		class_counts(stamp, i, &r->classes[i].counts);
 	clock_sync_read(&own);
 	one_way_own_clock(stamp->one_way, &own);
 	if (one_way_result(stamp->one_way, &r->one_way) < 0)

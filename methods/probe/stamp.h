@@ -20,12 +20,13 @@ struct stamp_spec {
 	uint32_t class_count;
 	const struct hmac_key *auth_key; /* authenticated mode; NULL: open mode. Copied */
 	const struct hmac_key *tlv_key;  /* open mode: for the HMAC of extensions. Copied */
-	uint8_t tlvs[STAMP_TLVS]; /* further extensions: STAMP_TLV_LOCATION, _TIME_INFO, _COS, _DIRECT, _LIMITS */
+	uint8_t tlvs[STAMP_TLVS];        /* further extensions: STAMP_TLV_LOCATION, _TIME_INFO, _COS, _DIRECT */
 	uint32_t tlv_count;
 	uint16_t ssid;   /* of the first class, the others follow; 0: a random one */
 	bool ptp;        /* timestamps in the truncated format of PTP instead of NTP's */
 	bool follow_up;  /* request the driver's stamp of each answer: the far host's own queue */
 	bool clock;      /* request the adjustments of the reflector's clock with each answer */
+	bool limits;     /* request the reflector's limit, and what it refused and dropped */
 	bool host_delay; /* subtract the times in both hosts' stacks and queues; with follow_up. Not in small builds */
 };
 

@@ -22,8 +22,6 @@ static uint16_t tlv_length(uint8_t type)
 		return 4 + 2 * 20; /* with the addresses as the far end sees them */
 	case STAMP_TLV_DIRECT:
 		return 12;
-	case STAMP_TLV_LIMITS:
-		return 16;
 	default:
 		return 4;
 	}
@@ -40,6 +38,8 @@ static uint32_t lay_tlvs(struct stamp *stamp, uint8_t *payload, uint32_t padding
 		at = put_tlv(payload, at, STAMP_TLV_FOLLOW_UP, 16);
 	if (spec->clock)
 		at = put_tlv(payload, at, STAMP_TLV_CLOCK, 16);
+	if (spec->limits)
+		at = put_tlv(payload, at, STAMP_TLV_LIMITS, 16);
 	for (uint32_t i = 0; i < spec->tlv_count; i++) {
 		const uint8_t type = spec->tlvs[i];
 		const uint32_t value = at + STAMP_TLV_HEAD;

@@ -49,7 +49,7 @@ def test_rrul_marks_its_packets():
     commands = {job.stored.name: " ".join(job.command()) for job in schedule.jobs}
     assert "--dscp 0,8,40,46" in commands["TCP upload"] and "--token-file /t" in commands["TCP upload"]
     together = commands["Ping (ms) UDP BE, Ping (ms) UDP BK, Ping (ms) UDP EF"]
-    assert "--dscp 0,8,46 --port 8620 --tlv limits --tlv cos --for 70000000000ns --jsonl" in together and "--interval 10000000ns" in together
+    assert "--dscp 0,8,46 --port 8620 --tlv cos --for 70000000000ns --jsonl" in together and "--interval 10000000ns" in together
     assert "--interval 10000000ns" in commands["Ping (ms) ICMP"]
     assert [(p.name, p.from_ns, p.to_ns) for p in schedule.phases] == [
         ("idle_before", 0, 5 * 10**9), ("load", 5 * 10**9, 65 * 10**9), ("idle_after", 65 * 10**9, 70 * 10**9)]

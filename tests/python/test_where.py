@@ -89,3 +89,10 @@ def test_what_is_late_and_what_is_in_no_figure_is_counted(tmp_path):
 )
 def test_a_share_has_the_digits_that_its_count_can_have(part, whole, text):
     assert share(part, whole) == text
+
+
+@pytest.mark.parametrize(("own_ms", "qdisc"), [(100, "of a lower device"), (0, "noqueue")])
+def test_a_queue_below_a_device_without_one(own_ms, qdisc):
+    """A bridge's own qdisc is noqueue, and the one of its port has the queue."""
+    found = parts(IDLE, columns([110, 110], [105, 105], [5, 5], [own_ms] * 2, [0, 0]), "noqueue")
+    assert next(part.qdisc for part in found if part.place == OWN) == qdisc

@@ -98,7 +98,7 @@ static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval
 
 	close_builder(NULL);
 	open_builder(NULL);
-	verdict_probes(&cli, &accounts, hist, interval_ns ? verdict_late_ns(interval_ns) : 0);
+	verdict_probes(&cli, &accounts, 0, hist, interval_ns ? verdict_late_ns(interval_ns) : 0);
 	verdict = verdict_now(&cli);
 	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
 	ktrxer_hist_free(hist);
@@ -132,13 +132,13 @@ static void skipped_probes_are_late(void **state)
 	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100 };
 
 	(void)state;
-	verdict_probes(&cli, &accounts, hist, verdict_late_ns(10000000));
+	verdict_probes(&cli, &accounts, 0, hist, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10.0 %)"));
 	close_builder(NULL);
 	open_builder(NULL);
 	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10 };
-	verdict_probes(&cli, &accounts, NULL, verdict_late_ns(10000000));
+	verdict_probes(&cli, &accounts, 0, NULL, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	ktrxer_hist_free(hist);
 }
@@ -149,21 +149,21 @@ static void accounts_must_close(void **state)
 	struct ktx_accounts lost = good, pending = good, sourceless = good;
 
 	(void)state;
-	verdict_probes(&cli, &good, NULL, 0);
+	verdict_probes(&cli, &good, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	lost.requested++;
-	verdict_probes(&cli, &lost, NULL, 0);
+	verdict_probes(&cli, &lost, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	close_builder(NULL);
 	open_builder(NULL);
 	pending.requested++;
 	pending.pending++;
-	verdict_probes(&cli, &pending, NULL, 0);
+	verdict_probes(&cli, &pending, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	close_builder(NULL);
 	open_builder(NULL);
 	sourceless.queued--;
-	verdict_probes(&cli, &sourceless, NULL, 0);
+	verdict_probes(&cli, &sourceless, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 }
 
@@ -174,14 +174,40 @@ static void failed_probes(void **state)
 	};
 
 	(void)state;
-	verdict_probes(&cli, &accounts, NULL, 0);
+	verdict_probes(&cli, &accounts, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	accounts.sent = accounts.queued = 98;
 	accounts.failed = 2;
-	verdict_probes(&cli, &accounts, NULL, 0);
+	verdict_probes(&cli, &accounts, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "2 of 100 probes could not be sent"));
 	assert_non_null(strstr(verdict_reason(&cli, 0), "own queue was full"));
+}
+
+static void answered_probes_have_left(void **state)
+{
+	const struct ktx_accounts a = {
+		.requested = 100, .sent = 100, .driver = 90, .queued = 10, .stamps_missing = 10
+	};
+
+	(void)state;
+	verdict_probes(&cli, &a, 100, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
+	verdict_probes(&cli, &a, 93, NULL, 0);
+	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
+	assert_non_null(strstr(verdict_reason(&cli, 0), "7 of 100 probes"));
+}
+
+static void a_full_queue_makes_probes_late(void **state)
+{
+	struct ktrxer_hist *hist = lateness(1000, 500, 5000000);
+	struct ktx_accounts a = accounts_of(1000);
+
+	(void)state;
+	a.tries = 1600;
+	verdict_probes(&cli, &a, 0, hist, verdict_late_ns(10000000));
+	assert_non_null(strstr(verdict_reason(&cli, 0), "its own queue was full and refused 600 submissions"));
+	ktrxer_hist_free(hist);
 }
 
 static void figures(void **state)
@@ -312,6 +338,8 @@ int main(void)
 		BUILDER_TEST(skipped_probes_are_late),
 		BUILDER_TEST(accounts_must_close),
 		BUILDER_TEST(failed_probes),
+		BUILDER_TEST(answered_probes_have_left),
+		BUILDER_TEST(a_full_queue_makes_probes_late),
 		cmocka_unit_test(figures),
 		cmocka_unit_test(ticks),
 		cmocka_unit_test(load_of_the_host),

@@ -73,6 +73,8 @@ void flow_pending_due(struct loop_timer *timer, uint64_t now_ns);
 void flow_pending_flush(struct flow_run *run); /* waits for the reader, within limits */
 
 /* flow_failure.c */
+/* -ENOENT or -EPERM: this host, or the server (`there`), does not have or not allow this congestion control. */
+int flow_cc_refused(struct ktrxer_error *err, int rc, const char *name, bool there);
 int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *options,
 			  const struct flow_failure *failure);
 

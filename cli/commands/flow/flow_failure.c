@@ -8,96 +8,106 @@
 #include <errno.h>
 #include <inttypes.h>
 
-static int refusal(struct ktrxer_error *err, const struct flow_client_options *o, const struct control_refuse *r)
+int flow_cc_refused(struct ktrxer_error *err, int rc, const char *name, bool there)
+{
+	if (rc == -ENOENT)
+		return ktrxer_fail(err, rc,
+				   "%s kernel has no congestion control '%s'; `sysctl "
+				   "net.ipv4.tcp_available_congestion_control` %slists what it has, `modprobe tcp_%s` "
+				   "may add it",
+				   there ? "its" : "this", name, there ? "there " : "", name);
+	return ktrxer_fail(err, rc,
+			   "congestion control '%s' is not allowed to %s; add it to `sysctl "
+			   "net.ipv4.tcp_allowed_congestion_control`%s",
+			   name, there ? "the server" : "this user", there ? " there" : ", or run as root");
+}
+
+/* Why the server refuses: the end of the message. */
+static int refusal_why(struct ktrxer_error *err, const struct flow_client_options *o, const struct control_refuse *r)
 {
 	const struct control_request *q = &o->request;
-	char host[KTRXER_ADDR_TEXT], text[KTRXER_UNITS_TEXT];
+	char text[KTRXER_UNITS_TEXT];
 	const char *cc = r->value < q->cc_count ? q->ccs[r->value] : "?";
 
-	ktrxer_addr_format(&o->to, host);
 	switch (r->why) {
 	case CONTROL_NO_TOKEN:
-		return ktrxer_fail(
-			err, -EACCES,
-			"%s refuses: the token is not the one of that server; give the one of `ktrxer serve`, "
-			"which names its file at its start, by --token-file",
-			host);
+		return ktrxer_fail(err, -EACCES,
+				   "the token is not the one of that server; give the one of `ktrxer serve`, "
+				   "which names its file at its start, by --token-file");
 	case CONTROL_NO_VERSION:
 		return ktrxer_fail(err, -EPROTO,
-				   "%s refuses: its ktrxer speaks version %" PRIu64
+				   "its ktrxer speaks version %" PRIu64
 				   " of the control protocol, this one version %d: "
 				   "use the same version of ktrxer at both ends",
-				   host, r->value, CONTROL_VERSION);
+				   r->value, CONTROL_VERSION);
 	case CONTROL_CLIENTS:
 		return ktrxer_fail(err, -EBUSY,
-				   "%s refuses: it serves %" PRIu64
+				   "it serves %" PRIu64
 				   " clients at once, and they are there already; try again later, or "
 				   "start it with a larger --max-clients",
-				   host, r->value);
+				   r->value);
 	case CONTROL_TOO_MANY:
-		return ktrxer_fail(err, -EDQUOT,
-				   "%s refuses: %u flows are more than its limit of %" PRIu64 " (--max-flows there)",
-				   host, q->flows, r->value);
+		return ktrxer_fail(err, -EDQUOT, "%u flows are more than its limit of %" PRIu64 " (--max-flows there)",
+				   q->flows, r->value);
 	case CONTROL_TOO_LONG:
-		return ktrxer_fail(err, -EDQUOT,
-				   "%s refuses: it lets nothing last longer than %s (--max-duration there)", host,
+		return ktrxer_fail(err, -EDQUOT, "it lets nothing last longer than %s (--max-duration there)",
 				   ktrxer_format_duration(text, r->value));
 	case CONTROL_TOO_FAST:
 		return ktrxer_fail(err, -EDQUOT,
-				   "%s refuses: the rate of all flows together is above its limit of %s (the server's "
+				   "the rate of all flows together is above its limit of %s (the server's "
 				   "--max-bitrate)",
-				   host, ktrxer_format_bitrate(text, r->value));
+				   ktrxer_format_bitrate(text, r->value));
 	case CONTROL_TOO_FINE:
 		return ktrxer_fail(err, -EDQUOT,
-				   "%s refuses: %u flows can be sampled there each %s at most; give a longer --sample",
-				   host, q->flows, ktrxer_format_duration(text, r->value));
+				   "%u flows can be sampled there each %s at most; give a longer --sample-interval",
+				   q->flows, ktrxer_format_duration(text, r->value));
 	case CONTROL_NO_MEMORY:
-		return ktrxer_fail(err, -ENOMEM, "%s refuses: it has no memory for %u flows", host, q->flows);
+		return ktrxer_fail(err, -ENOMEM, "it has no memory for %u flows", q->flows);
 	case CONTROL_NO_CC:
-		return ktrxer_fail(err, -ENOENT,
-				   "%s refuses: its kernel has no congestion control '%s'; `sysctl "
-				   "net.ipv4.tcp_available_congestion_control` there lists what it has, `modprobe "
-				   "tcp_%s` may add it",
-				   host, cc, cc);
+		return flow_cc_refused(err, -ENOENT, cc, true);
 	case CONTROL_CC_LOCKED:
-		return ktrxer_fail(
-			err, -EPERM,
-			"%s refuses: congestion control '%s' is not allowed to the server; add it to `sysctl "
-			"net.ipv4.tcp_allowed_congestion_control` there",
-			host, cc);
+		return flow_cc_refused(err, -EPERM, cc, true);
 	case CONTROL_NO_DSCP:
-		return ktrxer_fail(err, -EPERM, "%s refuses: DSCP %" PRIu64 " is network control's, and not granted",
-				   host, r->value);
-	case CONTROL_SILENT:
-		return ktrxer_fail(err, -ETIMEDOUT, "%s gave up: it had heard nothing from here for %s", host,
-				   ktrxer_format_duration(text, r->value));
+		return ktrxer_fail(err, -EPERM, "DSCP %" PRIu64 " is network control's, and not granted", r->value);
 	case CONTROL_NO_FAMILY:
 		if (r->value == FLOW_TOO_LARGE)
 			return ktrxer_fail(err, -EMSGSIZE,
-					   "%s refuses: a payload of %u bytes makes packets larger than the MTU of its "
+					   "a payload of %u bytes makes packets larger than the MTU of its "
 					   "way to here; give "
 					   "a smaller --payload",
-					   host, o->specs[0].payload_max);
-		return ktrxer_fail(err, -EIO, "%s refuses: it could not open a socket for a UDP flow: %s", host,
+					   o->specs[0].payload_max);
+		return ktrxer_fail(err, -EIO, "it could not open a socket for a UDP flow: %s",
 				   r->value < FLOW_ERRORS ? flow_error_words[r->value] : "no reason given");
-	case CONTROL_STOPPING:
-		return ktrxer_fail(err, -ECONNABORTED, "%s: the server was stopped", host);
 	case CONTROL_OTHER_ADDRESS:
 		return ktrxer_fail(err, -EACCES,
-				   "%s refuses: UDP packets from here reach it from another address than the control "
+				   "UDP packets from here reach it from another address than the control "
 				   "connection; it "
 				   "sends UDP flows to the address of that connection alone. Bind both to one address "
-				   "(--from), or use TCP",
-				   host);
+				   "(--from), or use TCP");
 	case CONTROL_MALFORMED:
 		return ktrxer_fail(err, -EPROTO,
-				   "%s refuses: it did not understand what this ktrxer (%s) asks; use the same version "
+				   "it did not understand what this ktrxer (%s) asks; use the same version "
 				   "at both ends",
-				   host, ktrxer_version());
+				   ktrxer_version());
 	default:
-		return ktrxer_fail(err, -EPROTO, "%s refuses, for a reason (%u) that this ktrxer (%s) does not have",
-				   host, r->why, ktrxer_version());
+		return ktrxer_fail(err, -EPROTO, "its reason (%u) is one that this ktrxer (%s) does not have", r->why,
+				   ktrxer_version());
 	}
+}
+
+static int refusal(struct ktrxer_error *err, const struct flow_client_options *o, const struct control_refuse *r)
+{
+	char host[KTRXER_ADDR_TEXT], text[KTRXER_UNITS_TEXT];
+	struct ktrxer_error why;
+
+	ktrxer_addr_format(&o->to, host);
+	if (r->why == CONTROL_SILENT)
+		return ktrxer_fail(err, -ETIMEDOUT, "%s gave up: it had heard nothing from here for %s", host,
+				   ktrxer_format_duration(text, r->value));
+	if (r->why == CONTROL_STOPPING)
+		return ktrxer_fail(err, -ECONNABORTED, "%s: the server was stopped", host);
+	refusal_why(&why, o, r);
+	return ktrxer_fail(err, why.code, "%s refuses: %s", host, why.text);
 }
 
 static int not_connected(struct ktrxer_error *err, const struct flow_client_options *o, int error)

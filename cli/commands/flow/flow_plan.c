@@ -49,17 +49,8 @@ static bool word_is(const struct words *w, int i, const char *name)
 static int cc_check(const char *name, struct ktrxer_error *err)
 {
 	const int rc = flow_tcp_cc(name);
-	if (rc == -ENOENT)
-		return ktrxer_fail(err, rc,
-				   "this kernel has no congestion control '%s'; `sysctl "
-				   "net.ipv4.tcp_available_congestion_control` lists what it "
-				   "has, `modprobe tcp_%s` may add it",
-				   name, name);
-	if (rc == -EPERM)
-		return ktrxer_fail(err, rc,
-				   "congestion control '%s' is not allowed to this user; add it to `sysctl "
-				   "net.ipv4.tcp_allowed_congestion_control`, or run as root",
-				   name);
+	if (rc == -ENOENT || rc == -EPERM)
+		return flow_cc_refused(err, rc, name, false);
 	return rc < 0 ? ktrxer_fail(err, rc, "congestion control '%s': %m", name) : 0;
 }
 

@@ -125,6 +125,8 @@ static void judge_ecn(struct flow_run *run)
 	}
 }
 
+#define BEGUN_LATE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
+
 /* A full socket of the receiver is no loss of the path. */
 static void judge_receiver(struct flow_run *run, uint32_t i)
 {
@@ -143,8 +145,27 @@ static void judge_receiver(struct flow_run *run, uint32_t i)
 		verdict_say(run->cli, VERDICT_DEGRADED,
 			    "flow %u (%s): limited by the server: its socket dropped %" PRIu64
 			    " packets, so of %" PRIu64 " lost packets the path lost %" PRIu64
-			    " at the least; the server's processor was too busy, or the server was stopped",
+			    " at the least; its processor was too busy, or it was stopped",
 			    i, direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
+}
+
+/* The server began the flows too late for its counts: by more than a hundredth of a flow's time. */
+static bool began_late(const struct flow_run *run)
+{
+	return run->result.begun_late_ns > BEGUN_LATE_NS &&
+	       run->result.begun_late_ns > run->results[0].duration_ns / 100;
+}
+
+static void judge_start(struct flow_run *run)
+{
+	char late[KTRXER_UNITS_TEXT];
+
+	if (began_late(run))
+		verdict_say(run->cli, VERDICT_DEGRADED, "the server began its part %s late, because %s",
+			    ktrxer_format_ns(late, (int64_t)run->result.begun_late_ns),
+			    run->result.start_repeated ? "the path lost the start message, which TCP repeated"
+						       : "the path delayed the start message, or the server had no "
+							 "processor");
 }
 
 /* Packets that never left are no loss either. */
@@ -154,7 +175,7 @@ static void judge_sender(struct flow_run *run, uint32_t i)
 	const bool here = s == &run->records[i].local;
 	const uint64_t due = s->end.due_packets;
 
-	if (!s->ended || due == UINT64_MAX)
+	if (!s->ended || due == UINT64_MAX || (!here && began_late(run)))
 		return;
 	if (s->end.packets + due / 100 < due)
 		verdict_say(run->cli, VERDICT_DEGRADED,
@@ -178,7 +199,8 @@ static void judge_udp(struct flow_run *run)
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 		if (lateness)
-			verdict_probes(run->cli, &accounts, lateness, verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
+			verdict_probes(run->cli, &accounts, 0, lateness,
+				       verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
 		ktrxer_hist_free(lateness);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i,
@@ -241,6 +263,7 @@ static void judge(struct flow_run *run)
 			    run->result.remote_missing, q->flows);
 	judge_samples(run);
 	judge_ecn(run);
+	judge_start(run);
 	judge_udp(run);
 	judge_waits(run);
 	if (run->late_ns > 0)
@@ -375,6 +398,7 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	json_u64(end, "rate_bps", totals[0].rate_bps + totals[1].rate_bps);
 	or_null(end, "up_bps", run->up, totals[0].rate_bps);
 	or_null(end, "down_bps", run->down, totals[1].rate_bps);
+	json_u64(end, "server_began_late_ns", run->result.begun_late_ns);
 	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
 	or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
 	or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);

@@ -83,12 +83,12 @@ const struct probe_events probe_report_events = { .lost = say_lost, .network_err
 
 /* ---------------------------------------------------------------------------------------------------------- the end */
 
-void probe_judge(const struct probe_report *r, uint64_t sent)
+void probe_judge(const struct probe_report *r, uint64_t sent, uint64_t received)
 {
 	const struct prober *p = r->prober;
 	const struct probe_result *result = &p->result;
 
-	verdict_probes(r->cli, &result->accounts, result->lateness, p->spec.late_ns);
+	verdict_probes(r->cli, &result->accounts, received, result->lateness, p->spec.late_ns);
 	if (result->failure.code)
 		verdict_say(r->cli, sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
 			    result->failure.text);

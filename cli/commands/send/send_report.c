@@ -317,7 +317,7 @@ static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 
 static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
 {
-	verdict_probes(run->cli, a, lateness, run->timed ? run->late_ns : 0);
+	verdict_probes(run->cli, a, 0, lateness, run->timed ? run->late_ns : 0);
 	replay_verdict(run);
 	if (a->uncounted)
 		verdict_say(run->cli, VERDICT_DEGRADED,

@@ -31,13 +31,14 @@ static const struct opt stamp_opts[] = {
 	{ .name = "ssid", .type = OPT_UINT, .offset = FIELD(ssid), .argument = "N", .min = 1, .max = 65535,
 	  .help = "Session identifier; by default a random one" },
 	{ .name = "tlv", .type = OPT_LIST, .offset = FIELD(tlvs), .argument = "NAME",
-	  .help = "A further extension: location, time-info, cos, direct or limits (what `ktrxer serve` itself refused); may be given "
-		  "several times" },
+	  .help = "A further extension: location, time-info, cos or direct; may be given several times" },
 	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
 	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
 	{ .name = "clock-state", .type = OPT_FLAG, .offset = FIELD(clock), .fallback = "yes",
 	  .help = "Ask for the adjustments of the reflector's clock (`ktrxer serve` answers): its steps and slews "
 		  "leave no error" },
+	{ .name = "limits", .type = OPT_FLAG, .offset = FIELD(limits), .fallback = "yes",
+	  .help = "Ask for the probes that `ktrxer serve` itself refused or dropped" },
 	OPTION_PTP(FIELD(ptp)),
 #ifndef KTRXER_SMALL
 	{ .name = "host-delay", .type = OPT_FLAG, .offset = FIELD(host_delay),

@@ -14,7 +14,7 @@ struct stamp_options {
 	const char *dscp;
 	uint8_t ecn;
 	uint64_t ssid;
-	bool ptp, follow_up, clock, host_delay;
+	bool ptp, follow_up, clock, limits, host_delay;
 };
 
 struct stamp_command {

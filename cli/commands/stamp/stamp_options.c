@@ -13,8 +13,10 @@ static const struct {
 	const char *name;
 	uint8_t type;
 } tlv_names[] = {
-	{ "location", STAMP_TLV_LOCATION }, { "time-info", STAMP_TLV_TIME_INFO }, { "cos", STAMP_TLV_COS },
-	{ "direct", STAMP_TLV_DIRECT },     { "limits", STAMP_TLV_LIMITS },
+	{ "location", STAMP_TLV_LOCATION },
+	{ "time-info", STAMP_TLV_TIME_INFO },
+	{ "cos", STAMP_TLV_COS },
+	{ "direct", STAMP_TLV_DIRECT },
 };
 
 static int read_tlvs(struct stamp_spec *spec, const struct stamp_options *o, struct ktrxer_error *err)
@@ -26,8 +28,7 @@ static int read_tlvs(struct stamp_spec *spec, const struct stamp_options *o, str
 		       strcmp(tlv_names[which].name, o->tlvs.items[i]) != 0)
 			which++;
 		if (which == sizeof tlv_names / sizeof *tlv_names)
-			return ktrxer_fail(err, -EINVAL,
-					   "--tlv %s: not one of location, time-info, cos, direct, limits",
+			return ktrxer_fail(err, -EINVAL, "--tlv %s: not one of location, time-info, cos, direct",
 					   o->tlvs.items[i]);
 		if (spec->tlv_count == STAMP_TLVS)
 			return ktrxer_fail(err, -EINVAL, "--tlv %s: at most %d extensions at once", o->tlvs.items[i],
@@ -67,6 +68,7 @@ int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const stru
 				     .ptp = o->ptp,
 				     .follow_up = o->follow_up,
 				     .clock = o->clock,
+				     .limits = o->limits,
 				     .host_delay = o->host_delay };
 	if (rc == 0 && o->host_delay && !o->follow_up)
 		rc = ktrxer_fail(err, -EINVAL,

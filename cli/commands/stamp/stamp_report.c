@@ -416,8 +416,8 @@ static void judge_server(const struct stamp_command *run)
 	if (c->server_dropped)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "limited by the server: its socket dropped %" PRIu64
-			    " packets, because its processor was too "
-			    "busy or it was stopped; of %" PRIu64 " lost probes up to so many are not the path's",
+			    " packets: its processor was too busy, or it was stopped; of %" PRIu64
+			    " lost probes up to so many are not the path's",
 			    c->server_dropped, c->lost);
 }
 
@@ -463,7 +463,7 @@ static void finish_verdict(const struct stamp_command *run)
 	const uint64_t drops = p->socket_drops + p->receiver_drops;
 	char port[48];
 
-	probe_judge(&run->report, c->sent);
+	probe_judge(&run->report, c->sent, c->received);
 	if (p->stopped && p->wanted != UINT64_MAX)
 		verdict_say(run->report.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes",
 			    p->accounts.sent, p->wanted * run->report.each);
@@ -474,9 +474,8 @@ static void finish_verdict(const struct stamp_command *run)
 	else if (c->sent && !c->received && !c->too_late && c->foreign)
 		verdict_say(run->report.cli, VERDICT_INVALID,
 			    "%" PRIu64 " packets came from UDP port %" PRIu64
-			    " of %s, but no packet answers a probe of this run: "
-			    "sequence number, time or session identifier are not those of a probe. Is this a STAMP or "
-			    "TWAMP Light reflector?",
+			    " of %s, but no packet answers a probe of this run by its sequence number, time and "
+			    "session identifier. Is this a STAMP or TWAMP Light reflector?",
 			    c->foreign, run->o->p.port, run->o->p.host);
 	else if (c->sent && !c->received && !c->too_late && run->result->elsewhere)
 		verdict_say(run->report.cli, VERDICT_INVALID,

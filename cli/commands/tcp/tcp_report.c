@@ -134,7 +134,7 @@ static void judge(const struct tcp_run *run)
 {
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
 
-	verdict_probes(run->cli, &r->accounts, r->lateness, run->spec.late_ns);
+	verdict_probes(run->cli, &r->accounts, 0, r->lateness, run->spec.late_ns);
 	if (r->failure.code)
 		verdict_say(run->cli, r->known ? VERDICT_DEGRADED : VERDICT_INVALID, "%s", r->failure.text);
 	judge_server(run, r->known ? VERDICT_DEGRADED : VERDICT_INVALID);

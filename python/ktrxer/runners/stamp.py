@@ -34,7 +34,7 @@ def _marks(p: Classes) -> list[str | None]:
 def _words(p: Classes, o: Options) -> list[str]:
     given = _marks(p)
     dscp = ["--dscp", ",".join(str(DSCP[mark or "BE"]) for mark in given)] if p.more or p.mark else []
-    command = [o.ktrxer, "stamp", *probes.common(p, o, dscp), "--port", str(o.port), "--tlv", "limits"]
+    command = [o.ktrxer, "stamp", *probes.common(p, o, dscp), "--port", str(o.port)]
     # The reflector reports the marks that arrived, where there are marks.
     return [*command, *(["--tlv", "cos"] if p.ecn != "off" or any(DSCP[mark or "BE"] for mark in given) else []), *own.sockets(o)]
 

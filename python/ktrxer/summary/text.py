@@ -158,9 +158,10 @@ def left_out(one: Direction) -> str:
     for name, found in (("idle", one.idle), ("loaded", one.loaded)):
         if found is None or one.name != ROUND_TRIP:
             continue
-        between = found.p50_low is not None and found.p50_high is not None
-        interval = f" p50 {ms(found.p50_low)} to {ms(found.p50_high)} (95 %)" if between else ""  # type: ignore[arg-type]
-        lost = f" {found.lost} of {found.count + found.lost} lost, infinite in the quantiles" if found.lost else ""
+        interval = ""
+        if found.p50_low is not None and found.p50_high is not None:
+            interval = f" p50 between {ms(found.p50_low)} and {ms(found.p50_high)} (95 % confidence)"
+        lost = f" {found.lost} of {found.count + found.lost} lost, which count as longer than all others" if found.lost else ""
         if interval or lost:
             parts.append(f"{name}{interval}{',' if interval and lost else ''}{lost}")
     return f"{named(one)}: {'; '.join(parts)}" if parts else ""

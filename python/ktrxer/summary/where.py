@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 OWN, UP, DOWN, FAR = "this host's own queue", "up", "down", "the far host's own queue"
+LOWER = "of a lower device"
+MEASURABLE = 0.005  # a smaller share of the round trip is no queue
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str =
     own, far = added("own_queue_ns"), added("far_queue_ns")
     places: list[tuple[str, float, str]] = [(UP, up - (own or 0.0), ""), (DOWN, down - (far or 0.0), "")]
     if own is not None:
-        places.append((OWN, own, qdisc))
+        # Below a device without a queue (a bridge, a VLAN) another device has it.
+        places.append((OWN, own, LOWER if qdisc == "noqueue" and own > MEASURABLE * trip else qdisc))
     if far is not None:
         places.append((FAR, far, ""))
     return sorted((Part(name, ms, ms / trip if trip > 0 else 0.0, kind) for name, ms, kind in places), key=lambda part: -part.added_ms)

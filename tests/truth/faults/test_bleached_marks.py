@@ -34,3 +34,23 @@ add rule ip bleach forward udp {port} 8620 ip dscp ef counter ip dscp set cs0
     other = "down" if way == "up" else "up"
     assert expedited[f"mark_changed_{other}"] == best["mark_changed_up"] == best["mark_changed_down"] == 0
     assert made.verdict != "valid" and made.says("Ping (ms) UDP EF", "DSCP or ECN", f"100% of the probes {way}")
+
+
+def test_a_router_that_clears_ecn(path, serve):
+    """Of two classes with ECT(0), the router clears the ECN of one. Answers have no ECN mark."""
+    path.r.run(["nft", "-f", "-"], input="""
+add table ip bleach
+add chain ip bleach forward { type filter hook forward priority 0; }
+add rule ip bleach forward udp dport 8620 ip dscp ef ip ecn ect0 counter ip ecn set not-ect
+""")
+    serve(path.b)
+    words = [path.ktrxer, "stamp", "10.78.0.2", "-i", "10ms", "-c", "50", "--dscp", "be,ef", "--ecn", "ect0", "--tlv", "cos", "--json"]
+    out, err = path.a.popen(list(map(str, words))).communicate(timeout=60)
+    assert out, err
+    rules = json.loads(path.r.run(["nft", "-j", "list", "chain", "ip", "bleach", "forward"]).stdout)["nftables"]
+    (changed,) = [part["counter"]["packets"] for rule in rules if "rule" in rule for part in rule["rule"]["expr"] if "counter" in part]
+    best, expedited = json.loads(out)["classes"]
+    print(f"figure: the router changed {changed}, of {expedited['received']} answered probes {expedited['mark_changed_up']} have another mark")
+    assert changed >= 50, "the reference changed nothing"
+    assert expedited["mark_changed_up"] == expedited["received"] >= 45
+    assert expedited["mark_changed_down"] == best["mark_changed_up"] == best["mark_changed_down"] == 0

@@ -56,7 +56,7 @@ def test_no_direction_is_wrong(path, serve, copies, held, limits):
     forwarder = path.r.popen(words, stdin=subprocess.PIPE)
     assert forwarder.stdout.readline() == "up\n"
     command = [path.ktrxer, "stamp", "10.77.0.2", "-p", "9000", "-i", "3ms", "-c", str(COUNT), "-W", "300ms", "--json"]
-    out, err = path.a.popen(command + ["--tlv", "limits"] * limits).communicate(timeout=60)
+    out, err = path.a.popen(command + ["--no-limits"] * (not limits)).communicate(timeout=60)
     truth = json.loads(forwarder.communicate(timeout=20)[0])
     end = json.loads(out)
     said = {key: end[key] for key in ("lost", "lost_up", "lost_down", "lost_unknown", "duplicates_up", "duplicates_down")}

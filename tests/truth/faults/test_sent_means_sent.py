@@ -2,6 +2,7 @@
 """Packets that did not leave this host count neither as sent nor as lost on the path. Reference: the counters of the device, by `ip`."""
 
 import json
+import re
 
 import pytest
 
@@ -34,3 +35,19 @@ def test_a_neighbour_that_vanishes(path, serve):
     print(made["reasons"], made["stamps"])
     assert made["stamps"]["sent_queued"] > 100, "the stack took them all"
     assert made["verdict"] != "valid" and any("have no stamp of the driver" in reason for reason in made["reasons"])
+
+
+@pytest.mark.parametrize("engine", ["udp", "raw"])
+def test_this_hosts_own_queue_is_full(path, engine):
+    """Four times the rate of this host's shaper: each refused probe is submitted again until there is room, and leaves late."""
+    path.shape("a0", 2, 10_000, path.a)
+    path.a.run(["ping", "-n", "-c", "1", "10.77.0.2"])
+    words = [path.ktrxer, "send", "10.77.0.2", "--engine", engine, "--rate", "2000", "--count", "500", "--payload", "500", "--json"]
+    made = json.loads(path.a.run(words, check=False, timeout=60).stdout)
+    refused = path.drops("a0", path.a)
+    print(f"figure: tc dropped {refused}; {made['reasons']}")
+    assert refused > 500, "the reference's queue was not full"
+    assert made["verdict"] == "invalid"
+    (late,) = [reason for reason in made["reasons"] if "left more than" in reason]
+    assert "limited by this host: its own queue was full and refused" in late
+    assert int(re.search(r"refused (\d+)", late)[1]) == pytest.approx(refused, rel=0.02)

@@ -45,3 +45,21 @@ def test_a_server_that_stands_still(path, serve):
     made = path.result(child)
     assert sum(one.lost for one in made.summary.loss) == 0, "their answers came 1.5 s later"
     assert made.verdict != "valid" and made.says("limited by the server: it held a probe for up to 1.")
+
+
+def test_two_clients_of_one_network(path, serve):
+    """`ktrxer stamp` without further options. The server's limit is of both clients together."""
+    path.r.run(["nft", "-f", "-"], input=COUNT.replace("10.77.0.1", "10.77.0.0/24"))
+    path.a.ip("addr", "add", "10.77.0.3/24", "dev", "a0")
+    serve(path.b, "--max-answer-rate", "100", "--burst", "50")
+    words = [path.ktrxer, "stamp", "10.78.0.2", "-i", "10ms", "-c", "200", "--json"]
+    children = [path.a.popen(list(map(str, [*words, "--from", own]))) for own in ("10.77.0.1", "10.77.0.3")]
+    ends = [json.loads(child.communicate(timeout=60)[0]) for child in children]
+    reference = counted(path.r)
+    unanswered = reference["requests"] - reference["answers"]
+    for end in ends:
+        print(f"figure: {unanswered} of both clients unanswered; {end['lost']} lost, {end['lost_up']} up; {end['server_refused']} refused; {end['reasons']}")
+        assert end["lost"] > 20, "the limit was reached"
+        assert (end["lost_up"], end["lost_down"]) == (0, 0) and end["lost_unknown"] == end["lost"], "no direction of the path is blamed"
+        assert unanswered - 40 <= end["server_refused"] <= unanswered
+        assert end["verdict"] != "valid" and any("limited by the server: it refused" in reason for reason in end["reasons"])

@@ -4,23 +4,20 @@ run delay of the process, read here, and the affinity of the hog."""
 
 import json
 import os
-from pathlib import Path
 
 import pytest
-from real_time_work import real_time_work
+from real_time_work import before_others, pin, pin_commands, real_time_work, waited_ns
+
+pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the hog")
+
+UPLOAD = """
+from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, udp, uploads
+def plan(setting: Setting, _: NoParameters) -> Plan:
+    return combine(udp(setting, "Ping (ms) UDP"), uploads(setting, ["TCP upload"]))
+TEST = Test("mine", "an upload and UDP probes", plan)
+"""
 
 
-def pin(pid, cpu):
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), {cpu})
-
-
-def waited_ns(pid):
-    """The time that the first thread of this process was runnable without a processor (sched-stats.rst)."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the hog")
 @pytest.mark.parametrize(("end", "direction", "more"), [("server", "up", ()), ("here", "down", ()), ("server", "up", ("--udp", "-b", "20M"))])
 def test_the_processor_of_one_end_is_taken(path, serve, end, direction, more):
     free, taken, *_ = sorted(os.sched_getaffinity(0))
@@ -46,3 +43,34 @@ def test_the_processor_of_one_end_is_taken(path, serve, end, direction, more):
     assert made["verdict"] != "valid"
     named = "limited by the server: it waited for a processor" if end == "server" else "limited by this host: the flows' thread waited for a processor"
     assert any(named in reason for reason in made["reasons"])
+
+
+def test_the_processors_of_both_ends_are_taken(path, serve):
+    here, there, *_ = sorted(os.sched_getaffinity(0))
+    server = serve(path.b, "--token-file", path.token)
+    pin(server.process.pid, there)
+    words = ["taskset", "-c", str(here), path.ktrxer, "flow", "up", "10.78.0.2", "--token-file", path.token, "--for", "1500ms", "--json"]
+    child = path.a.popen(list(map(str, words)))
+    before = waited_ns(server.process.pid)
+    with real_time_work(here, 3), real_time_work(there, 3):
+        end = json.loads(child.communicate(timeout=60)[0])
+    waited = (waited_ns(server.process.pid) - before) / 1e9
+    print(f"figure: run delay of the server {waited:.2f} s; {end['processor_wait_percent']}; {end['reasons']}")
+    assert waited > 0.3, "the reference's process was not starved"
+    for host in ("the server: it waited for a processor", "this host: the flows' thread waited for a processor"):
+        assert any(f"limited by {host}" in reason for reason in end["reasons"])
+
+
+def test_the_processor_of_the_flows_alone_is_taken(path, serve, tmp_path):
+    free, taken, *_ = sorted(os.sched_getaffinity(0))
+    server = serve(path.b, "--token-file", path.token, prefix=before_others())
+    pin(server.process.pid, free)
+    (tmp_path / "own.py").write_text(UPLOAD)
+    child = path.start(tmp_path / "own.py", "-l", "3", "--delay", "0.5", "-i", "20ms", "--no-extras")
+    path.wait_for_samples(10)
+    pin_commands(path.ktrxer, ["stamp"], free)
+    pin_commands(path.ktrxer, ["flow"], taken)
+    with real_time_work(taken, 4):
+        made = path.result(child)
+    assert made.verdict != "valid" and made.says("limited by this host: the flows' thread waited for a processor")
+    assert not made.says("limited by the server")
