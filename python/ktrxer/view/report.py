@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ktrxer
+from ktrxer.analyse import grouping
 from ktrxer.analyse.compare import amount, compare, notable, sentences
 from ktrxer.analyse.figures import Figure, of_summary
 from ktrxer.analyse.grouping import Group, Member, value_of
@@ -21,6 +22,7 @@ from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
 from ktrxer.run.judge import BUSY_PERCENT, BUSY_SHARE, COVERAGE, LATE_DEGRADED, LATE_INVALID
 from ktrxer.store import Meta, Run, Runner, StoreError
+from ktrxer.store.run import being_written
 from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
 from ktrxer.summary.text import by_class, dropped_here, late_of, left_out, named, not_in_figures, places, share
 from ktrxer.view import pack
@@ -35,6 +37,8 @@ THRESHOLDS = (
     f"degraded: more than {LATE_DEGRADED:.0%} of the probes late, processors above {BUSY_PERCENT} % for more than {BUSY_SHARE:.0%} of the "
     f"run, coverage below {COVERAGE:.0%}; invalid: more than {LATE_INVALID:.0%} of the probes late, no answer, accounts that do not close"
 )
+CUT_OFF = "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file."
+RUNNING = "The run is still being recorded: these are its samples so far."
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def readable(run: Run) -> Readable:
         else:
             good[kind] = lambda table=table: table
     if not run.finished:
-        damage.insert(0, "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file.")
+        damage.insert(0, RUNNING if being_written(run.path) else CUT_OFF)
     if not damage:
         return Readable(run, ())
     return Readable(Run(run.path, run.meta, good, finished=run.finished), tuple(damage))
@@ -296,7 +300,7 @@ def _differences(runs: Sequence[Run], sums: Sequence[Summary]) -> list[dict[str,
     for run, s in zip(runs, sums, strict=True):
         figures = of_summary(s)
         known |= {one.key: one for one in figures if one.key not in known}
-        members[id(run)] = Member(run.name, run.meta, {one.key: one.value for one in figures})
+        members[id(run)] = Member(run.name, grouping.facts(run.meta), {one.key: one.value for one in figures})
     a, b = (Group(one.name, [members[id(run)] for run in one.runs]) for one in groups)
     made = compare(a, b, known)
     rows = []
@@ -342,7 +346,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _property(meta: Meta, key: str) -> str:
-    return value_of(meta, key)[:200]
+    return (value_of(meta, key) or "")[:200]
 
 
 def _processors(count: int | None) -> str | None:
