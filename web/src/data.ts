@@ -176,15 +176,18 @@ export function pair(value: unknown, path: string): [string, string] {
   return [both[0] as string, both[1] as string];
 }
 
-function packed(value: unknown, path: string): PackedArray {
+export function packedHead(value: unknown, path: string): Omit<PackedArray, "data"> {
   const a = dict(value, path);
   return {
     type: oneOf(a.type, `${path}.type`, ["f32", "f64", "i32", "i16"]),
     count: index(a.count, `${path}.count`),
     base: finite(a.base, `${path}.base`),
     scale: finite(a.scale, `${path}.scale`),
-    data: text(a.data, `${path}.data`),
   };
+}
+
+function packed(value: unknown, path: string): PackedArray {
+  return { ...packedHead(value, path), data: text(dict(value, path).data, `${path}.data`) };
 }
 
 function axis(value: unknown, path: string): Axis {

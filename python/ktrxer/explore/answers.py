@@ -24,7 +24,7 @@ from ktrxer.panels import comparison as comparison_panels
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.model import PlotModel
 from ktrxer.panels.picture import Picture
-from ktrxer.store import open_run
+from ktrxer.store import Meta, open_run
 from ktrxer.view import pack
 from ktrxer.view.arguments import MOST_RUNS
 from ktrxer.view.page import plain
@@ -40,6 +40,8 @@ MOST_MODELS = 32  # pictures that are kept, so that a move of the view does not 
 TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "csv": "text/csv", "json": "application/json"}
 
 Asked = Mapping[str, Any]
+Names = list[tuple[str, str]]  # the names of runs, with their labels
+_Made = tuple[list[PlotModel], list[str], Names]  # pictures, problems, runs
 
 
 class Refused(Exception):
@@ -49,7 +51,7 @@ class Refused(Exception):
 class Answers:
     def __init__(self, library: Library) -> None:
         self.library = library
-        self._models: OrderedDict[tuple[Any, ...], tuple[list[PlotModel], list[str], list[str]]] = OrderedDict()
+        self._models: OrderedDict[tuple[Any, ...], _Made] = OrderedDict()
         self._lock = threading.RLock()  # matplotlib and the cache of models are for one thread at a time
 
     # --------------------------------------------------------------------------------------------------------------- table
@@ -91,7 +93,7 @@ class Answers:
         found, problems = self._readable(asked)
         labels = plots.labels([one.run for one in found])
         metas = [one.run.meta for one in found]
-        flat = [dict(_leaves({"settings": m.settings, **m.metadata, "accounts": m.accounts})) for m in metas]
+        flat = [dict(_leaves(_whole(m))) for m in metas]
         keys = dict.fromkeys(key for one in flat for key in one)
         differ = [[key, *(_leaf(one.get(key)) for one in flat)] for key in keys if len({_leaf(one.get(key)) for one in flat}) > 1]
         return {
@@ -103,21 +105,27 @@ class Answers:
                     "damage": list(one.damage),
                     "facts": [[name, value] for name, value in facts(one.run) if value],
                     "repeat": shlex.join(one.run.meta.command) if one.run.meta.command else "",
-                    "metadata": plain({"settings": one.run.meta.settings, **one.run.meta.metadata, "accounts": one.run.meta.accounts}),
+                    "metadata": plain(_whole(one.run.meta)),
                 }
                 for label, one in zip(labels, found, strict=True)
             ],
-            "keys": list(keys)[:MOST_DIFFERENCES],
             "differences": differ[:MOST_DIFFERENCES],
             "left": max(0, len(differ) - MOST_DIFFERENCES),
             "problems": problems,
         }
 
+    def keys(self, asked: Asked) -> dict[str, Any]:
+        """What can be a column beside the properties: the figures, settings and metadata of a run."""
+        found, _ = self._readable(asked)
+        collected, _ = self._collected([found[0].run.path.name], [])
+        paths = [path for path, value in _leaves(_whole(found[0].run.meta)) if not isinstance(value, list)]
+        return {"keys": [*collected.known, *paths][:MOST_DIFFERENCES]}
+
     # ------------------------------------------------------------------------------------------------------------- picture
 
     def picture(self, asked: Asked) -> bytes:
         """Panels of runs. `shown`: a number draws only that run, with the axes of all; `range`: the part of the time that is in view."""
-        made, problems, labels, wish = self._models_of(asked)
+        made, problems, names, wish = self._models_of(asked)
         shown = _place(asked, len(made))
         model = made[shown]
         series = sum(len(panel.series) for panel in model.panels)
@@ -125,7 +133,8 @@ class Answers:
         pool = pack.Pool()
         window = _range(asked)
         panels = [pack.panel(panel, pool, most, window) for panel in model.panels]
-        data = {"title": model.title, "subtitle": model.subtitle, "columns": model.columns, "panels": panels, "labels": labels}
+        data = {"title": model.title, "subtitle": model.subtitle, "columns": model.columns, "panels": panels, "names": names}
+        data["reduced"] = any(len(one.x) > most for panel in model.panels for one in panel.series)
         return pool.answer(data | {"problems": problems, "command": self._command(asked, wish, shown if "shown" in asked else None)})
 
     def save(self, asked: Asked) -> tuple[bytes, str, str]:
@@ -145,7 +154,7 @@ class Answers:
             figure.save(model, path, kind)
             return path.read_bytes(), TYPES[kind], name
 
-    def _models_of(self, asked: Asked) -> tuple[list[PlotModel], list[str], list[str], Picture]:
+    def _models_of(self, asked: Asked) -> tuple[list[PlotModel], list[str], Names, Picture]:
         """One model of all runs, or with `shown` one for each; problems; labels of the runs."""
         names = _texts(asked, "runs", MOST_RUNS)
         wish = Picture(
@@ -171,8 +180,9 @@ class Answers:
                 made = picture.apart(runs, wish) if single else [picture.model(runs, wish)]
             except PlotError as error:
                 raise Refused(str(error)) from None
-            problems += [f"{name}: {line}" for name, one in zip(plots.labels(runs), found, strict=True) for line in one.damage]
-            answer = made, problems, plots.labels(runs)
+            labels = plots.labels(runs)
+            problems += [f"{name}: {line}" for name, one in zip(labels, found, strict=True) for line in one.damage]
+            answer = made, problems, [(run.path.name, label) for run, label in zip(runs, labels, strict=True)]
             if key:
                 self._models[(*key[:-2], wish, single)] = answer
             while len(self._models) > MOST_MODELS:
@@ -292,6 +302,11 @@ def _cell(value: str | float | None) -> str | float | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value[:300] if isinstance(value, str) else value
 
 
+def _whole(meta: Meta) -> dict[str, Any]:
+    """As grouping.value_of has its paths."""
+    return {"settings": meta.settings, "metadata": meta.metadata, "accounts": meta.accounts}
+
+
 def _leaves(value: Any, path: str = "", depth: int = 64) -> list[tuple[str, Any]]:
     if isinstance(value, dict) and depth:
         return [leaf for name, one in value.items() for leaf in _leaves(one, f"{path}/{name}" if path else str(name), depth - 1)]
@@ -349,6 +364,7 @@ Route = Callable[[Answers, Asked], Any]
 ROUTES: dict[str, Route] = {
     "about": Answers.about,
     "runs": Answers.runs,
+    "keys": Answers.keys,
     "metadata": Answers.metadata,
     "picture": Answers.picture,
     "save": Answers.save,
