@@ -27,7 +27,7 @@ export interface Loaded {
 
 const AXIS_WIDTH = 56; // the same for all panels, so that their times are aligned
 const FAINT = 0.13; // opacity of series that are not highlighted
-const DRAW = { line, step, box };
+const DRAW = { line, step, box }; // a narrow box stands in a violin
 const SHAPES: ReadonlySet<string> = new Set(["outline", "heat"]);
 const INTERVALS: ReadonlySet<string> = new Set(["points", "bar"]); // low and high are drawn as the ends of a line
 const REACH_PIXELS = 24; // the cursor reads samples up to this distance
@@ -82,7 +82,8 @@ export class PanelView implements Member {
       el("figcaption", {}, heading, zoomButtons),
       el("div", { class: "unit" }, el("span", {}, unit), this.readout, panel.y2 && el("span", {}, named(panel.y2))),
       this.holder,
-      this.legend.root,
+      // The places on the x axis have the names of their series.
+      panel.x.names.length === 0 && this.legend.root,
       panel.rows.length > 0 &&
         el("p", { class: "note" }, "Above the plot: \u00d7 lost probe, \u2228 drop, \u2227 mark, + retransmit."),
       ...panel.notes.map((note) => el("p", { class: "note" }, note)),
@@ -178,7 +179,23 @@ export class PanelView implements Member {
       return quantity(value, this.axis(one.series).unit);
     });
     this.legend.values(inside ? values : null);
+    if (this.panel.x.names.length > 0) {
+      this.readout.textContent = inside ? this.atPlace(Math.round(x)) : "";
+      return;
+    }
     this.readout.textContent = inside ? `${this.panel.x.label} ${quantity(x, this.panel.x.unit)}` : "";
+  }
+
+  /** The name of a place, and the values of the series there; of a box its median. */
+  private atPlace(place: number): string {
+    const values = this.loaded
+      .filter(({ series, samples }) => !SHAPES.has(series.style) && Math.abs((samples.x[0] ?? NaN) - place) < 0.5)
+      .map(
+        ({ series, samples }) =>
+          quantity(samples.y[series.style === "box" ? 2 : 0], this.axis(series).unit) +
+          (samples.x.length > 1 && series.style === "points" ? " \u2026" : ""),
+      );
+    return `${this.panel.x.names[place] ?? ""}: ${values.slice(0, 4).join(", ")}`;
   }
 
   private decode(): void {
@@ -222,7 +239,11 @@ export class PanelView implements Member {
   }
 
   private get height(): number {
-    return (innerWidth < 640 ? 220 : 260) + stripHeight(this.lossRows);
+    return (
+      (innerWidth < 640 ? 220 : 260) +
+      stripHeight(this.lossRows) +
+      tiltOf(this.panel.x.names, this.holder.clientWidth - AXIS_WIDTH).height
+    );
   }
 
   /** Rows of the strip: all series with lost probes, also hidden ones, so that the plot does not move. */
@@ -286,6 +307,7 @@ export class PanelView implements Member {
     const { panel, theme } = this;
     const [from, to] = this.link.range;
     const font = "12px system-ui, sans-serif";
+    const tilt = tiltOf(panel.x.names, this.holder.clientWidth - AXIS_WIDTH);
     const axis = {
       stroke: () => theme.ink.faint,
       grid: { stroke: () => theme.ink.grid, width: 1 },
@@ -323,8 +345,9 @@ export class PanelView implements Member {
       axes: [
         {
           ...axis,
-          size: 26,
+          size: 26 + tilt.height,
           space: 52,
+          ...(tilt.height > 0 ? { rotate: -35, align: 2 as const } : {}),
           label: panel.x.unit ? `${panel.x.label} (${panel.x.unit})` : panel.x.label,
           labelFont: font,
           labelSize: 18,
@@ -332,7 +355,7 @@ export class PanelView implements Member {
           ...(panel.x.names.length > 0 ? { splits: () => panel.x.names.map((_, i) => i) } : {}),
           values: (_plot, values, _axis, _space, incr) =>
             panel.x.names.length > 0
-              ? values.map((at) => panel.x.names[at] ?? null)
+              ? values.map((at) => short(panel.x.names[at] ?? "", tilt.letters))
               : this.logX
                 ? logTicks(values)
                 : ticks(values, incr),
@@ -373,11 +396,7 @@ export class PanelView implements Member {
     };
     this.plot = new uPlot(
       options,
-      [
-        [from, to],
-        [0, 0],
-        ...(panel.y2 ? [[0, 0] as [number, number]] : []),
-      ],
+      [[from, to], [0, 0], ...(panel.y2 ? [[0, 0] as [number, number]] : [])],
       this.holder,
     );
     this.plot.setScale("x", { min: from, max: to });
@@ -474,7 +493,7 @@ export class PanelView implements Member {
       }
       default:
         ctx.beginPath();
-        DRAW[series.style](samples, view, ctx);
+        DRAW[series.style](samples, view, ctx, series.width < 1 ? 0.06 : 0.25);
         ctx.stroke();
     }
     if (one.low && one.high && INTERVALS.has(series.style)) {
@@ -494,7 +513,9 @@ export class PanelView implements Member {
     ctx.fillStyle = this.theme.ink.faint;
     ctx.textBaseline = "middle";
     ctx.textAlign = "right";
-    const words = [...new Set([...(rows > this.panel.rows.length ? ["lost"] : []), ...this.panel.rows.map((one) => one.kind)])];
+    const words = [
+      ...new Set([...(rows > this.panel.rows.length ? ["lost"] : []), ...this.panel.rows.map((one) => one.kind)]),
+    ];
     ctx.fillText(words.length === 1 ? (words[0] ?? "") : "events", bbox.left - 6 * ratio, bbox.top - height / 2);
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top - height, bbox.width, height);
@@ -557,6 +578,18 @@ export class PanelView implements Member {
     anchor.remove();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
+}
+
+/** Names that are too long for their places stand at an angle, and are cut to what fits below the plot. */
+function tiltOf(names: readonly string[], width: number): { height: number; letters: number } {
+  const longest = Math.max(0, ...names.map((name) => name.length));
+  if (longest * 7 < width / Math.max(1, names.length)) return { height: 0, letters: longest };
+  const letters = Math.min(longest, 24);
+  return { height: Math.ceil(letters * 4), letters };
+}
+
+function short(name: string, letters: number): string {
+  return name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
 }
 
 function named(axis: Axis): string {

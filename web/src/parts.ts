@@ -29,7 +29,8 @@ export function tableOf(table: Table): HTMLElement {
       i > 0 &&
       table.rows.every(
         (row) =>
-          /^[\u2212\u2013\d.,\s%a-zµ/±<>≤≥-]*$/i.test(row[i] ?? "") && /^[\u2212\u2013\d<>±≤≥-]|^$/.test(row[i] ?? ""),
+          /^[+\u2212\u2013\d.,\s%a-zµ/±<>≤≥-]*$/i.test(row[i] ?? "") &&
+          /^[+\u2212\u2013\d<>±≤≥-]|^$/.test(row[i] ?? ""),
       ),
   );
   const cell = (tag: "td" | "th", text: string, i: number): HTMLElement =>

@@ -6,7 +6,16 @@ import type { View } from "./trace";
 
 type Context = Pick<
   CanvasRenderingContext2D,
-  "beginPath" | "moveTo" | "lineTo" | "closePath" | "fill" | "stroke" | "rect" | "fillRect" | "globalAlpha" | "lineWidth"
+  | "beginPath"
+  | "moveTo"
+  | "lineTo"
+  | "closePath"
+  | "fill"
+  | "stroke"
+  | "rect"
+  | "fillRect"
+  | "globalAlpha"
+  | "lineWidth"
 >;
 
 const HALF_BAR = 0.3; // of the distance of two places

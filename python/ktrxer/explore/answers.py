@@ -30,6 +30,7 @@ from ktrxer.view.arguments import MOST_RUNS
 from ktrxer.view.page import plain
 from ktrxer.view.report import Readable, facts
 
+COLUMNS = ("file", "title", "verdict", "test", "when", "target", "length")
 MOST_SAMPLES = 400_000  # of one answer, in all series together
 MOST_SERIES_SAMPLES = 40_000
 LEAST_SERIES_SAMPLES = 1_000
@@ -64,12 +65,11 @@ class Answers:
             "arranges": [[name, words] for name, words in arrange.WORDS.items()],
             "parts": list(arrange.PARTS),
             "plots": [[name, summary] for name, summary in plots.summaries().items()],
-            "columns": list(listing.USUAL),
             "keys": sorted({*listing.OF_HEAD, *listing.OF_FILE, *grouping.PROPERTIES}),
         }
 
     def runs(self, asked: Asked) -> dict[str, Any]:
-        """The table. `columns`: further ones, `where`: a condition as of `ktrxer runs --where`."""
+        """The table, the newest run first. `columns`: further ones, `where`: a condition as of `ktrxer runs --where`."""
         shown = _texts(asked, "columns", MOST_COLUMNS)
         text = _text(asked, "where")
         version = self.library.version()
@@ -84,8 +84,8 @@ class Answers:
             raise Refused(f"{self.library.directory}: {error.strerror or error}") from None
         if condition is not None:
             entries = [entry for entry in entries if condition.holds(entry.value)]
-        keys = list(dict.fromkeys([*listing.USUAL, *shown]))
-        rows = [[entry.path.name, entry.state, *(_cell(entry.value(key)) for key in keys)] for entry in entries]
+        keys = list(dict.fromkeys([*COLUMNS, *shown]))
+        rows = [[entry.path.name, entry.state, *(_cell(entry.value(key)) for key in keys)] for entry in reversed(entries)]
         return {"version": version, "columns": keys, "rows": rows}
 
     def metadata(self, asked: Asked) -> dict[str, Any]:

@@ -80,7 +80,8 @@ class Library:
 
     def _paths(self) -> list[Path]:
         try:
-            return [path for path in find(self.directory) if not path.name.endswith(".flent.gz")]
+            with os.scandir(self.directory):  # OSError where the directory has vanished
+                return [path for path in find(self.directory) if not path.name.endswith(".flent.gz")]
         except OSError as error:
             raise Unknown(f"{self.directory}: {error.strerror or error}") from None
 

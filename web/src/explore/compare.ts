@@ -109,7 +109,12 @@ export class Compare {
       const made = dict(answer.data.comparison, "comparison");
       const problems = list(answer.data.problems, "problems", text);
       this.stage.replaceChildren(
-        el("div", { class: "answer" }, el("h2", {}, `${b[0] || "none"} against ${a[0] || "none"}`), listOf(list(made.sentences, "sentences", text))),
+        el(
+          "div",
+          { class: "answer" },
+          el("h2", {}, `${b[0] || "none"} against ${a[0] || "none"}`),
+          listOf(list(made.sentences, "sentences", text)),
+        ),
         ...list(made.notes, "notes", text).map((note) => el("p", { class: "note" }, note)),
         tableOf(table(made, a[0], b[0])),
         ...(problems.length > 0 ? [details(`${problems.length} runs are left out`, listOf(problems))] : []),
@@ -133,15 +138,22 @@ export class Compare {
       [this.a, this.state.a, 0],
       [this.b, this.state.b, 1],
     ] as const) {
-      node.replaceChildren(...this.groups.map(([name, runs]) => el("option", { value: name }, `${name || "none"} (${runs.length})`)));
+      node.replaceChildren(
+        ...this.groups.map(([name, runs]) => el("option", { value: name }, `${name || "none"} (${runs.length})`)),
+      );
       const group = this.group(wanted, usual);
       if (group) node.value = group[0];
     }
   }
 }
 
-function figure(value: unknown): string {
-  return typeof value === "number" ? number(value) : "\u2013";
+/** With two digits of its uncertainty; three to four digits where that is not known. */
+function figure(value: unknown, half: number | null): string {
+  if (typeof value !== "number") return "\u2013";
+  if (half === null || !(half > 0)) return number(value);
+  const digits = Math.min(9, Math.max(0, 1 - Math.floor(Math.log10(half))));
+  const text = Math.abs(value).toFixed(digits);
+  return value < 0 && Number(text) !== 0 ? `${MINUS}${text}` : text;
 }
 
 /** Each figure of the comparison (analyse/compare.py, as_json). */
@@ -150,15 +162,20 @@ function table(made: Dict, a: string, b: string): Table {
     const one = dict(value, path);
     const unit = text(one.unit, `${path}.unit`);
     const interval = typeof one.low === "number" && typeof one.high === "number";
+    const half = interval ? ((one.high as number) - (one.low as number)) / 2 : null;
     return [
       `${text(one.label, `${path}.label`)}${unit ? ` (${unit})` : ""}`,
-      figure(one.mean_a),
-      figure(one.mean_b),
-      typeof one.difference === "number" && one.difference > 0 ? `+${figure(one.difference)}` : figure(one.difference),
-      interval ? `${figure(one.low)} to ${figure(one.high)}` : "\u2013",
-      typeof one.p_corrected === "number" ? (one.p_corrected < 0.001 ? "< 0.001" : one.p_corrected.toFixed(3)) : "\u2013",
+      figure(one.mean_a, half),
+      figure(one.mean_b, half),
+      figure(one.difference, half),
+      interval ? `${figure(one.low, half)} to ${figure(one.high, half)}` : "\u2013",
+      typeof one.p_corrected === "number"
+        ? one.p_corrected < 0.001
+          ? "< 0.001"
+          : one.p_corrected.toFixed(3)
+        : "\u2013",
       text(one.outcome, `${path}.outcome`),
-    ].map((cell) => cell.replace(/^-/, MINUS));
+    ];
   });
   return {
     title: "Figures: mean of the runs",

@@ -59,7 +59,11 @@ class Explorer {
     document.title = `${about.directory}: ktrxer view`;
     const bar = el("div", { class: "tabs", role: "tablist", "aria-label": "View" });
     for (const tab of TABS) {
-      const node = el("button", { type: "button", role: "tab", id: `tab-${tab}`, "aria-controls": "pane" }, TAB_WORDS[tab]);
+      const node = el(
+        "button",
+        { type: "button", role: "tab", id: `tab-${tab}`, "aria-controls": "pane" },
+        TAB_WORDS[tab],
+      );
       node.addEventListener("click", () => this.turn(tab));
       this.tabs.set(tab, node);
       bar.append(node);

@@ -43,22 +43,41 @@ export class Metadata {
       const left = typeof answer.left === "number" ? answer.left : 0;
       this.root.replaceChildren(
         ...problemsOf(list(answer.problems, "problems", text)),
-        ...(runs.length > 1 ? [this.differences(runs.map((one) => one.label), rows, left)] : []),
+        ...(runs.length > 1
+          ? [
+              this.differences(
+                runs.map((one) => one.label),
+                rows,
+                left,
+              ),
+            ]
+          : []),
         ...runs.map((one) => {
           const inside = [
             ...problemsOf([...one.damage, ...one.reasons]),
-            el("dl", { class: "facts" }, ...one.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+            el(
+              "dl",
+              { class: "facts" },
+              ...one.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+            ),
             one.repeat ? words(one.repeat) : null,
             tree(one.metadata),
           ];
           return runs.length === 1
-            ? el("div", {}, el("h2", {}, one.label, " ", el("span", { class: `verdict ${one.verdict}` }, one.verdict)), ...inside)
+            ? el(
+                "div",
+                {},
+                el("h2", {}, one.label, " ", el("span", { class: `verdict ${one.verdict}` }, one.verdict)),
+                ...inside,
+              )
             : details(`${one.label} (${one.verdict})`, ...inside);
         }),
       );
     } catch (error) {
       if (number !== this.last) return;
-      this.root.replaceChildren(el("p", { class: "reasons degraded" }, error instanceof Error ? error.message : String(error)));
+      this.root.replaceChildren(
+        el("p", { class: "reasons degraded" }, error instanceof Error ? error.message : String(error)),
+      );
       this.act.failed(error);
     }
   }

@@ -58,8 +58,19 @@ export class Picture {
       option("one", "one at a time"),
       ...about.arranges.slice(2).map(([name, label]) => option(name, label)),
     );
-    this.part = el("select", { "aria-label": "Part of the run" }, option("", "part: as the plot"), ...about.parts.map((one) => option(one, `part: ${one}`)));
-    this.log = el("select", { "aria-label": "Axes" }, option("", "axes: as the plot"), option("y", "logarithmic y"), option("x", "logarithmic x"));
+    this.part = el(
+      "select",
+      { "aria-label": "Part of the run" },
+      option("", "part: as the plot"),
+      ...about.parts.map((one) => option(one, `part: ${one}`)),
+    );
+    this.log = el(
+      "select",
+      { "aria-label": "Axes" },
+      option("", "axes: as the plot"),
+      option("y", "logarithmic y"),
+      option("x", "logarithmic x"),
+    );
     const bind = (node: HTMLSelectElement, set: (value: string) => void): void =>
       node.addEventListener("change", () => {
         set(node.value);
@@ -178,7 +189,8 @@ export class Picture {
     const hidden = this.selection.hidden;
     this.selection = new Selection();
     for (const panel of panels)
-      for (const series of panel.series) if (series.hidden || hidden.has(series.key)) this.selection.hidden.add(series.key);
+      for (const series of panel.series)
+        if (series.hidden || hidden.has(series.key)) this.selection.hidden.add(series.key);
     this.replace(panels, answer);
     const columns = typeof data.columns === "number" ? data.columns : 1;
     this.stage.dataset.columns = String(Math.min(4, Math.max(1, columns)));
@@ -189,7 +201,13 @@ export class Picture {
     const problems = list(data.problems, "problems", text);
     this.problems.replaceChildren(
       ...(problems.length > 0
-        ? [el("div", { class: "reasons degraded", role: "status" }, el("ul", {}, ...problems.map((one) => el("li", {}, one))))]
+        ? [
+            el(
+              "div",
+              { class: "reasons degraded", role: "status" },
+              el("ul", {}, ...problems.map((one) => el("li", {}, one))),
+            ),
+          ]
         : []),
     );
     const labels = new Map(list(data.names, "names", pair));
@@ -205,7 +223,7 @@ export class Picture {
       ),
       words(this.command),
     );
-    if (data.reduced === true) this.refineOn(panels);
+    if (data.reduced === true) this.refineOn();
   }
 
   private replace(panels: Panel[], answer?: Binary): void {
@@ -228,19 +246,19 @@ export class Picture {
   }
 
   /** The server has thinned series: when the view moves, get the samples of the part in view. */
-  private refineOn(panels: Panel[]): void {
+  private refineOn(): void {
     const sheet = this.sheet;
     const time = sheet?.links.get("time");
     if (!sheet || !time) return;
     const again = (): void => {
       clearTimeout(this.refining);
-      this.refining = window.setTimeout(() => void this.refine(sheet, time, panels), REFINE_MS);
+      this.refining = window.setTimeout(() => void this.refine(sheet, time), REFINE_MS);
     };
     time.onChange(again);
     if (this.state.range) again();
   }
 
-  private async refine(sheet: Sheet, time: Link, panels: Panel[]): Promise<void> {
+  private async refine(sheet: Sheet, time: Link): Promise<void> {
     const [from, to] = time.range;
     const width = to - from;
     this.running?.abort();
@@ -260,14 +278,18 @@ export class Picture {
     } catch (error) {
       if (!running.signal.aborted) this.act.failed(error);
     }
-    void panels;
   }
 
   private chipsOf(labels: string[]): void {
     const { state } = this;
     const one = state.arrange === "one" && state.runs.length > 1;
     this.chips.replaceChildren(
-      ...(one ? [button("\u2039 k", "Previous run (key k)", () => this.turnRun(-1)), button("j \u203a", "Next run (key j)", () => this.turnRun(1))] : []),
+      ...(one
+        ? [
+            button("\u2039 run", "Previous run (key k)", () => this.turnRun(-1)),
+            button("run \u203a", "Next run (key j)", () => this.turnRun(1)),
+          ]
+        : []),
       ...state.runs.map((name, i) =>
         el(
           "span",

@@ -15,7 +15,7 @@ export interface Facet {
   values: [string, number][];
 }
 
-const MOST_VALUES = 12;
+const MOST_VALUES = 8;
 /** In a text with one of these, the search is a condition, which the server evaluates. */
 const CONDITION = /[=<>~]/;
 
@@ -77,7 +77,8 @@ export function sorted(rows: readonly Row[], columns: readonly string[], sort: s
   const keyed = rows.map((row, i) => ({ row, i, key: key(row.cells[at] ?? null) }));
   keyed.sort((a, b) => {
     if (a.key[0] !== b.key[0] && (a.key[0] === 2 || b.key[0] === 2)) return a.key[0] - b.key[0];
-    const order = a.key[0] - b.key[0] || a.key[1] - b.key[1] || (a.key[2] < b.key[2] ? -1 : a.key[2] > b.key[2] ? 1 : 0);
+    const order =
+      a.key[0] - b.key[0] || a.key[1] - b.key[1] || (a.key[2] < b.key[2] ? -1 : a.key[2] > b.key[2] ? 1 : 0);
     return (down ? -order : order) || a.i - b.i;
   });
   return keyed.map((one) => one.row);

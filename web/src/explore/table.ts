@@ -74,7 +74,9 @@ export class Table {
       act.changed();
     });
     this.column.addEventListener("focus", () => {
-      void act.offer().then((names) => this.offers.replaceChildren(...names.map((name) => el("option", { value: name }))));
+      void act
+        .offer()
+        .then((names) => this.offers.replaceChildren(...names.map((name) => el("option", { value: name }))));
     });
     this.column.addEventListener("change", () => {
       const name = this.column.value.trim();
@@ -121,7 +123,8 @@ export class Table {
     const at = this.view.findIndex((row) => row.name === name);
     const top = at * ROW;
     const { scrollTop, clientHeight } = this.holder;
-    if (at >= 0 && (top < scrollTop || top + 2 * ROW > scrollTop + clientHeight)) this.holder.scrollTop = top - clientHeight / 3;
+    if (at >= 0 && (top < scrollTop || top + 2 * ROW > scrollTop + clientHeight))
+      this.holder.scrollTop = top - clientHeight / 3;
   }
 
   get rows(): readonly Row[] {
@@ -140,15 +143,24 @@ export class Table {
           "div",
           { class: "facet", role: "group", "aria-label": column },
           el("span", { class: "label" }, column),
-          ...values.map(([value, count]) => {
-            const on = state.facets.get(column) === value;
-            return button(`${value || "none"} ${count}`, `Only runs with ${column} ${value || "none"}`, () => {
-              if (on) state.facets.delete(column);
-              else state.facets.set(column, value);
-              this.refresh();
-              this.act.changed();
-            }, { "aria-pressed": on });
-          }),
+          el(
+            "div",
+            {},
+            ...values.map(([value, count]) => {
+              const on = state.facets.get(column) === value;
+              return button(
+                `${value || "none"} ${count}`,
+                `Only runs with ${column} ${value || "none"}`,
+                () => {
+                  if (on) state.facets.delete(column);
+                  else state.facets.set(column, value);
+                  this.refresh();
+                  this.act.changed();
+                },
+                { "aria-pressed": on },
+              );
+            }),
+          ),
         ),
       ),
     );
@@ -169,9 +181,7 @@ export class Table {
     const tick = el("input", { type: "checkbox", "aria-label": "All runs that are shown", checked: all });
     tick.addEventListener("change", () => {
       const names = this.view.map((row) => row.name);
-      state.runs = all
-        ? state.runs.filter((name) => !names.includes(name))
-        : [...new Set([...state.runs, ...names])];
+      state.runs = all ? state.runs.filter((name) => !names.includes(name)) : [...new Set([...state.runs, ...names])];
       this.act.picked();
     });
     this.head.replaceChildren(
@@ -190,7 +200,12 @@ export class Table {
             state.columns = state.columns.filter((one) => one !== column);
             this.act.ask();
           });
-        return el("th", { scope: "col", "aria-sort": on ? (down ? "descending" : "ascending") : null }, sortButton, remove);
+        return el(
+          "th",
+          { scope: "col", "aria-sort": on ? (down ? "descending" : "ascending") : null },
+          sortButton,
+          remove,
+        );
       }),
     );
     this.table.setAttribute("aria-rowcount", String(this.view.length + 1));
@@ -207,15 +222,26 @@ export class Table {
     spare(this.above, from);
     spare(this.below, this.view.length - to);
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.run : undefined;
-    this.body.replaceChildren(this.above, ...this.view.slice(from, to).map((row, i) => this.row(row, from + i)), this.below);
+    this.body.replaceChildren(
+      this.above,
+      ...this.view.slice(from, to).map((row, i) => this.row(row, from + i)),
+      this.below,
+    );
     if (focused !== undefined)
-      [...this.body.querySelectorAll<HTMLElement>("input[data-run]")].find((one) => one.dataset.run === focused)?.focus({ preventScroll: true });
+      [...this.body.querySelectorAll<HTMLElement>("input[data-run]")]
+        .find((one) => one.dataset.run === focused)
+        ?.focus({ preventScroll: true });
   }
 
   private row(row: Row, at: number): HTMLElement {
     const { state } = this;
     const on = state.runs.includes(row.name);
-    const tick = el("input", { type: "checkbox", checked: on, "aria-label": `${row.name} in the picture`, "data-run": row.name });
+    const tick = el("input", {
+      type: "checkbox",
+      checked: on,
+      "aria-label": `${row.name} in the picture`,
+      "data-run": row.name,
+    });
     tick.addEventListener("change", () => {
       state.runs = tick.checked ? [...state.runs, row.name] : state.runs.filter((name) => name !== row.name);
       this.act.picked();

@@ -1,0 +1,32 @@
+import { chromium } from "playwright-core";
+const [address, dir] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox","--disable-gpu","--disable-quic"] });
+const errors=[];
+async function open(hash, w, h, scheme, name, act) {
+  const context = await browser.newContext({ viewport: { width: w, height: h }, colorScheme: scheme, deviceScaleFactor: 1 });
+  const page = await context.newPage();
+  page.on("console", m => { if (["error","warning"].includes(m.type())) errors.push(name+": "+m.text()); });
+  page.on("pageerror", e => errors.push(name+": "+e.message));
+  const t=Date.now();
+  await page.goto(address + hash);
+  await page.waitForFunction(() => document.documentElement.dataset.ready !== undefined);
+  await page.waitForTimeout(900);
+  if (act) await act(page);
+  await page.screenshot({ path: `${dir}/${name}.png`, fullPage: w<600 });
+  await context.close();
+}
+const F=[0,1,2,3].map(i=>`&run=fifo-${i}.ktrxer`).join(""), Q=[0,1,2,3].map(i=>`&run=fq-${i}.ktrxer`).join("");
+await open("",1500,950,"light","empty");
+await open("&run=rrul.ktrxer&run=codel.ktrxer&plot=ping",1500,950,"light","overlay");
+await open("&run=rrul.ktrxer&plot=all",1500,950,"dark","one-dark");
+await open("&run=rrul.ktrxer&run=codel.ktrxer&plot=ping_cdf&arrange=beside",1500,950,"light","beside");
+await open(F+Q+"&plot=ping_violin",1500,950,"light","violin");
+await open(F+Q+"&plot=box_ping&arrange=by-name",1500,950,"light","box");
+await open("&run=rrul.ktrxer&plot=ping_heat",1500,950,"dark","heat");
+await open(F+Q+"&plot=totals",1500,950,"light","totals");
+await open(F+Q+"&tab=compare&by=title",1500,950,"light","compare");
+await open("&run=rrul.ktrxer&run=codel.ktrxer&run=hostile.ktrxer&tab=metadata",1500,950,"dark","metadata");
+await open("&run=rrul.ktrxer&run=codel.ktrxer&plot=ping&arrange=one",390,844,"light","phone");
+await open(F+Q+"&tab=compare&by=title",390,844,"dark","phone-compare");
+console.log(errors.join("\n"));
+await browser.close();
