@@ -347,7 +347,7 @@ export class PanelView implements Member {
           ...axis,
           size: 26 + tilt.height,
           space: 52,
-          ...(tilt.height > 0 ? { rotate: -35, align: 2 as const } : {}),
+          ...(tilt.height > 0 ? { rotate: 35, align: 2 as const } : {}),
           label: panel.x.unit ? `${panel.x.label} (${panel.x.unit})` : panel.x.label,
           labelFont: font,
           labelSize: 18,

@@ -15,7 +15,7 @@ const rows: Row[] = [
 const names = (some: readonly Row[]): string => some.map((row) => row.name[0]).join("");
 
 describe("the rows of the table", () => {
-  it("are searched by words in any cell", () => {
+  it("are searched by words in any column", () => {
     expect(names(searched(rows, "FIFO valid"))).toBe("a");
     expect(names(searched(rows, "b.ktr"))).toBe("b");
     expect(names(searched(rows, " "))).toBe("abcd");

@@ -3,7 +3,7 @@
 
 Six hues (blue, brick, green, pink, gold, indigo). A search chose their saturation and brightness for the largest distance between any two
 in the worst of normal vision and simulated protanopia, deuteranopia and tritanopia, with a contrast to the background of at least 3:1 (WCAG
-2.1, 1.4.11). tests/python/test_view_palette.py checks both.
+2.1, 1.4.11). tests/python/test_panels_palette.py checks both.
 """
 
 from __future__ import annotations

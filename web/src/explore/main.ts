@@ -199,7 +199,7 @@ class Explorer {
     this.gone.hidden = false;
     this.gone.textContent =
       error instanceof Gone
-        ? "The explorer's server has ended. What is drawn stays. Start `ktrxer view` again and open the address that it prints."
+        ? "The explorer's server has ended. What is drawn stays. Start `ktrxer view` again and open its new address."
         : `The answer of the server cannot be shown: ${error instanceof Error ? error.message : String(error)}.`;
   }
 

@@ -28,7 +28,7 @@ export function shown(cell: Cell): string {
   return typeof cell === "number" ? String(Number(cell.toPrecision(6))) : cell;
 }
 
-/** The rows in which each word of the search is in some cell. */
+/** The rows in which each word of the search is in some column. */
 export function searched(rows: readonly Row[], search: string): Row[] {
   const words = isCondition(search) ? [] : search.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [...rows];
