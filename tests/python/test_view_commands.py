@@ -401,3 +401,14 @@ def test_a_lone_surrogate_in_a_title_is_no_end(place: Path) -> None:
     run.meta.title = "half \ud83d of a sign"
     title, data = report.build([report.readable(run)], "now")
     assert b"half ? of a sign" in page.fill(title, data).encode("utf-8", "replace")
+
+
+def test_runs_of_two_groups_are_compared_in_a_report(here: Path) -> None:
+    """Two file names that differ in a number are a group: a table with the differences."""
+    for i in range(3):
+        panel_runs.run(here, f"fifo-{i}", up_ms=60, seed=i, seconds=10)
+        panel_runs.run(here, f"fq-{i}", up_ms=5, seed=10 + i, seconds=10)
+    names = [str(path) for path in sorted(here.glob("*.ktrxer"))]
+    assert main(["report", *names, "-o", "six.html"]) == 0
+    titles = [table["title"] for table in data_of((here / "six.html").read_text())["overview"]["tables"]]
+    assert "Differences: fq against fifo" in titles
