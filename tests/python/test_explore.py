@@ -73,7 +73,7 @@ def test_it_listens_on_the_loopback_address_only(up: server.Server) -> None:
     ],
 )
 def test_a_request_of_another_site_is_refused(up: server.Server, headers: dict[str, str | None], status: int) -> None:
-    """DNS rebinding has another Host, a form has no JSON, a fetch has an Origin; none of them has the token."""
+    """DNS rebinding has another Host, a form has no JSON, a fetch has an Origin; all three lack the token."""
     found, answered, body = send(up, "POST", "/api/runs", {}, **headers)
     assert found == status and b"rrul" not in body
     assert not [name for name in answered if name.startswith("Access-Control")]

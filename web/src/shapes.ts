@@ -73,7 +73,7 @@ export function outline(ctx: Context, samples: Samples, view: View, alpha: numbe
   ctx.stroke();
 }
 
-/** x and y have the edges of the columns and rows. The opacity is the square root of a share: small ones are visible. */
+/** x and y have the edges of the columns and rows. The opacity is the square root of a share, so small ones show. */
 export function heat(ctx: Context, x: Float64Array, y: Float64Array, z: Float64Array, view: View, alpha: number): void {
   const columns = x.length - 1;
   let top = 0;
