@@ -1,4 +1,4 @@
-# The page of a report. It is built from web/ and committed (docs/decisions/0018-the-page-is-committed.md), so that node is needed only to change it.
+# The pages of reports and of the explorer. They are built from web/ and committed (docs/decisions/0018-the-page-is-committed.md), so that node is needed only to change it.
 REPORT ?=
 
 web/node_modules/.ok: web/package-lock.json
@@ -6,7 +6,7 @@ web/node_modules/.ok: web/package-lock.json
 	touch $@
 
 .PHONY: web picture
-web: ## build the page of reports after a change in web/ (needs node)
+web: ## build the pages of reports and of the explorer after a change in web/ (needs node)
 	@scripts/setup web
 	@$(MAKE) --no-print-directory web/node_modules/.ok
 	cd web && npm run --silent check && npm run --silent build

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Builds one file, python/ktrxer/view/bundle/report.html, with markup, style and script. The Python side inserts title,
-// text and data.
+// text and data. With KTRXER_PAGE=explorer: explorer.html, the page of `ktrxer view`, which asks its server for data.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+
+const PAGE = process.env.KTRXER_PAGE === "explorer" ? "explorer" : "report";
+const SOURCE = PAGE === "explorer" ? "explorer.html" : "index.html";
 
 function digest(text: string): string {
   return `'sha256-${createHash("sha256").update(text, "utf8").digest("base64")}'`;
@@ -28,7 +31,7 @@ function oneFile(): Plugin {
           delete bundle[name];
         }
       }
-      const page = bundle["index.html"];
+      const page = bundle[SOURCE];
       if (page?.type !== "asset" || !script || !style) this.error("a page, a program and a style were expected");
       // The bundle contains the licence of uPlot.
       const licence = readFileSync(new URL("node_modules/uplot/LICENSE", import.meta.url), "utf8").trim();
@@ -37,12 +40,14 @@ function oneFile(): Plugin {
         "<\\/script",
       );
       style = style.trim();
-      // The policy allows only this script and this style, by their digests. It forbids fetches and text as markup.
+      // The policy allows only this script and this style, by their digests. It forbids text as markup, and fetches
+      // except those of the explorer from its own server.
       const policy = [
         "default-src 'none'",
         `script-src ${digest(script)}`,
         `style-src ${digest(style)}`,
         "img-src data:",
+        ...(PAGE === "explorer" ? ["connect-src 'self'"] : []),
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",
@@ -55,7 +60,7 @@ function oneFile(): Plugin {
         .replace("</head>", () => `<style>${style}</style>\n  </head>`)
         .replace("</body>", () => `<script type="module">${script}</script>\n  </body>`);
       page.source = html;
-      page.fileName = "report.html";
+      page.fileName = `${PAGE}.html`;
     },
   };
 }
@@ -66,7 +71,8 @@ export default defineConfig({
   test: { testTimeout: 120_000, hookTimeout: 120_000 },
   build: {
     outDir: process.env.KTRXER_WEB_OUT ?? "../python/ktrxer/view/bundle",
-    emptyOutDir: true,
+    emptyOutDir: PAGE === "report",
+    rollupOptions: { input: SOURCE },
     target: "es2022",
     modulePreload: false,
     assetsInlineLimit: 0,

@@ -23,6 +23,7 @@ const struct handover handover_table[] = {
 	{ "summary", "Summarise a run in figures" },
 	{ "tests", "List and explain the tests of `ktrxer run`" },
 	{ "truth", "Check a measuring tool on paths with known properties" },
+	{ "view", "Explore a directory of runs in the browser: table, plots, comparison" },
 	{ NULL },
 };
 #endif

@@ -31,6 +31,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "summary": Subcommand("ktrxer.commands.summary", "summarise a run in figures"),
     "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests of `ktrxer run`"),
     "truth": Subcommand("ktrxer.truth.command", "check a measuring tool on paths with known properties"),
+    "view": Subcommand("ktrxer.explore.command", "explore a directory of runs in the browser: table, plots, comparison"),
 }
 
 # Subcommands of the C part, which runs them in Python if they print tables.

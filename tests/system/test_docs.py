@@ -42,6 +42,8 @@ NOT_RUN = [
     ("docs/howto/monitoring.md", "useradd ", "makes a user of this machine"),
     ("docs/howto/monitoring.md", "systemctl ", "changes this machine's systemd; the units are verified below"),
     ("docs/reference/server.md", "systemctl ", "changes this machine's systemd; test_service_unit.py verifies the units"),
+    ("docs/howto/explore-runs.md", "ktrxer view ", "serves until it is ended; test_explore.py and web/browser/explorer.test.ts run it"),
+    ("docs/howto/explore-runs.md", "ssh -L ", "another machine"),
     ("docs/index.md", "make demo", "test_lab_run.py runs scripts/demo"),
     ("docs/index.md", "make test", "runs this test"),
     ("docs/index.md", "make install", "make test-fresh runs it"),

@@ -33,10 +33,19 @@ export interface Opened {
 }
 
 export async function open(browser: Browser, name: string, options: BrowserContextOptions = {}): Promise<Opened> {
+  return openAddress(browser, pathToFileURL(path.resolve(SAMPLES, name)).href, options);
+}
+
+/** A page of a server may also call its server. */
+export async function openAddress(
+  browser: Browser,
+  address: string,
+  options: BrowserContextOptions = {},
+): Promise<Opened> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
   const problems: string[] = [];
-  const address = pathToFileURL(path.resolve(SAMPLES, name)).href;
+  const own = address.startsWith("http") ? `${new URL(address).origin}/` : null;
   page.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning") problems.push(`console: ${message.text()}`);
   });
@@ -47,8 +56,8 @@ export async function open(browser: Browser, name: string, options: BrowserConte
   });
   page.on("request", (request) => {
     const to = request.url();
-    if (to.split("#")[0] !== address && !to.startsWith("data:") && !to.startsWith("blob:"))
-      problems.push(`request: ${to}`);
+    if (own !== null ? to.startsWith(own) : to.split("#")[0] === address) return;
+    if (!to.startsWith("data:") && !to.startsWith("blob:")) problems.push(`request: ${to}`);
   });
   await page.goto(address);
   if (options.javaScriptEnabled !== false) {

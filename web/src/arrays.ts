@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Columns of samples in the format of python/ktrxer/view/pack.py: little-endian raw numbers in base64,
+// Columns of samples in the format of python/ktrxer/view/pack.py: little-endian raw numbers, in base64 or as they are,
 // value = base + scale * raw. The smallest raw integer marks a missing value.
 
 export interface PackedArray {
@@ -7,7 +7,7 @@ export interface PackedArray {
   count: number;
   base: number;
   scale: number;
-  data: string;
+  data: string | Uint8Array;
 }
 
 const SIZES = { f32: 4, f64: 8, i32: 4, i16: 2 } as const;
@@ -17,20 +17,13 @@ export class PackedError extends Error {}
 
 export function decode(packed: PackedArray): Float64Array {
   const { type, count, base, scale, data } = packed;
-  let text: string;
-  try {
-    text = atob(data);
-  } catch {
-    throw new PackedError("a column of samples is not base64");
+  const bytes = typeof data === "string" ? unpacked(data) : data;
+  if (bytes.length !== count * SIZES[type]) {
+    throw new PackedError(`a column should hold ${count} samples and has ${bytes.length} bytes`);
   }
-  if (text.length !== count * SIZES[type]) {
-    throw new PackedError(`a column should hold ${count} samples and has ${text.length} bytes`);
-  }
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   const out = new Float64Array(count);
   // DataView reads little-endian on any host; typed arrays would use the byte order of this machine.
-  const view = new DataView(bytes.buffer);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   switch (type) {
     case "f64":
       for (let i = 0; i < count; i++) out[i] = base + scale * view.getFloat64(8 * i, true);
@@ -52,6 +45,18 @@ export function decode(packed: PackedArray): Float64Array {
       break;
   }
   return out;
+}
+
+function unpacked(data: string): Uint8Array {
+  let text: string;
+  try {
+    text = atob(data);
+  } catch {
+    throw new PackedError("a column of samples is not base64");
+  }
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
 }
 
 /** The columns of a report. Each is decoded at its first use. */

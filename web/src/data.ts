@@ -12,6 +12,8 @@ export interface Axis {
   zero: boolean;
   /** The end of the axis if samples lie above it; null: the axis contains all samples. */
   most: number | null;
+  /** Likewise the begin of the axis. */
+  least: number | null;
   /** Names of the positions 0, 1, 2, ... instead of numbers. */
   names: string[];
 }
@@ -27,7 +29,7 @@ export interface Series {
   /** The same key in two panels means the same flow or probe: both are hidden and highlighted together. */
   key: string;
   label: string;
-  style: "line" | "step" | "points" | "box";
+  style: "line" | "step" | "points" | "box" | "bar" | "outline" | "heat";
   color: number;
   dash: number[];
   width: number;
@@ -35,9 +37,21 @@ export interface Series {
   y: number;
   low: number | null;
   high: number | null;
+  /** Only of a heat map: the shares, row by row. */
+  z: number | null;
+  /** Of y: 2 is the right one. */
+  axis: 1 | 2;
   lost: number | null;
   hidden: boolean;
   hint: string;
+}
+
+/** Events in a row of their own above the plot. */
+export interface EventRow {
+  label: string;
+  kind: "drop" | "mark" | "retransmit";
+  color: number;
+  x: number;
 }
 
 export interface Panel {
@@ -45,12 +59,14 @@ export interface Panel {
   title: string;
   x: Axis;
   y: Axis;
+  y2: Axis | null;
   /** Panels with the same link share their x axis and cursor. */
   link: string;
   /** The axis that the page can switch to a logarithmic scale. */
   log: "x" | "y";
   bands: Band[];
   series: Series[];
+  rows: EventRow[];
   notes: string[];
   /** Why the panel has no news; "": it is shown at first. */
   folded: string;
@@ -102,7 +118,7 @@ export interface Report {
   title: string;
   generator: string;
   created: string;
-  palette: { light: string[]; dark: string[] };
+  palette: Palette;
   arrays: PackedArray[];
   overview: { tables: Table[]; panels: Panel[] } | null;
   runs: Run[];
@@ -112,23 +128,23 @@ export class DataError extends Error {}
 
 export const SCHEMA = "ktrxer-report/1";
 
-type Dict = Record<string, unknown>;
+export type Dict = Record<string, unknown>;
 
-function fail(path: string, wanted: string): never {
+export function fail(path: string, wanted: string): never {
   throw new DataError(`${path} is not ${wanted}`);
 }
 
-function dict(value: unknown, path: string): Dict {
+export function dict(value: unknown, path: string): Dict {
   if (typeof value !== "object" || value === null || Array.isArray(value)) fail(path, "an object");
   return value as Dict;
 }
 
-function list<T>(value: unknown, path: string, one: (value: unknown, path: string) => T): T[] {
+export function list<T>(value: unknown, path: string, one: (value: unknown, path: string) => T): T[] {
   if (!Array.isArray(value)) fail(path, "a list");
   return value.map((item, i) => one(item, `${path}[${i}]`));
 }
 
-function text(value: unknown, path: string): string {
+export function text(value: unknown, path: string): string {
   if (typeof value !== "string") fail(path, "text");
   return value;
 }
@@ -138,12 +154,12 @@ function flag(value: unknown, path: string): boolean {
   return value;
 }
 
-function finite(value: unknown, path: string): number {
+export function finite(value: unknown, path: string): number {
   if (typeof value !== "number" || !Number.isFinite(value)) fail(path, "a finite number");
   return value;
 }
 
-function index(value: unknown, path: string, below = Number.MAX_SAFE_INTEGER): number {
+export function index(value: unknown, path: string, below = Number.MAX_SAFE_INTEGER): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value < 0 || value >= below) fail(path, "an index");
   return value;
 }
@@ -154,21 +170,24 @@ function oneOf<T extends string>(value: unknown, path: string, words: readonly T
   return value as T;
 }
 
-function pair(value: unknown, path: string): [string, string] {
+export function pair(value: unknown, path: string): [string, string] {
   const both = list(value, path, text);
   if (both.length !== 2) fail(path, "a pair");
   return [both[0] as string, both[1] as string];
 }
 
-function packed(value: unknown, path: string): PackedArray {
+export function packedHead(value: unknown, path: string): Omit<PackedArray, "data"> {
   const a = dict(value, path);
   return {
     type: oneOf(a.type, `${path}.type`, ["f32", "f64", "i32", "i16"]),
     count: index(a.count, `${path}.count`),
     base: finite(a.base, `${path}.base`),
     scale: finite(a.scale, `${path}.scale`),
-    data: text(a.data, `${path}.data`),
   };
+}
+
+function packed(value: unknown, path: string): PackedArray {
+  return { ...packedHead(value, path), data: text(dict(value, path).data, `${path}.data`) };
 }
 
 function axis(value: unknown, path: string): Axis {
@@ -179,11 +198,12 @@ function axis(value: unknown, path: string): Axis {
     scale: oneOf(a.scale, `${path}.scale`, ["linear", "log"]),
     zero: flag(a.zero, `${path}.zero`),
     most: a.most === null ? null : finite(a.most, `${path}.most`),
+    least: a.least === null ? null : finite(a.least, `${path}.least`),
     names: list(a.names, `${path}.names`, text),
   };
 }
 
-function table(value: unknown, path: string): Table {
+export function table(value: unknown, path: string): Table {
   const t = dict(value, path);
   return {
     title: text(t.title, `${path}.title`),
@@ -193,7 +213,7 @@ function table(value: unknown, path: string): Table {
   };
 }
 
-function reader(arrays: number, colors: number): (value: unknown, path: string) => Panel {
+export function panelReader(arrays: number, colors: number): (value: unknown, path: string) => Panel {
   const column = (value: unknown, path: string): number => index(value, path, arrays);
   const maybe = (value: unknown, path: string): number | null => (value === null ? null : column(value, path));
 
@@ -202,7 +222,7 @@ function reader(arrays: number, colors: number): (value: unknown, path: string) 
     return {
       key: text(s.key, `${path}.key`),
       label: text(s.label, `${path}.label`),
-      style: oneOf(s.style, `${path}.style`, ["line", "step", "points", "box"]),
+      style: oneOf(s.style, `${path}.style`, ["line", "step", "points", "box", "bar", "outline", "heat"]),
       color: index(s.color, `${path}.color`, colors),
       dash: list(s.dash, `${path}.dash`, finite),
       width: finite(s.width, `${path}.width`),
@@ -210,6 +230,8 @@ function reader(arrays: number, colors: number): (value: unknown, path: string) 
       y: column(s.y, `${path}.y`),
       low: maybe(s.low, `${path}.low`),
       high: maybe(s.high, `${path}.high`),
+      z: maybe(s.z, `${path}.z`),
+      axis: s.axis === 2 ? 2 : 1,
       lost: maybe(s.lost, `${path}.lost`),
       hidden: flag(s.hidden, `${path}.hidden`),
       hint: text(s.hint, `${path}.hint`),
@@ -226,6 +248,16 @@ function reader(arrays: number, colors: number): (value: unknown, path: string) 
     };
   };
 
+  const row = (value: unknown, path: string): EventRow => {
+    const r = dict(value, path);
+    return {
+      label: text(r.label, `${path}.label`),
+      kind: oneOf(r.kind, `${path}.kind`, ["drop", "mark", "retransmit"]),
+      color: index(r.color, `${path}.color`, colors),
+      x: column(r.x, `${path}.x`),
+    };
+  };
+
   return (value, path) => {
     const p = dict(value, path);
     return {
@@ -233,14 +265,28 @@ function reader(arrays: number, colors: number): (value: unknown, path: string) 
       title: text(p.title, `${path}.title`),
       x: axis(p.x, `${path}.x`),
       y: axis(p.y, `${path}.y`),
+      y2: p.y2 === null ? null : axis(p.y2, `${path}.y2`),
       link: text(p.link, `${path}.link`),
       log: oneOf(p.log, `${path}.log`, ["x", "y"]),
       bands: list(p.bands, `${path}.bands`, band),
       series: list(p.series, `${path}.series`, series),
+      rows: list(p.rows, `${path}.rows`, row),
       notes: list(p.notes, `${path}.notes`, text),
       folded: text(p.folded, `${path}.folded`),
     };
   };
+}
+
+export interface Palette {
+  light: string[];
+  dark: string[];
+}
+
+export function paletteOf(value: unknown): Palette {
+  const colors = dict(value, "palette");
+  const made = { light: list(colors.light, "palette.light", text), dark: list(colors.dark, "palette.dark", text) };
+  if (made.light.length === 0 || made.light.length !== made.dark.length) fail("palette", "two lists of one length");
+  return made;
 }
 
 export function parse(source: string): Report {
@@ -252,12 +298,9 @@ export function parse(source: string): Report {
   }
   const r = dict(whole, "the report");
   if (r.schema !== SCHEMA) fail("the report's schema", SCHEMA);
-  const colors = dict(r.palette, "palette");
-  const palette = { light: list(colors.light, "palette.light", text), dark: list(colors.dark, "palette.dark", text) };
-  if (palette.light.length === 0 || palette.light.length !== palette.dark.length)
-    fail("palette", "two lists of one length");
+  const palette = paletteOf(r.palette);
   const arrays = list(r.arrays, "arrays", packed);
-  const panel = reader(arrays.length, palette.light.length);
+  const panel = panelReader(arrays.length, palette.light.length);
 
   const run = (value: unknown, path: string): Run => {
     const one = dict(value, path);

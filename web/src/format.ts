@@ -43,3 +43,17 @@ export function ticks(values: readonly (number | null)[], step: number): (string
     return value < 0 ? MINUS + text : text;
   });
 }
+/** Label decades, and also 2 and 5 if there are at most two decades. */
+export function logTicks(values: readonly (number | null)[]): (string | null)[] {
+  const known = values.filter((value) => value !== null);
+  const decades = Math.log10((known[known.length - 1] ?? 1) / (known[0] ?? 1));
+  const digits = decades <= 2 ? [1, 2, 5] : [1];
+  return values.map((value) => {
+    if (value === null) return null;
+    const first = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
+    if (!digits.some((digit) => Math.abs(first - digit) < 1e-6)) return null;
+    return value >= 1e5 || value < 1e-4
+      ? value.toExponential(0)
+      : value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
+  });
+}

@@ -43,7 +43,9 @@ function swatch(series: Series): SVGSVGElement {
 
 export function legend(series: readonly Series[], selection: Selection): Legend {
   const keys = series.map((one) => one.key);
-  const buttons = series.map((one) => {
+  // A series without a name belongs to the one before it, as the mean of points does. One key has one button.
+  const named = series.filter((one, i) => one.label !== "" && keys.indexOf(one.key) === i);
+  const buttons = named.map((one) => {
     const value = el("span", { class: "value" });
     const node = el(
       "button",
@@ -81,8 +83,8 @@ export function legend(series: readonly Series[], selection: Selection): Legend 
     root,
     update,
     values(values) {
-      buttons.forEach(({ value }, i) => {
-        value.textContent = values ? (values[i] ?? "\u2013") : "";
+      buttons.forEach(({ value, key }) => {
+        value.textContent = values ? (values[keys.indexOf(key)] ?? "\u2013") : "";
       });
       root.classList.toggle("reading", values !== null);
     },

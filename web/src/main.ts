@@ -5,7 +5,7 @@ import { Columns } from "./arrays";
 import { DataError, parse } from "./data";
 import { el, must } from "./dom";
 import { Page } from "./page";
-import { Theme } from "./theme";
+import { colourSheet, Theme } from "./theme";
 
 /** Show an error above the static text of the page, which stays. */
 function complain(what: string): void {
@@ -18,17 +18,7 @@ function start(): void {
   const source = must(document.getElementById("report"), "the data of this report").textContent ?? "";
   const report = parse(source);
   const theme = new Theme(report.palette);
-  const sheet = new CSSStyleSheet();
-  // The legend uses the colours of the palette. The style API accepts only a colour here, so no other style can be
-  // injected.
-  report.palette.light.forEach((_, i) => {
-    sheet.insertRule(`.c${i} {}`);
-    const rule = sheet.cssRules[0] as CSSStyleRule;
-    const paint = (): void => rule.style.setProperty("color", theme.ink.series[i] ?? "");
-    paint();
-    theme.onChange(paint);
-  });
-  document.adoptedStyleSheets = [sheet];
+  document.adoptedStyleSheets = [colourSheet(theme, report.palette)];
   const root = must(document.getElementById("root"), "the element #root of this page");
   const stage = el("div", { id: "root" });
   new Page(report, new Columns(report.arrays), theme).render(stage);

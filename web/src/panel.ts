@@ -3,19 +3,23 @@
 
 import uPlot from "uplot";
 import type { Columns } from "./arrays";
-import type { Panel, Series } from "./data";
+import type { Axis, Panel, Series } from "./data";
 import { button, el } from "./dom";
-import { quantity, ticks } from "./format";
+import { logTicks, quantity, ticks } from "./format";
+import { listen } from "./gestures";
 import { stripHeight, stripRow } from "./strip";
 import { legend, type Legend } from "./legend";
 import type { Link, Member, Selection } from "./link";
 import { extent, nearest, pick, tidy, type Samples } from "./samples";
 import type { Theme } from "./theme";
+import { bars, heat, intervals, outline, sign } from "./shapes";
 import { band, box, line, points, step, type View } from "./trace";
 
 export interface Loaded {
   series: Series;
+  /** Of an outline and a heat map: the columns as they are. Their order is their shape. */
   samples: Samples;
+  z: Float64Array | null;
   low: Float64Array | null;
   high: Float64Array | null;
   lost: Float64Array;
@@ -23,7 +27,9 @@ export interface Loaded {
 
 const AXIS_WIDTH = 56; // the same for all panels, so that their times are aligned
 const FAINT = 0.13; // opacity of series that are not highlighted
-const DRAW = { line, step, box };
+const DRAW = { line, step, box }; // a narrow box stands in a violin
+const SHAPES: ReadonlySet<string> = new Set(["outline", "heat"]);
+const INTERVALS: ReadonlySet<string> = new Set(["points", "bar"]); // low and high are drawn as the ends of a line
 const REACH_PIXELS = 24; // the cursor reads samples up to this distance
 
 export class PanelView implements Member {
@@ -37,10 +43,12 @@ export class PanelView implements Member {
   private plot: uPlot | null = null;
   private log: boolean;
   private ready = false;
+  private readonly resized = new ResizeObserver(() => this.fit());
+  private readonly forget: () => void;
 
   constructor(
-    readonly panel: Panel,
-    private readonly columns: Columns,
+    public panel: Panel,
+    private columns: Columns,
     private readonly link: Link,
     private readonly selection: Selection,
     private readonly theme: Theme,
@@ -62,7 +70,7 @@ export class PanelView implements Member {
     );
     const heading = el(level === 3 ? "h3" : "h4", {}, panel.title);
     this.legend = legend(panel.series, selection);
-    const unit = panel.y.unit ? `${panel.y.label} (${panel.y.unit})` : panel.y.label;
+    const unit = named(panel.y);
     this.holder.setAttribute(
       "aria-label",
       `${panel.title}: ${unit} against ${panel.x.label}${panel.x.unit ? ` (${panel.x.unit})` : ""}. ` +
@@ -72,26 +80,38 @@ export class PanelView implements Member {
       "figure",
       { class: "panel", "data-panel": panel.key },
       el("figcaption", {}, heading, zoomButtons),
-      el("div", { class: "unit" }, el("span", {}, unit), this.readout),
+      el("div", { class: "unit" }, el("span", {}, unit), this.readout, panel.y2 && el("span", {}, named(panel.y2))),
       this.holder,
-      this.legend.root,
+      // The places on the x axis have the names of their series.
+      panel.x.names.length === 0 && this.legend.root,
+      panel.rows.length > 0 &&
+        el("p", { class: "note" }, "Above the plot: \u00d7 lost probe, \u2228 drop, \u2227 mark, + retransmit."),
       ...panel.notes.map((note) => el("p", { class: "note" }, note)),
     );
     for (const band of panel.bands) link.cover(band.from, band.to);
     link.join(this);
     selection.onChange(() => this.showSeries());
-    theme.onChange(() => this.plot?.redraw(false, true));
+    this.forget = theme.onChange(() => this.plot?.redraw(false, true));
   }
 
   /** Decode the samples. All panels do this before the first one is drawn, because they share their range. */
   load(): void {
     this.decode();
     const { names, zero } = this.panel.x;
-    for (const { samples } of this.loaded) {
-      if (samples.x.length > 0) this.link.cover(samples.x[0] as number, samples.x[samples.x.length - 1] as number);
+    for (const { samples, series } of this.loaded) {
+      if (series.style === "outline") this.link.cover(...ends(samples.x));
+      else if (samples.x.length > 0) this.link.cover(samples.x[0] as number, samples.x[samples.x.length - 1] as number);
     }
     if (names.length > 0) this.link.cover(-0.6, names.length - 0.4);
     else if (zero && !this.logX) this.link.cover(0, 0);
+  }
+
+  /** Other samples of the same series: those of another part of the time, or more of a run that is being recorded. */
+  update(panel: Panel, columns: Columns): void {
+    this.panel = panel;
+    this.columns = columns;
+    this.load();
+    this.showSeries();
   }
 
   draw(): void {
@@ -99,8 +119,22 @@ export class PanelView implements Member {
     this.ready = true;
     this.build();
     this.root.dataset.drawn = performance.now().toFixed(0);
-    new ResizeObserver(() => this.fit()).observe(this.holder);
-    this.listen();
+    this.resized.observe(this.holder);
+    listen({
+      holder: this.holder,
+      link: this.link,
+      plot: () => this.plot,
+      toggleLog: () => this.setLog(!this.log),
+      readAloud: () => this.readout.setAttribute("aria-live", "polite"),
+    });
+  }
+
+  /** Before the element is removed for good. */
+  close(): void {
+    this.forget();
+    this.resized.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
   }
 
   showRange(from: number, to: number): void {
@@ -130,34 +164,62 @@ export class PanelView implements Member {
     const values: (string | null)[] = this.loaded.map((one, i) => {
       const dot = this.dots[i] as HTMLElement;
       const at =
-        inside && this.visible(one.series) ? nearest(one.samples, x, one.series.style === "step", reach) : null;
+        inside && this.visible(one.series) && !SHAPES.has(one.series.style)
+          ? nearest(one.samples, x, one.series.style === "step", reach)
+          : null;
       dot.hidden = at === null || one.series.style === "step";
       if (at === null) return null;
       const value = one.samples.y[at] as number;
       if (!dot.hidden) {
-        const top = plot.valToPos(value, "y");
+        const top = plot.valToPos(value, this.scale(one.series));
         dot.hidden = !(top >= 0 && top <= plot.over.clientHeight);
         dot.style.transform = `translate(${plot.valToPos(one.samples.x[at] as number, "x")}px, ${top}px)`;
         dot.style.background = this.color(one.series);
       }
-      return quantity(value, this.panel.y.unit);
+      return quantity(value, this.axis(one.series).unit);
     });
     this.legend.values(inside ? values : null);
+    if (this.panel.x.names.length > 0) {
+      this.readout.textContent = inside ? this.atPlace(Math.round(x)) : "";
+      return;
+    }
     this.readout.textContent = inside ? `${this.panel.x.label} ${quantity(x, this.panel.x.unit)}` : "";
+  }
+
+  /** The name of a place, and the values of the series there; of a box its median. */
+  private atPlace(place: number): string {
+    const values = this.loaded
+      .filter(({ series, samples }) => !SHAPES.has(series.style) && Math.abs((samples.x[0] ?? NaN) - place) < 0.5)
+      .map(
+        ({ series, samples }) =>
+          quantity(samples.y[series.style === "box" ? 2 : 0], this.axis(series).unit) +
+          (samples.x.length > 1 && series.style === "points" ? " \u2026" : ""),
+      );
+    return `${this.panel.x.names[place] ?? ""}: ${values.slice(0, 4).join(", ")}`;
   }
 
   private decode(): void {
     this.loaded = this.panel.series.map((series) => {
       const x = this.columns.get(series.x);
-      const samples = tidy(x, this.columns.get(series.y), this.logY, this.logX);
+      const y = this.columns.get(series.y);
+      const samples = SHAPES.has(series.style) ? { x, y, order: null } : tidy(x, y, this.logY, this.logX);
       return {
         series,
         samples,
+        z: series.z === null ? null : this.columns.get(series.z),
         low: series.low === null ? null : pick(this.columns.get(series.low), samples.order),
         high: series.high === null ? null : pick(this.columns.get(series.high), samples.order),
         lost: series.lost === null ? new Float64Array(0) : this.columns.get(series.lost),
       };
     });
+  }
+
+  private axis(series: Series): Axis {
+    return series.axis === 2 && this.panel.y2 ? this.panel.y2 : this.panel.y;
+  }
+
+  private scale(series: Series): "y" | "y2" {
+    return series.axis === 2 && this.panel.y2 ? "y2" : "y";
   }
 
   private visible(series: Series): boolean {
@@ -177,12 +239,16 @@ export class PanelView implements Member {
   }
 
   private get height(): number {
-    return (innerWidth < 640 ? 220 : 260) + stripHeight(this.lossRows);
+    return (
+      (innerWidth < 640 ? 220 : 260) +
+      stripHeight(this.lossRows) +
+      tiltOf(this.panel.x.names, this.holder.clientWidth - AXIS_WIDTH).height
+    );
   }
 
   /** Rows of the strip: all series with lost probes, also hidden ones, so that the plot does not move. */
   private get lossRows(): number {
-    return this.loaded.filter((one) => one.lost.length > 0).length;
+    return this.loaded.filter((one) => one.lost.length > 0).length + this.panel.rows.length;
   }
 
   private setLog(log: boolean): void {
@@ -197,40 +263,51 @@ export class PanelView implements Member {
     this.showCursor(this.link.cursor);
   }
 
-  private rangeOfY(from: number, to: number): [number, number] {
+  private rangeOfY(scale: "y" | "y2", from: number, to: number): [number, number] {
+    const axis = scale === "y2" && this.panel.y2 ? this.panel.y2 : this.panel.y;
     let low = Infinity;
     let high = -Infinity;
     for (const one of this.loaded) {
-      if (!this.visible(one.series)) continue;
-      const found = extent(one.samples, from, to);
-      if (!found) continue;
-      low = Math.min(low, found[0]);
-      high = Math.max(high, found[1]);
+      if (!this.visible(one.series) || this.scale(one.series) !== scale) continue;
+      const found: [number, number][] = [];
+      if (SHAPES.has(one.series.style)) found.push(ends(one.samples.y));
+      else {
+        const inside = extent(one.samples, from, to);
+        if (inside) found.push(inside);
+      }
+      if (one.series.style === "bar" && !this.logY) found.push([0, 0]);
+      if (INTERVALS.has(one.series.style)) for (const side of [one.low, one.high]) if (side) found.push(ends(side));
+      for (const [a, b] of found) {
+        if (!this.logY || a > 0) low = Math.min(low, a);
+        if (!this.logY || b > 0) high = Math.max(high, b);
+      }
     }
     if (!(low <= high)) return this.logY ? [0.1, 10] : [0, 1];
     if (this.logY) {
       const [a, b] = uPlot.rangeLog(low, high * 1.2, 10, false); // keeps samples off the edge
       return [a ?? low, b ?? high];
     }
-    if (this.panel.y.zero) {
+    if (axis.zero) {
       low = Math.min(low, 0);
       high = Math.max(high, 0);
     }
     if (low === high) {
       const around = Math.abs(low) || 1;
-      return [this.panel.y.zero && low >= 0 ? 0 : low - around / 2, high + around / 2];
+      [low, high] = [axis.zero && low >= 0 ? 0 : low - around / 2, high + around / 2];
+    } else {
+      const room = (high - low) * 0.06;
+      [low, high] = [axis.zero && low >= 0 ? 0 : low - room, high + room];
     }
-    const { most } = this.panel.y;
-    if (most !== null && high > most && low < most && !this.link.zoomed)
-      return [Math.min(low, this.panel.y.zero ? 0 : low), most];
-    const room = (high - low) * 0.06;
-    return [this.panel.y.zero && low >= 0 ? 0 : low - room, high + room];
+    if (this.link.zoomed) return [low, high];
+    const [least, most] = [axis.least ?? low, axis.most ?? high];
+    return least < most ? [least, most] : [low, high];
   }
 
   private build(): void {
     const { panel, theme } = this;
     const [from, to] = this.link.range;
     const font = "12px system-ui, sans-serif";
+    const tilt = tiltOf(panel.x.names, this.holder.clientWidth - AXIS_WIDTH);
     const axis = {
       stroke: () => theme.ink.faint,
       grid: { stroke: () => theme.ink.grid, width: 1 },
@@ -254,14 +331,23 @@ export class PanelView implements Member {
         x: { time: false, auto: false, distr: this.logX ? 3 : 1, range: (_plot, min, max) => [min, max] },
         y: {
           distr: this.logY ? 3 : 1,
-          range: (plot) => this.rangeOfY(plot.scales.x?.min ?? from, plot.scales.x?.max ?? to),
+          range: (plot) => this.rangeOfY("y", plot.scales.x?.min ?? from, plot.scales.x?.max ?? to),
         },
+        ...(panel.y2
+          ? {
+              y2: {
+                distr: this.logY ? 3 : 1,
+                range: (plot: uPlot) => this.rangeOfY("y2", plot.scales.x?.min ?? from, plot.scales.x?.max ?? to),
+              } satisfies uPlot.Scale,
+            }
+          : {}),
       },
       axes: [
         {
           ...axis,
-          size: 26,
+          size: 26 + tilt.height,
           space: 52,
+          ...(tilt.height > 0 ? { rotate: 35, align: 2 as const } : {}),
           label: panel.x.unit ? `${panel.x.label} (${panel.x.unit})` : panel.x.label,
           labelFont: font,
           labelSize: 18,
@@ -269,7 +355,7 @@ export class PanelView implements Member {
           ...(panel.x.names.length > 0 ? { splits: () => panel.x.names.map((_, i) => i) } : {}),
           values: (_plot, values, _axis, _space, incr) =>
             panel.x.names.length > 0
-              ? values.map((at) => panel.x.names[at] ?? null)
+              ? values.map((at) => short(panel.x.names[at] ?? "", tilt.letters))
               : this.logX
                 ? logTicks(values)
                 : ticks(values, incr),
@@ -280,9 +366,27 @@ export class PanelView implements Member {
           space: 34,
           values: (_plot, values, _axis, _space, incr) => (this.logY ? logTicks(values) : ticks(values, incr)),
         },
+        ...(panel.y2
+          ? [
+              {
+                ...axis,
+                scale: "y2",
+                side: 1 as const,
+                size: AXIS_WIDTH,
+                space: 34,
+                grid: { show: false },
+                values: (_plot: uPlot, values: number[], _axis: number, _space: number, incr: number) =>
+                  this.logY ? logTicks(values) : ticks(values, incr),
+              },
+            ]
+          : []),
       ],
       // uPlot gets two points and does not draw them; paint() draws the samples.
-      series: [{}, { paths: () => null, points: { show: false } }],
+      series: [
+        {},
+        { paths: () => null, points: { show: false } },
+        ...(panel.y2 ? [{ scale: "y2", paths: () => null, points: { show: false } }] : []),
+      ],
       hooks: {
         drawAxes: [(plot) => this.shade(plot)],
         draw: [(plot) => this.paint(plot)],
@@ -292,10 +396,7 @@ export class PanelView implements Member {
     };
     this.plot = new uPlot(
       options,
-      [
-        [from, to],
-        [0, 0],
-      ],
+      [[from, to], [0, 0], ...(panel.y2 ? [[0, 0] as [number, number]] : [])],
       this.holder,
     );
     this.plot.setScale("x", { min: from, max: to });
@@ -332,14 +433,19 @@ export class PanelView implements Member {
     const { ctx, bbox } = plot;
     const ratio = uPlot.pxRatio;
     const [from, to] = this.link.range;
-    const view: View = { from, to, px: (x) => plot.valToPos(x, "x", true), py: (y) => plot.valToPos(y, "y", true) };
+    const view = (scale: "y" | "y2"): View => ({
+      from,
+      to,
+      px: (x) => plot.valToPos(x, "x", true),
+      py: (y) => plot.valToPos(y, scale, true),
+    });
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.lineJoin = "round";
     for (const one of this.loaded) {
-      const { series, samples } = one;
+      const { series } = one;
       if (!this.visible(series)) continue;
       const color = this.color(series);
       const away = this.selection.highlighted !== null && this.selection.highlighted !== series.key;
@@ -348,29 +454,52 @@ export class PanelView implements Member {
       ctx.fillStyle = color;
       ctx.lineWidth = series.width * ratio * (this.selection.highlighted === series.key ? 1.6 : 1);
       ctx.setLineDash(series.dash.map((length) => length * ratio));
-      if (one.low && one.high) {
-        ctx.globalAlpha *= 0.18;
-        band(samples.x, one.low, one.high, series.style === "step", view, (shape) => {
-          ctx.beginPath();
-          for (const [x, y] of shape) ctx.lineTo(x, y);
-          ctx.closePath();
-          ctx.fill();
-        });
-        ctx.globalAlpha = away ? FAINT : 1;
-      }
-      ctx.beginPath();
-      if (series.style === "points") {
-        const size = Math.max(1, series.width * ratio);
-        points(samples, view, size, (x, y) => ctx.rect(x - size / 2, y - size / 2, size, size));
-        ctx.fill();
-      } else {
-        DRAW[series.style](samples, view, ctx);
-        ctx.stroke();
-      }
+      this.trace(ctx, one, view(this.scale(series)), away ? FAINT : 1);
       ctx.setLineDash([]);
     }
     ctx.restore();
-    if (this.lossRows > 0) this.losses(plot, view);
+    if (this.lossRows > 0) this.losses(plot, view("y"));
+  }
+
+  private trace(ctx: CanvasRenderingContext2D, one: Loaded, view: View, alpha: number): void {
+    const { series, samples } = one;
+    const ratio = uPlot.pxRatio;
+    if (one.low && one.high && !INTERVALS.has(series.style)) {
+      ctx.globalAlpha = alpha * 0.18;
+      band(samples.x, one.low, one.high, series.style === "step", view, (shape) => {
+        ctx.beginPath();
+        for (const [x, y] of shape) ctx.lineTo(x, y);
+        ctx.closePath();
+        ctx.fill();
+      });
+      ctx.globalAlpha = alpha;
+    }
+    switch (series.style) {
+      case "heat":
+        heat(ctx, samples.x, samples.y, one.z ?? new Float64Array(0), view, alpha);
+        break;
+      case "outline":
+        outline(ctx, samples, view, alpha);
+        break;
+      case "bar":
+        bars(ctx, samples, view, alpha);
+        break;
+      case "points": {
+        const size = Math.max(1, series.width * ratio);
+        ctx.beginPath();
+        points(samples, view, size, (x, y) => ctx.rect(x - size / 2, y - size / 2, size, size));
+        ctx.fill();
+        break;
+      }
+      default:
+        ctx.beginPath();
+        DRAW[series.style](samples, view, ctx, series.width < 1 ? 0.06 : 0.25);
+        ctx.stroke();
+    }
+    if (one.low && one.high && INTERVALS.has(series.style)) {
+      if (series.style === "bar") ctx.strokeStyle = this.theme.ink.text;
+      intervals(ctx, samples.x, one.low, one.high, view, 5 * ratio);
+    }
   }
 
   private losses(plot: uPlot, view: View): void {
@@ -384,7 +513,10 @@ export class PanelView implements Member {
     ctx.fillStyle = this.theme.ink.faint;
     ctx.textBaseline = "middle";
     ctx.textAlign = "right";
-    ctx.fillText("lost", bbox.left - 6 * ratio, bbox.top - height / 2);
+    const words = [
+      ...new Set([...(rows > this.panel.rows.length ? ["lost"] : []), ...this.panel.rows.map((one) => one.kind)]),
+    ];
+    ctx.fillText(words.length === 1 ? (words[0] ?? "") : "events", bbox.left - 6 * ratio, bbox.top - height / 2);
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top - height, bbox.width, height);
     ctx.clip();
@@ -394,26 +526,15 @@ export class PanelView implements Member {
       if (!this.visible(series)) continue;
       ctx.globalAlpha = this.selection.highlighted !== null && this.selection.highlighted !== series.key ? FAINT : 1;
       ctx.strokeStyle = this.color(series);
-      this.crosses(ctx, lost, view, bbox.top - above * ratio, size * ratio);
+      sign(ctx, "lost", lost, view, bbox.top - above * ratio, size * ratio);
+    }
+    ctx.globalAlpha = 1;
+    for (const { kind, color, x } of this.panel.rows) {
+      const { above, size } = stripRow(row++, rows);
+      ctx.strokeStyle = this.theme.ink.series[color] ?? this.theme.ink.text;
+      sign(ctx, kind, this.columns.get(x), view, bbox.top - above * ratio, size * ratio);
     }
     ctx.restore();
-  }
-
-  private crosses(ctx: CanvasRenderingContext2D, lost: Float64Array, view: View, y: number, size: number): void {
-    ctx.lineWidth = size * 0.5;
-    ctx.beginPath();
-    let last = NaN;
-    for (const at of lost) {
-      if (!(at >= view.from && at <= view.to)) continue;
-      const x = Math.round(view.px(at));
-      if (x === last) continue;
-      last = x;
-      ctx.moveTo(x - size, y - size);
-      ctx.lineTo(x + size, y + size);
-      ctx.moveTo(x - size, y + size);
-      ctx.lineTo(x + size, y - size);
-    }
-    ctx.stroke();
   }
 
   private selected(plot: uPlot): void {
@@ -433,106 +554,6 @@ export class PanelView implements Member {
       this.plot.setSize({ width, height: this.height });
       this.showCursor(this.link.cursor);
     }
-  }
-
-  private listen(): void {
-    const { holder, link } = this;
-    holder.addEventListener("dblclick", () => link.reset());
-    holder.addEventListener("blur", () => link.point(null));
-    holder.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.altKey || event.metaKey) return;
-      const [from, to] = link.range;
-      const stride = (to - from) / 100;
-      const at = link.cursor ?? (from + to) / 2;
-      const move = (x: number): void => link.point(Math.min(to, Math.max(from, x)));
-      switch (event.key) {
-        case "ArrowLeft":
-        case "ArrowRight": {
-          const sign = event.key === "ArrowLeft" ? -1 : 1;
-          if (event.shiftKey) link.pan(0.2 * sign);
-          else move(at + sign * stride);
-          break;
-        }
-        case "Home":
-          move(from);
-          break;
-        case "End":
-          move(to);
-          break;
-        case "+":
-        case "=":
-          link.zoom(0.5, link.cursor ?? undefined);
-          break;
-        case "-":
-          link.zoom(2, link.cursor ?? undefined);
-          break;
-        case "0":
-          link.reset();
-          break;
-        case "l":
-          this.setLog(!this.log);
-          break;
-        case "Escape":
-          link.point(null);
-          break;
-        default:
-          return;
-      }
-      event.preventDefault();
-      // A screen reader reads the values only after a key, not after pointer moves.
-      this.readout.setAttribute("aria-live", "polite");
-    });
-    // The wheel scrolls the page; with Ctrl or Shift it zooms the plot. A browser reports a pinch on a trackpad as a
-    // wheel event with Ctrl.
-    holder.addEventListener(
-      "wheel",
-      (event) => {
-        if (!(event.ctrlKey || event.shiftKey) || !this.plot) return;
-        event.preventDefault();
-        const turn = event.deltaY || event.deltaX;
-        const left = event.clientX - this.plot.over.getBoundingClientRect().left;
-        link.zoom(Math.exp(Math.sign(turn) * Math.min(1, Math.abs(turn) / 200)), this.plot.posToVal(left, "x"));
-      },
-      { passive: false },
-    );
-    this.touch();
-  }
-
-  /** One finger moves the cursor (vertically it scrolls the page), two zoom and pan. */
-  private touch(): void {
-    const { holder, link } = this;
-    let pinch: { distance: number; from: number; to: number; centre: number } | null = null;
-    const where = (event: TouchEvent, i: number): number => {
-      const over = this.plot?.over.getBoundingClientRect();
-      return (event.touches[i]?.clientX ?? 0) - (over?.left ?? 0);
-    };
-    const start = (event: TouchEvent): void => {
-      const plot = this.plot;
-      if (!plot) return;
-      if (event.touches.length === 2) {
-        const [a, b] = [where(event, 0), where(event, 1)];
-        const [from, to] = link.range;
-        pinch = { distance: Math.max(10, Math.abs(a - b)), from, to, centre: plot.posToVal((a + b) / 2, "x") };
-        event.preventDefault();
-      } else if (event.touches.length === 1) link.point(plot.posToVal(where(event, 0), "x"));
-    };
-    const move = (event: TouchEvent): void => {
-      const plot = this.plot;
-      if (!plot) return;
-      if (pinch && event.touches.length === 2) {
-        event.preventDefault();
-        const [a, b] = [where(event, 0), where(event, 1)];
-        const span = ((pinch.to - pinch.from) * pinch.distance) / Math.max(10, Math.abs(a - b));
-        // The range between the fingers stays between them.
-        const share = (a + b) / 2 / Math.max(1, plot.over.clientWidth);
-        link.show(pinch.centre - span * share, pinch.centre + span * (1 - share));
-      } else if (event.touches.length === 1) link.point(plot.posToVal(where(event, 0), "x"));
-    };
-    holder.addEventListener("touchstart", start, { passive: false });
-    holder.addEventListener("touchmove", move, { passive: false });
-    holder.addEventListener("touchend", (event) => {
-      if (event.touches.length < 2) pinch = null;
-    });
   }
 
   /** Save the samples in view as CSV, one row for each. */
@@ -559,17 +580,27 @@ export class PanelView implements Member {
   }
 }
 
-/** Label decades, and also 2 and 5 if there are at most two decades. */
-function logTicks(values: readonly (number | null)[]): (string | null)[] {
-  const known = values.filter((value) => value !== null);
-  const decades = Math.log10((known[known.length - 1] ?? 1) / (known[0] ?? 1));
-  const digits = decades <= 2 ? [1, 2, 5] : [1];
-  return values.map((value) => {
-    if (value === null) return null;
-    const first = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
-    if (!digits.some((digit) => Math.abs(first - digit) < 1e-6)) return null;
-    return value >= 1e5 || value < 1e-4
-      ? value.toExponential(0)
-      : value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
-  });
+/** Names that are too long for their places stand at an angle, and are cut to what fits below the plot. */
+function tiltOf(names: readonly string[], width: number): { height: number; letters: number } {
+  const longest = Math.max(0, ...names.map((name) => name.length));
+  if (longest * 7 < width / Math.max(1, names.length)) return { height: 0, letters: longest };
+  const letters = Math.min(longest, 24);
+  return { height: Math.ceil(letters * 4), letters };
+}
+
+function short(name: string, letters: number): string {
+  return name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
+}
+
+function named(axis: Axis): string {
+  return axis.unit ? `${axis.label} (${axis.unit})` : axis.label;
+}
+
+function ends(values: Float64Array): [number, number] {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
 }

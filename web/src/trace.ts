@@ -114,7 +114,7 @@ export function points(samples: Samples, view: View, size: number, mark: (x: num
 }
 
 /** Five samples at one x: the ends of the line, the ends of the box, and the median. */
-export function box(samples: Samples, view: View, sink: Sink): void {
+export function box(samples: Samples, view: View, sink: Sink, half = 0.25): void {
   const { x, y } = samples;
   if (y.length !== 5 || y.some((value) => Number.isNaN(value))) return;
   const [low, from, median, to, high] = Array.from(y, (value) => view.py(value)) as [
@@ -126,7 +126,7 @@ export function box(samples: Samples, view: View, sink: Sink): void {
   ];
   const at = x[0] as number;
   const centre = view.px(at);
-  const [left, right] = [view.px(at - 0.25), view.px(at + 0.25)];
+  const [left, right] = [view.px(at - half), view.px(at + half)];
   const stroke = (...points: [number, number][]): void =>
     points.forEach(([px, py], i) => (i === 0 ? sink.moveTo(px, py) : sink.lineTo(px, py)));
   stroke([centre, low], [centre, from]);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { DataError, SCHEMA, parse } from "../src/data";
 
-const axis = { label: "Time", unit: "s", scale: "linear", zero: false, most: null, names: [] };
+const axis = { label: "Time", unit: "s", scale: "linear", zero: false, most: null, least: null, names: [] };
 const series = {
   key: "k",
   label: "l",
@@ -14,6 +14,8 @@ const series = {
   y: 0,
   low: null,
   high: null,
+  z: null,
+  axis: 1,
   lost: null,
   hidden: false,
   hint: "",
@@ -23,10 +25,12 @@ const panel = {
   title: "t",
   x: axis,
   y: axis,
+  y2: null,
   link: "time",
   log: "y",
   bands: [],
   series: [series],
+  rows: [],
   notes: [],
   folded: "",
 };

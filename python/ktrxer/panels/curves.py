@@ -150,7 +150,7 @@ def heat(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> Pa
     labels = ", ".join(dict.fromkeys(item.label for item in items))
     series = Series("heat", labels, "heat", made.x, made.y, palette.FIRST, z=made.z)
     shaded = common_bands([chosen.runs[number] for number in numbers])
-    note = "Darker: a larger share of the samples of that time. Lost probes are left out."
+    note = "A stronger colour: a larger share of the samples of that time. Lost probes are left out."
     axis = Axis(found.label, found.unit, zero=False, scale="log" if log else "linear")
     return Panel(name, title_of(spec), Axis("Time", "s", zero=False), axis, (series,), bands=shaded, notes=(note,))
 

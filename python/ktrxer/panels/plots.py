@@ -129,6 +129,11 @@ def default(run: Run) -> str:
     return next((name for name in run.meta.plots if name in there or name.removesuffix(SCALED) in PLOTS), "all")
 
 
+def summary_of(name: str, runs: Sequence[Run]) -> str:
+    plain = name.removesuffix(SCALED)
+    return PLOTS[plain].summary if plain in PLOTS else specifications(runs[0])[name].summary
+
+
 def title_of(run: Run) -> str:
     return run.meta.title or run.name
 

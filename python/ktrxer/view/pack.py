@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Columns for a page: numbers in base64. Panels that show the same column share it. web/src/arrays.ts reads them.
+"""Columns for a page: numbers in base64 (a report), or behind the JSON that describes them (the explorer). Panels that show the same
+column share it. web/src/arrays.ts reads them.
 
 Times are stored as integer microseconds, finer than any screen. Values keep 24 bits of mantissa: a precision of 1e-7, finer than any clock
 here.
@@ -8,23 +9,51 @@ here.
 from __future__ import annotations
 
 import base64
+import json
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ktrxer.estimate.distribution import envelope
-from ktrxer.panels.model import Axis, Floats, Panel, Series
+from ktrxer.panels.model import TIME, Axis, Floats, Panel, Series
 
 NOTHING = -(2**31)
 TICK = 1e-6
 
 
+@dataclass(frozen=True)
+class _Column:
+    kind: str
+    count: int
+    base: float
+    scale: float
+    data: bytes
+
+    def head(self) -> dict[str, Any]:
+        return {"type": self.kind, "count": self.count, "base": self.base, "scale": self.scale}
+
+
 class Pool:
-    """The columns of one report."""
+    """The columns of one report, or of one answer of the explorer."""
 
     def __init__(self) -> None:
-        self.packed: list[dict[str, Any]] = []
-        self._known: dict[tuple[str, float, float, int, bytes], int] = {}
+        self._columns: dict[_Column, int] = {}
+
+    @property
+    def packed(self) -> list[dict[str, Any]]:
+        return [one.head() | {"data": base64.b64encode(one.data).decode("ascii")} for one in self._columns]
+
+    def answer(self, data: dict[str, Any]) -> bytes:
+        """The length of the JSON (32 bits, little-endian), the JSON with the list `arrays`, and the columns, each at the offset `at` from
+        the end of the JSON."""
+        heads, at = [], 0
+        for one in self._columns:
+            heads.append(one.head() | {"at": at})
+            at += len(one.data)
+        text = json.dumps(data | {"arrays": heads}, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return b"".join([len(text).to_bytes(4, "little"), text, *(one.data for one in self._columns)])
 
     def times(self, values: Floats) -> int:
         """Store times in seconds with a resolution of 1 us, or of 2^-31 of the span if that is longer than half an hour."""
@@ -44,20 +73,15 @@ class Pool:
         return self._put("f32", raw, 0.0, 1.0)
 
     def _put(self, kind: str, raw: np.ndarray[Any, Any], base: float, scale: float) -> int:
-        data = raw.tobytes()
-        key = (kind, base, scale, len(raw), data)
-        if key not in self._known:
-            self._known[key] = len(self.packed)
-            self.packed.append(
-                {"type": kind, "count": len(raw), "base": base, "scale": scale, "data": base64.b64encode(data).decode("ascii")}
-            )
-        return self._known[key]
+        return self._columns.setdefault(_Column(kind, len(raw), base, scale, raw.tobytes()), len(self._columns))
 
 
-def panel(one: Panel, pool: Pool, most: int) -> dict[str, Any]:
-    """A panel in the format of web/src/data.ts. A series of more than `most` samples is thinned, and a note of the panel says so."""
+def panel(one: Panel, pool: Pool, most: int, window: tuple[float, float] | None = None) -> dict[str, Any]:
+    """A panel in the format of web/src/data.ts. A series of more than `most` samples is thinned, and a note of the panel says so. With
+    `window`, a series over time has only the samples in it, and the one before and behind it."""
     series, notes = [], list(one.notes)
     for item in one.series:
+        item = _within(item, *window) if window is not None and one.link == TIME else item
         thinned = _thinned(item, most)
         if len(thinned.x) < len(item.x):
             notes.append(
@@ -70,32 +94,51 @@ def panel(one: Panel, pool: Pool, most: int) -> dict[str, Any]:
         "title": one.title,
         "x": _axis(one.x),
         "y": _axis(one.y),
+        "y2": None if one.y2 is None else _axis(one.y2),
         "link": one.link,
         "log": one.log,
         "bands": [{"from": band.start, "to": band.end, "label": band.label, "kind": band.kind} for band in one.bands],
         "series": series,
+        "rows": [
+            {"label": row.label, "kind": row.kind, "color": row.color, "x": pool.times(row.x)}
+            for row in one.event_rows
+            if row.kind != "lost"
+        ],
         "notes": notes,
         "folded": one.folded,
     }
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
-    return {"label": axis.label, "unit": axis.unit, "scale": axis.scale, "zero": axis.zero, "most": axis.most, "names": list(axis.names)}
+    made = {"label": axis.label, "unit": axis.unit, "scale": axis.scale, "zero": axis.zero, "names": list(axis.names)}
+    return made | {"most": _finite(axis.most), "least": _finite(axis.least)}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _within(series: Series, start: float, end: float) -> Series:
+    """NaN and values in no order of time: all samples, because a page sorts them."""
+    x = series.x
+    if series.style not in ("line", "points", "step") or len(x) < 2 or not (np.diff(x) >= 0).all():
+        return series
+    at = slice(max(0, int(np.searchsorted(x, start)) - 1), int(np.searchsorted(x, end, "right")) + 1)
+    return _taken(series, at)
+
+
+def _taken(series: Series, at: Any) -> Series:
+    return replace(
+        series, x=series.x[at], y=series.y[at],
+        low=None if series.low is None else series.low[at], high=None if series.high is None else series.high[at],
+    )  # fmt: skip
 
 
 def _thinned(series: Series, most: int) -> Series:
     if most <= 0 or len(series.x) <= most or series.style not in ("line", "points"):
         return series
-    at = envelope(series.y, most)
-    from dataclasses import replace
-
-    return replace(
-        series,
-        x=series.x[at],
-        y=series.y[at],
-        low=None if series.low is None else series.low[at],
-        high=None if series.high is None else series.high[at],
-    )
+    columns = [column for column in (series.y, series.low, series.high) if column is not None]
+    return _taken(series, np.unique(np.concatenate([envelope(column, most // len(columns)) for column in columns])))
 
 
 def _lost(panel: Panel, key: str, most: int) -> Floats | None:
@@ -122,6 +165,8 @@ def _series(one: Series, pool: Pool, lost: Floats | None, *, time: bool) -> dict
         "y": pool.values(one.y),
         "low": None if one.low is None else pool.values(one.low),
         "high": None if one.high is None else pool.values(one.high),
+        "z": None if one.z is None else pool.values(one.z.ravel()),
+        "axis": one.axis,
         "lost": None if lost is None else column(lost),
         "hidden": one.hidden,
         "hint": one.hint,

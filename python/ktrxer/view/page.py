@@ -20,12 +20,22 @@ class PageError(Exception):
     """The built page is missing or incomplete. The text is one line."""
 
 
-def template() -> str:
-    file = resources.files("ktrxer.view") / "bundle" / "report.html"
+def explorer() -> bytes:
+    """The page of the explorer, which has no data in it."""
+    return _built("explorer.html").encode("utf-8")
+
+
+def _built(name: str) -> str:
+    file = resources.files("ktrxer.view") / "bundle" / name
     try:
-        text = file.read_text("utf-8")
+        return file.read_text("utf-8")
     except OSError as error:
         raise PageError(f"{file}: {error.strerror}; `make web` builds it, and an installed ktrxer has it") from None
+
+
+def template() -> str:
+    file = "report.html"
+    text = _built(file)
     if any(text.count(mark) != 1 for mark in (TITLE, STATIC, DATA)):
         raise PageError(f"{file}: not the page of a report; `make web` builds it")
     return text

@@ -7,9 +7,10 @@ import argparse
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option
+from ktrxer.panels.arrange import ARRANGES, LOGS, PARTS
 from ktrxer.view.arguments import MOST_RUNS, ViewError, read, write
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ def _main(arguments: list[str]) -> int:
     if not options.run:
         parser().error("RUN is missing: a file NAME.ktrxer or NAME.flent.gz, or a directory NAME.ktrxer.part")
     plans = all(path.suffix == ".json" for path in options.run)
-    if plans and options.plot:
-        parser().error("--plot is for runs; a result of `ktrxer ppt plan` has only one plot")
+    if plans and (options.plot or options.part or options.log or options.arrange != ARRANGES[0]):
+        parser().error("--plot, --arrange, --part and --log are for runs; a result of `ktrxer ppt plan` has only one plot")
     from ktrxer.panels import plots
     from ktrxer.panels.errors import PlotError
     from ktrxer.store import StoreError
+    from ktrxer.view import numbers
 
     try:
         if options.plot:
@@ -53,15 +55,15 @@ def _main(arguments: list[str]) -> int:
         complain("plot", str(error))
         return USAGE
     try:
-        plot, model, name = _planned(options.run) if plans else _stored(options.run, options.plot)
+        plot, model, name = _planned(options.run) if plans else _stored(options)
         if options.json and options.output is None:
-            print(json.dumps(_numbers(plot, model), allow_nan=False))
+            print(json.dumps(numbers.of_model(plot, model), allow_nan=False))
             return VALID
         path = options.output or Path(f"{name}-{plot}.svg")
         from ktrxer.view import figure
 
         write(path, options.run, options.force, lambda part: figure.save(model, part, kind))
-        print(json.dumps({"file": str(path), **_outline(plot, model)}) if options.json else path)
+        print(json.dumps({"file": str(path), **numbers.outline(plot, model)}) if options.json else path)
     except (StoreError, ViewError, PlotError) as error:
         complain("plot", str(error))
         return BAD
@@ -84,13 +86,14 @@ def _of_recipe(path: Path, name: str) -> Collection[str]:
     return ()
 
 
-def _stored(paths: list[Path], wanted: str | None) -> tuple[str, PlotModel, str]:
+def _stored(options: argparse.Namespace) -> tuple[str, PlotModel, str]:
     """The name of the plot, the plot model, the name of the first run."""
-    from ktrxer.panels import plots
+    from ktrxer.panels import picture, plots
 
-    runs = read(paths)
-    plot = wanted or plots.default(runs[0])
-    return plot, plots.model(runs, plot), runs[0].name
+    runs = read(options.run)
+    plot = options.plot or plots.default(runs[0])
+    wish = picture.Picture(plot, options.arrange, options.part or "", options.log or "")
+    return plot, picture.model(runs, wish), runs[0].name
 
 
 def _planned(paths: list[Path]) -> tuple[str, PlotModel, str]:
@@ -112,6 +115,12 @@ def parser() -> argparse.ArgumentParser:
         help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz, or results NAME.json of `ktrxer ppt plan`; several are drawn over each other",
     )
     parser.add_argument("--plot", metavar="NAME", help="name of the plot; --list prints all names (default: the first plot of the test)")
+    parser.add_argument(
+        "--arrange", choices=ARRANGES, default=ARRANGES[0],
+        help="several runs: over each other, beside each other with the same axes, or as one (by-name: of names that differ in a number)",
+    )  # fmt: skip
+    parser.add_argument("--part", choices=PARTS, help="which part of the runs (default: that of the plot)")
+    parser.add_argument("--log", choices=LOGS, help="make this axis logarithmic")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file: FILE.svg, .pdf or .png (default: RUN-PLOT.svg)")
     force_option(parser)
     parser.add_argument("--json", action="store_true", help="print a description as JSON; without -o with all numbers and no image")
@@ -140,28 +149,3 @@ def _kind(options: argparse.Namespace) -> str:
     if kind not in FORMATS:
         raise ViewError(f"{options.output}: unknown image format; the name must end in .{', .'.join(FORMATS)}")
     return str(kind)
-
-
-def _outline(plot: str, model: PlotModel) -> dict[str, Any]:
-    panels = [
-        {
-            "key": panel.key,
-            "title": panel.title,
-            "x": {"label": panel.x.label, "unit": panel.x.unit},
-            "y": {"label": panel.y.label, "unit": panel.y.unit},
-            "series": [{"name": series.label, "samples": series.samples} for series in panel.series],
-            "notes": list(panel.notes),
-        }
-        for panel in model.panels
-    ]
-    return {"plot": plot, "title": model.title, "panels": panels}
-
-
-def _numbers(plot: str, model: PlotModel) -> dict[str, Any]:
-    """The description of the plot with each sample; null for a missing value."""
-    made = _outline(plot, model)
-    for outline, panel in zip(made["panels"], model.panels, strict=True):
-        for one, series in zip(outline["series"], panel.series, strict=True):
-            one["x"], one["y"] = series.x.tolist(), [None if value != value else value for value in series.y.tolist()]
-            one["lost"] = [at for row in panel.event_rows if (row.key, row.kind) == (series.key, "lost") for at in row.x.tolist()]
-    return made

@@ -19,6 +19,7 @@ from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
 from ktrxer.run.judge import BUSY_PERCENT, BUSY_SHARE, COVERAGE, LATE_DEGRADED, LATE_INVALID
 from ktrxer.store import Meta, Run, Runner, StoreError
+from ktrxer.store.run import being_written
 from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
 from ktrxer.summary.text import by_class, dropped_here, late_of, left_out, named, not_in_figures, places, share
 from ktrxer.view import pack
@@ -33,6 +34,8 @@ THRESHOLDS = (
     f"degraded: more than {LATE_DEGRADED:.0%} of the probes late, processors above {BUSY_PERCENT} % for more than {BUSY_SHARE:.0%} of the "
     f"run, coverage below {COVERAGE:.0%}; invalid: more than {LATE_INVALID:.0%} of the probes late, no answer, accounts that do not close"
 )
+CUT_OFF = "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file."
+RUNNING = "The run is still being recorded: these are its samples so far."
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def readable(run: Run) -> Readable:
         else:
             good[kind] = lambda table=table: table
     if not run.finished:
-        damage.insert(0, "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file.")
+        damage.insert(0, RUNNING if being_written(run.path) else CUT_OFF)
     if not damage:
         return Readable(run, ())
     return Readable(Run(run.path, run.meta, good, finished=run.finished), tuple(damage))

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The answer to each request of the explorer's page. A wrong request raises Refused; its text is one line for the user."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shlex
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import ktrxer
+from ktrxer.analyse import grouping, listing, where
+from ktrxer.analyse.collection import collect
+from ktrxer.explore.library import Library, Unknown
+from ktrxer.panels import arrange, palette, picture, plots
+from ktrxer.panels import comparison as comparison_panels
+from ktrxer.panels.errors import PlotError
+from ktrxer.panels.model import PlotModel
+from ktrxer.panels.picture import Picture
+from ktrxer.store import Meta, open_run
+from ktrxer.view import pack
+from ktrxer.view.arguments import MOST_RUNS
+from ktrxer.view.page import plain
+from ktrxer.view.report import Readable, facts
+
+COLUMNS = ("file", "title", "verdict", "test", "when", "target", "length")
+MOST_SAMPLES = 400_000  # of one answer, in all series together
+MOST_SERIES_SAMPLES = 40_000
+LEAST_SERIES_SAMPLES = 1_000
+MOST_DIFFERENCES = 2_000
+MOST_COLUMNS = 40
+MOST_COMPARED = 20_000
+MOST_MODELS = 32  # pictures that are kept, so that a move of the view does not make them again
+TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "csv": "text/csv", "json": "application/json"}
+
+Asked = Mapping[str, Any]
+Names = list[tuple[str, str]]  # the names of runs, with their labels
+_Made = tuple[list[PlotModel], list[str], Names]  # pictures, problems, runs
+
+
+class Refused(Exception):
+    """The request is wrong, or cannot be done with these runs."""
+
+
+class Answers:
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self._models: OrderedDict[tuple[Any, ...], _Made] = OrderedDict()
+        self._lock = threading.RLock()  # matplotlib and the cache of models are for one thread at a time
+
+    # --------------------------------------------------------------------------------------------------------------- table
+
+    def about(self, _: Asked) -> dict[str, Any]:
+        return {
+            "generator": f"ktrxer {ktrxer.__version__}",
+            "directory": str(self.library.directory),
+            "palette": {"light": list(palette.LIGHT), "dark": list(palette.DARK)},
+            "arranges": [[name, words] for name, words in arrange.WORDS.items()],
+            "parts": list(arrange.PARTS),
+            "plots": [[name, summary] for name, summary in plots.summaries().items()],
+            "keys": sorted({*listing.OF_HEAD, *listing.OF_FILE, *grouping.PROPERTIES}),
+        }
+
+    def runs(self, asked: Asked) -> dict[str, Any]:
+        """The table, the newest run first. `columns`: further ones, `where`: a condition as of `ktrxer runs --where`."""
+        shown = _texts(asked, "columns", MOST_COLUMNS)
+        text = _text(asked, "where")
+        version = self.library.version()
+        try:
+            condition = where.parse(text) if text else None
+            entries = self.library.entries([*shown, *(condition.keys if condition is not None else ())])
+        except where.WhereError as error:
+            raise Refused(f"{text}: {error}") from None
+        except listing.UnknownColumn as error:
+            raise Refused(str(error)) from None
+        except OSError as error:
+            raise Refused(f"{self.library.directory}: {error.strerror or error}") from None
+        if condition is not None:
+            entries = [entry for entry in entries if condition.holds(entry.value)]
+        keys = list(dict.fromkeys([*COLUMNS, *shown]))
+        rows = [[entry.path.name, entry.state, *(_cell(entry.value(key)) for key in keys)] for entry in reversed(entries)]
+        return {"version": version, "columns": keys, "rows": rows}
+
+    def metadata(self, asked: Asked) -> dict[str, Any]:
+        """The facts and metadata of runs, and the values in which they differ."""
+        found, problems = self._readable(asked)
+        labels = plots.labels([one.run for one in found])
+        metas = [one.run.meta for one in found]
+        flat = [dict(_leaves(_whole(m))) for m in metas]
+        keys = dict.fromkeys(key for one in flat for key in one)
+        differ = [[key, *(_leaf(one.get(key)) for one in flat)] for key in keys if len({_leaf(one.get(key)) for one in flat}) > 1]
+        return {
+            "runs": [
+                {
+                    "label": label,
+                    "verdict": one.run.meta.verdict or "unknown",
+                    "reasons": list(one.run.meta.reasons),
+                    "damage": list(one.damage),
+                    "facts": [[name, value] for name, value in facts(one.run) if value],
+                    "repeat": shlex.join(one.run.meta.command) if one.run.meta.command else "",
+                    "metadata": plain(_whole(one.run.meta)),
+                }
+                for label, one in zip(labels, found, strict=True)
+            ],
+            "differences": differ[:MOST_DIFFERENCES],
+            "left": max(0, len(differ) - MOST_DIFFERENCES),
+            "problems": problems,
+        }
+
+    def keys(self, asked: Asked) -> dict[str, Any]:
+        """What can be a column beside the properties: the figures, settings and metadata of a run."""
+        found, _ = self._readable(asked)
+        collected, _ = self._collected([found[0].run.path.name], [])
+        paths = [path for path, value in _leaves(_whole(found[0].run.meta)) if not isinstance(value, list)]
+        return {"keys": [*collected.known, *paths][:MOST_DIFFERENCES]}
+
+    # ------------------------------------------------------------------------------------------------------------- picture
+
+    def picture(self, asked: Asked) -> bytes:
+        """Panels of runs. `shown`: a number draws only that run, with the axes of all; `range`: the part of the time that is in view."""
+        made, problems, names, wish = self._models_of(asked)
+        shown = _place(asked, len(made))
+        model = made[shown]
+        series = sum(len(panel.series) for panel in model.panels)
+        most = max(LEAST_SERIES_SAMPLES, min(MOST_SERIES_SAMPLES, MOST_SAMPLES // max(1, series)))
+        pool = pack.Pool()
+        window = _range(asked)
+        panels = [pack.panel(panel, pool, most, window) for panel in model.panels]
+        data = {"title": model.title, "subtitle": model.subtitle, "columns": model.columns, "panels": panels, "names": names}
+        data["reduced"] = any(len(one.x) > most for panel in model.panels for one in panel.series)
+        return pool.answer(data | {"problems": problems, "command": self._command(asked, wish, shown if "shown" in asked else None)})
+
+    def save(self, asked: Asked) -> tuple[bytes, str, str]:
+        """A file of a picture: its bytes, media type and name."""
+        kind = _one_of(asked, "kind", tuple(TYPES))
+        made, _, _, wish = self._models_of(asked)
+        model = made[_place(asked, len(made))]
+        name = f"{wish.plot}.{kind}"
+        if kind == "csv":
+            return _csv(model), TYPES[kind], name
+        from ktrxer.view import figure, numbers
+
+        if kind == "json":
+            return json.dumps(numbers.of_model(wish.plot, model), allow_nan=False).encode("ascii"), TYPES[kind], name
+        with self._lock, tempfile.TemporaryDirectory(prefix="ktrxer-view-") as place:
+            path = Path(place) / "picture"
+            figure.save(model, path, kind)
+            return path.read_bytes(), TYPES[kind], name
+
+    def _models_of(self, asked: Asked) -> tuple[list[PlotModel], list[str], Names, Picture]:
+        """One model of all runs, or with `shown` one for each; problems; labels of the runs."""
+        names = _texts(asked, "runs", MOST_RUNS)
+        wish = Picture(
+            _text(asked, "plot"),
+            cast("arrange.Arrange", _one_of(asked, "arrange", arrange.ARRANGES, "overlay")),
+            cast("arrange.PartName", _one_of(asked, "part", ("", *arrange.PARTS), "")),
+            cast("arrange.Log", _one_of(asked, "log", ("", *arrange.LOGS), "")),
+        )
+        single = "shown" in asked
+        with self._lock:
+            try:
+                key: tuple[Any, ...] = (*self.library.signatures(names), wish, single)
+            except Unknown:
+                key = ()
+            if key in self._models:
+                self._models.move_to_end(key)
+                return *self._models[key], wish
+            found, problems = self._readable(asked)
+            runs = [one.run for one in found]
+            if not wish.plot:
+                wish = Picture(plots.default(runs[0]), wish.arrange, wish.part, wish.log)
+            try:
+                made = picture.apart(runs, wish) if single else [picture.model(runs, wish)]
+            except PlotError as error:
+                raise Refused(str(error)) from None
+            labels = plots.labels(runs)
+            problems += [f"{name}: {line}" for name, one in zip(labels, found, strict=True) for line in one.damage]
+            answer = made, problems, [(run.path.name, label) for run, label in zip(runs, labels, strict=True)]
+            if key:
+                self._models[(*key[:-2], wish, single)] = answer
+            while len(self._models) > MOST_MODELS:
+                self._models.popitem(last=False)
+            return *answer, wish
+
+    def _readable(self, asked: Asked) -> tuple[list[Readable], list[str]]:
+        found, problems = [], []
+        for name in _texts(asked, "runs", MOST_RUNS):
+            try:
+                found.append(self.library.run(name))
+            except Unknown as error:
+                problems.append(str(error))
+        if not found:
+            raise Refused(problems[0] if problems else "no run is chosen: tick runs in the table")
+        return found, problems
+
+    def _command(self, asked: Asked, wish: Picture, shown: int | None) -> str:
+        names = _texts(asked, "runs", MOST_RUNS)
+        names = [names[shown]] if shown is not None and shown < len(names) else names
+        words = ["ktrxer", "plot", *self._paths(names), "--plot", wish.plot]
+        if wish.arrange != "overlay" and len(names) > 1:
+            words += ["--arrange", wish.arrange]
+        if wish.part:
+            words += ["--part", wish.part]
+        if wish.log:
+            words += ["--log", wish.log]
+        return shlex.join([*words, "-o", f"{wish.plot}.svg"])
+
+    def _paths(self, names: Sequence[str]) -> list[str]:
+        made = []
+        for name in names:
+            try:
+                made.append(str(self.library.path(name)))
+            except Unknown:
+                made.append(str(self.library.directory / Path(name).name))
+        return made
+
+    # ---------------------------------------------------------------------------------------------------------- comparison
+
+    def groups(self, asked: Asked) -> dict[str, Any]:
+        """The groups that a property makes of runs."""
+        key = _text(asked, "by")
+        found, problems = self._collected(_texts(asked, "runs", MOST_COMPARED), [key])
+        try:
+            made = grouping.by(found.members, [key])
+        except grouping.GroupingError as error:
+            raise Refused(str(error)) from None
+        return {"groups": [[one.name, [Path(member.name).name for member in one.members]] for one in made], "problems": problems}
+
+    def compare(self, asked: Asked) -> bytes:
+        """Two groups of runs: sentences, the table of figures, panels."""
+        from ktrxer.analyse.compare import compare
+
+        names = [_texts(asked, side, MOST_COMPARED) for side in ("a", "b")]
+        titles = [_text(asked, f"{side}_name") or side.upper() for side in ("a", "b")]
+        if not all(names):
+            raise Refused("a comparison needs a run in each of the two groups")
+        found, problems = self._collected(list(dict.fromkeys([*names[0], *names[1]])), [])
+        members = {Path(member.name).name: member for member in found.members}
+        paths = [[Path(one).name for one in self._paths(some)] for some in names]
+        both = [grouping.Group(title, [members[one] for one in some if one in members]) for title, some in zip(titles, paths, strict=True)]
+        every = asked.get("all") is True
+        try:
+            for group in both:
+                if not every:
+                    grouping.only_valid(group)
+                grouping.alike(group)
+        except grouping.GroupingError as error:
+            raise Refused(str(error)) from None
+        left = [f"{Path(one.run).name}: left out: {one.reason}" for group in both for one in group.left_out]
+        for group in both:
+            if not group.members:
+                reasons = "; ".join(left[:3])
+                raise Refused(f"group {group.name!r} has no run to compare{': ' + reasons if reasons else ''}")
+        made = compare(both[0], both[1], found.known)
+        pool = pack.Pool()
+        panels = [pack.panel(panel, pool, MOST_SERIES_SAMPLES) for panel in comparison_panels.panels(made)]
+        words = ["ktrxer", "compare", *self._paths(names[0]), "--names", ",".join(title.replace(",", " ") for title in titles)]
+        command = shlex.join([*words, *(["--all"] if every else []), "--", *self._paths(names[1])])
+        return pool.answer({"comparison": plain(made.as_json()), "panels": panels, "problems": [*problems, *left], "command": command})
+
+    def _collected(self, names: Sequence[str], keys: Sequence[str]) -> tuple[Any, list[str]]:
+        paths, problems = [], []
+        for name in names:
+            try:
+                paths.append(self.library.path(name))
+            except Unknown as error:
+                problems.append(str(error))
+        if not paths:
+            raise Refused(problems[0] if problems else "no run is chosen: tick runs in the table")
+        found = collect(paths, open_run, self.library.cache, [key for key in keys if key not in grouping.PROPERTIES])
+        return found, problems + [one.text for one in found.failures]
+
+
+def _csv(model: PlotModel) -> bytes:
+    """Each sample of the picture, none left out."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["panel", "series", "x", "x unit", "y", "y unit"])
+    for panel in model.panels:
+        for series in panel.series:
+            unit = panel.y2.unit if series.axis == 2 and panel.y2 is not None else panel.y.unit
+            head = [_formula(panel.title), _formula(series.label)]
+            if series.z is None:
+                rows = zip(series.x.tolist(), series.y.tolist(), strict=False)
+                writer.writerows([*head, x, panel.x.unit, "" if y != y else y, unit] for x, y in rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _formula(text: str) -> str:
+    """A spreadsheet executes text that begins like a formula."""
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
+
+
+def _cell(value: str | float | None) -> str | float | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value[:300] if isinstance(value, str) else value
+
+
+def _whole(meta: Meta) -> dict[str, Any]:
+    """As grouping.value_of has its paths."""
+    return {"settings": meta.settings, "metadata": meta.metadata, "accounts": meta.accounts}
+
+
+def _leaves(value: Any, path: str = "", depth: int = 64) -> list[tuple[str, Any]]:
+    if isinstance(value, dict) and depth:
+        return [leaf for name, one in value.items() for leaf in _leaves(one, f"{path}/{name}" if path else str(name), depth - 1)]
+    return [(path, value)]
+
+
+def _leaf(value: Any) -> str:
+    return value[:300] if isinstance(value, str) else "" if value is None else json.dumps(plain(value), ensure_ascii=False)[:300]
+
+
+# ------------------------------------------------------------------------------------------------------------------ checks
+
+
+def _text(asked: Asked, key: str) -> str:
+    value = asked.get(key, "")
+    if not isinstance(value, str) or len(value) > 4000:
+        raise Refused(f"{key}: expected a text of at most 4000 characters")
+    return value
+
+
+def _texts(asked: Asked, key: str, most: int) -> list[str]:
+    value = asked.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) and len(one) <= 4000 for one in value):
+        raise Refused(f"{key}: expected a list of texts")
+    if len(value) > most:
+        raise Refused(f"{key}: {len(value)} are given; at most {most} are allowed")
+    return list(dict.fromkeys(value))
+
+
+def _one_of(asked: Asked, key: str, known: Sequence[str], usual: str | None = None) -> str:
+    value = asked.get(key, usual)
+    if value not in known:
+        raise Refused(f"{key}: expected one of {', '.join(one for one in known if one)}")
+    return str(value)
+
+
+def _place(asked: Asked, count: int) -> int:
+    value = asked.get("shown", 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Refused("shown: expected the number of a run")
+    return min(value, count - 1)
+
+
+def _range(asked: Asked) -> tuple[float, float] | None:
+    value = asked.get("range")
+    if value is None:
+        return None
+    numbers = [one for one in value if isinstance(one, int | float) and math.isfinite(one)] if isinstance(value, list) else []
+    if len(numbers) != 2 or numbers[0] > numbers[1]:
+        raise Refused("range: expected two times in seconds")
+    return float(numbers[0]), float(numbers[1])
+
+
+Route = Callable[[Answers, Asked], Any]
+ROUTES: dict[str, Route] = {
+    "about": Answers.about,
+    "runs": Answers.runs,
+    "keys": Answers.keys,
+    "metadata": Answers.metadata,
+    "picture": Answers.picture,
+    "save": Answers.save,
+    "groups": Answers.groups,
+    "compare": Answers.compare,
+}

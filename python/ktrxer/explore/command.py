@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer view`: starts the explorer of a directory of runs."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+
+if TYPE_CHECKING:
+    from ktrxer.explore.server import Server
+
+EXAMPLES = """\
+examples:
+  ktrxer view runs                     prints an address: open it in a browser of this machine
+  ktrxer view runs --port 8080         the same port each time
+  ktrxer view runs --view 'plot=ping_cdf&run=fifo.ktrxer&run=fq_codel.ktrxer'
+The explorer listens only on 127.0.0.1 and reads only runs in the directory. Its address contains a token that is new at each start.
+Over ssh: `ssh -L 8080:127.0.0.1:8080 HOST ktrxer view runs --port 8080`. Ctrl-C ends the explorer."""
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        "view", "Starts the explorer: a page on this machine with a table of all runs of a directory, and their plots.", EXAMPLES
+    )
+    parser.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="directory of runs (default: this one)")
+    parser.add_argument("-p", "--port", type=int, default=0, metavar="PORT", help="TCP port on 127.0.0.1 (default: a free one)")
+    parser.add_argument("--view", default="", metavar="TEXT", help="what the page shows at first: the part of its address behind `#`")
+    parser.add_argument("--no-cache", action="store_true", help="compute all figures anew")
+    parser.add_argument("--json", action="store_true", help="print the address as a JSON object")
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    given = parser().parse_args(arguments)
+    if not given.directory.is_dir():
+        why = "a single run is shown by `ktrxer report`" if given.directory.exists() else "there is no such directory"
+        complain("view", f"{given.directory}: not a directory: {why}")
+        return USAGE
+    if not 0 <= given.port <= 65535:
+        complain("view", f"--port {given.port}: expected a number from 0 to 65535")
+        return USAGE
+    from ktrxer.analyse import cache
+    from ktrxer.explore.answers import Answers
+    from ktrxer.explore.library import Library
+    from ktrxer.explore.server import LOOPBACK, Server
+    from ktrxer.view import page
+
+    try:
+        answers = Answers(Library(given.directory, None if given.no_cache else cache.file()))
+        server = Server(given.port, answers, page.explorer())
+    except page.PageError as error:
+        complain("view", str(error))
+        return BAD
+    except OSError as error:
+        remedy = "; another --port, or none for a free one" if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
+        complain("view", f"{LOOPBACK} port {given.port}: cannot be listened on: {error.strerror}{remedy}")
+        return BAD
+    address = server.address(_without_token(given.view))
+    print(json.dumps({"address": address, "directory": str(given.directory)}) if given.json else address, flush=True)
+    _serve(server)
+    return VALID
+
+
+def _without_token(view: str) -> str:
+    """A link of an explorer that has ended has its token."""
+    return "&".join(part for part in view.rpartition("#")[2].split("&") if part and not part.startswith("token="))
+
+
+def _serve(server: Server) -> None:
+    """Until SIGINT or SIGTERM."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
+    thread.start()
+    stop.wait()
+    server.shutdown()
+    server.server_close()

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer view`: its command, and its server over HTTP: requests of other sites, paths, wrong requests. The tests of its page in a browser
+are in web/browser/."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from explore_server import FIFO, RRUL, make_runs, send, serving
+from ktrxer.cli import main
+from ktrxer.explore import command, server
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_runs(tmp_path_factory.mktemp("explore"), tmp_path_factory.mktemp("outside"))
+
+
+@pytest.fixture(scope="module")
+def up(runs: Path) -> Iterator[server.Server]:
+    with serving(runs) as made:
+        yield made
+
+
+# ---------------------------------------------------------------------------------------------------------------- security
+
+
+def test_the_page_has_no_data_and_cannot_be_framed(up: server.Server) -> None:
+    status, headers, body = send(up, "GET", "/", X_Ktrxer_Token=None, Origin=None, Sec_Fetch_Site="none")
+    assert status == 200 and b"page" in body and up.token.encode() not in body
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'none'" and headers["X-Frame-Options"] == "DENY"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin" and headers["Cache-Control"] == "no-store"
+    assert not [name for name in headers if name.startswith("Access-Control")]
+
+
+def test_it_listens_on_the_loopback_address_only(up: server.Server) -> None:
+    assert up.socket.getsockname()[0] == "127.0.0.1" and len(up.token) >= 32
+    with serving(up.answers.library.directory) as other:
+        assert other.token != up.token
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example:80"}, 421),
+        ({"Host": "127.0.0.1"}, 421),
+        ({"Host": None}, 421),
+        ({"X_Ktrxer_Token": None}, 403),
+        ({"X_Ktrxer_Token": "x" * 32}, 403),
+        ({"X_Ktrxer_Token": "\xff\xfe"}, 403),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content_Length": "99999999"}, 413),
+        ({"Content_Length": "-1"}, 413),
+        ({"Content_Length": "0x10"}, 413),
+        ({"Transfer_Encoding": "chunked"}, 415),
+    ],
+)
+def test_a_request_of_another_site_is_refused(up: server.Server, headers: dict[str, str | None], status: int) -> None:
+    """DNS rebinding has another Host, a form has no JSON, a fetch has an Origin; all three lack the token."""
+    found, answered, body = send(up, "POST", "/api/runs", {}, **headers)
+    assert found == status and b"rrul" not in body
+    assert not [name for name in answered if name.startswith("Access-Control")]
+
+
+def test_a_preflight_request_is_refused(up: server.Server) -> None:
+    status, headers, _ = send(
+        up, "OPTIONS", "/api/runs", Origin="https://evil.example", Access_Control_Request_Headers="x-ktrxer-token", Content_Length=None
+    )
+    assert status == 403 and not [name for name in headers if name.startswith("Access-Control")]
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../etc/passwd", "/rrul.ktrxer", "//evil.example/", "/api/../runs", "/api/", "/api/__init__", "/%2e%2e/x", "/api/runs/"]
+)
+def test_no_path_is_a_file(up: server.Server, path: str) -> None:
+    for method in ("GET", "POST"):
+        status, _, body = send(up, method, path, {})
+        assert status == 404 and b"root:" not in body, path
+
+
+@pytest.mark.parametrize("name", ["../outside/secret.ktrxer", "/etc/passwd", "..", "", "link.ktrxer", "circle.ktrxer", "rrul.ktrxer/../rrul.ktrxer", "\0"])
+def test_no_name_reaches_a_file_outside_the_directory(up: server.Server, name: str) -> None:
+    for route in ("picture", "metadata", "keys"):
+        status, _, body = send(up, "POST", f"/api/{route}", {"runs": [name], "plot": "ping"})
+        text = json.loads(body)["error"]
+        assert status == 422 and ("no such run" in text or "outside the directory" in text), text
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'"text"'])
+def test_a_body_that_is_no_object_is_refused(up: server.Server, body: bytes) -> None:
+    assert send(up, "POST", "/api/runs", body)[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("route", "asked"),
+    [
+        ("picture", {"runs": []}),
+        ("picture", {"runs": "rrul.ktrxer"}),
+        ("picture", {"runs": [1]}),
+        ("picture", {"runs": [RRUL], "plot": "nonsense"}),
+        ("picture", {"runs": [RRUL], "plot": 7}),
+        ("picture", {"runs": [RRUL], "arrange": "sideways"}),
+        ("picture", {"runs": [RRUL], "part": "../x"}),
+        ("picture", {"runs": [RRUL], "shown": -1}),
+        ("picture", {"runs": [RRUL], "shown": True}),
+        ("picture", {"runs": [RRUL], "range": [2, 1]}),
+        ("picture", {"runs": [RRUL], "range": "all"}),
+        ("picture", {"runs": [f"{i}" for i in range(65)]}),
+        ("picture", {"runs": FIFO, "plot": "ping_heat", "arrange": "all"}),
+        ("save", {"runs": [RRUL], "plot": "ping", "kind": "exe"}),
+        ("runs", {"where": "test="}),
+        ("runs", {"columns": ["nonsense"]}),
+        ("runs", {"columns": [str(i) for i in range(41)]}),
+        ("groups", {"runs": FIFO, "by": "nonsense"}),
+        ("compare", {"a": FIFO, "b": []}),
+        ("compare", {"a": ["empty.ktrxer"], "b": FIFO}),
+        ("metadata", {"runs": ["half.ktrxer"]}),
+    ],
+)
+def test_a_wrong_request_has_one_line_for_the_user(up: server.Server, route: str, asked: dict[str, Any]) -> None:
+    status, _, body = send(up, "POST", f"/api/{route}", asked)
+    text = json.loads(body)["error"]
+    assert status == 422 and text and "\n" not in text and "defect" not in text, text
+
+
+def test_a_connection_that_sends_nothing_keeps_no_other_waiting(up: server.Server) -> None:
+    with socket.create_connection(("127.0.0.1", up.server_port)) as idle:
+        idle.sendall(b"POST /api/runs HTTP/1.1\r\n")
+        assert send(up, "POST", "/api/about", {})[0] == 200
+
+
+# ----------------------------------------------------------------------------------------------------------------- command
+
+
+def test_a_port_that_is_taken_is_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["view", str(runs), "--port", str(port)]) == 1
+    text = capsys.readouterr().err
+    assert f"127.0.0.1 port {port}: cannot be listened on" in text and "another --port" in text
+
+
+@pytest.mark.parametrize(("words", "text"), [(["nowhere"], "no such directory"), (["-p", "70000"], "from 0 to 65535")])
+def test_wrong_use_has_status_2(tmp_path: Path, words: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["view", *words]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_run_is_not_a_directory(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", str(runs / RRUL)]) == 2
+    assert "`ktrxer report`" in capsys.readouterr().err
+
+
+def test_a_link_of_an_ended_explorer_opens_its_view_again() -> None:
+    link = "http://127.0.0.1:1234/#token=old&run=a.ktrxer&plot=ping"
+    assert command._without_token(link) == "run=a.ktrxer&plot=ping"
+    assert command._without_token("plot=ping&token=old") == "plot=ping"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_prints_its_address_and_ends_by_a_signal(runs: Path, number: signal.Signals) -> None:
+    words = [sys.executable, "-m", "ktrxer", "view", str(runs), "--no-cache", "--view", "plot=ping", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        made = json.loads(process.stdout.readline())
+        match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#token=[\w-]{32,}&plot=ping", made["address"])
+        assert match
+        link = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=20)
+        link.request("GET", "/")
+        assert b"Content-Security-Policy" in link.getresponse().read()
+        process.send_signal(number)
+        assert process.wait(20) == 0

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Requests to the explorer's server (python/ktrxer/explore/server.py). Each has the token in a header of its own, which
+// a page of another site cannot set.
+
+import { Columns, type PackedArray } from "../arrays";
+import { DataError, dict, finite, index, list, packedHead, type Dict } from "../data";
+
+/** The server has answered that the request cannot be done; the text is for the user. */
+export class Refusal extends Error {}
+/** The server does not answer: it has ended, or the machine sleeps. */
+export class Gone extends Error {}
+
+export interface Binary {
+  data: Dict;
+  columns: Columns;
+  arrays: number;
+}
+
+export class Api {
+  constructor(private readonly token: string) {}
+
+  async json(name: string, asked: object = {}, signal?: AbortSignal): Promise<Dict> {
+    const answer = await this.send(name, asked, signal);
+    return dict(await answer.json(), name);
+  }
+
+  async file(name: string, asked: object): Promise<Blob> {
+    return (await this.send(name, asked)).blob();
+  }
+
+  async binary(name: string, asked: object, signal?: AbortSignal): Promise<Binary> {
+    return unpack(await (await this.send(name, asked, signal)).arrayBuffer());
+  }
+
+  private async send(name: string, asked: object, signal?: AbortSignal): Promise<Response> {
+    let answer: Response;
+    try {
+      answer = await fetch(`/api/${name}`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Ktrxer-Token": this.token },
+        body: JSON.stringify(asked),
+        ...(signal ? { signal } : {}),
+      });
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") throw error;
+      throw new Gone("the explorer's server does not answer");
+    }
+    if (answer.ok) return answer;
+    const text: unknown = await answer.json().then(
+      (value: unknown) => dict(value, "answer").error,
+      () => "",
+    );
+    throw new Refusal(typeof text === "string" && text ? text : `the server answers with the status ${answer.status}`);
+  }
+}
+
+/** The length of the JSON (32 bits, little-endian), the JSON, and the columns, each at its offset `at`. */
+export function unpack(buffer: ArrayBuffer): Binary {
+  if (buffer.byteLength < 4) throw new DataError("an answer of the server is truncated");
+  const length = new DataView(buffer).getUint32(0, true);
+  if (4 + length > buffer.byteLength) throw new DataError("an answer of the server is truncated");
+  const data = dict(JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length))), "answer");
+  const arrays = list(data.arrays, "arrays", (value, path): PackedArray => {
+    const head = packedHead(value, path);
+    const at = 4 + length + index(dict(value, path).at, `${path}.at`);
+    const size = head.count * finite({ f32: 4, f64: 8, i32: 4, i16: 2 }[head.type], path);
+    if (at + size > buffer.byteLength) throw new DataError("an answer of the server is truncated");
+    return { ...head, data: new Uint8Array(buffer, at, size) };
+  });
+  return { data, columns: new Columns(arrays), arrays: arrays.length };
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Parts of pages: lists, tables, figures, commands.
+
+import type { Command, Figure, Table } from "./data";
+import { button, el, type Child } from "./dom";
+
+export function list(items: readonly string[]): HTMLElement {
+  return el("ul", {}, ...items.map((item) => el("li", {}, item)));
+}
+
+export function details(title: string, ...inside: Child[]): HTMLElement {
+  return el("details", { class: "more" }, el("summary", {}, title), ...inside);
+}
+
+export function figureOf(figure: Figure): HTMLElement {
+  return el(
+    "div",
+    { class: "figure" },
+    el("span", { class: "label" }, figure.label),
+    el("span", { class: "big" }, figure.value, figure.unit && el("span", { class: "unitword" }, ` ${figure.unit}`)),
+    figure.note && el("span", { class: "note" }, figure.note),
+  );
+}
+
+export function tableOf(table: Table): HTMLElement {
+  // Right-align a column of numbers and of signs for missing numbers.
+  const numeric = table.columns.map(
+    (_, i) =>
+      i > 0 &&
+      table.rows.every(
+        (row) =>
+          /^[+\u2212\u2013\d.,\s%a-zµ/±<>≤≥-]*$/i.test(row[i] ?? "") &&
+          /^[+\u2212\u2013\d<>±≤≥-]|^$/.test(row[i] ?? ""),
+      ),
+  );
+  const cell = (tag: "td" | "th", text: string, i: number): HTMLElement =>
+    el(tag, { class: numeric[i] ? "number" : null, scope: tag === "th" ? "col" : null }, text);
+  return el(
+    "div",
+    { class: "table", role: "region", tabindex: 0, "aria-label": table.title },
+    el(
+      "table",
+      {},
+      el("caption", {}, table.title),
+      el("thead", {}, el("tr", {}, ...table.columns.map((name, i) => cell("th", name, i)))),
+      el(
+        "tbody",
+        {},
+        ...table.rows.map((row) =>
+          el("tr", {}, ...row.map((text, i) => (i === 0 ? el("th", { scope: "row" }, text) : cell("td", text, i)))),
+        ),
+      ),
+    ),
+    ...table.notes.map((note) => el("p", { class: "note" }, note)),
+  );
+}
+
+export function words(text: string): HTMLElement {
+  const copy = button("copy", "Copy this command", () => {
+    // A page from a file may have no clipboard: then select the text, so that the user can copy it by keyboard.
+    const fallback = (): void => {
+      const range = document.createRange();
+      range.selectNodeContents(code);
+      const selected = getSelection();
+      selected?.removeAllRanges();
+      selected?.addRange(range);
+    };
+    if (navigator.clipboard) {
+      navigator.clipboard.writeText(text).then(() => {
+        copy.textContent = "copied";
+        setTimeout(() => (copy.textContent = "copy"), 1500);
+      }, fallback);
+    } else fallback();
+  });
+  const code = el("code", {}, text);
+  return el("div", { class: "words" }, el("pre", { tabindex: 0 }, code), copy);
+}
+
+export function commandOf(command: Command): HTMLElement {
+  return el(
+    "div",
+    { class: "command" },
+    el(
+      "p",
+      {},
+      el("strong", {}, command.name),
+      command.host && ` on ${command.host}`,
+      command.outcome && `: ${command.outcome}`,
+    ),
+    words(command.words),
+    command.output && el("pre", { class: "output", tabindex: 0 }, command.output),
+  );
+}
