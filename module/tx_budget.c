@@ -6,8 +6,8 @@
  * for KTX_REST_MARGINS of its wake-up margins. A margin covers the switch to another task and back,
  * so most of such a rest is of use to others; a softirq needs no switch, so its rest is the
  * shortest one. A stream of probes that never lets the processor rest (20 us apart) is late by one
- * such rest, which is less than the lateness that a verdict counts (100 us) on machines that wake up
- * within 20 us.
+ * such rest, which is less than the lateness that a verdict counts (100 us) on machines that wake
+ * up within 20 us.
  */
 #include <linux/percpu.h>
 

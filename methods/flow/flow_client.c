@@ -154,7 +154,9 @@ static void start(struct flow_client *c)
 	const uint64_t now_ns = ktrxer_now_ns(), requested = c->options.start_ns,
 		       soonest = now_ns + c->result.rtt_ns + AHEAD_NS;
 	/* Without a time of its own the start has time for one repetition. */
-	const uint64_t at_ns = requested > soonest ? requested : requested ? soonest : soonest + 2 * c->result.rtt_ns + REPEAT_NS;
+	const uint64_t at_ns = requested > soonest ? requested
+			       : requested         ? soonest
+						   : soonest + 2 * c->result.rtt_ns + REPEAT_NS;
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
 
 	if (body)
