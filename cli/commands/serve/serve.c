@@ -9,6 +9,7 @@
 #include "limiter.h"
 #include "limits.h"
 #include "metrics.h"
+#include "owamp_server.h"
 #include "passed_sockets.h"
 #include "privilege.h"
 #include "reload.h"
@@ -30,7 +31,7 @@
 
 struct serve_options {
 	struct opt_list bind;
-	uint64_t port, stamp_port, udpstp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
+	uint64_t port, stamp_port, udpstp_port, owamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
 	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow, *metrics;
 	bool stateless, ptp, v4, v6;
 };
@@ -76,6 +77,8 @@ static const struct opt serve_opts[] = {
 #ifndef KTRXER_SMALL
 	{ .name = "udpstp-port", .type = OPT_UINT, .offset = FIELD(udpstp_port), .argument = "N", .max = 65535,
 	  .help = "A UDP port for tests of IP-layer capacity by UDPSTP (`ktrxer capacity`, obudpst): 24601" },
+	{ .name = "owamp-port", .type = OPT_UINT, .offset = FIELD(owamp_port), .argument = "N", .max = 65535,
+	  .help = "A TCP port for OWAMP-Control (`ktrxer owamp`, owping), unauthenticated: 861" },
 	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
 	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
 #endif
@@ -107,6 +110,7 @@ struct server {
 	struct loop_timer review_timer;
 	struct serve_metrics *metrics;
 	struct udpstp_server *capacity; /* tests of IP-layer capacity; NULL: there are none */
+	struct owamp_server *owamp;     /* NULL: there is none */
 };
 
 /* -------------------------------------------------------------------------------------------------------- the clock */
@@ -133,6 +137,8 @@ static void figures_read(struct server *s, struct serve_figures *f)
 		loop_figures(s->loop, &f->loop);
 		if (s->capacity)
 			udpstp_server_counts(s->capacity, &f->capacity);
+		if (s->owamp)
+			owamp_server_counts(s->owamp, &f->owamp);
 	}
 	reflector_counts(s->reflector, &f->stamp);
 	serve_control_counts(s->control, &f->flows);
@@ -429,6 +435,27 @@ static int capacity_open(struct server *s, struct ktrxer_error *err)
 	return rc;
 }
 
+static int owamp_open(struct server *s, struct ktrxer_error *err)
+{
+	struct owamp_server_options o = { .max_clients = (uint32_t)s->o->max_clients,
+					  .max_ns = s->o->max_ns,
+					  .max_bps = s->o->max_bps,
+					  .dscp_granted = s->o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT };
+	int rc;
+
+	if (!s->o->owamp_port || !s->o->max_clients)
+		return 0;
+	if (getrandom(&o.random, sizeof o.random, 0) != sizeof o.random)
+		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+	rc = owamp_server_new(&s->owamp, s->loop, &o, err);
+	for (int i = 0; i < s->addr_count && rc == 0; i++) {
+		rc = owamp_server_listen(s->owamp, &s->addrs[i], (uint16_t)s->o->owamp_port, err);
+		if (rc == -EAFNOSUPPORT && !s->o->bind.count)
+			rc = 0; /* a kernel without IPv6 */
+	}
+	return rc;
+}
+
 /* The small static program leaves these functions out (KTRXER_SERVER_EXTRAS). */
 static int extras_open(struct server *s, struct ktrxer_error *err)
 {
@@ -436,6 +463,8 @@ static int extras_open(struct server *s, struct ktrxer_error *err)
 
 	if (rc == 0)
 		rc = capacity_open(s, err);
+	if (rc == 0)
+		rc = owamp_open(s, err);
 	s->reload.ready = token_again;
 	if (rc == 0 && s->o->max_clients && reload_open(s->loop, &s->reload) < 0)
 		rc = ktrxer_fail(err, -ENOMEM, "the event loop does not take SIGHUP");
@@ -481,6 +510,8 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 		json_u64(json, "passed_sockets", (uint64_t)s->passed.count);
 	if (KTRXER_SERVER_EXTRAS && s->capacity)
 		json_u64(json, "udpstp_port", s->o->udpstp_port);
+	if (KTRXER_SERVER_EXTRAS && s->owamp)
+		json_u64(json, "owamp_port", s->o->owamp_port);
 	json_u64(json, "uid", left->uid);
 	json_bool(json, "system_call_filter", s->filtered);
 	json_string(json, "client", stamp);
@@ -504,6 +535,8 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
 	if (KTRXER_SERVER_EXTRAS && s->capacity)
 		out_text(s->cli, "tests of IP-layer capacity (UDPSTP) on UDP port %" PRIu64, s->o->udpstp_port);
+	if (KTRXER_SERVER_EXTRAS && s->owamp)
+		out_text(s->cli, "OWAMP, unauthenticated, on TCP port %" PRIu64, s->o->owamp_port);
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
 		 s->o->stateless ? "stateless" : "stateful", (unsigned int)left->uid,
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
@@ -543,6 +576,7 @@ static void server_close(struct server *s)
 	serve_control_free(s->control);
 	if (KTRXER_SERVER_EXTRAS) {
 		udpstp_server_free(s->capacity);
+		owamp_server_free(s->owamp);
 		serve_metrics_close(s->metrics);
 		client_log_close(&s->log);
 	}
