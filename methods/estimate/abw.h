@@ -88,10 +88,10 @@ struct abw {
 	struct abw_search search;
 	struct abw_delay *delays;
 	size_t delay_count;
-	double line_gap_ns; /* of large packets */
-	double scale;       /* bit/s: at most the capacity, and what the widths of ranges are measured in */
+	double line_gap_ns;       /* of large packets */
+	double scale;             /* bit/s: at most the capacity, and what the widths of ranges are measured in */
 	enum abw_reading reading; /* of the result, if the last step does not show a change */
-	double bracket[2];  /* rates around the estimate of the chirps, to be sent first; 0: none */
+	double bracket[2];        /* rates around the estimate of the chirps, to be sent first; 0: none */
 	uint32_t idle_rounds;
 	bool short_fleets;
 };

@@ -13,7 +13,7 @@ struct abw_line {
 	double tolerance_ns; /* ten times the width of the densest quarter: stamps differ by less */
 	/* Mean share by which the gaps are longer than gap_ns, train by train, and its standard error. */
 	double extra, extra_error;
-	bool grouped;        /* a quarter of the gaps or more are less than a tenth of the mean */
+	bool grouped; /* a quarter of the gaps or more are less than a tenth of the mean */
 };
 
 /* `packets` of each train, train after train; 0: not known. At most ABW_LINE_MOST gaps are looked at. */

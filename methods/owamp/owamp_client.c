@@ -68,12 +68,14 @@ static int greet(struct client *c, struct ktrxer_error *err)
 
 	if (rc < 0)
 		return rc;
-	(void)owamp_greeting_read(&greeting, data);
+	if (owamp_greeting_read(&greeting, data) < 0)
+		return bad("the greeting", err);
 	if (!(greeting.modes & OWAMP_OPEN))
 		return ktrxer_fail(err, -EACCES, "%s",
-				   greeting.modes ? "the server requires an authenticated mode of OWAMP, which this client "
-						    "does not have"
-						  : "the server does not serve this client");
+				   greeting.modes
+					   ? "the server requires an authenticated mode of OWAMP, which this client "
+					     "does not have"
+					   : "the server does not serve this client");
 	owamp_setup_write(data, OWAMP_OPEN);
 	if ((rc = owamp_link_write(&c->link, data, OWAMP_SETUP_BYTES, err)) < 0 ||
 	    (rc = owamp_link_read(&c->link, data, OWAMP_START_BYTES, err)) < 0)
@@ -82,7 +84,7 @@ static int greet(struct client *c, struct ktrxer_error *err)
 						  : accepted(start.accept, "the connection", err);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- requests */
+/* --------------------------------------------------------------------------------------------------------- requests */
 
 static int socket_open(struct client *c, int way, uint16_t *port, struct ktrxer_error *err)
 {
@@ -114,16 +116,17 @@ static int request(struct client *c, int way, struct ktrxer_error *err)
 	socklen_t length;
 	int rc;
 
-	*r = (struct owamp_request){ .version = o->to.family == AF_INET6 ? 6 : 4,
-				     .conf_sender = !up,
-				     .conf_receiver = up,
-				     .slots = 1,
-				     .packets = o->packets,
-				     .padding = o->padding,
-				     .start = stamp_time_of_ns(c->clock.real_ns + (int64_t)(c->start_ns - c->clock.mono_ns),
-							       false),
-				     .timeout = owamp_time_of_ns(o->timeout_ns),
-				     .type_p = (uint32_t)o->dscp << 24 };
+	*r = (struct owamp_request){
+		.version = o->to.family == AF_INET6 ? 6 : 4,
+		.conf_sender = !up,
+		.conf_receiver = up,
+		.slots = 1,
+		.packets = o->packets,
+		.padding = o->padding,
+		.start = stamp_time_of_ns(c->clock.real_ns + (int64_t)(c->start_ns - c->clock.mono_ns), false),
+		.timeout = owamp_time_of_ns(o->timeout_ns),
+		.type_p = (uint32_t)o->dscp << 24
+	};
 	memcpy(r->sender, (up ? &c->link.local : &o->to)->bytes, 16);
 	memcpy(r->receiver, (up ? &o->to : &c->link.local)->bytes, 16);
 	rc = socket_open(c, way, up ? &r->sender_port : &r->receiver_port, err);
@@ -232,7 +235,8 @@ static int begin_up(struct client *c, struct ktrxer_error *err)
 
 	memcpy(s.sid, c->requests[OWAMP_UP].sid, OWAMP_SID);
 	c->sender = calloc(1, sizeof *c->sender);
-	return c->sender ? owamp_sender_begin(c->sender, &s, err) : ktrxer_fail(err, -ENOMEM, "no memory for a session");
+	return c->sender ? owamp_sender_begin(c->sender, &s, err)
+			 : ktrxer_fail(err, -ENOMEM, "no memory for a session");
 }
 
 static int test(struct client *c, struct ktrxer_error *err)
@@ -392,7 +396,7 @@ static int fetch(struct client *c, struct ktrxer_error *err)
 	return rc == 0 ? owamp_link_read(&c->link, data, OWAMP_HMAC_BYTES, err) : rc;
 }
 
-/* What the sender and the receiver of this host know becomes the result's. */
+/* The counts and records of this host's sender and receiver become the result's. */
 static void collect(struct client *c)
 {
 	struct owamp_way *up = &c->result->ways[OWAMP_UP], *down = &c->result->ways[OWAMP_DOWN];

@@ -27,7 +27,8 @@ struct owamp_way {
 	bool measured;
 	struct owamp_record *records; /* of packets that arrived, in the order of their arrival */
 	uint32_t count;
-	uint32_t next, skipped; /* packets that were to be sent so far, and those of them that the sender did not send */
+	uint32_t next,
+		skipped; /* packets that were to be sent so far, and those of them that the sender did not send */
 	/* Up: this host's times in its packet scheduler, by number, CLOCK_REALTIME; 0: not known. NULL: of none. */
 	int64_t *sched_real_ns;
 	struct ktrxer_hist *lateness;                 /* up */

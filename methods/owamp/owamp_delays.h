@@ -9,12 +9,12 @@
 
 struct owamp_delays {
 	uint32_t sent, arrived, lost, duplicates;
-	uint32_t reordered;   /* arrived after a packet with a higher number */
-	int64_t least_ns;     /* the least delay: with an unknown offset of the clocks, if they are not synchronised */
-	bool synchronised;    /* both clocks report so, for each packet */
-	uint64_t bound_ns;    /* of a delay, by what the clocks report; UINT64_MAX: not known */
-	uint8_t hops[2];      /* least and most: 255 - TTL; both 255: not known */
-	uint32_t sched;       /* delays that begin in the sender's packet scheduler, not before its system call */
+	uint32_t reordered;    /* arrived after a packet with a higher number */
+	int64_t least_ns;      /* the least delay: with an unknown offset of the clocks, if they are not synchronised */
+	bool synchronised;     /* both clocks report so, for each packet */
+	uint64_t bound_ns;     /* of a delay, by what the clocks report; UINT64_MAX: not known */
+	uint8_t hops[2];       /* least and most: 255 - TTL; both 255: not known */
+	uint32_t sched;        /* delays that begin in the sender's packet scheduler, not before its system call */
 	uint64_t contradicted; /* send times that are more than 68 years away from the arrival */
 	struct ktrxer_hist *delay;     /* ns */
 	struct ktrxer_hist *variation; /* ns above the least delay (RFC 5481) */
@@ -24,8 +24,8 @@ struct owamp_delays {
 bool owamp_record_times(const struct owamp_record *record, int64_t *sent_ns, int64_t *received_ns);
 
 /*
- * `next`: packets that were to be sent, of which `skipped` were not. `sched_real_ns`: by number, NULL or 0 where the time
- * in the packet counts. 0 or -ENOMEM. owamp_delays_free() in any case.
+ * `next`: packets that were to be sent, of which `skipped` were not. `sched_real_ns`: by number, NULL or 0 where the
+ * time in the packet counts. 0 or -ENOMEM. owamp_delays_free() in any case.
  */
 int owamp_delays_of(struct owamp_delays *delays, const struct owamp_record *records, uint32_t count, uint32_t next,
 		    uint32_t skipped, const int64_t *sched_real_ns);

@@ -11,8 +11,8 @@ struct owamp_link {
 };
 
 /* -EINTR: stop_fd is readable. All: 0, or a negative errno with a text; owamp_link_close() in any case. */
-int owamp_link_open(struct owamp_link *link, const struct ktrxer_addr *to, const struct ktrxer_addr *from, uint16_t port,
-		    int stop_fd, struct ktrxer_error *err);
+int owamp_link_open(struct owamp_link *link, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
+		    uint16_t port, int stop_fd, struct ktrxer_error *err);
 int owamp_link_write(struct owamp_link *link, const uint8_t *data, size_t length, struct ktrxer_error *err);
 int owamp_link_read(struct owamp_link *link, uint8_t *data, size_t length, struct ktrxer_error *err);
 void owamp_link_close(struct owamp_link *link);

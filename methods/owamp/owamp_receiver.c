@@ -93,10 +93,9 @@ int owamp_receiver_begin(struct owamp_receiver *r, struct loop *loop, int fd, ui
 {
 	int rc;
 
-	*r = (struct owamp_receiver){ .source = { .fd = fd, .ready = receiver_ready },
-				      .packets = packets,
-				      .error = error,
-				      .most = 2 * packets };
+	*r = (struct owamp_receiver){
+		.source = { .fd = fd, .ready = receiver_ready }, .packets = packets, .error = error, .most = 2 * packets
+	};
 	r->seen = calloc(packets / 8 + 1, 1);
 	if (!r->seen)
 		return -ENOMEM;

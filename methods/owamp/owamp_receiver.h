@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The receiver of an OWAMP session: a record of each test packet that arrives, with the kernel's time of its arrival. */
+/* The receiver of an OWAMP session: a record of each test packet, with the kernel's time of its arrival. */
 #ifndef KTRXER_METHODS_OWAMP_RECEIVER_H
 #define KTRXER_METHODS_OWAMP_RECEIVER_H
 

@@ -19,9 +19,9 @@ struct owamp_sender_options {
 	const struct owamp_slot *slots;
 	uint32_t slot_count, packets, padding;
 	int64_t start_real_ns;
-	uint16_t error; /* of the clock: stamp_error_write() */
+	uint16_t error;   /* of the clock: stamp_error_write() */
 	uint64_t late_ns; /* packets with more lateness are counted */
-	bool stamps;    /* the packet scheduler's stamps are wanted, too: sched_real_ns */
+	bool stamps;      /* the packet scheduler's stamps are wanted, too: sched_real_ns */
 	/* Once, after the last packet. NULL: no call. */
 	void (*ended)(void *context);
 	void *context;
@@ -32,8 +32,8 @@ struct owamp_sender {
 	struct loop_timer timer;
 	struct owamp_sender_options o;
 	struct owamp_schedule schedule;
-	uint64_t start_ns, due_ns; /* CLOCK_MONOTONIC */
-	uint32_t next;             /* number of the next packet */
+	uint64_t start_ns, due_ns;  /* CLOCK_MONOTONIC */
+	uint32_t next;              /* number of the next packet */
 	uint32_t sent, late, skips; /* skips: ranges */
 	struct owamp_skip skip[OWAMP_SKIPS_MOST];
 	struct ktrxer_hist *lateness;

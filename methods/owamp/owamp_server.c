@@ -23,7 +23,7 @@ enum {
 	RATE = 20, /* connections a second from each /24 and /56 */
 	BURST = 100,
 	IN_BYTES = OWAMP_STOP_BYTES + OWAMP_HMAC_BYTES +
-		   OWAMP_SERVER_SESSIONS * (OWAMP_STOPPED_BYTES + OWAMP_SKIP_BYTES * OWAMP_SKIPS_MOST + OWAMP_BLOCK),
+		OWAMP_SERVER_SESSIONS * (OWAMP_STOPPED_BYTES + OWAMP_SKIP_BYTES * OWAMP_SKIPS_MOST + OWAMP_BLOCK),
 };
 #define PATIENCE_NS (60 * (uint64_t)KTRXER_NS_PER_S) /* for a message, or for what a test has left to do */
 #define REVIEW_NS ((uint64_t)KTRXER_NS_PER_S)
@@ -83,14 +83,14 @@ static void client_close(struct client *c)
 	c->server->counts.clients--;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ output */
+/* ----------------------------------------------------------------------------------------------------------- output */
 
 /* False: the connection is closed. */
 static bool out_flush(struct client *c)
 {
 	while (c->out_at < c->out_length) {
-		const ssize_t n = send(c->source.fd, c->out + c->out_at, c->out_length - c->out_at,
-				       MSG_DONTWAIT | MSG_NOSIGNAL);
+		const ssize_t n =
+			send(c->source.fd, c->out + c->out_at, c->out_length - c->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -121,7 +121,7 @@ static uint8_t *answer(struct client *c, size_t length)
 	return c->out;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- messages */
+/* --------------------------------------------------------------------------------------------------------- messages */
 
 static bool setup_taken(struct client *c)
 {
@@ -179,8 +179,8 @@ static bool start_taken(struct client *c)
 	if (!c->session_count || c->sessions[0].stopped)
 		accept = OWAMP_FAILURE;
 	for (uint32_t i = 0; i < c->session_count && accept == OWAMP_OK; i++) {
-		const uint64_t ns = owamp_session_lasts_ns(&c->sessions[i]) +
-				    owamp_time_to_ns(c->sessions[i].request.timeout);
+		const uint64_t ns =
+			owamp_session_lasts_ns(&c->sessions[i]) + owamp_time_to_ns(c->sessions[i].request.timeout);
 
 		lasts_ns = ns > lasts_ns ? ns : lasts_ns;
 		if (owamp_session_start(&c->sessions[i]) < 0)
@@ -326,8 +326,9 @@ static ssize_t message_length(const struct client *c)
 		return -EBADMSG;
 	switch (c->in[0]) {
 	case OWAMP_REQUEST_SESSION:
-		return count <= OWAMP_SLOTS_MOST ? OWAMP_REQUEST_BYTES + (ssize_t)count * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES
-						 : -EBADMSG;
+		return count <= OWAMP_SLOTS_MOST
+			       ? OWAMP_REQUEST_BYTES + (ssize_t)count * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES
+			       : -EBADMSG;
 	case OWAMP_START_SESSIONS:
 		return OWAMP_COMMAND_BYTES;
 	case OWAMP_FETCH_SESSION:
@@ -407,7 +408,7 @@ static void client_ready(struct loop_source *source, uint32_t events)
 		;
 }
 
-/* ------------------------------------------------------------------------------------------------------- connections */
+/* ------------------------------------------------------------------------------------------------------ connections */
 
 static struct client *place_of(struct owamp_server *s)
 {
@@ -431,7 +432,7 @@ static bool local_of(int fd, struct ktrxer_addr *addr)
 static void connection_new(struct owamp_server *s, int fd, const struct ktrxer_addr *from)
 {
 	struct client *c = place_of(s);
-	struct owamp_greeting greeting = { .modes = OWAMP_OPEN };
+	struct owamp_greeting greeting = { .modes = OWAMP_OPEN, .count = OWAMP_COUNT_LEAST };
 	uint8_t *out;
 
 	s->counts.connections++;
@@ -484,9 +485,10 @@ static void review_due(struct loop_timer *timer, uint64_t now_ns)
 			client_close(&s->clients[i]);
 }
 
-/* -------------------------------------------------------------------------------------------------------- the server */
+/* ------------------------------------------------------------------------------------------------------- the server */
 
-int owamp_server_listen(struct owamp_server *s, const struct ktrxer_addr *bind_to, uint16_t port, struct ktrxer_error *err)
+int owamp_server_listen(struct owamp_server *s, const struct ktrxer_addr *bind_to, uint16_t port,
+			struct ktrxer_error *err)
 {
 	struct listener *l = &s->listeners[s->listener_count];
 	const bool v6 = bind_to->family == AF_INET6;
@@ -511,9 +513,9 @@ int owamp_server_listen(struct owamp_server *s, const struct ktrxer_addr *bind_t
 	if (rc < 0) {
 		close(fd);
 		errno = -rc;
-		return ktrxer_fail(err, rc,
-				   "TCP port %u of %s for OWAMP: %m; `ss -tlnp sport = :%u` shows a program that has it",
-				   port, ktrxer_addr_format(bind_to, text), port);
+		return ktrxer_fail(
+			err, rc, "TCP port %u of %s for OWAMP: %m; `ss -tlnp sport = :%u` shows a program that has it",
+			port, ktrxer_addr_format(bind_to, text), port);
 	}
 	s->listener_count++;
 	return 0;

@@ -44,13 +44,14 @@ uint64_t owamp_session_lasts_ns(const struct owamp_session *s)
 	for (uint32_t i = 0; i < s->request.slots; i++) {
 		const uint64_t ns = owamp_time_to_ns(s->slots[i].time);
 
-		sum += ns < UINT32_MAX * (uint64_t)KTRXER_NS_PER_S / OWAMP_SLOTS_MOST ? ns : UINT64_MAX / OWAMP_SLOTS_MOST;
+		sum += ns < UINT32_MAX * (uint64_t)KTRXER_NS_PER_S / OWAMP_SLOTS_MOST ? ns
+										      : UINT64_MAX / OWAMP_SLOTS_MOST;
 	}
 	sum /= s->request.slots;
 	return sum < UINT64_MAX / OWAMP_SERVER_PACKETS ? sum * s->request.packets : UINT64_MAX;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- opening */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static bool same_address(const struct ktrxer_addr *addr, const uint8_t bytes[16], uint8_t version)
 {
@@ -65,13 +66,14 @@ static uint8_t check(const struct owamp_session *s, const struct owamp_ends *end
 {
 	const struct owamp_request *r = &s->request;
 	const uint64_t lasts_ns = owamp_session_lasts_ns(s), most = o->max_bps ? o->max_bps : BPS_MOST;
-	const uint64_t bits = 8ull * r->packets *
-			      (OWAMP_TEST_BYTES + r->padding + (r->version == 6 ? HEADERS_V6 : HEADERS_V4));
+	const uint64_t bits =
+		8ull * r->packets * (OWAMP_TEST_BYTES + r->padding + (r->version == 6 ? HEADERS_V6 : HEADERS_V4));
 	const int64_t now_ns = real_now();
 	int64_t start_ns;
 
 	/* Sessions between other hosts, and between this host and itself, are not for this server. */
-	if (r->conf_sender == r->conf_receiver || !same_address(&ends->client, s->sends ? r->receiver : r->sender, r->version) ||
+	if (r->conf_sender == r->conf_receiver ||
+	    !same_address(&ends->client, s->sends ? r->receiver : r->sender, r->version) ||
 	    !same_address(&ends->server, s->sends ? r->sender : r->receiver, r->version))
 		return OWAMP_NOT_SUPPORTED;
 	if (!(s->sends ? r->receiver_port : r->sender_port) || r->type_p & 0xc0ffffff ||
@@ -109,8 +111,8 @@ static bool socket_open(struct owamp_session *s, const struct owamp_ends *ends)
 	length = sizeof name;
 	if (getsockname(s->fd, &name.sa, &length) != 0)
 		return false;
-	*(s->sends ? &r->sender_port : &r->receiver_port) = ntohs(ends->client.family == AF_INET6 ? name.v6.sin6_port
-											     : name.v4.sin_port);
+	*(s->sends ? &r->sender_port : &r->receiver_port) =
+		ntohs(ends->client.family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
 	return true;
 }
 
@@ -139,7 +141,7 @@ uint8_t owamp_session_open(struct owamp_session *s, struct loop *loop, const str
 		accept = OWAMP_BUSY;
 	else if (s->sends && !(s->sender = calloc(1, sizeof *s->sender)))
 		accept = OWAMP_INTERNAL;
-	/* The receiver takes packets from now on: its sender may begin before this host knows (RFC 4656, 4.2). */
+	/* The receiver takes packets from now on: its sender may begin before the answer has left. */
 	else if (!s->sends && owamp_receiver_begin(&s->receiver, loop, s->fd, request->packets, own_error()) < 0)
 		accept = OWAMP_INTERNAL;
 	if (accept != OWAMP_OK)
@@ -188,7 +190,7 @@ void owamp_session_close(struct owamp_session *s)
 	*s = (struct owamp_session){ .fd = -1 };
 }
 
-/* ----------------------------------------------------------------------------------------------------------- records */
+/* ---------------------------------------------------------------------------------------------------------- records */
 
 static bool skipped(const struct owamp_session *s, uint32_t seq)
 {
@@ -259,11 +261,9 @@ size_t owamp_session_fetch(const struct owamp_session *s, uint32_t begin, uint32
 		     ranges = slots + (size_t)s->request.slots * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES,
 		     data = ranges + owamp_padded((size_t)skips * OWAMP_SKIP_BYTES) + OWAMP_HMAC_BYTES,
 		     length = data + owamp_padded((size_t)records * OWAMP_RECORD_BYTES) + OWAMP_HMAC_BYTES;
-	const struct owamp_fetched fetched = { .accept = OWAMP_OK,
-					       .finished = whole,
-					       .next = whole ? s->next : 0,
-					       .skips = skips,
-					       .records = records };
+	const struct owamp_fetched fetched = {
+		.accept = OWAMP_OK, .finished = whole, .next = whole ? s->next : 0, .skips = skips, .records = records
+	};
 	uint32_t n;
 
 	if (!to)

@@ -10,7 +10,8 @@
 int owamp_greeting_read(struct owamp_greeting *g, const uint8_t data[OWAMP_GREETING_BYTES])
 {
 	g->modes = load_be32(data + 12);
-	return 0;
+	g->count = load_be32(data + 48);
+	return !g->modes || (g->count >= OWAMP_COUNT_LEAST && !(g->count & (g->count - 1))) ? 0 : -EBADMSG;
 }
 
 int owamp_setup_read(uint32_t *mode, const uint8_t data[OWAMP_SETUP_BYTES])
@@ -138,7 +139,7 @@ void owamp_greeting_write(uint8_t data[OWAMP_GREETING_BYTES], const struct owamp
 {
 	memset(data, 0, OWAMP_GREETING_BYTES);
 	store_be32(data + 12, g->modes);
-	store_be32(data + 48, 1024); /* Count, of the keys of other modes: the least that the RFC allows */
+	store_be32(data + 48, g->count);
 }
 
 void owamp_setup_write(uint8_t data[OWAMP_SETUP_BYTES], uint32_t mode)

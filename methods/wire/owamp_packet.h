@@ -21,7 +21,7 @@ enum {
 	OWAMP_REQUEST_BYTES = 112,
 	OWAMP_SLOT_BYTES = 16,
 	OWAMP_HMAC_BYTES = 16,
-	OWAMP_ACCEPT_BYTES = 48, /* Accept-Session */
+	OWAMP_ACCEPT_BYTES = 48,  /* Accept-Session */
 	OWAMP_COMMAND_BYTES = 32, /* Start-Sessions, Start-Ack, Fetch-Ack */
 	OWAMP_STOP_BYTES = 16,    /* Stop-Sessions, before its sessions */
 	OWAMP_STOPPED_BYTES = 24, /* one session of it, before its skip ranges */
@@ -30,11 +30,17 @@ enum {
 	OWAMP_RECORD_BYTES = 25,
 	OWAMP_TEST_BYTES = 14, /* a test packet without padding */
 	OWAMP_TTL = 255,       /* of test packets as they are sent */
+	OWAMP_COUNT_LEAST = 1024,
 };
 
 enum { OWAMP_OPEN = 1 }; /* bit of owamp_greeting.modes, and the mode of a set-up */
 
-enum owamp_command { OWAMP_REQUEST_SESSION = 1, OWAMP_START_SESSIONS = 2, OWAMP_STOP_SESSIONS = 3, OWAMP_FETCH_SESSION = 4 };
+enum owamp_command {
+	OWAMP_REQUEST_SESSION = 1,
+	OWAMP_START_SESSIONS = 2,
+	OWAMP_STOP_SESSIONS = 3,
+	OWAMP_FETCH_SESSION = 4
+};
 
 enum owamp_accept {
 	OWAMP_OK = 0,
@@ -54,6 +60,7 @@ struct owamp_slot {
 
 struct owamp_greeting {
 	uint32_t modes; /* 0: the server does not want this client */
+	uint32_t count; /* of the keys of other modes: a power of two, 1024 at least */
 };
 
 struct owamp_start {

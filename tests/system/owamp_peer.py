@@ -18,7 +18,8 @@ import time
 from typing import Any
 
 SLOT_S = 0.02
-SKIPPED, LOST, TWICE = (3, 4), 7, 9  # numbers: not sent; sent to nobody; sent twice
+SKIPPED, LOST, TWICE = (3, 4), 7, 9  # numbers: not sent; counted as sent; sent twice
+IP_RECVTTL = 12  # of linux/in.h
 EPOCH = 2208988800  # from 1900 to 1970
 
 
@@ -102,7 +103,7 @@ def client(host: str, port: int, direction: str, count: int) -> dict[str, Any]:
     control.sendall(struct.pack(">I160x", 1))
     accept, began = struct.unpack(">15xB16xQ8x", exactly(control, 48))
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setsockopt(socket.SOL_IP, socket.IP_RECVTTL, 1)
+    sock.setsockopt(socket.SOL_IP, IP_RECVTTL, 1)
     sock.bind((mine, 0))
     own = sock.getsockname()[1]
     start = time.time() + 0.3
@@ -111,7 +112,14 @@ def client(host: str, port: int, direction: str, count: int) -> dict[str, Any]:
     ports, ends = ((own, 0), (mine, host)) if up else ((0, own), (host, mine))
     control.sendall(request(not up, count, ports, ends, sid=sid, start=start))
     taken, test_port, theirs = struct.unpack(">BxH16s12x16x", exactly(control, 48))
-    result: dict[str, Any] = {"modes": modes, "count": greeting_count, "accept": accept, "began": unix(began), "taken": taken, "start": start}
+    result: dict[str, Any] = {
+        "modes": modes,
+        "count": greeting_count,
+        "accept": accept,
+        "began": unix(began),
+        "taken": taken,
+        "start": start,
+    }
     if taken:
         return result
     sid = theirs if up else sid
@@ -166,7 +174,7 @@ def serve(address: str, port: int, flag: str) -> dict[str, Any]:
             control.sendall(struct.pack(">BxH16s12x16x", 4, 0, bytes(16)))
             return {}
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sock.setsockopt(socket.SOL_IP, socket.IP_RECVTTL, 1)
+        sock.setsockopt(socket.SOL_IP, IP_RECVTTL, 1)
         sock.bind((address, 0))
         sock.connect((control.getpeername()[0], receiver_port if conf_sender else sender_port))
         sid = head[48:64] if conf_sender else bytes(range(100, 116))
@@ -196,7 +204,9 @@ def serve(address: str, port: int, flag: str) -> dict[str, Any]:
             assert kind[0] == 4 and kind[16:32] == one["sid"]
             # A copy of the first packet, the second one is lost, and all took 5 ms.
             late = [(number, stamp, error) for number, stamp, error, _ in one["came"][:1] + one["came"][:1] + one["came"][2:]]
-            records = b"".join(struct.pack(">IHHQQB", number, error, error, ntp(stamp), ntp(stamp + 0.005), 250) for number, stamp, error in late)
+            records = b"".join(
+                struct.pack(">IHHQQB", number, error, error, ntp(stamp), ntp(stamp + 0.005), 250) for number, stamp, error in late
+            )
             records += struct.pack(">IHHQQB", 1, 1, 1, ntp(one["start"]), 0, 255)
             control.sendall(struct.pack(">BBxxIII16x", 0, 1, one["packets"], 0, len(late) + 1))
             control.sendall(one["head"] + b"".join(struct.pack(">B7xQ", *s) for s in one["slots"]) + bytes(16) + bytes(16))

@@ -12,7 +12,7 @@ const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
 
 static const char *const reading_names[ABW_READINGS] = {
 	[ABW_RESOLVED] = "resolved", [ABW_COALESCED] = "coalesced", [ABW_SENDER] = "sender_not_on_time",
-	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged", [ABW_CHANGED] = "changed",
+	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",  [ABW_CHANGED] = "changed",
 };
 
 static const char *const step_names[ABW_STEPS] = {
@@ -188,10 +188,11 @@ static void judge_range(const struct abw_way *way, const char *receiver)
 			"that of short fleets; its interrupts may be coalesced (`ethtool -C DEV rx-usecs 0` there)",
 			name, receiver, ktrxer_format_ns(noise, (int64_t)r->tolerance_ns));
 	if (r->by == ABW_IDLE && r->several)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: cross traffic came between packets that were sent back to back (a load of %.0f %%), so "
-			    "several links may be loaded, and the range is then too low: compare with another --method",
-			    name, 100 * r->later_load);
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: cross traffic came between packets that were sent back to back (a load of %.0f %%), so "
+			"several links may be loaded, and the range is then too low: compare with another --method",
+			name, 100 * r->later_load);
 	if ((r->high_bit_s - r->low_bit_s) * 100 > r->capacity_bit_s * WIDE_PERCENT)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the range is wider than %d %% of the capacity", name,
 			    WIDE_PERCENT);

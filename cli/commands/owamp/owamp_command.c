@@ -23,8 +23,8 @@ static const struct opt owamp_opts[] = {
 	  .choices = shared_models,
 	  .help = "Intervals: constant, or poisson (exponential around the mean; RFC 2330, by the generator of "
 		  "RFC 4656)" },
-	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .fallback = "14", .min = OWAMP_TEST_BYTES, .max = 8986,
-		       .help = "Bytes of UDP payload"),
+	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .fallback = "14", .min = OWAMP_TEST_BYTES,
+		       .max = 8986, .help = "Bytes of UDP payload"),
 	OPTION_DSCP(FIELD(dscp)),
 	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "2s", .max = 600000 * MS,
 		       .help = "A packet that has not arrived so long after the last one was sent is lost"),
@@ -35,7 +35,9 @@ static const struct opt owamp_opts[] = {
 };
 
 static const struct opt_positional owamp_positionals[] = {
-	{ .name = "HOST", .offset = FIELD(host), .help = "Host with `ktrxer serve --owamp-port 861`, or another server of OWAMP" },
+	{ .name = "HOST",
+	  .offset = FIELD(host),
+	  .help = "Host with `ktrxer serve --owamp-port 861`, or another server of OWAMP" },
 	{ 0 },
 };
 
@@ -117,9 +119,10 @@ const struct command cmd_owamp = {
 		"Delays up begin in the packet scheduler of this host where its kernel has that time stamp, and else "
 		"just before the system call. Arrivals are the kernel's.\n\n"
 		"The command ends --timeout after the last packet."),
-	.examples = OPT_PROSE("ktrxer owamp far\tTen seconds, both directions.\n"
-			      "ktrxer owamp far --direction down --count 1000 --interval 10ms --json\tFrom the server.\n"
-			      "ktrxer owamp owamp.example.net --model constant --payload 1472\tLarge packets.\n"),
+	.examples =
+		OPT_PROSE("ktrxer owamp far\tTen seconds, both directions.\n"
+			  "ktrxer owamp far --direction down --count 1000 --interval 10ms --json\tFrom the server.\n"
+			  "ktrxer owamp owamp.example.net --model constant --payload 1472\tLarge packets.\n"),
 	.options = owamp_opts,
 	.positionals = owamp_positionals,
 	.options_size = sizeof(struct owamp_command_options),

@@ -15,9 +15,9 @@ void owamp_say_what(const struct owamp_run *run)
 {
 	char to[KTRXER_ADDR_TEXT], interval[KTRXER_UNITS_TEXT];
 
-	out_text(run->cli, "owamp %s (%s) port %u: %u packets of %" PRIu64 " bytes %s, %s intervals of %s", run->o->host,
-		 ktrxer_addr_format(&run->client.to, to), run->client.port, run->client.packets, run->o->payload,
-		 run->o->direction ? owamp_directions[run->o->direction] : "in each direction",
+	out_text(run->cli, "owamp %s (%s) port %u: %u packets of %" PRIu64 " bytes %s, %s intervals of %s",
+		 run->o->host, ktrxer_addr_format(&run->client.to, to), run->client.port, run->client.packets,
+		 run->o->payload, run->o->direction ? owamp_directions[run->o->direction] : "in each direction",
 		 shared_models[run->o->model], ktrxer_format_ns(interval, (int64_t)run->o->interval_ns));
 }
 
@@ -56,9 +56,10 @@ static void say_hist(const struct owamp_run *run, const char *name, const char *
 	char text[4][KTRXER_UNITS_TEXT];
 
 	out_text(run->cli, "%s: %s: min %s, p50 %s, p99 %s, max %s%s", name, what,
-		 ktrxer_format_ns(text[0], ktrxer_hist_min(h)), ktrxer_format_ns(text[1], ktrxer_hist_quantile(h, 500000)),
-		 ktrxer_format_ns(text[2], ktrxer_hist_quantile(h, 990000)), ktrxer_format_ns(text[3], ktrxer_hist_max(h)),
-		 more);
+		 ktrxer_format_ns(text[0], ktrxer_hist_min(h)),
+		 ktrxer_format_ns(text[1], ktrxer_hist_quantile(h, 500000)),
+		 ktrxer_format_ns(text[2], ktrxer_hist_quantile(h, 990000)),
+		 ktrxer_format_ns(text[3], ktrxer_hist_max(h)), more);
 }
 
 static bool has_delay(const struct owamp_delays *d)
@@ -142,8 +143,8 @@ static void judge(const struct owamp_run *run, int way)
 		verdict_say(cli, VERDICT_INVALID,
 			    "%s: no packet arrived: a firewall may drop UDP to the port of the session", name);
 	if (w->skipped)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: %s did not send %u of %u packets: its queue was full", name, sender,
-			    w->skipped, w->next);
+		verdict_say(cli, VERDICT_DEGRADED, "%s: %s did not send %u of %u packets: its queue was full", name,
+			    sender, w->skipped, w->next);
 	if (way == OWAMP_UP && w->late * 100ull > d->sent)
 		verdict_say(cli, w->late * 10ull > d->sent ? VERDICT_INVALID : VERDICT_DEGRADED,
 			    "%s: this host sent %u of %u packets late: its processor was busy", name, w->late, d->sent);

@@ -31,7 +31,8 @@
 
 struct serve_options {
 	struct opt_list bind;
-	uint64_t port, stamp_port, udpstp_port, owamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
+	uint64_t port, stamp_port, udpstp_port, owamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns,
+		max_bps;
 	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow, *metrics;
 	bool stateless, ptp, v4, v6;
 };
