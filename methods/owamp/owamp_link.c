@@ -57,7 +57,7 @@ int owamp_link_open(struct owamp_link *l, const struct ktrxer_addr *to, const st
 		errno = error;
 		rc = ktrxer_fail(err, -error,
 				 error == ECONNREFUSED ? "no program serves OWAMP on this port"
-					 : "the server cannot be reached: %m");
+						       : "the server cannot be reached: %m");
 	}
 	length = sizeof name;
 	if (rc == 0 && getsockname(l->fd, &name.sa, &length) == 0)

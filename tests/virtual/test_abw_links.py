@@ -48,8 +48,8 @@ def _mbit(folder: Path, node: str, result: dict[str, Any]) -> float:
     """Of the cross traffic on a link, by the counters of its queue."""
     counts = [json.loads((folder / f"{node}-{when}.json").read_text())[0]["bytes"] for when in ("before", "after")]
     times = [int((folder / f"time-{when}").read_text()) for when in ("before", "after")]
-    own = result["probe_bytes"] + FRAME * result["probes"]
-    return (counts[1] - counts[0] - own) * 8e3 / (times[1] - times[0])
+    own: int = result["probe_bytes"] + FRAME * result["probes"]
+    return float(counts[1] - counts[0] - own) * 8e3 / (times[1] - times[0])
 
 
 def test_a_range_that_is_too_low_is_not_valid(tmp_path: Path) -> None:
