@@ -7,7 +7,7 @@
 extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
 #ifdef KTRXER_HAVE_ESTIMATE
-extern const struct command cmd_abw, cmd_capacity, cmd_pair, cmd_tcp, cmd_trace;
+extern const struct command cmd_abw, cmd_capacity, cmd_owamp, cmd_pair, cmd_tcp, cmd_trace;
 extern const struct command cmd_ppt_direct, cmd_ppt_estimate, cmd_ppt_measure, cmd_ppt_plan;
 #endif
 
@@ -35,6 +35,7 @@ const struct command *const command_table[] = {
 	&cmd_doctor,
 	&cmd_flow,
 #ifdef KTRXER_HAVE_ESTIMATE
+	&cmd_owamp,
 	&cmd_pair,
 #endif
 	&cmd_ping,

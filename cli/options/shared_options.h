@@ -39,11 +39,11 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_TRAIN(OFFSET, ...) \
 	{ .name = "train", .type = OPT_UINT, .offset = OFFSET, .argument = "N", .help = "Probes in a train", \
 	  __VA_ARGS__ }
-#define OPTION_MODEL(OFFSET, CHOICES, HELP) \
-	{ .name = "model", .type = OPT_CHOICE, .offset = OFFSET, .argument = "MODEL", .fallback = "constant", \
+#define OPTION_MODEL(OFFSET, CHOICES, FALLBACK, HELP) \
+	{ .name = "model", .type = OPT_CHOICE, .offset = OFFSET, .argument = "MODEL", .fallback = FALLBACK, \
 	  .choices = CHOICES, .help = HELP }
-#define OPTION_MODEL_OF_PROBES(OFFSET) \
-	OPTION_MODEL(OFFSET, shared_models, \
+#define OPTION_MODEL_OF_PROBES(OFFSET, FALLBACK) \
+	OPTION_MODEL(OFFSET, shared_models, FALLBACK, \
 	  "Intervals: constant, or poisson (exponential around the mean; RFC 2330, by the generator of RFC 4656)")
 #define OPTION_TIMEOUT(OFFSET, ...) \
 	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = OFFSET, .argument = "D", .min = 1000, \

@@ -20,7 +20,10 @@
 #define LOW_LEAST 0.015 /* of the capacity: below it, the path may as well be full */
 #define CAPACITY_ERROR 0.01 /* of the capacity that the trains give */
 #define CHECK_APART 0.15  /* of the capacity, from the range to the rates of the checks */
-#define CHECK_T 2.13      /* one-sided 95 % of CHECK_TRAINS */
+#define CHECK_T 2.92      /* one-sided 95 % of CHECK_TRAINS */
+#define LINE_CHANGE 0.1   /* of the time of a large packet on the link */
+#define LATER_LOAD 0.1    /* that gaps show: one loaded link behind a fast one shows less */
+#define LATER_Z 1.28      /* one-sided 90 % */
 #define BRACKET 0.2       /* of the capacity, from the chirps' estimate to the first rates of the search */
 #define SEARCH_ABOVE 1.3  /* of the capacity: noise of the stamps may have hidden some of it */
 #define CHIRP_FACTOR 1.15 /* between two gaps */
@@ -34,10 +37,11 @@
 enum {
 	LINE_TRAINS = 8,
 	LINE_PACKETS = 5,
+	LINE_AGAIN_TRAINS = 3,
 	IDLE_TRAINS = 20,
 	IDLE_PACKETS = 16,
 	IDLE_ROUNDS = 4,
-	CHECK_TRAINS = 5,
+	CHECK_TRAINS = 3,
 	CHECK_PACKETS = 12,
 	CHIRPS = 32,
 	CHIRPS_FIRST = 8,
@@ -77,8 +81,9 @@ static double rate_of(const struct abw *a, double gap_ns, uint32_t bytes)
 
 static void plan_line(struct abw *a, enum abw_step step)
 {
-	a->plan = (struct abw_plan){ .step = step, .flows = 1, .trains = LINE_TRAINS, .packets = LINE_PACKETS };
-	a->plan.ip_bytes = step == ABW_LINE_LARGE ? a->options.large_bytes : a->options.large_bytes / 2;
+	a->plan = (struct abw_plan){ .step = step, .flows = 1, .packets = LINE_PACKETS };
+	a->plan.trains = step == ABW_LINE_AGAIN ? LINE_AGAIN_TRAINS : LINE_TRAINS;
+	a->plan.ip_bytes = step == ABW_LINE_HALF ? a->options.large_bytes / 2 : a->options.large_bytes;
 	set_period(a, 0, 1);
 }
 
@@ -125,6 +130,13 @@ static void over(struct abw *a, enum abw_reading reading)
 	a->plan = (struct abw_plan){ .step = ABW_OVER };
 }
 
+/* There is a result, unless the capacity has changed meanwhile. */
+static void finish(struct abw *a, enum abw_reading reading)
+{
+	a->reading = reading;
+	plan_line(a, ABW_LINE_AGAIN);
+}
+
 static void plan_fleet(struct abw *a)
 {
 	double rate = abw_search_rate(&a->search), gap, bytes, middle, half;
@@ -136,7 +148,7 @@ static void plan_fleet(struct abw *a)
 			break;
 		}
 	if (abw_search_over(&a->search) || a->result.fleets == FLEETS_MOST) {
-		over(a, abw_search_over(&a->search) ? ABW_RESOLVED : ABW_OPEN);
+		finish(a, abw_search_over(&a->search) ? ABW_RESOLVED : ABW_OPEN);
 		a->result.by = ABW_FLEET;
 		middle = (a->search.low + a->search.high) / 2;
 		half = fmax((a->search.high - a->search.low) / 2, (a->short_fleets ? SHORT_WIDTH : 0) / 2 * a->scale);
@@ -212,6 +224,8 @@ static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arriv
 	if (a->plan.step == ABW_LINE_LARGE) {
 		a->line_gap_ns = line.gap_ns;
 		a->result.tolerance_ns = line.tolerance_ns;
+		a->result.later_load = line.extra;
+		a->result.later_error = line.extra_error;
 		plan_line(a, ABW_LINE_HALF);
 		return;
 	}
@@ -222,6 +236,9 @@ static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arriv
 	a->result.tolerance_ns =
 		fmax(fmax(a->result.tolerance_ns, line.tolerance_ns), 3.0 * (double)a->options.resolution_ns);
 	a->result.noise_ns = a->result.tolerance_ns;
+	a->result.later_load = (a->result.later_load + line.extra) / 2;
+	a->result.later_error = hypot(a->result.later_error, line.extra_error) / 2;
+	a->result.several = a->result.later_load - LATER_Z * a->result.later_error > LATER_LOAD;
 	a->result.capacity_bit_s = 8 * large * NS_PER_S / a->line_gap_ns;
 	a->result.overhead_bytes = a->line_gap_ns * (large - half) / (a->line_gap_ns - line.gap_ns) - large;
 	a->result.overhead_bytes = fmin(fmax(a->result.overhead_bytes, 0), 100);
@@ -246,7 +263,7 @@ static void plan_check(struct abw *a, enum abw_step step)
 	else if (below >= CHECK_APART * capacity)
 		plan_rate(a, ABW_CHECK_BELOW, below, CHECK_TRAINS, CHECK_PACKETS, a->options.large_bytes);
 	else
-		over(a, ABW_RESOLVED);
+		finish(a, ABW_RESOLVED);
 }
 
 static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
@@ -324,7 +341,31 @@ static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	} else if (a->plan.step == ABW_CHECK_ABOVE) {
 		plan_check(a, ABW_CHECK_BELOW);
 	} else {
-		over(a, ABW_RESOLVED);
+		finish(a, ABW_RESOLVED);
+	}
+}
+
+/*
+ * No gap of packets sent back to back is shorter than the time of a packet on the narrow link, and cross traffic makes
+ * gaps longer: a slower link has no short gap, a faster one has several.
+ */
+static void take_again(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	const double change = LINE_CHANGE * a->line_gap_ns + a->result.tolerance_ns;
+	double least = INFINITY;
+	struct abw_line line;
+
+	abw_line(sent, arrived, a->plan.trains, a->plan.packets, &line);
+	for (uint32_t i = 1; i < a->plan.trains * a->plan.packets; i++)
+		if (i % a->plan.packets && arrived[i] > arrived[i - 1] && arrived[i - 1])
+			least = fmin(least, (double)(arrived[i] - arrived[i - 1]));
+	over(a, a->reading);
+	if (line.gaps < LINE_TRAINS) /* not known */
+		return;
+	if (least > a->line_gap_ns + change || line.gap_ns < a->line_gap_ns - change) {
+		a->result.reading = ABW_CHANGED;
+		a->result.capacity_end_bit_s =
+			8.0 * a->options.large_bytes * NS_PER_S / fmax(line.gap_ns < least ? least : line.gap_ns, 1);
 	}
 }
 
@@ -373,7 +414,7 @@ static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	a->result.by = ABW_CHIRPS;
 	a->result.low_bit_s = fmax(mean - error, 0);
 	a->result.high_bit_s = fmin(mean + error, a->result.capacity_bit_s);
-	over(a, ABW_RESOLVED);
+	finish(a, ABW_RESOLVED);
 	return 0;
 }
 
@@ -446,6 +487,9 @@ int abw_take(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 	case ABW_CHECK_ABOVE:
 	case ABW_CHECK_BELOW:
 		take_check(a, sent, arrived);
+		break;
+	case ABW_LINE_AGAIN:
+		take_again(a, sent, arrived);
 		break;
 	case ABW_CHIRPS:
 		rc = take_chirps(a, sent, arrived);

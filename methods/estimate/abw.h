@@ -34,6 +34,7 @@ enum abw_step {
 	ABW_CHECK_BELOW,
 	ABW_CHIRPS,
 	ABW_FLEET,
+	ABW_LINE_AGAIN, /* the last step: is the capacity still that of the first one? */
 	ABW_OVER,
 	ABW_STEPS,
 };
@@ -52,6 +53,7 @@ enum abw_reading {
 	ABW_SENDER,    /* most trains did not leave at their times: the sender is as slow as the path */
 	ABW_LOST,      /* most packets did not arrive */
 	ABW_OPEN,      /* the search has not converged */
+	ABW_CHANGED,   /* the capacity at the end is another one than at the beginning */
 	ABW_READINGS,
 };
 
@@ -60,11 +62,19 @@ struct abw_result {
 	enum abw_step by;              /* the step that gave the range: ABW_IDLE, ABW_CHIRPS or ABW_FLEET */
 	double low_bit_s, high_bit_s;  /* ABW_RESOLVED; ABW_OPEN: so far */
 	double capacity_bit_s;         /* 0: not known */
+	double capacity_end_bit_s;     /* by the last step; 0: not known */
 	double overhead_bytes;         /* that the link adds to a packet, by both sizes */
 	double tolerance_ns;           /* noise of the stamps of packets that follow each other */
 	double noise_ns;               /* delays that grow by less over a stream are no trend */
 	bool idle_tried, contradicted; /* by the fleet of check_step */
 	enum abw_step check_step;
+	/*
+	 * The load of the links behind the first one that is as slow as the narrow one: cross traffic that came
+	 * between packets sent back to back; and its standard error. `several`: it is more than one loaded link shows
+	 * behind a faster one, so several links may be loaded, and the range of the empty queue too low.
+	 */
+	double later_load, later_error;
+	bool several;
 	struct abw_idle idle;
 	uint64_t packets, bytes, lost,
 		late; /* late: gaps between send times that are a tenth off, and more than 20 us */
@@ -78,9 +88,10 @@ struct abw {
 	struct abw_search search;
 	struct abw_delay *delays;
 	size_t delay_count;
-	double line_gap_ns; /* of large packets */
-	double scale;       /* bit/s: at most the capacity, and what the widths of ranges are measured in */
-	double bracket[2];  /* rates around the estimate of the chirps, to be sent first; 0: none */
+	double line_gap_ns;       /* of large packets */
+	double scale;             /* bit/s: at most the capacity, and what the widths of ranges are measured in */
+	enum abw_reading reading; /* of the result, if the last step does not show a change */
+	double bracket[2];        /* rates around the estimate of the chirps, to be sent first; 0: none */
 	uint32_t idle_rounds;
 	bool short_fleets;
 };

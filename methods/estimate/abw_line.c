@@ -7,8 +7,54 @@
 
 /* Widths of the densest quarter that hold nearly all of uniform and of exponential noise. */
 #define TOLERANCE 10
+#define EXTRA_MOST 3 /* gaps that a link of this rate makes between two packets; a longer one has another cause */
 
 enum { STEPS = 4, LOWEST = 3 /* so many gaps that are equal but for noise are no accident */ };
+
+/* True: the gap before packet i is known, and the sender did not make it. */
+static bool usable(const uint64_t *sent, const uint64_t *arrived, uint32_t i, int64_t *gap, bool *spread)
+{
+	const int64_t apart = (int64_t)(sent[i] - sent[i - 1]);
+
+	*gap = (int64_t)(arrived[i] - arrived[i - 1]);
+	*spread = false;
+	if (!sent[i] || !sent[i - 1] || !arrived[i] || !arrived[i - 1] || *gap < 0)
+		return false;
+	*spread = apart * 2 > *gap && *gap;
+	return !*spread;
+}
+
+static void extra_of(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, uint32_t packets,
+		     struct abw_line *r)
+{
+	double sum = 0, squares = 0;
+	uint32_t n = 0;
+
+	for (uint32_t t = 0; t < trains; t++) {
+		double extra = 0;
+		uint32_t gaps = 0;
+
+		for (uint32_t i = t * packets + 1; i < (t + 1) * packets; i++) {
+			int64_t gap;
+			bool spread;
+
+			if (!usable(sent, arrived, i, &gap, &spread))
+				continue;
+			extra += fmin((double)gap / r->gap_ns - 1, EXTRA_MOST);
+			gaps++;
+		}
+		if (!gaps)
+			continue;
+		extra /= gaps;
+		sum += extra;
+		squares += extra * extra;
+		n++;
+	}
+	if (n < 2 || r->gap_ns <= 0)
+		return;
+	r->extra = sum / n;
+	r->extra_error = sqrt(fmax(squares / n - r->extra * r->extra, 0) / (n - 1));
+}
 
 void abw_line(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, uint32_t packets, struct abw_line *r)
 {
@@ -19,14 +65,14 @@ void abw_line(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, ui
 
 	*r = (struct abw_line){ 0 };
 	for (uint32_t i = 1; i < trains * packets && n < ABW_LINE_MOST; i++) {
-		const int64_t gap = (int64_t)(arrived[i] - arrived[i - 1]), apart = (int64_t)(sent[i] - sent[i - 1]);
+		int64_t gap;
+		bool spread;
 
-		if (i % packets == 0 || !sent[i] || !sent[i - 1] || !arrived[i] || !arrived[i - 1] || gap < 0)
+		if (i % packets == 0)
 			continue;
-		if (apart * 2 > gap && gap)
-			r->spread++;
-		else
+		if (usable(sent, arrived, i, &gap, &spread))
 			gaps[n++] = gap;
+		r->spread += spread;
 	}
 	r->gaps = n;
 	if (n < 4)
@@ -65,4 +111,5 @@ void abw_line(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, ui
 	}
 	r->gap_ns = near ? sum / near : middle;
 	r->grouped = small * 4 >= n;
+	extra_of(sent, arrived, trains, packets, r);
 }

@@ -11,7 +11,9 @@ struct abw_line {
 	uint32_t spread;     /* not back to back: the send times are more than half of the gap apart */
 	double gap_ns;       /* the mean of the least gaps that are equal but for noise */
 	double tolerance_ns; /* ten times the width of the densest quarter: stamps differ by less */
-	bool grouped;        /* a quarter of the gaps or more are less than a tenth of the mean */
+	/* Mean share by which the gaps are longer than gap_ns, train by train, and its standard error. */
+	double extra, extra_error;
+	bool grouped; /* a quarter of the gaps or more are less than a tenth of the mean */
 };
 
 /* `packets` of each train, train after train; 0: not known. At most ABW_LINE_MOST gaps are looked at. */

@@ -50,7 +50,7 @@ def test_a_letter_means_the_same_in_every_command():
     from ktrxer.cli import SUBCOMMANDS
 
     found: dict[str, set[str]] = {}
-    own = ["ping", "stamp", "send", "recv", "flow", "serve", "doctor", "abw", "capacity", "pair", "ppt estimate", "ppt measure", "ppt plan", "trace"]
+    own = ["ping", "stamp", "send", "recv", "flow", "serve", "doctor", "abw", "capacity", "owamp", "pair", "ppt estimate", "ppt measure", "ppt plan", "trace"]
     shown = [run(KTRXER, *name.split(), "--help").stdout for name in own]
     if "  bench " in run(KTRXER, "--help").stdout:
         shown += [run(KTRXER, "bench", name, "--help").stdout for name in ("rate", "schedule", "pairs", "stamps", "receive")]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,19 @@ def truth(mbit: float) -> float:
     return mbit * 1e6 * LARGE / (LARGE + FRAME)
 
 
-def measure(folder: Path, scenarios: Iterable[tuple[str, int, str]], timeout: float, serve_words: str = "") -> list[dict[str, Any]]:
+CHANGE = "(sleep {}; for d in to-near to-far; do ip netns exec mid tc qdisc change dev $d root netem {}; done) &"
+
+
+def measure(
+    folder: Path,
+    scenarios: Iterable[tuple[str, int, str]],
+    timeout: float,
+    serve_words: str = "",
+    changes: Mapping[int, tuple[float, str]] | None = None,
+) -> list[dict[str, Any]]:
     """The result of each scenario, one after the other in one guest. A scenario is: netem's words, cross traffic up in kbit/s of payload, and
-    the words of the command. `serve_words`: further options of `ktrxer serve`."""
+    the words of the command. `serve_words`: further options of `ktrxer serve`. `changes`: of a scenario by its number, after so many seconds
+    netem has other words."""
     lab = Lab(folder / "here", folder / "scratch")
     lab.folder.mkdir()
     lab.scratch.mkdir()
@@ -51,6 +61,9 @@ def measure(folder: Path, scenarios: Iterable[tuple[str, int, str]], timeout: fl
         job.append(SHAPE.format(netem if "limit" in netem else netem + LIMIT))
         if cross_kbit:
             job.append(CROSS.format(KTRXER, cross_kbit, *PAYLOADS))
+        if changes and number in changes:
+            seconds, later = changes[number]
+            job.append(CHANGE.format(seconds, later + LIMIT))
         job.append(f"{KTRXER} {words} --json >{number}.json")
         if cross_kbit:
             job.append("kill $!; wait $!")  # a shell's background processes ignore SIGINT

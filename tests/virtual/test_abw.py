@@ -20,6 +20,7 @@ class Scenario:
     load: int = 0  # per cent of the link, by cross traffic up
     options: str = "--direction up"
     netem: str = ""
+    then_mbit: int = 0  # the rate of the link 1.5 s after the command has begun
 
     def cross_kbit(self) -> int:
         """The payload rate at which frames take this share of the link."""
@@ -42,6 +43,7 @@ SCENARIOS = {
     "1000 idle": Scenario(1000, options=""),
     "max load": Scenario(10, 0, "--direction up --max-load 100k"),
     "loss": Scenario(10, 0, "--direction up", "loss 3%"),
+    "changed": Scenario(10, 30, then_mbit=20),
     "groups of 2 ms": Scenario(10, 0, "--direction up", "slot 2ms 2ms"),
 }
 
@@ -49,15 +51,18 @@ SCENARIOS = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """All scenarios, one after the other in one guest."""
-    scenarios = [(f"rate {one.mbit}mbit {one.netem}", one.cross_kbit(), f"abw far --token-file token {one.options}") for one in SCENARIOS.values()]
-    return dict(zip(SCENARIOS, measure(tmp_path_factory.mktemp("abw"), scenarios, timeout=580), strict=True))
+    scenarios = [
+        (f"rate {one.mbit}mbit {one.netem}", one.cross_kbit(), f"abw far --token-file token {one.options}") for one in SCENARIOS.values()
+    ]
+    changes = {number: (1.5, f"rate {one.then_mbit}mbit") for number, one in enumerate(SCENARIOS.values()) if one.then_mbit}
+    return dict(zip(SCENARIOS, measure(tmp_path_factory.mktemp("abw"), scenarios, timeout=580, changes=changes), strict=True))
 
 
 def ranges(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [result[way] for way in ("up", "down") if way in result]
 
 
-@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if "groups" not in name])
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in ("changed", "groups of 2 ms")])
 def test_the_truth_is_in_the_range(found: dict[str, dict[str, Any]], name: str) -> None:
     result, scenario = found[name], SCENARIOS[name]
     for way in ranges(result):
@@ -85,3 +90,10 @@ def test_no_range_where_arrivals_come_in_groups(found: dict[str, dict[str, Any]]
     result = found["groups of 2 ms"]
     assert result["up"]["reading"] == "coalesced" and result["up"]["available_bit_s"] is None
     assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]
+
+
+def test_no_range_where_the_rate_of_the_link_changes(found: dict[str, dict[str, Any]]) -> None:
+    up = found["changed"]["up"]
+    assert up["reading"] == "changed" and up["available_bit_s"] is None
+    assert up["capacity_bit_s"] == pytest.approx(truth(10), rel=0.02) and up["capacity_end_bit_s"] == pytest.approx(truth(20), rel=0.05)
+    assert found["changed"]["verdict"] == "invalid" and "changed from" in found["changed"]["reasons"][0]

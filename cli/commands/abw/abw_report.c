@@ -12,7 +12,7 @@ const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
 
 static const char *const reading_names[ABW_READINGS] = {
 	[ABW_RESOLVED] = "resolved", [ABW_COALESCED] = "coalesced", [ABW_SENDER] = "sender_not_on_time",
-	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",
+	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",  [ABW_CHANGED] = "changed",
 };
 
 static const char *const step_names[ABW_STEPS] = {
@@ -23,6 +23,7 @@ static const char *const step_names[ABW_STEPS] = {
 	[ABW_CHECK_BELOW] = "check_below",
 	[ABW_CHIRPS] = "chirps",
 	[ABW_FLEET] = "fleet",
+	[ABW_LINE_AGAIN] = "back_to_back_again",
 	[ABW_OVER] = "none",
 };
 
@@ -124,6 +125,10 @@ static void way_json(struct json *json, const struct abw_way *way)
 	} else {
 		json_null(json, "capacity_bit_s");
 	}
+	if (r->capacity_bit_s > 0)
+		json_rounded(json, "later_load", r->later_load, 4);
+	if (r->reading == ABW_CHANGED)
+		json_rounded(json, "capacity_end_bit_s", r->capacity_end_bit_s, 0);
 	if (r->idle_tried) {
 		json_object(json, "empty_queue");
 		json_bool(json, "resolved", r->idle.resolved);
@@ -171,6 +176,12 @@ static void judge_range(const struct abw_way *way, const char *receiver)
 			"%s: the noise of the arrival stamps of %s (%s) hides whether a queue is empty: the range is "
 			"that of short fleets; its interrupts may be coalesced (`ethtool -C DEV rx-usecs 0` there)",
 			name, receiver, ktrxer_format_ns(noise, (int64_t)r->tolerance_ns));
+	if (r->by == ABW_IDLE && r->several)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: cross traffic came between packets that were sent back to back (a load of %.0f %%), so "
+			"several links may be loaded, and the range is then too low: compare with another --method",
+			name, 100 * r->later_load);
 	if ((r->high_bit_s - r->low_bit_s) * 100 > r->capacity_bit_s * WIDE_PERCENT)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the range is wider than %d %% of the capacity", name,
 			    WIDE_PERCENT);
@@ -181,6 +192,7 @@ static void judge(const struct abw_way *way)
 	struct cli *cli = way->run->train.cli;
 	const struct abw_result *r = &way->trains.abw.result;
 	const char *name = train_ways[way->way], *sender = train_hosts[way->way], *receiver = train_hosts[!way->way];
+	char before[KTRXER_UNITS_TEXT], after[KTRXER_UNITS_TEXT];
 
 	switch (r->reading) {
 	case ABW_RESOLVED:
@@ -200,6 +212,12 @@ static void judge(const struct abw_way *way)
 		verdict_say(cli, VERDICT_INVALID,
 			    "%s: %s does not send packets at their times: its link or its processor is the narrow one",
 			    name, sender);
+		break;
+	case ABW_CHANGED:
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: the capacity of the narrow link changed from %s to %s during the measurement: measure "
+			    "again",
+			    name, rate(before, r->capacity_bit_s), rate(after, r->capacity_end_bit_s));
 		break;
 	default:
 		verdict_say(cli, VERDICT_INVALID,

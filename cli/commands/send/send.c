@@ -52,7 +52,7 @@ static const struct opt send_opts[] = {
 	OPTION_RATE(FIELD(rate), .help = "Probes a second, kept as an exact fraction: no drift, however long"),
 	{ .name = "schedule", .type = OPT_STRING, .offset = FIELD(schedule_file), .argument = "FILE",
 	  .help = "Send at the offsets in FILE, one a line: nanoseconds, or with a unit (10ms)" },
-	OPTION_MODEL_OF_PROBES(FIELD(model)),
+	OPTION_MODEL_OF_PROBES(FIELD(model), "constant"),
 	{ .name = "seed", .type = OPT_STRING, .offset = FIELD(seed), .argument = "HEX", .help = "Seed (SID) of --model poisson: up to 16 bytes" },
 	OPTION_TRAIN(FIELD(train), .fallback = "1", .min = 1, .max = 1 << 20),
 	{ .name = "gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .max = 3600ULL * 1000000000,

@@ -9,6 +9,7 @@
 #include "limiter.h"
 #include "limits.h"
 #include "metrics.h"
+#include "other_servers.h"
 #include "passed_sockets.h"
 #include "privilege.h"
 #include "reload.h"
@@ -17,7 +18,6 @@
 #include "shared_options.h"
 #include "syscall_filter.h"
 #include "token.h"
-#include "udpstp_server.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +30,8 @@
 
 struct serve_options {
 	struct opt_list bind;
-	uint64_t port, stamp_port, udpstp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
+	uint64_t port, stamp_port, udpstp_port, owamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns,
+		max_bps;
 	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow, *metrics;
 	bool stateless, ptp, v4, v6;
 };
@@ -76,6 +77,8 @@ static const struct opt serve_opts[] = {
 #ifndef KTRXER_SMALL
 	{ .name = "udpstp-port", .type = OPT_UINT, .offset = FIELD(udpstp_port), .argument = "N", .max = 65535,
 	  .help = "A UDP port for tests of IP-layer capacity by UDPSTP (`ktrxer capacity`, obudpst): 24601" },
+	{ .name = "owamp-port", .type = OPT_UINT, .offset = FIELD(owamp_port), .argument = "N", .max = 65535,
+	  .help = "A TCP port for OWAMP-Control (`ktrxer owamp`, owping), unauthenticated: 861" },
 	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
 	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
 #endif
@@ -106,7 +109,7 @@ struct server {
 	struct client_log log;
 	struct loop_timer review_timer;
 	struct serve_metrics *metrics;
-	struct udpstp_server *capacity; /* tests of IP-layer capacity; NULL: there are none */
+	struct other_servers others;
 };
 
 /* -------------------------------------------------------------------------------------------------------- the clock */
@@ -131,8 +134,10 @@ static void figures_read(struct server *s, struct serve_figures *f)
 		f->pending = serve_control_pending(s->control);
 		f->log_left_out = s->log.left_out;
 		loop_figures(s->loop, &f->loop);
-		if (s->capacity)
-			udpstp_server_counts(s->capacity, &f->capacity);
+		if (s->others.capacity)
+			udpstp_server_counts(s->others.capacity, &f->capacity);
+		if (s->others.owamp)
+			owamp_server_counts(s->others.owamp, &f->owamp);
 	}
 	reflector_counts(s->reflector, &f->stamp);
 	serve_control_counts(s->control, &f->flows);
@@ -390,8 +395,8 @@ static void token_again(struct loop_source *source, uint32_t events)
 	if (length > 0) {
 		hmac_key_set(&key, token, (size_t)length);
 		serve_control_set_token(s->control, &key);
-		if (KTRXER_SERVER_EXTRAS && s->capacity)
-			udpstp_server_set_secret(s->capacity, token, (size_t)length);
+		if (KTRXER_SERVER_EXTRAS && s->others.capacity)
+			udpstp_server_set_secret(s->others.capacity, token, (size_t)length);
 		secret_forget(&key, sizeof key);
 		out_text(s->cli, "token read again from %s", path);
 	} else {
@@ -405,28 +410,25 @@ static void token_again(struct loop_source *source, uint32_t events)
 	out_put(s->cli, json);
 }
 
-/* For clients with the token; as many at once as get flows. */
-static int capacity_open(struct server *s, struct ktrxer_error *err)
+static int others_open(struct server *s, struct ktrxer_error *err)
 {
-	struct udpstp_server_options o = { .secret = s->token,
-					   .secret_length = (size_t)s->token_length,
-					   .max_clients = (uint32_t)s->o->max_clients,
-					   .max_ns = s->o->max_ns,
-					   .max_bps = s->o->max_bps,
-					   .dscp_granted = s->dscp_granted };
-	int rc;
+	const struct other_servers_options o = {
+		.loop = s->loop,
+		.addrs = s->addrs,
+		.addr_count = s->addr_count,
+		.all_addresses = !s->o->bind.count,
+		.udpstp_port = (uint16_t)s->o->udpstp_port,
+		.owamp_port = (uint16_t)s->o->owamp_port,
+		.token = s->token,
+		.token_length = (size_t)s->token_length,
+		.max_clients = (uint32_t)s->o->max_clients,
+		.max_ns = s->o->max_ns,
+		.max_bps = s->o->max_bps,
+		.dscp_granted = s->dscp_granted,
+		.dscp_open = s->o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT,
+	};
 
-	if (!s->o->udpstp_port || !s->o->max_clients)
-		return 0;
-	if (getrandom(&o.random, sizeof o.random, 0) != sizeof o.random)
-		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
-	rc = udpstp_server_new(&s->capacity, s->loop, &o, err);
-	for (int i = 0; i < s->addr_count && rc == 0; i++) {
-		rc = udpstp_server_listen(s->capacity, &s->addrs[i], (uint16_t)s->o->udpstp_port, err);
-		if (rc == -EAFNOSUPPORT && !s->o->bind.count)
-			rc = 0; /* a kernel without IPv6 */
-	}
-	return rc;
+	return s->o->max_clients ? other_servers_open(&s->others, &o, err) : 0;
 }
 
 /* The small static program leaves these functions out (KTRXER_SERVER_EXTRAS). */
@@ -435,7 +437,7 @@ static int extras_open(struct server *s, struct ktrxer_error *err)
 	int rc = metrics_open(s, err);
 
 	if (rc == 0)
-		rc = capacity_open(s, err);
+		rc = others_open(s, err);
 	s->reload.ready = token_again;
 	if (rc == 0 && s->o->max_clients && reload_open(s->loop, &s->reload) < 0)
 		rc = ktrxer_fail(err, -ENOMEM, "the event loop does not take SIGHUP");
@@ -479,8 +481,10 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 	json_bool(json, "stateful", !s->o->stateless);
 	if (KTRXER_SERVER_EXTRAS)
 		json_u64(json, "passed_sockets", (uint64_t)s->passed.count);
-	if (KTRXER_SERVER_EXTRAS && s->capacity)
+	if (KTRXER_SERVER_EXTRAS && s->others.capacity)
 		json_u64(json, "udpstp_port", s->o->udpstp_port);
+	if (KTRXER_SERVER_EXTRAS && s->others.owamp)
+		json_u64(json, "owamp_port", s->o->owamp_port);
 	json_u64(json, "uid", left->uid);
 	json_bool(json, "system_call_filter", s->filtered);
 	json_string(json, "client", stamp);
@@ -502,8 +506,8 @@ static void say_listening(struct server *s, const struct privilege_left *left)
 			 ktrxer_addr_format(&s->addrs[i], address), s->o->port);
 	if (s->o->stamp_port)
 		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
-	if (KTRXER_SERVER_EXTRAS && s->capacity)
-		out_text(s->cli, "tests of IP-layer capacity (UDPSTP) on UDP port %" PRIu64, s->o->udpstp_port);
+	if (KTRXER_SERVER_EXTRAS)
+		other_servers_say(&s->others, s->cli);
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
 		 s->o->stateless ? "stateless" : "stateful", (unsigned int)left->uid,
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
@@ -542,7 +546,7 @@ static void server_close(struct server *s)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
 	if (KTRXER_SERVER_EXTRAS) {
-		udpstp_server_free(s->capacity);
+		other_servers_close(&s->others);
 		serve_metrics_close(s->metrics);
 		client_log_close(&s->log);
 	}

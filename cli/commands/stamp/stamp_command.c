@@ -13,7 +13,7 @@ static const struct opt stamp_opts[] = {
 		.help = "Stop after so many probes; without it, on Ctrl-C"),
 	OPTION_FOR_PROBES(PROBING(for_ns)),
 	OPTION_INTERVAL(PROBING(interval_ns), "probes", .fallback = "100ms", .min = 1000, .max = 60ULL * 1000000000),
-	OPTION_MODEL_OF_PROBES(PROBING(model)),
+	OPTION_MODEL_OF_PROBES(PROBING(model), "constant"),
 	OPTION_PAYLOAD(PROBING(payload), OPT_SIZE, .argument = "N", .max = 65507,
 		       .help = "Bytes of UDP payload, filled up with padding; by default the smallest"),
 	OPTION_TIMEOUT_OF_PROBES(PROBING(timeout_ns), .fallback = "1s", .max = 600ULL * 1000000000),

@@ -22,7 +22,7 @@ static const struct opt tcp_opts[] = {
 	OPTION_COUNT(FIELD(count), .fallback = "100", .min = 1, .max = 1000000000, .heading = "Pairs",
 		     .help = "Pairs of probes"),
 	OPTION_INTERVAL(FIELD(interval_ns), "pairs", .fallback = "500ms", .min = 10000000, .max = 3600ULL * 1000000000),
-	OPTION_MODEL(FIELD(model), models,
+	OPTION_MODEL(FIELD(model), models, "constant",
 		     "Intervals: constant, or poisson (exponential around the mean; RFC 2330)"),
 	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .max = TCP_REQUEST_MAX,
 		       .help = "Bytes of payload of a probe, which is one request; by default as few as possible"),

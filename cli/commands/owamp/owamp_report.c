@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What `owamp` prints: the records of packets, and the figures of each direction with their verdict. */
+#include "owamp_command.h"
+
+#include "units.h"
+
+#include <inttypes.h>
+
+enum { HOPS_UNKNOWN = 255 };
+
+const char *const owamp_directions[] = { "both", "up", "down", NULL };
+static const char *const way_names[OWAMP_WAYS] = { "up", "down" };
+
+void owamp_say_what(const struct owamp_run *run)
+{
+	char to[KTRXER_ADDR_TEXT], interval[KTRXER_UNITS_TEXT];
+
+	out_text(run->cli, "owamp %s (%s) port %u: %u packets of %" PRIu64 " bytes %s, %s intervals of %s",
+		 run->o->host, ktrxer_addr_format(&run->client.to, to), run->client.port, run->client.packets,
+		 run->o->payload, run->o->direction ? owamp_directions[run->o->direction] : "in each direction",
+		 shared_models[run->o->model], ktrxer_format_ns(interval, (int64_t)run->o->interval_ns));
+}
+
+/* ---------------------------------------------------------------------------------------------------------- samples */
+
+static void samples(const struct owamp_run *run, int way)
+{
+	const struct owamp_way *w = &run->result.ways[way];
+
+	for (uint32_t i = 0; i < w->count; i++) {
+		const struct owamp_record *r = &w->records[i];
+		struct json *sample = out_sample(run->cli, "owamp");
+		int64_t sent_ns, received_ns;
+
+		if (!sample)
+			return;
+		if (!owamp_record_times(r, &sent_ns, &received_ns))
+			sent_ns = received_ns = 0;
+		json_string(sample, "direction", way_names[way]);
+		json_u64(sample, "number", r->seq);
+		json_i64(sample, "sent_ns", sent_ns);
+		json_i64(sample, "received_ns", received_ns);
+		if (r->ttl)
+			json_u64(sample, "ttl", r->ttl);
+		else
+			json_null(sample, "ttl");
+		out_put(run->cli, sample);
+	}
+}
+
+/* ------------------------------------------------------------------------------------------------------------- text */
+
+static void say_hist(const struct owamp_run *run, const char *name, const char *what, const struct ktrxer_hist *h,
+		     const char *more)
+{
+	char text[4][KTRXER_UNITS_TEXT];
+
+	out_text(run->cli, "%s: %s: min %s, p50 %s, p99 %s, max %s%s", name, what,
+		 ktrxer_format_ns(text[0], ktrxer_hist_min(h)),
+		 ktrxer_format_ns(text[1], ktrxer_hist_quantile(h, 500000)),
+		 ktrxer_format_ns(text[2], ktrxer_hist_quantile(h, 990000)),
+		 ktrxer_format_ns(text[3], ktrxer_hist_max(h)), more);
+}
+
+static bool has_delay(const struct owamp_delays *d)
+{
+	return d->synchronised && d->bound_ns != UINT64_MAX && ktrxer_hist_count(d->delay);
+}
+
+static void say_way(const struct owamp_run *run, int way)
+{
+	const struct owamp_delays *d = &run->delays[way];
+	char bound[KTRXER_UNITS_TEXT], more[KTRXER_UNITS_TEXT + 48];
+
+	out_text(run->cli, "%s: %u packets sent, %u arrived, %u lost, %u copies, %u reordered", way_names[way], d->sent,
+		 d->arrived, d->lost, d->duplicates, d->reordered);
+	if (!ktrxer_hist_count(d->variation))
+		return;
+	if (has_delay(d)) {
+		snprintf(more, sizeof more, " (+- %s by the clocks' own reports)",
+			 ktrxer_format_ns(bound, (int64_t)d->bound_ns));
+		say_hist(run, way_names[way], "one-way delay", d->delay, more);
+	} else {
+		out_text(run->cli,
+			 "%s: one-way delay not known: the clocks of both hosts are not reported to be synchronised",
+			 way_names[way]);
+	}
+	say_hist(run, way_names[way], "delay above the least one", d->variation, "");
+}
+
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+
+static void way_json(struct json *json, const struct owamp_run *run, int way)
+{
+	const struct owamp_way *w = &run->result.ways[way];
+	const struct owamp_delays *d = &run->delays[way];
+
+	json_object(json, way_names[way]);
+	json_u64(json, "sent", d->sent);
+	json_u64(json, "not_sent", w->skipped);
+	json_u64(json, "arrived", d->arrived);
+	json_u64(json, "lost", d->lost);
+	json_rounded(json, "loss", d->sent ? (double)d->lost / d->sent : 0, 6);
+	json_u64(json, "duplicates", d->duplicates);
+	json_u64(json, "reordered", d->reordered);
+	if (has_delay(d)) {
+		json_hist_us(json, "delay_us", d->delay);
+		json_u64(json, "delay_uncertainty_ns", d->bound_ns);
+	} else {
+		json_null(json, "delay_us");
+		json_null(json, "delay_uncertainty_ns");
+	}
+	json_hist_us(json, "delay_variation_us", d->variation);
+	if (d->hops[0] == HOPS_UNKNOWN) {
+		json_null(json, "hops_min");
+		json_null(json, "hops_max");
+	} else {
+		json_u64(json, "hops_min", d->hops[0]);
+		json_u64(json, "hops_max", d->hops[1]);
+	}
+	if (way == OWAMP_UP) {
+		json_u64(json, "from_packet_scheduler", d->sched);
+		json_late(json, w->late, run->client.late_ns);
+		json_hist_us(json, "lateness_us", w->lateness);
+	} else {
+		json_u64(json, "lost_in_socket", w->socket_drops);
+		json_u64(json, "without_kernel_stamp", w->user_stamped);
+		json_u64(json, "ignored", w->ignored);
+	}
+	json_object_end(json);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- verdict */
+
+static void judge(const struct owamp_run *run, int way)
+{
+	const struct owamp_way *w = &run->result.ways[way];
+	const struct owamp_delays *d = &run->delays[way];
+	struct cli *cli = run->cli;
+	const char *name = way_names[way], *sender = way == OWAMP_UP ? "this host" : "the server";
+
+	if (!d->arrived)
+		verdict_say(cli, VERDICT_INVALID,
+			    "%s: no packet arrived: a firewall may drop UDP to the port of the session", name);
+	if (w->skipped)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: %s did not send %u of %u packets: its queue was full", name,
+			    sender, w->skipped, w->next);
+	if (way == OWAMP_UP && w->late * 100ull > d->sent)
+		verdict_say(cli, w->late * 10ull > d->sent ? VERDICT_INVALID : VERDICT_DEGRADED,
+			    "%s: this host sent %u of %u packets late: its processor was busy", name, w->late, d->sent);
+	if (w->socket_drops)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: this host lost %" PRIu64 " packets in its own socket", name,
+			    w->socket_drops);
+	if (w->user_stamped)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: %" PRIu64 " packets have no stamp of the kernel: delays include this program's", name,
+			    w->user_stamped);
+	if (d->contradicted)
+		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " packets have times that cannot be", name,
+			    d->contradicted);
+	if (has_delay(d) && d->least_ns + (int64_t)(d->bound_ns < INT64_MAX / 2 ? d->bound_ns : INT64_MAX / 2) < 0)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: the least delay is negative by more than its uncertainty: a clock that reports to be "
+			    "synchronised is not",
+			    name);
+}
+
+int owamp_finish(struct owamp_run *run)
+{
+	const struct owamp_client_result *r = &run->result;
+	char text[KTRXER_ADDR_TEXT];
+	struct json *end;
+
+	for (int way = 0; way < OWAMP_WAYS; way++)
+		if (r->ways[way].measured) {
+			if (out_wants_samples(run->cli))
+				samples(run, way);
+			say_way(run, way);
+			judge(run, way);
+		}
+	if (r->stopped)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the sessions were stopped before their time");
+	if (r->stopped_by_peer)
+		verdict_say(run->cli, VERDICT_DEGRADED, "the server stopped the sessions before their time");
+	end = out_end(run->cli);
+	json_string(end, "target", run->o->host);
+	json_string(end, "to", ktrxer_addr_format(&run->client.to, text));
+	json_u64(end, "port", run->client.port);
+	json_string(end, "model", shared_models[run->o->model]);
+	json_u64(end, "interval_ns", run->o->interval_ns);
+	json_u64(end, "payload", run->o->payload);
+	json_u64(end, "lasted_ns", r->lasted_ns);
+	for (int way = 0; way < OWAMP_WAYS; way++)
+		if (r->ways[way].measured)
+			way_json(end, run, way);
+	return out_finish(run->cli, end);
+}

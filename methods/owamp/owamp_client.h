@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The client of OWAMP-Control in unauthenticated mode: sessions from this host (up) and to it (down) at the same time,
+ * between their request and their records.
+ */
+#ifndef KTRXER_METHODS_OWAMP_CLIENT_H
+#define KTRXER_METHODS_OWAMP_CLIENT_H
+
+#include "owamp_schedule.h"
+
+enum { OWAMP_UP, OWAMP_DOWN, OWAMP_WAYS };
+
+struct owamp_client_options {
+	struct ktrxer_addr to, from; /* from.family 0: the route decides */
+	uint16_t port;
+	bool ways[OWAMP_WAYS];
+	struct owamp_slot slot;
+	uint32_t packets, padding;
+	uint8_t dscp;
+	uint64_t timeout_ns; /* after the last packet, until the records are fetched */
+	uint64_t late_ns;    /* packets with more lateness are counted */
+	uint64_t start_ns;   /* CLOCK_MONOTONIC; 0: soon */
+	int stop_fd;         /* readable: stop; -1: none */
+};
+
+struct owamp_way {
+	bool measured;
+	struct owamp_record *records; /* of packets that arrived, in the order of their arrival */
+	uint32_t count;
+	uint32_t next,
+		skipped; /* packets that were to be sent so far, and those of them that the sender did not send */
+	/* Up: this host's times in its packet scheduler, by number, CLOCK_REALTIME; 0: not known. NULL: of none. */
+	int64_t *sched_real_ns;
+	struct ktrxer_hist *lateness;                 /* up */
+	uint32_t late;                                /* up */
+	uint64_t socket_drops, user_stamped, ignored; /* down */
+};
+
+struct owamp_client_result {
+	struct owamp_way ways[OWAMP_WAYS];
+	bool stopped;         /* by stop_fd */
+	bool stopped_by_peer; /* the server ended the sessions before their time */
+	uint64_t lasted_ns;
+};
+
+/* 0, or a negative errno with a text. owamp_client_free() in any case. */
+int owamp_client_run(struct owamp_client_result *result, const struct owamp_client_options *options,
+		     struct ktrxer_error *err);
+void owamp_client_free(struct owamp_client_result *result);
+
+#endif

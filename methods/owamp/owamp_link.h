@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The client's control connection: whole messages, with a limit of time. */
+#ifndef KTRXER_METHODS_OWAMP_LINK_H
+#define KTRXER_METHODS_OWAMP_LINK_H
+
+#include <ktrxer.h>
+
+struct owamp_link {
+	int fd, stop_fd; /* stop_fd -1: none, or it has been obeyed */
+	struct ktrxer_addr local;
+};
+
+/* -EINTR: stop_fd is readable. All: 0, or a negative errno with a text; owamp_link_close() in any case. */
+int owamp_link_open(struct owamp_link *link, const struct ktrxer_addr *to, const struct ktrxer_addr *from,
+		    uint16_t port, int stop_fd, struct ktrxer_error *err);
+int owamp_link_write(struct owamp_link *link, const uint8_t *data, size_t length, struct ktrxer_error *err);
+int owamp_link_read(struct owamp_link *link, uint8_t *data, size_t length, struct ktrxer_error *err);
+void owamp_link_close(struct owamp_link *link);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "owamp_receiver.h"
+
+#include "clock.h"
+#include "message.h"
+#include "stamp_packet.h"
+#include "txstamp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { AT_ONCE = 64, ROOM_FIRST = 256, SOCKET_BYTES = 4 << 20 };
+
+static int64_t real_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
+}
+
+static bool room_for_one(struct owamp_receiver *r)
+{
+	const uint32_t room = r->room ? r->room * 2 : ROOM_FIRST;
+	struct owamp_record *records;
+
+	if (r->count < r->room)
+		return true;
+	if (r->count >= r->most)
+		return false;
+	records = realloc(r->records, room * sizeof *records);
+	if (!records)
+		return false;
+	r->records = records;
+	r->room = room;
+	return true;
+}
+
+static void arrived(struct owamp_receiver *r, const uint8_t *data, size_t length, const struct ktrxer_message *m)
+{
+	struct owamp_test_packet p;
+	int64_t real_ns = m->real_ns;
+
+	if (owamp_test_read(&p, data, length) < 0 || p.seq >= r->packets || !room_for_one(r)) {
+		r->ignored++;
+		return;
+	}
+	if (!real_ns) {
+		real_ns = real_now();
+		r->user_stamped++;
+	}
+	r->records[r->count++] = (struct owamp_record){ .seq = p.seq,
+							.send_error = p.error,
+							.receive_error = r->error,
+							.sent = p.time,
+							.received = stamp_time_of_ns(real_ns, false),
+							.ttl = m->ttl };
+	if (r->seen[p.seq / 8] & 1 << p.seq % 8)
+		return;
+	r->seen[p.seq / 8] |= (uint8_t)(1 << p.seq % 8);
+	if (++r->different == r->packets && r->complete)
+		r->complete(r->context);
+}
+
+static void receiver_ready(struct loop_source *source, uint32_t events)
+{
+	struct owamp_receiver *r = (struct owamp_receiver *)source;
+
+	(void)events;
+	for (int i = 0; i < AT_ONCE; i++) {
+		_Alignas(struct cmsghdr) char control[KTRXER_MESSAGE_CONTROL];
+		uint8_t data[OWAMP_TEST_BYTES];
+		struct iovec part = { data, sizeof data };
+		struct msghdr header = {
+			.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+		};
+		struct ktrxer_message m;
+		const ssize_t n = recvmsg(source->fd, &header, MSG_DONTWAIT);
+
+		if (n < 0)
+			return; /* empty, or an error of ICMP, which this call has taken */
+		ktrxer_message_read(&m, &header);
+		ktrxer_message_drops(&m, &r->drops_seen, &r->socket_drops);
+		arrived(r, data, (size_t)n, &m);
+	}
+}
+
+int owamp_receiver_begin(struct owamp_receiver *r, struct loop *loop, int fd, uint32_t packets, uint16_t error)
+{
+	int rc;
+
+	*r = (struct owamp_receiver){
+		.source = { .fd = fd, .ready = receiver_ready }, .packets = packets, .error = error, .most = 2 * packets
+	};
+	r->seen = calloc(packets / 8 + 1, 1);
+	if (!r->seen)
+		return -ENOMEM;
+	rc = loop_watch(loop, &r->source, EPOLLIN);
+	r->loop = rc == 0 ? loop : NULL;
+	return rc;
+}
+
+void owamp_receiver_end(struct owamp_receiver *r)
+{
+	if (r->loop)
+		loop_unwatch(r->loop, &r->source);
+	free(r->records);
+	free(r->seen);
+	*r = (struct owamp_receiver){ 0 };
+}
+
+void owamp_socket_prepare(int fd, uint8_t family, uint8_t dscp)
+{
+	const int bytes = SOCKET_BYTES, ttl = OWAMP_TTL, tos = dscp << 2;
+	const bool v6 = family == AF_INET6;
+
+	ktrxer_message_enable(fd, family);
+	ktrxer_rxstamp_enable(fd);
+	(void)!setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_UNICAST_HOPS : IP_TTL, &ttl, sizeof ttl);
+	(void)!setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos);
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
+		(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The receiver of an OWAMP session: a record of each test packet, with the kernel's time of its arrival. */
+#ifndef KTRXER_METHODS_OWAMP_RECEIVER_H
+#define KTRXER_METHODS_OWAMP_RECEIVER_H
+
+#include "loop.h"
+#include "owamp_packet.h"
+
+struct owamp_receiver {
+	struct loop_source source; /* first */
+	struct loop *loop;
+	uint32_t packets; /* of the session: numbers are below */
+	uint16_t error;   /* of this host's clock */
+	struct owamp_record *records;
+	uint32_t count, room, most; /* of records */
+	uint32_t different;         /* numbers that have arrived */
+	uint8_t *seen;              /* a bit for each number */
+	uint32_t drops_seen;
+	uint64_t socket_drops, user_stamped, ignored; /* ignored: no packet of this session, or too many copies */
+	/* Each number has arrived. NULL: no call. */
+	void (*complete)(void *context);
+	void *context;
+};
+
+/* `fd` is a UDP socket, which owamp_socket_prepare() has prepared, and is not closed. 0, -ENOMEM, or of the loop. */
+int owamp_receiver_begin(struct owamp_receiver *receiver, struct loop *loop, int fd, uint32_t packets, uint16_t error);
+void owamp_receiver_end(struct owamp_receiver *receiver);
+
+/* Arrival stamps, TTL and counts of drops; packets leave with a TTL of 255 (RFC 4656, 4.1.1) and this DSCP. */
+void owamp_socket_prepare(int fd, uint8_t family, uint8_t dscp);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "owamp_session.h"
+
+#include "bytes.h"
+#include "clock.h"
+#include "clock_sync.h"
+#include "name.h"
+#include "stamp_packet.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HEADERS_V4 = 28, HEADERS_V6 = 48, LOST_TTL = 255 };
+#define BPS_MOST 10000000ULL /* mean rate of a session, where the server has no limit of its own */
+
+static int64_t real_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
+}
+
+static uint16_t own_error(void)
+{
+	struct clock_sync sync;
+	struct stamp_error error = { 0 };
+
+	clock_sync_read(&sync);
+	error.synchronised = sync.synchronised;
+	error.bound_ns = sync.bound_ns;
+	return stamp_error_write(&error);
+}
+
+uint64_t owamp_session_lasts_ns(const struct owamp_session *s)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->request.slots; i++) {
+		const uint64_t ns = owamp_time_to_ns(s->slots[i].time);
+
+		sum += ns < UINT32_MAX * (uint64_t)KTRXER_NS_PER_S / OWAMP_SLOTS_MOST ? ns
+										      : UINT64_MAX / OWAMP_SLOTS_MOST;
+	}
+	sum /= s->request.slots;
+	return sum < UINT64_MAX / OWAMP_SERVER_PACKETS ? sum * s->request.packets : UINT64_MAX;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+static bool same_address(const struct ktrxer_addr *addr, const uint8_t bytes[16], uint8_t version)
+{
+	static const uint8_t none[16];
+	const size_t length = addr->family == AF_INET6 ? 16 : 4;
+
+	return (addr->family == AF_INET6 ? 6 : 4) == version &&
+	       (memcmp(addr->bytes, bytes, length) == 0 || memcmp(none, bytes, length) == 0);
+}
+
+static uint8_t check(const struct owamp_session *s, const struct owamp_ends *ends, const struct owamp_server_options *o)
+{
+	const struct owamp_request *r = &s->request;
+	const uint64_t lasts_ns = owamp_session_lasts_ns(s), most = o->max_bps ? o->max_bps : BPS_MOST;
+	const uint64_t bits =
+		8ull * r->packets * (OWAMP_TEST_BYTES + r->padding + (r->version == 6 ? HEADERS_V6 : HEADERS_V4));
+	const int64_t now_ns = real_now();
+	int64_t start_ns;
+
+	/* Sessions between other hosts, and between this host and itself, are not for this server. */
+	if (r->conf_sender == r->conf_receiver ||
+	    !same_address(&ends->client, s->sends ? r->receiver : r->sender, r->version) ||
+	    !same_address(&ends->server, s->sends ? r->sender : r->receiver, r->version))
+		return OWAMP_NOT_SUPPORTED;
+	if (!(s->sends ? r->receiver_port : r->sender_port) || r->type_p & 0xc0ffffff ||
+	    !(o->dscp_granted >> (r->type_p >> 24 & 63) & 1) || r->padding > OWAMP_PADDING_MOST)
+		return OWAMP_NOT_SUPPORTED;
+	for (uint32_t i = 0; i < r->slots; i++)
+		if (s->slots[i].type > OWAMP_SLOT_FIXED)
+			return OWAMP_NOT_SUPPORTED;
+	if (!stamp_time_to_ns(&start_ns, r->start, false, now_ns) ||
+	    start_ns - now_ns > OWAMP_SERVER_AHEAD_S * KTRXER_NS_PER_S)
+		return OWAMP_NEVER;
+	if (!r->packets || r->packets > OWAMP_SERVER_PACKETS || !lasts_ns || lasts_ns > o->max_ns ||
+	    owamp_time_to_ns(r->timeout) > o->max_ns)
+		return OWAMP_NEVER;
+	/* bits * 10^9 / lasts_ns > most, without overflow: bits < 2^32. */
+	return bits * (uint64_t)KTRXER_NS_PER_S / lasts_ns > most ? OWAMP_NEVER : OWAMP_OK;
+}
+
+static bool socket_open(struct owamp_session *s, const struct owamp_ends *ends)
+{
+	struct owamp_request *r = &s->request;
+	union ktrxer_name name;
+	socklen_t length;
+
+	s->fd = socket(ends->client.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->fd < 0)
+		return false;
+	owamp_socket_prepare(s->fd, ends->client.family, (uint8_t)(r->type_p >> 24));
+	length = ktrxer_name_make(&name, &ends->server, 0);
+	if (bind(s->fd, &name.sa, length) != 0)
+		return false;
+	length = ktrxer_name_make(&name, &ends->client, s->sends ? r->receiver_port : r->sender_port);
+	if (connect(s->fd, &name.sa, length) != 0)
+		return false;
+	length = sizeof name;
+	if (getsockname(s->fd, &name.sa, &length) != 0)
+		return false;
+	*(s->sends ? &r->sender_port : &r->receiver_port) =
+		ntohs(ends->client.family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
+	return true;
+}
+
+/* The receiver chooses it: address, time, and a random number (RFC 4656, 3.5). */
+static bool identify(struct owamp_session *s, const struct owamp_ends *ends)
+{
+	memcpy(s->request.sid, ends->server.bytes + (ends->server.family == AF_INET6 ? 12 : 0), 4);
+	store_be64(s->request.sid + 4, stamp_time_of_ns(real_now(), false));
+	return getrandom(s->request.sid + 12, 4, 0) == 4;
+}
+
+uint8_t owamp_session_open(struct owamp_session *s, struct loop *loop, const struct owamp_request *request,
+			   const struct owamp_slot *slots, const struct owamp_ends *ends,
+			   const struct owamp_server_options *limits)
+{
+	uint8_t accept;
+
+	*s = (struct owamp_session){ .loop = loop, .fd = -1, .sends = request->conf_sender, .request = *request };
+	if (!request->slots || request->slots > OWAMP_SLOTS_MOST)
+		return OWAMP_NOT_SUPPORTED;
+	memcpy(s->slots, slots, request->slots * sizeof *slots);
+	accept = check(s, ends, limits);
+	if (accept != OWAMP_OK)
+		return accept;
+	if (!socket_open(s, ends) || (!s->sends && !identify(s, ends)))
+		accept = OWAMP_BUSY;
+	else if (s->sends && !(s->sender = calloc(1, sizeof *s->sender)))
+		accept = OWAMP_INTERNAL;
+	/* The receiver takes packets from now on: its sender may begin before the answer has left. */
+	else if (!s->sends && owamp_receiver_begin(&s->receiver, loop, s->fd, request->packets, own_error()) < 0)
+		accept = OWAMP_INTERNAL;
+	if (accept != OWAMP_OK)
+		owamp_session_close(s);
+	return accept;
+}
+
+int owamp_session_start(struct owamp_session *s)
+{
+	struct owamp_sender_options o = { .loop = s->loop,
+					  .fd = s->fd,
+					  .slots = s->slots,
+					  .slot_count = s->request.slots,
+					  .packets = s->request.packets,
+					  .padding = s->request.padding,
+					  .error = own_error() };
+	struct ktrxer_error err;
+
+	if (!s->sends)
+		return 0;
+	memcpy(o.sid, s->request.sid, OWAMP_SID);
+	if (!stamp_time_to_ns(&o.start_real_ns, s->request.start, false, real_now()))
+		return -EINVAL;
+	return owamp_sender_begin(s->sender, &o, &err);
+}
+
+void owamp_session_stop(struct owamp_session *s)
+{
+	s->stopped = true;
+	if (!s->sends)
+		return;
+	owamp_sender_stop(s->sender);
+	s->next = s->sender->next;
+	s->skips = s->sender->skips;
+}
+
+void owamp_session_close(struct owamp_session *s)
+{
+	if (s->sender)
+		owamp_sender_end(s->sender);
+	free(s->sender);
+	owamp_receiver_end(&s->receiver);
+	free(s->skip);
+	if (s->fd >= 0)
+		close(s->fd);
+	*s = (struct owamp_session){ .fd = -1 };
+}
+
+/* ---------------------------------------------------------------------------------------------------------- records */
+
+static bool skipped(const struct owamp_session *s, uint32_t seq)
+{
+	for (uint32_t i = 0; i < s->skips; i++)
+		if (s->skip[i].first <= seq && seq <= s->skip[i].last)
+			return true;
+	return false;
+}
+
+static bool arrived(const struct owamp_session *s, uint32_t seq)
+{
+	return s->receiver.seen[seq / 8] & 1 << seq % 8;
+}
+
+static uint32_t arrivals_write(const struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->receiver.count; i++) {
+		const struct owamp_record *r = &s->receiver.records[i];
+
+		if (r->seq < begin || r->seq > end || (s->stopped && r->seq >= s->next))
+			continue;
+		if (to)
+			owamp_record_write(to + (size_t)n * OWAMP_RECORD_BYTES, r);
+		n++;
+	}
+	return n;
+}
+
+/* Lost packets have the time of their schedule, and no arrival. They are known when the sender has reported its end. */
+static uint32_t losses_write(const struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to)
+{
+	const uint32_t last = s->next < s->request.packets ? s->next : s->request.packets;
+	struct owamp_schedule schedule;
+	uint64_t at = 0;
+	uint32_t n = 0;
+
+	if (!s->stopped || (to && owamp_schedule_begin(&schedule, s->request.sid, s->slots, s->request.slots) < 0))
+		return 0;
+	for (uint32_t seq = 0; seq < last; seq++) {
+		if (to && owamp_schedule_next(&schedule, &at) < 0)
+			break;
+		if (seq < begin || seq > end || arrived(s, seq) || skipped(s, seq))
+			continue;
+		if (to) {
+			const struct owamp_record r = { .seq = seq,
+							.send_error = s->receiver.error,
+							.receive_error = s->receiver.error,
+							.sent = s->request.start + at,
+							.ttl = LOST_TTL };
+
+			owamp_record_write(to + (size_t)n * OWAMP_RECORD_BYTES, &r);
+		}
+		n++;
+	}
+	if (to)
+		owamp_schedule_end(&schedule);
+	return n;
+}
+
+size_t owamp_session_fetch(const struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to)
+{
+	const bool whole = s->stopped;
+	const uint32_t skips = whole ? s->skips : 0;
+	const uint32_t records = arrivals_write(s, begin, end, NULL) + losses_write(s, begin, end, NULL);
+	const size_t slots = OWAMP_COMMAND_BYTES + OWAMP_REQUEST_BYTES,
+		     ranges = slots + (size_t)s->request.slots * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES,
+		     data = ranges + owamp_padded((size_t)skips * OWAMP_SKIP_BYTES) + OWAMP_HMAC_BYTES,
+		     length = data + owamp_padded((size_t)records * OWAMP_RECORD_BYTES) + OWAMP_HMAC_BYTES;
+	const struct owamp_fetched fetched = {
+		.accept = OWAMP_OK, .finished = whole, .next = whole ? s->next : 0, .skips = skips, .records = records
+	};
+	uint32_t n;
+
+	if (!to)
+		return length;
+	memset(to, 0, length);
+	owamp_fetched_write(to, &fetched);
+	owamp_request_write(to + OWAMP_COMMAND_BYTES, &s->request);
+	for (uint32_t i = 0; i < s->request.slots; i++)
+		owamp_slot_write(to + slots + (size_t)i * OWAMP_SLOT_BYTES, &s->slots[i]);
+	for (uint32_t i = 0; i < skips; i++)
+		owamp_skip_write(to + ranges + (size_t)i * OWAMP_SKIP_BYTES, &s->skip[i]);
+	n = arrivals_write(s, begin, end, to + data);
+	losses_write(s, begin, end, to + data + (size_t)n * OWAMP_RECORD_BYTES);
+	return length;
+}
