@@ -69,6 +69,8 @@ enum ktx_limits {
 	KTX_REST_MARGINS = 3,
 	/* between two runs of a tasklet: longer than the kernel takes to leave its softirqs */
 	KTX_SOFTIRQ_GAP_NS = 5 * 1000,
+	/* of each run of the tasklet: the timer's interrupt, in and out, and starting the timer */
+	KTX_INTERRUPT_NS = 2 * 1000,
 	/* of a sleep of the thread: two switches take it at most, others have the rest */
 	KTX_SWITCHES_NS = 20 * 1000,
 	KTX_TRIALS = 12,                   /* of each kind of timer */
@@ -154,6 +156,7 @@ struct ktx_file {
 	spinlock_t arm_lock; /* softirq: is the timer on its way? */
 	bool armed, closing;
 	struct tasklet_struct tasklet;
+	struct ktx_budget *budget; /* between ktx_budget_begin() and ktx_budget_end() */
 	u64 alarm_ns;       /* softirq: when it is to fire; 0: at once */
 	struct work_struct refill;
 
@@ -197,10 +200,13 @@ void ktx_ring_fail(struct ktx_file *f, int error);
 void ktx_ring_announce(struct ktx_file *f, u64 next_ns);
 
 /*
- * tx_budget.c: of this processor, whose bottom halves or migration are off. What was used since
- * `began`; and until when it belongs to others, 0: it does not.
+ * tx_budget.c: of this processor, from which the sender does not move. From begin to end the time
+ * is the sender's, and `before_ns` before it; charge counts what has passed. rest: until when the
+ * processor belongs to others, 0: it does not.
  */
-void ktx_budget_charge(u64 began, u64 now);
+void ktx_budget_begin(struct ktx_file *f, u64 before_ns);
+void ktx_budget_charge(struct ktx_file *f);
+void ktx_budget_end(struct ktx_file *f);
 u64 ktx_budget_rest(const struct ktx_file *f, u64 now);
 
 /* tx_frame.c */

@@ -16,22 +16,54 @@
 struct ktx_budget {
 	u64 paid_ns; /* when all that was taken is paid back */
 	u64 rest_ns; /* the end of the last rest */
+	u64 since_ns; /* charged up to here */
+	u32 working; /* senders between begin and end */
 };
 
 static DEFINE_PER_CPU(struct ktx_budget, ktx_budget);
 
-void ktx_budget_charge(u64 began, u64 now)
+static void ktx_budget_take(struct ktx_budget *budget, u64 now, u64 used)
 {
 	/*
 	 * Another guest of the machine may have had the processor for long: that is no debt of
 	 * ours.
 	 */
-	const u64 used = min_t(u64, now - began, 20 * KTX_BUDGET_NS);
-	struct ktx_budget *budget;
+	used = min_t(u64, used, 20 * KTX_BUDGET_NS);
+	budget->paid_ns = max(budget->paid_ns, now - used) + used + used / 4;
+}
+
+/* The time in which several senders work counts once: some wait while another one runs. */
+static void ktx_budget_count(struct ktx_budget *budget, u64 now)
+{
+	if (budget->working && now > budget->since_ns)
+		ktx_budget_take(budget, now, now - budget->since_ns);
+	budget->since_ns = now;
+}
+
+void ktx_budget_begin(struct ktx_file *f, u64 before_ns)
+{
+	const u64 now = ktime_get_ns();
 
 	local_bh_disable();
-	budget = this_cpu_ptr(&ktx_budget);
-	budget->paid_ns = max(budget->paid_ns, began) + used + used / 4;
+	f->budget = this_cpu_ptr(&ktx_budget);
+	ktx_budget_count(f->budget, now);
+	ktx_budget_take(f->budget, now, before_ns);
+	f->budget->working++;
+	local_bh_enable();
+}
+
+void ktx_budget_charge(struct ktx_file *f)
+{
+	local_bh_disable();
+	ktx_budget_count(f->budget, ktime_get_ns());
+	local_bh_enable();
+}
+
+void ktx_budget_end(struct ktx_file *f)
+{
+	local_bh_disable();
+	ktx_budget_count(f->budget, ktime_get_ns());
+	f->budget->working--;
 	local_bh_enable();
 }
 

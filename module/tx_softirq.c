@@ -62,7 +62,9 @@ static void ktx_softirq_run(struct tasklet_struct *tasklet)
 		trace_ktx_wake(f->id, wanted, began - wanted);
 		ktx_margin_learn(f, began - wanted);
 	}
+	ktx_budget_begin(f, KTX_INTERRUPT_NS);
 	if (ktx_budget_rest(f, began)) {
+		ktx_budget_end(f);
 		ktx_softirq_again(f);
 		return;
 	}
@@ -73,7 +75,7 @@ static void ktx_softirq_run(struct tasklet_struct *tasklet)
 	while ((next = ktx_send_due(f, 1)) <= began + f->margin_ns && ktx_margin_now(f) &&
 	       ktime_get_ns() < began + KTX_MARGIN_MAX_NS)
 		ktx_wait_out(f, next);
-	ktx_budget_charge(began, ktime_get_ns());
+	ktx_budget_end(f);
 	ktx_softirq_again(f);
 }
 

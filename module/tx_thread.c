@@ -54,14 +54,18 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 
 /*
  * Sleeps for others. Returns how late it woke, as ktx_thread_sleep(). The switches to another task
- * and back belong to the sender's own time, which `began` is the beginning of: without them a
- * stream that sleeps for a few microseconds before each probe leaves nothing to others.
+ * and back belong to the sender's own time: without them a stream that sleeps for a few
+ * microseconds before each probe leaves nothing to others.
  */
-static u64 ktx_thread_rest(struct ktx_file *f, u64 until, u64 *began)
+static u64 ktx_thread_rest(struct ktx_file *f, u64 until)
 {
-	const u64 before = ktime_get_ns(), late = ktx_thread_sleep(f, until), now = ktime_get_ns();
+	const u64 before = ktime_get_ns();
+	u64 late;
 
-	*began = now - min3(now - before, 2 * (u64)f->thread_late_ns, (u64)KTX_SWITCHES_NS);
+	ktx_budget_end(f);
+	late = ktx_thread_sleep(f, until);
+	ktx_budget_begin(f, min3(ktime_get_ns() - before, 2 * (u64)f->thread_late_ns,
+				 (u64)KTX_SWITCHES_NS));
 	return late;
 }
 
@@ -107,7 +111,6 @@ static void ktx_thread_wait_out(struct ktx_file *f, u64 until)
 static int ktx_thread_run(void *context)
 {
 	struct ktx_file *f = context;
-	u64 began;
 
 	sched_set_fifo(current);
 	f->thread_late_ns = min_t(u64, ktx_thread_try(f), U32_MAX);
@@ -115,35 +118,34 @@ static int ktx_thread_run(void *context)
 		f->softirq_late_ns = min_t(u64, ktx_softirq_try(), U32_MAX);
 	complete(&f->measured);
 
-	began = ktime_get_ns();
+	ktx_budget_begin(f, 0);
 	while (!kthread_should_stop()) {
 		u64 next = ktx_send_due(f, 1), now, margin, rest;
 
 		ktx_thread_take(f);
 		if (next == KTX_NEVER)
 			next = ktx_send_next(f);
+		ktx_budget_charge(f);
 		now = ktime_get_ns();
-		ktx_budget_charge(began, now);
-		began = now;
 		rest = ktx_budget_rest(f, now);
 		margin = ktx_margin_now(f);
 		if (rest) {
 			ktx_ring_announce(f, rest);
-			ktx_thread_rest(f, rest, &began);
+			ktx_thread_rest(f, rest);
 		} else if (next == KTX_NEVER && ktx_ring_has_more(f) &&
 			   !mutex_is_locked(&f->take_lock)) {
 			/* Published a moment ago. */
 		} else if (next == KTX_NEVER || next > now + margin) {
 			ktx_ring_announce(f, next);
-			ktx_margin_learn(f, ktx_thread_rest(f,
-							  next == KTX_NEVER ? next : next - margin,
-							  &began));
+			ktx_margin_learn(f, ktx_thread_rest(f, next == KTX_NEVER ? next :
+										   next - margin));
 		} else if (next > now) {
 			ktx_ring_announce(f, next);
 			ktx_thread_wait_out(f, next);
 		}
 		cond_resched();
 	}
+	ktx_budget_end(f);
 	return 0;
 }
 

@@ -315,7 +315,7 @@ def turns(told: int, until_ns: int) -> None:
 @pytest.mark.parametrize("kind", ["softirq", "thread"])
 @pytest.mark.parametrize("gap_ns", [20_000, 26_000])  # the thread does not sleep, or sleeps less than two context switches take
 def test_a_sender_that_never_rests_leaves_others_their_share(wire: Ear, kind: str, gap_ns: int) -> None:
-    """One processor: other processes get a fifth of the time less the switches between them, and all probes are sent nevertheless."""
+    """One processor: other processes share a fifth of the time, and all probes are sent nevertheless."""
     count = 200 * MS // gap_ns
     heard, told = os.pipe()
     with Ktx("wire0", timer=KINDS[kind], slots=16384, frame_size=64) as ktx:
@@ -326,17 +326,15 @@ def test_a_sender_that_never_rests_leaves_others_their_share(wire: Ear, kind: st
         if child == 0:
             time.sleep(max(0, begin - 2 * MS - now()) / 1e9)
             turns(told, begin + count * gap_ns)
-        before = time.process_time_ns()
         reports = ktx.reports(count, 5.0)
-        read = time.process_time_ns() - before  # a fair scheduler divides the fifth between this process and the other one
         longest, ran = struct.unpack("=QQ", os.read(heard, 16))
         assert os.waitpid(child, 0)[1] == 0
         assert {report.status for report in reports} <= {SENT, FAILED} and sum(report.status == SENT for report in reports) > count * 0.9
-        print(f"gap {gap_ns} ns, {kind}: another process ran {ran / 1e6:.1f} of 200 ms, waited {longest / 1e6:.1f} ms at most; the reader ran {read / 1e6:.1f} ms")
+        print(f"gap {gap_ns} ns, {kind}: another process ran {ran / 1e6:.1f} of 200 ms, waited {longest / 1e6:.1f} ms at most")
         late = sorted(report.sent_ns - report.planned_ns for report in reports)
         print(f"lateness p50 {late[count // 2]} ns, p95 {late[count * 95 // 100]} ns, max {late[-1]} ns")
-        assert ran + read > 32 * MS and ran > 12 * MS, (ran, read)
-        assert longest < 50 * MS, longest  # a slice of 4 ms of a third process takes five times as long
+        # A fair scheduler divides the fifth between the other process and this one, which reads the reports; a slice of 4 ms takes five times as long.
+        assert ran > 15 * MS and longest < 60 * MS, (ran, longest)
     os.close(heard)
     os.close(told)
 
