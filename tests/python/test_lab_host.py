@@ -97,6 +97,15 @@ def test_an_image_is_named_by_all_that_it_is_made_of() -> None:
     assert len({cache.digest(*inputs) for inputs in (("layer", ["a"]), ("layer", ["b"]), ("kernel", ["a"]), ("layer", "a"))}) == 4
 
 
+def test_a_comment_in_the_code_of_images_rebuilds_nothing(tmp_path: Path) -> None:
+    code = 'X = 1\n\nclass A:\n    """Text."""\n\n    def f(self):\n        """Text."""\n        return "text"\n'
+    texts = [code, "# A comment.\n" + code.replace("Text.", "Other words."), code.replace('"text"', '"other"'), code.replace("X = 1", "X = 2")]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.py").write_text(text)
+    first, reworded, *changed = (cache.syntax(tmp_path / f"{number}.py") for number in range(4))
+    assert first == reworded and first not in changed
+
+
 def test_what_a_package_needs() -> None:
     depends = "linux-headers-6.1.0-1-common (= 6.1.1-1), linux-kbuild-6.1 (>= 6.1), linux-image:any | other, last"
     package = packages.Package("linux-headers-x", "1", "", "", "", depends)
