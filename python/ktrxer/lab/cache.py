@@ -47,12 +47,12 @@ def touch(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Allow one builder at a time. The others wait, and then find the result in the cache."""
+def locked(name: str, *, wait: bool = True) -> Iterator[None]:
+    """Allow one builder at a time. The others wait, and then find the result in the cache. Without `wait`: BlockingIOError."""
     folder = places.cache() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / name).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
 
