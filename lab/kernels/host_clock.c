@@ -287,7 +287,7 @@ static int set_timex(struct host_clock *of, struct __kernel_timex *txc)
 	if (txc->modes & ADJ_ESTERROR)
 		of->esterror = clamp_t(s64, txc->esterror, 0, NTP_PHASE_LIMIT);
 	if (txc->modes & ADJ_TIMECONST)
-		of->constant = clamp_t(s64, clamp_t(s64, txc->constant, 0, MAXTC) + (of->status & STA_NANO ? 0 : 4), 0, MAXTC);
+		of->constant = clamp_t(s64, txc->constant + (of->status & STA_NANO ? 0 : 4), 0, MAXTC);
 	if (txc->modes & ADJ_OFFSET)
 		set_offset(of, txc->offset);
 	if (txc->modes & ADJ_TICK)
