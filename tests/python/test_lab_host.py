@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,43 @@ def test_a_setting_cannot_become_a_command() -> None:
 def test_an_image_is_named_by_all_that_it_is_made_of() -> None:
     assert cache.digest("layer", ["a"]) == cache.digest("layer", ["a"])
     assert len({cache.digest(*inputs) for inputs in (("layer", ["a"]), ("layer", ["b"]), ("kernel", ["a"]), ("layer", "a"))}) == 4
+
+
+def test_a_comment_in_the_code_of_images_rebuilds_nothing(tmp_path: Path) -> None:
+    code = 'X = 1\n\nclass A:\n    """Text."""\n\n    def f(self):\n        """Text."""\n        return "text"\n'
+    texts = [code, "# A comment.\n" + code.replace("Text.", "Other words."), code.replace('"text"', '"other"'), code.replace("X = 1", "X = 2")]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.py").write_text(text)
+    first, reworded, *changed = (cache.syntax(tmp_path / f"{number}.py") for number in range(4))
+    assert first == reworded and first not in changed
+
+
+def test_what_is_damaged_in_the_cache_is_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRXER_LAB_CACHE", str(tmp_path))
+    whole, archive, calls = b"a package", packages.Archive("bookworm", "amd64"), list[str]()
+    fields = {"name": "x", "version": "1", "address": "", "file": "", "sha256": hashlib.sha256(whole).hexdigest(), "depends": ""}
+
+    def update(self: packages.Archive) -> None:
+        calls.append("update")
+        (self.root / packages.INDEX).write_text(json.dumps({"x": fields}))
+
+    def apt(self: packages.Archive, *command: str, cwd: Path) -> str:
+        calls.append(command[2])
+        (cwd / "x_1_amd64.deb").write_bytes(whole)
+        return ""
+
+    monkeypatch.setattr(packages.Archive, "update", update)
+    monkeypatch.setattr(packages.Archive, "_apt", apt)
+    (archive.root / "cache/archives/partial").mkdir(parents=True)
+    (archive.root / packages.INDEX).write_text('{"x": {"name"')
+    for damage in ("", "damaged", None):
+        (deb,) = packages.Archive("bookworm", "amd64").fetch(archive.packages(["x"]))
+        assert deb.read_bytes() == whole
+        if damage is not None:
+            deb.write_text(damage)
+    assert calls == ["update", "download", "download", "download"]
+    packages.Archive("bookworm", "amd64").fetch(archive.packages(["x"]))
+    assert len(calls) == 4, "what is whole is kept"
 
 
 def test_what_a_package_needs() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ktrxer.lab import places, source, toolchain, uml
+from ktrxer.lab import cache, places, source, toolchain, uml
 from ktrxer.lab.errors import BuildFailure, LabError, Unavailable
 from ktrxer.lab.packages import Archive, Package
 from ktrxer.lab.recipe import Recipe
@@ -95,10 +95,12 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_starts_anew(builds
     folder = prepared()
     # The next build removes the files of a build that was killed by SIGKILL.
     (folder / "version").unlink()
-    left = folder.with_name(f".{folder.name}.99999999")
-    left.mkdir()
-    prepared()
-    assert not left.exists()
+    left, of_another, running = (folder.with_name(f".{name}.99999999") for name in (folder.name, "amd64-6.12-debug-1", "amd64-7.3-virtual-2"))
+    for path in (left, of_another, running):
+        path.mkdir()
+    with cache.locked("amd64-7.3-virtual-2"):
+        prepared()
+    assert not left.exists() and not of_another.exists() and running.exists()
 
 
 def test_a_source_of_another_version_is_named(builds: Builds) -> None:

@@ -211,8 +211,8 @@ def test_impairments_become_the_words_of_tc() -> None:
 def test_clocks_begin_and_step() -> None:
     made = parse(CLOCK + "offset = '-3ms'\nrate_ppm = 20.5\n[[clocks]]\nnode = 'b'\noffset = '1s'\nat = '10s'\n")
     assert made.clocks == (topology_model.Clock(0, "b", -3_000_000, 20_500), topology_model.Clock(10_000_000_000, "b", 1_000_000_000, 20_500))
-    assert "'echo -3000000 20500 >/proc/net/host_clock'" in wiring.script(made)
-    assert [(at, words[-1]) for at, words in made.events()] == [(10.0, "echo 1000000000 20500 >/proc/net/host_clock")]
+    assert "'echo -3000000 20500 0 >/proc/net/host_clock'" in wiring.script(made)
+    assert [(at, words[-1]) for at, words in made.events()] == [(10.0, "echo 1000000000 20500 0 >/proc/net/host_clock")]
     assert "b: clock -3 ms, +20.5 ppm\n  b: clock +1000 ms, +20.5 ppm from 10 s on" in made.describe()
     assert "host_clock" not in wiring.script(parse(HEAD + LINK + REST))
 
@@ -220,8 +220,8 @@ def test_clocks_begin_and_step() -> None:
 def test_a_slew_ends_when_the_clock_is_corrected() -> None:
     made = parse(CLOCK + "offset = '3ms'\nrate_ppm = 100\n[[clocks]]\nnode = 'b'\nat = '10s'\nslew = '-6ms'\n")
     # 600 ppm slower than before: 10 s.
-    assert [(clock.at_ns / 1e9, clock.step_ns, clock.rate_ppb) for clock in made.clocks] == [
-        (0, 3_000_000, 100_000), (10, 0, -500_000), (20, 0, 100_000)
+    assert [(clock.at_ns / 1e9, clock.step_ns, clock.rate_ppb, clock.slew_ppb) for clock in made.clocks] == [
+        (0, 3_000_000, 100_000, 0), (10, 0, 100_000, -600_000), (20, 0, 100_000, 0)
     ]  # fmt: skip
 
 

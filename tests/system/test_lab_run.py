@@ -157,6 +157,24 @@ def test_what_runs_beside_ends_with_the_command(nothing_left: None, file: Path) 
     assert failed.stderr == "ktrxer lab: the command beside in far ended at once, with exit status 3\n"
 
 
+def test_commands_beside_start_one_after_the_other(nothing_left: None, file: Path, tmp_path: Path) -> None:
+    up = tmp_path / "up"
+    first, second = f"far=sleep 0.3; touch {up}; echo up; exec sleep 60", f"mid=test -e {up} && echo up && exec sleep 60"
+    done = lab("run", file, "--beside", first, "--beside", second, "--", "echo", "done")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+@pytest.mark.parametrize(("end", "own", "status"), [("exit 3", 0, 3), ("kill -9 $$", 0, 137), ("exit 3", 7, 7), ("exit 0", 0, 0)])
+def test_the_failure_of_a_command_beside_is_that_of_the_lab(nothing_left: None, file: Path, tmp_path: Path, end: str, own: int, status: int) -> None:
+    beside = f"far=echo $$ >{tmp_path}/pid; echo up; until [ -e {tmp_path}/go ]; do sleep 0.01; done; {end}"
+    command = f"touch {tmp_path}/go; while [ -d /proc/$(cat {tmp_path}/pid) ]; do sleep 0.01; done; exit {own}"
+    done = lab("run", file, "--beside", beside, "--", "sh", "-c", command)
+    assert done.returncode == status, done.stderr
+    failed = 137 if "kill" in end else int(end.split()[1])
+    assert ("the command beside in far ended with exit status" in done.stderr) == bool(failed)
+    assert f"with exit status {failed}, before the command" in done.stderr or not failed
+
+
 def test_a_time_limit(nothing_left: None, file: Path) -> None:
     began = time.monotonic()
     done = lab("run", file, "--timeout", "0.5", "--", "sleep", "60")

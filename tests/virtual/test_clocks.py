@@ -182,11 +182,62 @@ def test_a_slew_corrects_the_clock_without_a_step(lab: Lab) -> None:
     span = max(found["REALTIME"][1] for _, found in samples)
     assert ahead[0][1] == pytest.approx(4_000_000, abs=span) and ahead[-1][1] == pytest.approx(0, abs=2 * span)
     assert ahead[-1][2] - ahead[0][2] == pytest.approx(-4_000_000, abs=2 * span), "a slew is of CLOCK_MONOTONIC, too"
+    assert samples[-1][1]["MONOTONIC_RAW"][0] == pytest.approx(samples[0][1]["MONOTONIC_RAW"][0], abs=2 * span), "and not of the oscillator"
     rates = [(after - before) / (later - at) * 1e6 for (at, before, _), (later, after, _) in pairwise(ahead)]
     error = 2 * span / 0.5e9 * 1e6  # ppm
     slewed = [rate for rate in rates if rate == pytest.approx(-500, abs=error)]
     still = [rate for rate in rates if rate == pytest.approx(0, abs=error)]
     assert 14 <= len(slewed) <= 16 and len(still) >= len(rates) - len(slewed) - 2, rates
+
+
+# What a daemon does by adjtimex(2) in `b`: each line is how much CLOCK_MONOTONIC has gained on CLOCK_MONOTONIC_RAW after each second, in us.
+ADJUST = """
+class Timex(ctypes.Structure):
+    _fields_ = [("modes", ctypes.c_uint), *((name, ctypes.c_long) for name in ("offset", "freq", "maxerror", "esterror")),
+                ("status", ctypes.c_int), *((name, ctypes.c_long) for name in ("constant", "precision", "tolerance", "sec", "usec", "tick")),
+                ("rest", ctypes.c_char * 96)]
+libc = ctypes.CDLL(None, use_errno=True)
+def adjust(modes, **values):
+    timex = Timex(modes, **values)
+    done = libc.adjtimex(ctypes.byref(timex))
+    return -ctypes.get_errno() if done < 0 else (timex.offset, timex.freq, timex.tick)
+def gained():
+    return (time.monotonic_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)) / 1000
+def after(seconds, *calls):
+    base, found = gained(), []
+    done = [adjust(modes, **values) for modes, values in calls]
+    for _ in range(seconds):
+        time.sleep(1); found.append(gained() - base)
+    return done, found
+enter("b")
+json.dump({
+    "tick": after(2, (0x4000, {"tick": 11000})), "tick ends": after(1, (0x4000, {"tick": 10000})),
+    "adjtime": after(6, (0x8001, {"offset": 2000})), "adjtime ends": after(1, (0xa001, {})),
+    "locked": after(40, (0x2031, {"status": 0x81, "constant": 0, "offset": 8_000_000})),
+    "first": after(1, (0x2031, {"status": 1, "constant": 2, "offset": -8_000_000})), "wait": after(64),
+    "frequency": after(1, (0x0001, {"offset": 0})), "wrong": after(0, (0x4000, {"tick": 20000}), (0x0080, {"constant": 37})),
+}, sys.stdout)
+"""
+
+
+def test_a_daemon_slews_the_clock_of_its_host(two: Lab, kernel: str) -> None:
+    """By ADJ_TICK, by adjtime(3), and by the phase-locked loop of ADJ_OFFSET, whose shares are those of the kernel's own clock."""
+    (two.folder / "adjust.py").write_text(ENTER + ADJUST)
+    done = two("run", "./two.toml", "--time", "virtual", "--kernel", kernel, "--", *PYTHON, "adjust.py")
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    tick = 1e6 * 0.1 / 1.1  # sleep() waits for a second of the host's CLOCK_MONOTONIC
+    expected = {"tick": [tick, 2 * tick], "tick ends": [0.0], "adjtime": [500.0, 1000, 1500, 2000, 2000, 2000], "adjtime ends": [0.0]}
+    for name, gains in expected.items():
+        assert said[name][1] == pytest.approx(gains, rel=0.001, abs=1), name
+    assert said["adjtime"][0] == [[0, 0, 10000]] and said["adjtime ends"][0] == [[0, 0, 10000]], "what is left to adjust, before the call"
+    left = [8000 - gain for gain in said["locked"][1]]
+    assert [later / before for before, later in pairwise(left[:10])] == pytest.approx([0.75] * 9, abs=0.005), "a quarter of the rest each second"
+    assert left[-1] == pytest.approx(0, abs=1)
+    (first,), (later,) = said["first"][0], said["frequency"][0]
+    # The loop's gain at a time constant of 2: offset x seconds / 2^12, in 2^-16 ppm, where the seconds are at most 2^5.
+    assert first[1] == pytest.approx(-8e6 * 2**5 / 2**12 * 65.536, rel=0.001) and later[1] == first[1]
+    assert said["wrong"][0] == [-22, -95]
 
 
 def test_without_clocks_of_hosts_it_is_said_and_nothing_is_changed(two: Lab) -> None:

@@ -185,6 +185,28 @@ def test_no_user_namespaces_are_needed(lab: Lab) -> None:
     assert done.returncode == 125 and "no namespaces can be made here" in done.stderr and "--time virtual" in done.stderr
 
 
+def test_memory_is_where_programs_may_run(lab: Lab) -> None:
+    for places, status in ((["/dev/shm"], 0), (["/dev/shm", lab.scratch], 125)):
+        mounts = " && ".join(f"mount -t tmpfs -o noexec tmpfs {place}" for place in places)
+        done = subprocess.run(
+            ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh", *lab.words(*VM, "--", "echo", "ran")],
+            cwd=lab.folder,
+            env=lab.full_environment(),
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (status, "ran\n" if status == 0 else ""), done.stderr
+        assert status == 0 or f"/dev/shm and {lab.scratch} are mounted noexec or missing" in done.stderr
+
+
+def test_a_deleted_folder_is_named(lab: Lab) -> None:
+    words = ["sh", "-c", 'rmdir ../here && exec "$@"', "sh", *lab.words(*VM, "--", "true")]
+    done = subprocess.run(words, cwd=lab.folder, env=lab.full_environment(), capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1][:53]) == (125, "ktrxer lab: the current folder has been deleted: chan")
+
+
 def test_standard_input_is_empty(lab: Lab) -> None:
     done = subprocess.run(
         lab.words(*VM, "--", "sh", "-c", "cat; read line || echo none"),

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import errno
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -25,8 +27,18 @@ def digest(*inputs: Any) -> str:
     """A name for the result of a build, from its inputs and the code that builds it."""
     total = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode())
     for module in CODE:
-        total.update(Path(__file__).with_name(f"{module}.py").read_bytes())
+        total.update(syntax(Path(__file__).with_name(f"{module}.py")).encode())
     return total.hexdigest()[:16]
+
+
+@functools.cache
+def syntax(path: Path) -> str:
+    """What a Python file does: its syntax tree without comments and docstrings, so that rewording them rebuilds nothing."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(tree)
 
 
 def touch(path: Path) -> None:
@@ -35,12 +47,12 @@ def touch(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Allow one builder at a time. The others wait, and then find the result in the cache."""
+def locked(name: str, *, wait: bool = True) -> Iterator[None]:
+    """Allow one builder at a time. The others wait, and then find the result in the cache. Without `wait`: BlockingIOError."""
     folder = places.cache() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / name).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
 

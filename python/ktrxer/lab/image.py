@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ktrxer.lab import cpio, device, elf, malta, modules, packages, places, source
-from ktrxer.lab.cache import Say, digest, fresh_file, fresh_folder, locked, no_space, touch
+from ktrxer.lab.cache import Say, digest, fresh_file, fresh_folder, locked, no_space, syntax, touch
 from ktrxer.lab.errors import LabError
 from ktrxer.lab.packages import Archive
 from ktrxer.lab.recipe import Recipe
@@ -58,7 +58,7 @@ def kernel_of(recipe: Recipe, arch: str, kernel: str, say: Say) -> Kernel:
     include = recipe.get("modules", "include")
     rewrite = recipe.table.get("rewrite", {}).get(arch)
     emulator = _emulator_version(rewrite) if rewrite else None
-    code = Path(str(malta.__file__)).read_text() if rewrite else ""
+    code = syntax(Path(str(malta.__file__))) if rewrite else ""
     key = digest("kernel", [part.sha256 for part in found], include, rewrite, emulator, code)
     folder = places.cache() / "kernels" / f"{arch}-{kernel}-{key}"
     with locked(folder.name):

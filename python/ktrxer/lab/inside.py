@@ -25,7 +25,7 @@ from typing import Any
 
 LAB_FAILED, TIME_LIMIT, NOT_FOUND = 125, 124, 127
 GRACE_S = 3.0  # for the command to end after a signal, and for the programs beside it to end after the command
-SETTLE_S = 1.0  # the longest wait for the first output of a program beside it
+SETTLE_S = 1.0  # the longest wait for the first output of each program beside it
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 2, 4, 8, 4096
 MNT_DETACH = 2
 
@@ -115,6 +115,21 @@ class Beside:
         self.closed.set()
         self.heard.set()
 
+    def settle(self, children: Children) -> None:
+        """Wait for its first output. Raises Failed if the command has ended with an error."""
+        self.heard.wait(SETTLE_S)
+        self.closed.wait(0.05)  # output followed by an end is an error message, not readiness
+        end = time.monotonic() + SETTLE_S
+        while self.closed.is_set() and self.process.pid not in children.ended and time.monotonic() < end:
+            children.reap()
+            time.sleep(0.005)
+        if status := self.status(children):
+            raise Failed(f"the command beside in {self.node} ended at once, with exit status {status}")
+
+    def status(self, children: Children) -> int:
+        """Its exit status as a shell shows it; 0 while it runs."""
+        return shell_status(children.ended.get(self.process.pid, 0))
+
 
 class Children:
     """The exit statuses of all children that process 1 reaps: its own and orphans."""
@@ -152,24 +167,16 @@ def work(plan: dict[str, Any], life: int) -> int:
         build(plan, place)
     children = Children()
     helpers = [Helper(words) for words in plan["helpers"]]
-    beside = [Beside(node, shell) for node, shell in plan["beside"]]
-    deadline = time.monotonic() + SETTLE_S
-    for one in beside:
-        one.heard.wait(max(0.0, deadline - time.monotonic()))
-        one.closed.wait(0.05)  # output followed by an end is an error message, not readiness
+    beside: list[Beside] = []
+    for node, shell in plan["beside"]:  # one after the other, because each can need those before it
+        beside.append(Beside(node, shell))
+        beside[-1].settle(children)
     # From here on this process handles the signals and reaps the children of the namespace.
     signal.set_wakeup_fd(wake_write)
     got: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: got.append(number))
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    for one in beside:
-        end = time.monotonic() + SETTLE_S
-        while one.closed.is_set() and one.process.pid not in children.ended and time.monotonic() < end:
-            children.reap()
-            time.sleep(0.005)
-        if children.ended.get(one.process.pid, 0) != 0:
-            raise Failed(f"the command beside in {one.node} ended at once, with exit status {children.ended[one.process.pid]}")
     at = ["ip", "netns", "exec", plan["node"]] if plan["node"] is not None else []
     main = subprocess.Popen([*at, *plan["command"]])
     events = Events(plan["events"])
@@ -177,6 +184,7 @@ def work(plan: dict[str, Any], life: int) -> int:
     events.check(children)
     for helper in helpers:
         helper.check(children)
+    failed = [(one.node, one.status(children)) for one in beside if one.status(children)]
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGTERM)
     end = time.monotonic() + GRACE_S
@@ -185,6 +193,9 @@ def work(plan: dict[str, Any], life: int) -> int:
         drain(wake_read)
     for one in beside:
         one.reader.join(0.2)  # read its last lines
+    for node, failure in failed:
+        print(f"ktrxer lab: the command beside in {node} ended with exit status {failure}, before the command", file=sys.stderr, flush=True)
+        status = status or failure
     return status
 
 
@@ -220,7 +231,7 @@ def until_the_end(
         children.reap()
         if main in children.ended:
             status = children.ended[main]
-            return TIME_LIMIT if late else status if status >= 0 else 128 - status
+            return TIME_LIMIT if late else shell_status(status)
         now = time.monotonic()
         if end is not None and now >= end and not late:
             late, kill_at = True, now + GRACE_S
@@ -244,6 +255,11 @@ def until_the_end(
                 if number != signal.SIGINT:
                     kill_at = time.monotonic() + GRACE_S
             got.clear()
+
+
+def shell_status(status: int) -> int:
+    """128 + N for an end by signal N."""
+    return status if status >= 0 else 128 - status
 
 
 def forward(pid: int, number: int) -> None:

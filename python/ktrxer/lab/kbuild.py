@@ -34,7 +34,7 @@ def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
     if len(foreign) != 2 or len(native) != 1:
         raise LabError(f"{flavour.name} needs {', '.join(flavour.needs)}: one -common and one linux-kbuild were expected")
     # The unpacked files contain the path of the folder.
-    code = [Path(__file__).read_text(), Path(str(toolchain.__file__)).read_text()]
+    code = [cache.syntax(Path(path)) for path in (__file__, str(toolchain.__file__))]
     key = cache.digest("headers", [package.sha256 for package in (*foreign, *native)], str(places.cache()), str(tools), code)
     folder = places.cache() / "headers" / f"{chosen.arch}-{kernel}-{key}"
     with cache.locked(folder.name):

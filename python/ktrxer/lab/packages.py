@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import json
 import os
 import re
@@ -84,10 +85,14 @@ class Archive:
 
     @cached_property
     def index(self) -> dict[str, Package]:
-        kept = self.root / INDEX
-        if not kept.is_file():
+        try:
+            return self._kept()
+        except (OSError, ValueError, TypeError, AttributeError):  # there is none, or it is damaged
             self.update()
-        return {name: Package(**fields) for name, fields in json.loads(kept.read_text()).items()}
+            return self._kept()
+
+    def _kept(self) -> dict[str, Package]:
+        return {name: Package(**fields) for name, fields in json.loads((self.root / INDEX).read_text()).items()}
 
     def update(self) -> None:
         """Fetch the archive's index, check its signature, and keep the parts that the lab needs."""
@@ -120,10 +125,10 @@ class Archive:
         self.__dict__.pop("index", None)
 
     def fetch(self, packages: list[Package]) -> list[Path]:
-        """Download missing packages. apt checks each file against the signed index."""
+        """Download packages that are missing or damaged. apt checks each file against the signed index."""
         folder = self.root / "cache" / "archives"
         wanted = {package.name: folder / f"{package.sha256[:16]}.deb" for package in packages}
-        missing = [package for package in packages if not wanted[package.name].is_file()]
+        missing = [package for package in packages if not _intact(wanted[package.name], package.sha256)]
         if missing:
             partial = folder / "partial"
             self._apt("apt-get", "-q", "download", *(f"{item.name}={item.version}" for item in missing), cwd=partial)
@@ -145,6 +150,14 @@ class Archive:
             message = "; ".join(problems) or done.stderr.strip() or f"exit status {done.returncode}"
             raise LabError(f"{' '.join(command[:3])} (Debian {self.suite}, {self.arch}): {message}")
         return done.stdout
+
+
+def _intact(path: Path, sha256: str) -> bool:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+    except FileNotFoundError:
+        return False
 
 
 def host_architecture() -> str:

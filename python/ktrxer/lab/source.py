@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -56,8 +57,7 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
             say(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
             shutil.rmtree(folder)
         if not (folder / "version").is_file():
-            for left in folder.parent.glob(f".{folder.name}.*"):  # of a killed build: this lock shows that it has ended
-                shutil.rmtree(left, ignore_errors=True)
+            _sweep(folder)
             tools.check()
             _check_programs(tools.arch)
             with cache.locked(f"apt-{archive.suite}-{arch}"):
@@ -76,6 +76,14 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
             deb.unlink()
     cache.touch(folder)
     return folder
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed builds have left, of this kernel and of others. A held lock shows a build that runs."""
+    for left in folder.parent.glob(".*.*"):
+        name = left.name[1:].rpartition(".")[0]
+        with contextlib.suppress(BlockingIOError), contextlib.nullcontext() if name == folder.name else cache.locked(name, wait=False):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _whole(folder: Path) -> bool:

@@ -55,7 +55,7 @@ def folder(recipe: Recipe, name: str, say: cache.Say) -> Path:
     with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
         wanted = archive.packages(spec["packages"])
     # The scripts contain the path of the folder.
-    key = cache.digest("tools", [package.sha256 for package in wanted], str(places.cache()), Path(__file__).read_text())
+    key = cache.digest("tools", [package.sha256 for package in wanted], str(places.cache()), cache.syntax(Path(__file__)))
     made = places.cache() / "tools" / f"{archive.arch}-{name}-{key}"
     with cache.locked(made.name):
         if not made.is_dir():

@@ -248,7 +248,7 @@ class _Reader(Text):
             if not raw.keys() & {"offset", "rate_ppm", "slew"}:
                 raise self.fail(where, f"the clock of {node!r} has no `offset`, `rate_ppm` or `slew`")
             clock = Clock(at_ns, node, step_ns, round(rate * 1000))
-            if slew_ns and clock.slew_ppb(slew_ns) == clock.rate_ppb:
+            if slew_ns and clock.rate_ppb == (RATE_LIMIT_PPM if slew_ns > 0 else -RATE_LIMIT_PPM) * 1000:
                 raise self.fail(where, f"`slew`: the clock of {node!r} has the limit of {RATE_LIMIT_PPM} ppm already")
             found += clock.slewed(slew_ns)
         return tuple(found)

@@ -16,7 +16,7 @@ PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, wh
 POLICE_NS = 50_000_000  # size of a policer's bucket, as a time at its rate
 TRACE = Path(__file__).with_name("trace.py")
 DEFAULT_QUEUE = "pfifo limit 1000"
-SLEW_PPB = 500_000  # of adjtimex(2)
+SLEW_PPB = 500_000  # rate of a clock during a slew: the limit of adjtimex(2)
 
 
 @dataclass(frozen=True)
@@ -181,27 +181,25 @@ class Way:
 
 @dataclass(frozen=True)
 class Clock:
-    """From a time on, the clock of a node is changed by a step and by a rate."""
+    """From a time on, the clock of a node is changed by a step, by the rate of its oscillator, and by a correction of this rate, which is
+    not of CLOCK_MONOTONIC_RAW."""
 
     at_ns: int
     node: str
     step_ns: int
     rate_ppb: int
-
-    def slew_ppb(self, slew_ns: int) -> int:
-        """The rate during a slew: the limit of adjtimex(2)."""
-        return SLEW_PPB if slew_ns > 0 else -SLEW_PPB
+    slew_ppb: int = 0
 
     def slewed(self, slew_ns: int) -> list[Clock]:
         """As a daemon corrects a clock: it goes faster or slower until it has gained `slew_ns`, then as before."""
         if not slew_ns:
             return [self]
-        lasts_ns = round(slew_ns * 1e9 / (self.slew_ppb(slew_ns) - self.rate_ppb))
-        return [replace(self, rate_ppb=self.slew_ppb(slew_ns)), Clock(self.at_ns + lasts_ns, self.node, 0, self.rate_ppb)]
+        slew_ppb = (SLEW_PPB if slew_ns > 0 else -SLEW_PPB) - self.rate_ppb
+        return [replace(self, slew_ppb=slew_ppb), Clock(self.at_ns + round(slew_ns * 1e9 / slew_ppb), self.node, 0, self.rate_ppb)]
 
     def words(self) -> list[str]:
         """The command that applies it. On a kernel without clocks for each host the command fails and changes nothing."""
-        return ["ip", "netns", "exec", self.node, "sh", "-c", f"echo {self.step_ns} {self.rate_ppb} >/proc/net/host_clock"]
+        return ["ip", "netns", "exec", self.node, "sh", "-c", f"echo {self.step_ns} {self.rate_ppb} {self.slew_ppb} >/proc/net/host_clock"]
 
 
 @dataclass(frozen=True)
@@ -321,6 +319,6 @@ class Topology:
         for way in self.ways:
             lines.append(f"  {way.node}: to {way.to} through {way.via}" + (f" from {way.at_ns / 1e9:g} s on" if way.at_ns else ""))
         for clock in self.clocks:
-            change = f"{clock.step_ns / 1e6:+g} ms, {clock.rate_ppb / 1e3:+g} ppm"
+            change = f"{clock.step_ns / 1e6:+g} ms, {(clock.rate_ppb + clock.slew_ppb) / 1e3:+g} ppm"
             lines.append(f"  {clock.node}: clock {change}" + (f" from {clock.at_ns / 1e9:g} s on" if clock.at_ns else ""))
         return "\n".join(lines) + "\n"

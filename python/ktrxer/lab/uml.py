@@ -95,7 +95,7 @@ def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: cache.S
             **plan,
             "timeout_s": plan.get("timeout_s") or VIRTUAL_LIMIT_S,
             "overlay_mib": int(guest.memory_mib * OVERLAY_SHARE),
-            "folder": str(Path.cwd()),
+            "folder": _here(),
             # Start at the host's time, so that files of the host do not have times in the guest's future.
             "epoch_s": int(time.time()),
         }
@@ -134,7 +134,7 @@ class _Running:
         self.sent = {"out": 0, "err": 0}
         self.boot_s: float | None = None
         self.started = time.monotonic()
-        memory = SHM if _room(SHM) >= guest.memory_mib << 20 else folder
+        memory = _memory_place(folder, guest.memory_mib)
         command = [
             *("setpriv", "--pdeathsig", "KILL", "--", str(kernel)),
             *(f"mem={guest.memory_mib}M", "root=hostfs", "rootfstype=hostfs", "rootflags=/", "ro", f"init={INIT}"),
@@ -225,6 +225,28 @@ class _Running:
             return GuestFailure(f"no memory is left for the guest in {SHM} or {self.folder}: give it less (--memory)", log)
         killed = f"by signal {-status}" if status < 0 else f"with exit status {status}"
         return GuestFailure(f"the guest ended {killed} without an answer", log)
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise LabError("the current folder has been deleted: change to the folder where the command is to run") from None
+
+
+def _memory_place(folder: Path, mib: int) -> Path:
+    """The folder for the file that is the guest's memory, which holds its programs: the first where programs may run, with enough room."""
+    usable = [path for path in (SHM, folder) if _executable(path)]
+    if not usable:
+        raise Unavailable(f"{SHM} and {folder.parent} are mounted noexec or missing, and the guest's memory is a file there: set TMPDIR")
+    return next((path for path in usable if _room(path) >= mib << 20), usable[-1])
+
+
+def _executable(path: Path) -> bool:
+    try:
+        return not os.statvfs(path).f_flag & os.ST_NOEXEC
+    except OSError:
+        return False
 
 
 def _room(path: Path) -> int:
