@@ -320,10 +320,12 @@ def test_an_unfinished_run_is_shown_and_says_so(here: Path) -> None:
     writer = RunWriter(here, describe(10, 2, "cut off"), "cut")
     writer.append("latency", {"series": [0], "t_ns": [5], "seq": [0], "state": [0], "rtt_ns": [1000]})
     writer.sync()
-    assert main(["report", str(here / "cut.ktrxer.part"), "-o", "c.html"]) == 0
-    (run,) = data_of((here / "c.html").read_text("utf-8"))["runs"]
-    assert "`ktrxer recover`" in run["damage"][0]
-    assert run["panels"][0]["key"] == "latency"
+    shutil.copytree(here / "cut.ktrxer.part", here / "dead.ktrxer.part")  # no process holds the lock of the copy
+    for name, text in (("cut", "still being recorded"), ("dead", "`ktrxer recover`")):
+        assert main(["report", str(here / f"{name}.ktrxer.part"), "-o", f"{name}.html"]) == 0
+        (run,) = data_of((here / f"{name}.html").read_text("utf-8"))["runs"]
+        assert text in run["damage"][0]
+        assert run["panels"][0]["key"] == "latency"
 
 
 def test_a_report_is_no_picture(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
