@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""All figures of a run's summary repeat exactly, at any date and under any load of this machine."""
+"""All figures of a run's summary repeat exactly, at any date and under any load of this machine: ten tests of the catalogue, over three queues."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,11 +15,28 @@ from typing import Any
 import pytest
 from guests import ROOT, Lab
 
-RUNS = {
-    "tcp_upload over a FIFO": (("rate=4mbit", "leaf=pfifo limit 50"), "tcp_upload"),
-    "rrul_be over CAKE": (("rate=8mbit", "leaf=cake"), "rrul_be"),
-    "rrul over FQ-CoDel": (("rate=4mbit", "leaf=fq_codel"), "rrul"),
-}
+HERE = Path(__file__).parent
+FAR = ("-H", "server")
+TIMES = ("-l", "2", "--delay", "0.5", "-i", "50ms", "--no-extras", "--json")
+WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 80"
+QUEUES = {
+    "FIFO": ("8mbit", "pfifo limit 50", (
+        ("tcp_upload", *FAR),
+        ("voip-1up", *FAR),
+        ("udp_flood", *FAR, "--set", "udp_bandwidth=12M"),
+    )),
+    "CAKE": ("8mbit", "cake", (
+        ("rrul_be", *FAR),
+        ("tcp_2up_delay", *FAR),
+        ("rtt_fair_var", *FAR, *FAR),
+        ("http-1down", *FAR),
+    )),
+    "FQ-CoDel": ("4mbit", "fq_codel", (
+        ("rrul", *FAR),
+        ("rrul46", "-H", "server-46"),
+        ("l4s", *FAR, "--set", "l4s_cc=dctcp"),
+    )),
+}  # fmt: skip
 
 
 def figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -34,31 +52,39 @@ def figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def summary(folder: Path, kind: str) -> dict[str, Any]:
-    settings, test = RUNS[kind]
+def summaries(folder: Path, queue: str) -> dict[str, dict[str, Any]]:
+    """Of each test over this queue, in one guest."""
+    rate, leaf, runs = QUEUES[queue]
     program = ROOT / "build" / "cli" / "ktrxer"
-    environment = {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)}
-    lab = Lab(folder / "here", folder / "scratch", environment)
+    lab = Lab(folder / "here", folder / "scratch", {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
     lab.folder.mkdir(parents=True)
     lab.scratch.mkdir()
-    words = [word for one in settings for word in ("--set", one)]
-    run = ["-m", "ktrxer", "run", test, "-H", "server", "-l", "4", "--delay", "1", "-i", "50ms", "--no-extras", "--json"]
-    done = lab("run", "flent", "--time", "virtual", *words, "--beside", "server=ktrxer serve", "--", sys.executable, *run, timeout=500)
-    assert done.returncode in (0, 1) and done.stdout, done.stderr  # 1: the verdict, which is among the figures
-    made: dict[str, Any] = json.loads(done.stdout)["summary"]
+    (lab.folder / "words").write_text(json.dumps([("run", *words, *TIMES) for words in runs]))
+    beside = f"server={WEB} & exec ktrxer serve"
+    done = lab("run", "flent", "--time", "virtual", "--set", f"rate={rate}", "--set", f"leaf={leaf}", "--beside", beside, "--",
+               sys.executable, HERE / "several.py", "words", timeout=500)
+    assert done.returncode == 0, done.stderr
+    made = {}
+    for number, words in enumerate(runs):
+        out = (lab.folder / f"{number}.out").read_text()
+        assert out, f"{words}: {(lab.folder / f'{number}.err').read_text()}"
+        one = json.loads(out)
+        assert one["verdict"] == "valid", (words, one["reasons"])
+        made[words[0]] = one["summary"]
     return made
 
 
-@pytest.mark.parametrize("kind", RUNS)
-def test_a_run_repeats(tmp_path: Path, kind: str) -> None:
-    first = dict(figures(summary(tmp_path / "1", kind)))
+@pytest.mark.parametrize("queue", QUEUES)
+def test_runs_repeat(tmp_path: Path, queue: str) -> None:
+    first = dict(figures(summaries(tmp_path / "1", queue)))
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
-        second = dict(figures(summary(tmp_path / "2", kind)))
+        second = dict(figures(summaries(tmp_path / "2", queue)))
     finally:
         for one in others:
             one.kill()
             one.wait()
-    assert len(first) > 50 and first[".throughput[0].mean_mbps"] > 0.1
+    for test, *_ in QUEUES[queue][2]:
+        assert sum(name.startswith(f".{test}.") for name in first) > 50 and first[f".{test}.throughput[0].mean_mbps"] > 0.1
     assert {name: (value, second.get(name)) for name, value in first.items() if value != second.get(name)} == {}
     assert first.keys() == second.keys()
