@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ktrxer.analyse.compare import compare
 from ktrxer.analyse.figures import of_summary
-from ktrxer.analyse.grouping import Group, Member
+from ktrxer.analyse.grouping import Group, Member, facts
 from ktrxer.panels import comparison, plots
 from ktrxer.panels.build import build
 from ktrxer.panels.errors import BuildError, PlotError
@@ -219,7 +219,7 @@ def test_a_comparison_shows_differences_with_intervals(tmp_path: Path) -> None:
             made = run(tmp_path, f"{name}-{seed}", up_ms=delay, seed=seed, seconds=12)
             figures = of_summary(summarise(made))
             known |= {one.key: one for one in figures if one.key not in known}
-            members.append(Member(made.name, made.meta, {one.key: one.value for one in figures}))
+            members.append(Member(made.name, facts(made.meta), {one.key: one.value for one in figures}))
         groups.append(Group(name, members))
     panels = comparison.panels(compare(groups[0], groups[1], known))
     first = panels[0]

@@ -315,8 +315,8 @@ def test_the_summary_prints_estimates_and_routers(tmp_path):
 def test_the_page_has_tables_of_them(tmp_path):
     from ktrxer.view.report import summary
 
-    tables = {table["title"]: table["rows"] for table in summary(stored(tmp_path, *METHODS))[1]}
-    assert ["abw x up", "\u2013", "6.000", "7.000", "Mbit/s"] in tables["Estimates, with the bounds of their methods"]
+    tables = {table["title"]: table["rows"] for table in summary(figures.summarise(stored(tmp_path, *METHODS)))[1]}
+    assert ["abw x up", "\u2013", "6.00", "7.00", "Mbit/s"] in tables["Estimates, with the bounds of their methods"]
     assert [row[1:4] for row in tables["Routers"]] == [["2", "10.0.2.1", "2"], ["3", "fe80::1", "1"]]
 
 

@@ -80,7 +80,7 @@ def test_the_page_of_runners():
     for name in runners.NAMES:
         runner = runners.find(name)
         tool = "ktrxer" if runner.tool is None else f"`{runner.tool.program}` {runner.tool.least}".rstrip() + f" ({runner.tool.package})"
-        own = {one.name for one in fields(runner.parameters)} - {"host", "interval_ns"}
+        own = {one.name for one in fields(runner.parameters)} - {"host", "interval_ns", "family"}
         row = re.search(rf"^\| `{name}` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
         assert row is not None, name
         assert row[2].strip() == tool and set(re.findall(r"`(\w+)`", row[3])) == own, name

@@ -9,7 +9,7 @@ from ktrxer.runners.samples import Chunk, Clock, Samples
 
 MS, S = 10**6, 10**9
 ZERO = 1795411612 * S  # of CLOCK_REALTIME, at the zero of the run
-OTHERS = tuple(name for name in runners.NAMES if name not in ("flow", "ping", "stamp"))
+OTHERS = tuple(name for name in runners.NAMES if not runners.find(name).own and not runners.find(name).auxiliary)
 GIVEN = {"number": {"words": ("uptime",)}, "video": {"url": "http://h/{bitrate}/{segment}"}}  # parameters without a usable default
 
 

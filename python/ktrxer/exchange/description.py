@@ -29,7 +29,9 @@ TITLES = {
     "latency": "round trips and one-way delays of probes", "bytes": "byte counts of flows", "tcp_info": "the kernel's state of TCP flows",
     "udp": "packet counts of UDP flows", "qdisc": "counters of packet schedulers", "host": "load of the measuring host",
     "value": "other values",
-    "events": "events of the run",
+    "range": "estimates of methods with their bounds", "pair": "pairs of packets that were sent back to back",
+    "tcp_pair": "pairs of TCP segments to a web server", "ip_capacity": "sub-intervals of tests of IP-layer capacity",
+    "hop": "answers of routers to probes of a trace", "events": "events of the run",
 }  # fmt: skip
 assert set(TITLES) == set(columns.KINDS)
 
