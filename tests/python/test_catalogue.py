@@ -365,6 +365,16 @@ def test_settings_of_the_command_line():
         run.setting_of(run.parser().parse_args([*words, "--cc", "reno"]))
 
 
+def test_the_trial_of_flows_has_each_marking_and_congestion_control():
+    """A far end refuses some markings, and lacks some congestion controls: that is found before the run."""
+    for name, count in (("rrul_cs8", 8), ("rrul", 4), ("cubic_bbr", 4), ("tcp_8up", 1)):
+        schedule = make(catalogue.find(name).make(Setting("127.0.0.1"), {}), Setting("127.0.0.1"), Options("k"))
+        for job in schedule.jobs:
+            if job.runner.name == "flow":
+                command = job.runner.trial(job.invocation.parameters, job.options, False).command
+                assert command[command.index("--flows") + 1] == str(count), (name, command)
+
+
 def test_a_name_with_several_addresses(monkeypatch):
     """A name server that changes their order: all parts of a run measure one host."""
     known = {socket.AF_INET: ["192.0.2.1", "192.0.2.2"], socket.AF_INET6: ["2001:db8::1"]}
