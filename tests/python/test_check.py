@@ -186,6 +186,7 @@ def test_the_report_and_its_schema(tmp_path, capsys, given, status):
     assert command.report(run.path, command.parser().parse_args(["--server", "far"]), Here("eth0")) == status
     printed = capsys.readouterr().out
     assert str(run.path) in printed and ("verdict: " in printed) == (status == 1)
+    assert ("the measurement is invalid, for the reasons below." in printed) == (given.get("verdict") == "invalid")
     if status == 0:
         assert made["loads"][0]["shaper_bps"] == pytest.approx(9_000_000, rel=0.01) and made["grade"]["letter"] == "C"
 

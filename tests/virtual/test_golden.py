@@ -17,7 +17,7 @@ from guests import ROOT, Lab
 
 HERE = Path(__file__).parent
 FAR = ("-H", "server")
-TIMES = ("-l", "2", "--delay", "0.5", "-i", "50ms", "--no-extras", "--json")
+TIMES = ("-l", "2", "--delay", "0.5", "-i", "100ms", "--no-extras", "--json")
 WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 80"
 QUEUES = {
     "FIFO": ("8mbit", "pfifo limit 50", (
@@ -31,7 +31,7 @@ QUEUES = {
         ("rtt_fair_var", *FAR, *FAR),
         ("http-1down", *FAR),
     )),
-    "FQ-CoDel": ("4mbit", "fq_codel", (
+    "FQ-CoDel": ("8mbit", "fq_codel", (
         ("rrul", *FAR),
         ("rrul46", "-H", "server-46"),
         ("l4s", *FAR, "--set", "l4s_cc=dctcp"),

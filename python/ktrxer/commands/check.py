@@ -198,8 +198,8 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") 
     check = figures.of(run)
     reasons = run.meta.reasons
     if check is None or run.meta.verdict == "invalid":
-        why = reasons[0] if reasons else "no probe was answered, or no load moved anything"
-        made = answer.unknown(one_line(why, 300))
+        none = "no probe was answered, or no load moved anything"
+        made = answer.unknown(f"the measurement is {run.meta.verdict}, for the reasons below" if reasons else none)
     else:
         made = answer.of(check, here)
     if given.json:
