@@ -121,7 +121,7 @@ def test_is_the_line_bloated(tmp_path, given, bloated):
     ({"down_ms": 100, "hops": (False, False)}, "down", 0, "behind router 2 (10.0.2.1)"),
     ({"down_ms": 100}, "down", None, "that the answers of the routers do not show"),
     ({"up_ms": 100, "own_ms": 98, "stamps": False}, "this host's own queue", None, "in this host's own device"),
-    ({"up_ms": 100, "stamps": False, "hops": (False, True)}, "up", 2, "under an upload on the path up, between router 1"),
+    ({"up_ms": 100, "stamps": False, "hops": (False, True)}, "up", 2, "Under an upload the queue is on the path up, between router 1"),
 ])
 def test_where_the_queue_is(tmp_path, given, place, hop, says):
     check = figures.of(stored(tmp_path, **given))
