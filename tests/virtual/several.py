@@ -15,7 +15,7 @@ from pathlib import Path
 import ktrxer.cli
 import ktrxer.commands.run
 import ktrxer.run.session
-import ktrxer.summary.figures  # noqa: F401
+import ktrxer.summary.figures
 
 
 def one(words: list[str], name: str) -> int:
