@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shlex
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import Listener, Options, Parameters, Runner, RunnerError, S, Times, Tool, ends_well
+from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, by_line
 from ktrxer.store import one_line
 from ktrxer.store.meta import Series
@@ -55,19 +52,8 @@ def curl(o: Options, timeout_ns: int, more: Sequence[str] = ()) -> str:
     return shlex.join([*words, *tools.family(o), *tools.option("--interface", o.source), *more])
 
 
-def listeners(pages: Sequence[str]) -> list[Listener]:
-    """None where a proxy of the environment may stand between."""
-    if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ):
-        return []
-    with contextlib.suppress(ValueError):  # of an URL that is none: curl says so
-        parts = [urlsplit(page) for page in pages]
-        return [Listener(part.hostname or "", part.port or (443 if part.scheme == "https" else 80), "a web server") for part in parts]
-    return []
-
-
 def _pages(p: Pages, o: Options) -> tuple[str, ...]:
-    host = p.host or o.host
-    return p.pages or (f"http://[{host}]/" if ":" in host else f"http://{host}/",)
+    return p.pages or (f"http://{f'[{host}]' if ':' in (host := p.host or o.host) else host}/",)
 
 
 def command(p: Pages, o: Options, times: Times) -> list[str]:
@@ -85,10 +71,9 @@ def line(_: Pages, samples: Samples, line: Line) -> None:
     made, at_ns = json.loads(text), samples.clock.real(int(at))
     samples.memory["fetches"] = samples.memory.get("fetches", 0) + 1
     if made["exitcode"] != 0 or made["http_code"] >= FAILED:
-        why = one_line(f"{made['url_effective']}: {made['errormsg'] or 'status {}'.format(made['http_code'])}", 300)
         samples.memory["failed"] = samples.memory.get("failed", 0) + 1
-        samples.memory.setdefault("first", why)
-        samples.event(at_ns, "page_failed", why)
+        samples.event(at_ns, "page_failed", text := one_line(f"{made['url_effective']}: {made['errormsg'] or made['http_code']}", 300))
+        samples.memory.setdefault("first", text)
         return
     for phase, seconds in phases(made).items():
         samples.value(phase, at_ns, seconds * 1000)
@@ -110,5 +95,5 @@ def end(_: Pages, samples: Samples) -> None:
 
 RUNNER = Runner(
     "http", "pages by curl", Pages, validate, command, series, by_line(line, end), ends_well, tool=TOOL,
-    listeners=lambda p, o: listeners(_pages(p, o)),
+    listeners=lambda p, o: tools.web_servers(_pages(p, o)),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import Listener, Options, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import Options, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Samples, whole
 from ktrxer.store import one_line
 from ktrxer.store.columns import LOCAL, REMOTE
@@ -95,6 +95,5 @@ def _take(samples: Samples, intervals: list[Any], end: int, zero: int, bound: in
 
 RUNNER = Runner(
     "iperf3", "TCP and UDP flows by iperf3", Flows, validate, command, series, whole(read), ends_well,
-    tool=Tool("iperf3", "iperf3", ["--version"], r"iperf (\d+\.\d+)", "3.7"), loads=True,
-    listeners=lambda p, o: [Listener(p.host or o.host, p.port, f"iperf3 -s -p {p.port}")],
+    tool=Tool("iperf3", "iperf3", ["--version"], r"iperf (\d+\.\d+)", "3.7"), loads=True, listeners=tools.listens("iperf3 -s -p {}"),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, S, Times, ends_well
+from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, by_line
 from ktrxer.store.meta import Series
 
@@ -62,5 +62,5 @@ def line(p: Numbers, samples: Samples, line: Line) -> None:
 
 RUNNER = Runner(
     "number", "a number that any command prints", Numbers, validate, command, series, by_line(line), ends_well,
-    program=lambda p: p.words[0],
+    tool=Tool("sh", "dash"), program=lambda p: p.words[0],
 )  # fmt: skip

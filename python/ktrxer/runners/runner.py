@@ -147,8 +147,8 @@ class Runner:
     series: Callable[[Any, str], Mapping[Hashable, Series]]
     read: Callable[[Any, Samples], Reading]
     health: Callable[[Ended], Iterable[Reason]]
-    tool: Tool | None = None  # None: a command of ktrxer, or `program`
-    program: Callable[[Any], str] | None = None  # of the user, by the parameters
+    tool: Tool | None = None  # None: a command of ktrxer
+    program: Callable[[Any], str] | None = None  # that must be there instead: of the user, by the parameters
     protocol: str | None = None  # of its probes: UDP, ICMP, ...; round trips of two protocols are never mixed
     loads: bool = False  # it fills the path: the load phase lasts as long as such processes
     own: bool = False  # a command of ktrxer: it ends with its standard input, and starts at the given time by itself

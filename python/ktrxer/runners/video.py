@@ -88,5 +88,5 @@ def end(_: Video, samples: Samples) -> None:
 
 RUNNER = Runner(
     "video", "segments of a video by curl", Video, validate, command, series, by_line(line, end), ends_well, tool=http.TOOL,
-    listeners=lambda p, _: http.listeners([p.url]),
+    listeners=lambda p, _: tools.web_servers([p.url]),
 )  # fmt: skip
