@@ -270,7 +270,7 @@ static __always_inline int rules_run(struct xdp_md *ctx)
 {
 	const volatile struct rules_config *c = &constants.config;
 	struct rules_verdict verdict = { 0 };
-	struct rules_control *told;
+	struct rules_control *reported;
 	struct rules_counts *n;
 	struct rules_view *view;
 	__u32 length, rank, zero = 0;
@@ -281,9 +281,9 @@ static __always_inline int rules_run(struct xdp_md *ctx)
 	rules_classify(view, (const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, c->raw_ip);
 	rank = rules_decide(&view->fields, &verdict);
 	if (c->traced) {
-		told = control_get();
-		if (told)
-			told->decided = rank == RULES_NONE ? 0 : verdict.rule + 1;
+		reported = control_get();
+		if (reported)
+			reported->decided = rank == RULES_NONE ? 0 : verdict.rule + 1;
 	}
 	if (rank == RULES_NONE)
 		return XDP_PASS;

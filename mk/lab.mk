@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The device lab (docs/howto/lab.md). Its requirements; each install command is printed first:
-LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils dkms
+LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils dkms dpkg-dev debhelper dh-dkms dh-python
 
 LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
 # Limit of all lab tests together, in seconds. Each test has its own limit (tests/lab/conftest.py).

@@ -8,7 +8,7 @@
 
 #include "module.h"
 
-long ktrxer_version_tell(void __user *to)
+long ktrxer_version_get(void __user *to)
 {
 	const struct ktrxer_version version = {
 		.magic = KTRXER_MAGIC,
@@ -18,7 +18,7 @@ long ktrxer_version_tell(void __user *to)
 	return copy_to_user(to, &version, sizeof(version)) ? -EFAULT : 0;
 }
 
-long ktrxer_features_tell(void __user *to)
+long ktrxer_features_get(void __user *to)
 {
 	struct ktrxer_features features;
 	long size = ktrxer_struct_take(&features, sizeof(features), 8, to);

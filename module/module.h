@@ -22,8 +22,8 @@ static inline bool ktrxer_ns_may(const struct file *file, struct user_namespace 
 }
 
 /* KTRXER_IOC_VERSION and KTRXER_IOC_FEATURES, the same on both devices. */
-long ktrxer_version_tell(void __user *to);
-long ktrxer_features_tell(void __user *to);
+long ktrxer_version_get(void __user *to);
+long ktrxer_features_get(void __user *to);
 
 /*
  * Takes the struct of an ioctl, which begins with the caller's sizeof. Fields of a newer caller

@@ -240,9 +240,9 @@ static long krx_file_ioctl(struct file *file, unsigned int command, unsigned lon
 		return -ENOTTY;
 	switch (_IOC_NR(command)) {
 	case _IOC_NR(KTRXER_IOC_VERSION):
-		return ktrxer_version_tell(arg);
+		return ktrxer_version_get(arg);
 	case _IOC_NR(KTRXER_IOC_FEATURES):
-		return ktrxer_features_tell(arg);
+		return ktrxer_features_get(arg);
 	case _IOC_NR(KTRXER_RX_SETUP):
 		return krx_file_setup(file->private_data, arg);
 	case _IOC_NR(KTRXER_RX_RULES):
@@ -267,7 +267,7 @@ static __poll_t krx_file_poll(struct file *file, poll_table *wait)
 	state = READ_ONCE(krx->state);
 	if (krx_ring_readable(&krx->ring))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	/* Once for each change, so that a device that stays down wakes nobody again. */
+	/* Once for each change, so that a device that stays down causes no second wake-up. */
 	if (READ_ONCE(krx->events) != READ_ONCE(*krx_ring_seen(&krx->ring)))
 		mask |= EPOLLPRI | (state != KTRXER_RX_UP ? EPOLLERR : 0);
 	if (state == KTRXER_RX_GONE)

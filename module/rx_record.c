@@ -130,8 +130,8 @@ bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule,
 		WRITE_ONCE(info->lost, (u32)ring->lost);
 	}
 	/*
-	 * Pairs with the reader's acquire: the record is whole. Told without a record too: where it
-	 * was overwritten, that is how its reader finds back.
+	 * Pairs with the reader's acquire: the record is whole. The head is stored without a
+	 * record, too, so that a reader which overwrote it finds the position again.
 	 */
 	smp_store_release(&info->head, ring->head);
 	spin_unlock(&ring->lock);

@@ -6,8 +6,8 @@
  *     sent <= taken <= head        (free-running 32-bit numbers)
  *
  *   phase one   head: published by the program, and accepted.  taken: copied, checked, made into a
- *               socket buffer. Under take_lock, by whoever has the time: the program's own KICK, or
- *               the sender between two probes.
+ *               socket buffer. Under take_lock, by the program's own KICK, or by the sender between
+ *               two probes.
  *   phase two   sent: final, and reported. By the sender alone, which is one of three: a real-time
  *               thread (tx_thread.c), a timer's softirq (tx_softirq.c), or the KICK itself where
  *               there is no timer (tx_file.c).
@@ -19,6 +19,7 @@
 
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/poll.h>
@@ -39,11 +40,11 @@ enum ktx_limits {
 	KTX_BATCH = 128,
 	/* frames that the sender prepares between two looks at the clock */
 	KTX_TAKE_STEP = 8,
-	KTX_LEAD_MARGIN_NS = 3 * 1000,     /* beyond what was measured */
-	KTX_LEAD_MIN_NS = 20 * 1000,       /* where a softirq of others or two fit in */
-	KTX_LEAD_MAX_NS = 200 * 1000,      /* longer than this nobody spins (engines.md 3.6) */
-	KTX_LEAD_FIRST_NS = 50 * 1000,     /* where nothing was measured */
-	KTX_LEAD_DECAY = 256,              /* of what is above the base, with each probe */
+	KTX_MARGIN_EXTRA_NS = 3 * 1000,    /* beyond what was measured */
+	KTX_MARGIN_MIN_NS = 20 * 1000,     /* where a softirq of others or two fit in */
+	KTX_MARGIN_MAX_NS = 200 * 1000,    /* no spin is longer (engines.md 3.6) */
+	KTX_MARGIN_FIRST_NS = 50 * 1000,   /* where nothing was measured */
+	KTX_MARGIN_DECAY = 256,            /* of what is above the base, with each probe */
 	KTX_GUARD_MIN_NS = 2 * 1000,       /* interrupts are off for so long before a submission */
 	KTX_GUARD_MAX_NS = 20 * 1000,
 	KTX_GUARD_MARGIN_NS = 1000,        /* beyond the longest interrupt that was seen */
@@ -51,19 +52,25 @@ enum ktx_limits {
 	KTX_WAIT_TRIALS = 4, KTX_WAIT_LOOKS = 16, KTX_WAIT_TURNS = 256,
 	/* frames of a train that leave before interrupts are on again */
 	KTX_GUARD_TRAIN = 4,
-	KTX_ADVANCE_MAX_NS = 50 * 1000,
-	KTX_ADVANCE_SAMPLES = 16,          /* with large steps; then with small ones */
-	KTX_ADVANCE_STEP_NS = 4,
-	KTX_ADVANCE_RIGHT_NS = 20,
+	KTX_COMPENSATION_MAX_NS = 50 * 1000,
+	KTX_COMPENSATION_SAMPLES = 16,     /* with large steps; then with small ones */
+	KTX_COMPENSATION_STEP_NS = 4,
+	KTX_COMPENSATION_RIGHT_NS = 20,
 	/* what is further off was not a matter of the way's cost */
-	KTX_ADVANCE_WINDOW_NS = 5 * 1000,
+	KTX_COMPENSATION_WINDOW_NS = 5 * 1000,
 	KTX_RETRY_MAX_S = 10,
 	KTX_BACKOFF_FIRST_NS = 2 * 1000,
 	KTX_BACKOFF_MOST_NS = 100 * 1000,
 	/* the reader is woken when the next probe is further away than this */
 	KTX_QUIET_NS = 50 * 1000,
-	/* to be paid back at most (tx_budget.c): 8 ms of work at once, then 4 and 1 of rest */
-	KTX_BUDGET_NS = 2 * 1000 * 1000,
+	/* to be paid back at most (tx_budget.c): 1.6 ms of work at once */
+	KTX_BUDGET_NS = 400 * 1000,
+	/* then rests of so many margins (60 to 400 us), after four times as much work each */
+	KTX_REST_MARGINS = 3,
+	/* between two runs of a tasklet: longer than the kernel takes to leave its softirqs */
+	KTX_SOFTIRQ_GAP_NS = 5 * 1000,
+	/* of a sleep of the thread: two switches take it at most, others have the rest */
+	KTX_SWITCHES_NS = 20 * 1000,
 	KTX_TRIALS = 12,                   /* of each kind of timer */
 	KTX_TRIAL_NS = 200 * 1000,
 };
@@ -71,7 +78,7 @@ enum ktx_limits {
 #define KTX_NEVER (~0ULL)
 
 /* A probe between phase one and phase two. */
-struct ktx_cell {
+struct ktx_request {
 	struct sk_buff *skb; /* NULL: refused, error says why */
 	u64 at_ns;
 	u64 user;
@@ -107,7 +114,7 @@ struct ktx_file {
 	/* phase one */
 	struct mutex take_lock;
 	struct ktx_shape shape;
-	struct ktx_cell *cells; /* window of them */
+	struct ktx_request *requests; /* window of them */
 	u32 window, window_mask;
 	u32 head, taken;
 
@@ -121,21 +128,21 @@ struct ktx_file {
 	u64 late_ns, retry_ns;
 	u64 shift_ns;
 	bool waited;                  /* for the next submission: its time had not passed */
-	u32 advance_ns;               /* from there to the stamp, the median */
-	u32 advance_samples;
-	bool learns_advance;
+	u32 compensation_ns;          /* from there to the stamp, the median */
+	u32 compensation_samples;
+	bool learns_compensation;
 	u64 first_call_ns;            /* of the probe that is being retried; 0: none */
 	u64 again_ns, retry_until_ns; /* its next try, and its last */
 	u64 backoff_ns;
 	u32 tries;
 	u32 expired;                  /* probes in a row whose retries came to nothing */
-	u32 told;                     /* reports before it have been announced to the reader */
+	u32 announced;                /* reports before it have been announced to the reader */
 	bool in_train;                /* the last one that went belongs together with the next */
 
 	/* the clock-work */
 	u32 timer_kind; /* enum ktrxer_tx_timer */
 	u32 cpu;
-	u64 lead_ns, base_ns; /* now, and as it was measured */
+	u64 margin_ns, base_ns; /* now, and as it was measured */
 	u64 guard_ns, guard_most_ns; /* 0: interrupts stay on */
 	u32 look_ns, turns_us;       /* of the clock; of counting, in a microsecond */
 	u32 softirq_late_ns, thread_late_ns;
@@ -146,6 +153,7 @@ struct ktx_file {
 	struct completion measured;
 	spinlock_t arm_lock; /* softirq: is the timer on its way? */
 	bool armed, closing;
+	struct tasklet_struct tasklet;
 	u64 alarm_ns;       /* softirq: when it is to fire; 0: at once */
 	struct work_struct refill;
 
@@ -156,10 +164,10 @@ struct ktx_file {
 	wait_queue_head_t readers;
 };
 
-/* What is being tried again is late already: for that nobody spins. */
-static inline u64 ktx_lead_now(const struct ktx_file *f)
+/* A request that is being retried is late already: the sender does not spin for it. */
+static inline u64 ktx_margin_now(const struct ktx_file *f)
 {
-	return f->first_call_ns ? 0 : f->lead_ns;
+	return f->first_call_ns ? 0 : f->margin_ns;
 }
 
 #define KTX_CANCEL (1ULL << 32)
@@ -186,14 +194,14 @@ u32 ktx_ring_take(struct ktx_file *f, u32 most);
 bool ktx_ring_has_more(const struct ktx_file *f);
 void ktx_ring_fail(struct ktx_file *f, int error);
 /* Tells the reader, where there is time for it before `next_ns`. */
-void ktx_ring_tell(struct ktx_file *f, u64 next_ns);
+void ktx_ring_announce(struct ktx_file *f, u64 next_ns);
 
 /*
  * tx_budget.c: of this processor, whose bottom halves or migration are off. What was used since
  * `began`; and until when it belongs to others, 0: it does not.
  */
 void ktx_budget_charge(u64 began, u64 now);
-u64 ktx_budget_rest(u64 now);
+u64 ktx_budget_rest(const struct ktx_file *f, u64 now);
 
 /* tx_frame.c */
 struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length);
@@ -214,9 +222,9 @@ u64 ktx_send_next(const struct ktx_file *f);
 /* Something other than a probe waits for the sender: a cancellation, the end of the device. */
 bool ktx_send_urgent(const struct ktx_file *f);
 
-/* tx_lead.c: how long before its time the waiting begins */
-void ktx_lead_learn(struct ktx_file *f, u64 late_ns);
-void ktx_lead_begin(struct ktx_file *f, u64 late_ns);
+/* tx_margin.c: how long before its time the waiting begins */
+void ktx_margin_learn(struct ktx_file *f, u64 late_ns);
+void ktx_margin_begin(struct ktx_file *f, u64 late_ns);
 
 /*
  * tx_wait.c: the rest of the waiting, with bottom halves off. What was waited for may have been

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The budget of a processor: all files together, whatever their timers, wait and send for four
- * fifths of its time at most. Other tasks and other softirqs have the rest, in pieces that are long
- * enough to be of use. What the senders took is paid back a quarter on top; a sender that finds
- * more than KTX_BUDGET_NS still to be paid rests until half of that is left.
+ * fifths of its time at most. Other tasks and other softirqs have the rest. What the senders took
+ * is paid back a quarter on top; a sender that finds more than KTX_BUDGET_NS still to be paid rests
+ * for KTX_REST_MARGINS of its wake-up margins. A margin covers the switch to another task and back,
+ * so most of such a rest is of use to others; a softirq needs no switch, so its rest is the
+ * shortest one. A stream of probes that never lets the processor rest (20 us apart) is late by one
+ * such rest, which is less than the lateness that a verdict counts (100 us) on machines that wake up
+ * within 20 us.
  */
 #include <linux/percpu.h>
 
@@ -11,7 +15,7 @@
 
 struct ktx_budget {
 	u64 paid_ns; /* when all that was taken is paid back */
-	bool resting;
+	u64 rest_ns; /* the end of the last rest */
 };
 
 static DEFINE_PER_CPU(struct ktx_budget, ktx_budget);
@@ -22,7 +26,7 @@ void ktx_budget_charge(u64 began, u64 now)
 	 * Another guest of the machine may have had the processor for long: that is no debt of
 	 * ours.
 	 */
-	const u64 used = min_t(u64, now - began, 4 * KTX_BUDGET_NS);
+	const u64 used = min_t(u64, now - began, 20 * KTX_BUDGET_NS);
 	struct ktx_budget *budget;
 
 	local_bh_disable();
@@ -31,17 +35,19 @@ void ktx_budget_charge(u64 began, u64 now)
 	local_bh_enable();
 }
 
-u64 ktx_budget_rest(u64 now)
+u64 ktx_budget_rest(const struct ktx_file *f, u64 now)
 {
+	const bool thread = f->timer_kind == KTRXER_TX_TIMER_THREAD;
+	const u64 margin = thread ? f->base_ns : KTX_MARGIN_MIN_NS;
+	const u64 rest = min_t(u64, KTX_REST_MARGINS * margin, KTX_BUDGET_NS);
 	struct ktx_budget *budget;
-	u64 until = 0;
+	u64 until;
 
 	local_bh_disable();
 	budget = this_cpu_ptr(&ktx_budget);
-	budget->resting = budget->paid_ns > now + (budget->resting ? KTX_BUDGET_NS / 2 :
-								     KTX_BUDGET_NS);
-	if (budget->resting)
-		until = budget->paid_ns - KTX_BUDGET_NS / 2;
+	if (now >= budget->rest_ns && budget->paid_ns > now + KTX_BUDGET_NS)
+		budget->rest_ns = budget->paid_ns - KTX_BUDGET_NS + rest;
+	until = now < budget->rest_ns ? budget->rest_ns : 0;
 	local_bh_enable();
 	return until;
 }

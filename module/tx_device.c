@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The device of a file. It may be renamed, go down, move to another namespace or go away at any
- * time: the sender looks at f->dev anew for each submission, and the notifier returns only when
- * nobody can be using it any more.
+ * time: the sender reads f->dev anew for each submission, and the notifier returns after the last
+ * sender has stopped using it.
  */
 #include <linux/if_arp.h>
 #include <linux/moduleparam.h>

@@ -65,7 +65,7 @@ static int ktx_release(struct inode *inode, struct file *file)
 
 static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 {
-	if (setup->flags & ~KTRXER_TX_NO_ADVANCE)
+	if (setup->flags & ~KTRXER_TX_NO_COMPENSATION)
 		return -EINVAL;
 	if (setup->clock != CLOCK_MONOTONIC)
 		return -EOPNOTSUPP;
@@ -122,7 +122,7 @@ static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 		wanted = chosen;
 	f->timer_kind = wanted;
 	if (wanted == KTRXER_TX_TIMER_NONE) {
-		ktx_lead_begin(f, 0);
+		ktx_margin_begin(f, 0);
 		return 0;
 	}
 	if (wanted != KTRXER_TX_TIMER_SOFTIRQ) {
@@ -145,7 +145,7 @@ static int ktx_sender_start(struct ktx_file *f, u32 wanted)
 	}
 	if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
 		ktx_softirq_start(f);
-	ktx_lead_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns
+	ktx_margin_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns
 								  : f->softirq_late_ns);
 	return 0;
 }
@@ -166,7 +166,7 @@ static int ktx_setup(struct file *file, struct ktrxer_tx_setup *setup)
 	f->late = setup->late;
 	f->late_ns = setup->late_ns;
 	f->retry_ns = setup->retry_ns;
-	f->learns_advance = !(setup->flags & KTRXER_TX_NO_ADVANCE);
+	f->learns_compensation = !(setup->flags & KTRXER_TX_NO_COMPENSATION);
 	f->queue = setup->queue;
 	f->cpu = ktx_cpu_choose(setup->cpu);
 	ret = ktx_ring_make(f, setup);
@@ -182,10 +182,10 @@ static int ktx_setup(struct file *file, struct ktrxer_tx_setup *setup)
 	ktx_wait_begin(f);
 	setup->timer = f->timer_kind;
 	setup->cpu = f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->cpu : KTRXER_TX_ANY_CPU;
-	setup->lead_ns = f->lead_ns;
+	setup->margin_ns = f->margin_ns;
 	setup->softirq_late_ns = f->softirq_late_ns;
 	setup->thread_late_ns = f->thread_late_ns;
-	smp_store_release(&f->ready, true); /* all of the above is to be seen by who sees this */
+	smp_store_release(&f->ready, true); /* after all of the above */
 	return 0;
 
 err_device:
@@ -256,7 +256,7 @@ static u64 ktx_kick_send(struct ktx_file *f)
 		}
 		cond_resched();
 	}
-	ktx_ring_tell(f, KTX_NEVER);
+	ktx_ring_announce(f, KTX_NEVER);
 	return next;
 }
 
@@ -324,9 +324,9 @@ static long ktx_ioctl(struct file *file, unsigned int command, unsigned long arg
 		return -ENOTTY;
 	switch (_IOC_NR(command)) {
 	case _IOC_NR(KTRXER_IOC_VERSION):
-		return ktrxer_version_tell(to);
+		return ktrxer_version_get(to);
 	case _IOC_NR(KTRXER_IOC_FEATURES):
-		return ktrxer_features_tell(to);
+		return ktrxer_features_get(to);
 	case _IOC_NR(KTRXER_TX_SETUP):
 		return ktx_ioctl_setup(file, to);
 	case _IOC_NR(KTRXER_TX_KICK):

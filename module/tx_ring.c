@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ring that is shared with the program. Who maps it may write anything at any time: an index or
+ * The ring that is shared with the program. A program may write anything at any time: an index or
  * a length is read once into a variable of our own, checked, and used from there.
  */
 #include <linux/log2.h>
@@ -57,8 +57,8 @@ int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	BUILD_BUG_ON(sizeof(struct ktrxer_tx_ring) != 384);
 	f->window = ktx_ring_window(f);
 	f->window_mask = f->window - 1;
-	f->cells = kvcalloc(f->window, sizeof(*f->cells), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!f->cells)
+	f->requests = kvcalloc(f->window, sizeof(*f->requests), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!f->requests)
 		return -ENOMEM;
 	/* The socket buffers of the window count for the limit of the user, too. */
 	ret = ktrxer_memory_take(&f->memory, setup->map_size, (size_t)f->window * f->stride);
@@ -81,13 +81,13 @@ int ktx_ring_make(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 	return 0;
 }
 
-/* Nobody sends any more. */
+/* The sender has stopped. */
 void ktx_ring_free(struct ktx_file *f)
 {
-	for (; f->cells && f->sent != f->taken; f->sent++)
-		kfree_skb(f->cells[f->sent & f->window_mask].skb);
-	kvfree(f->cells);
-	f->cells = NULL;
+	for (; f->requests && f->sent != f->taken; f->sent++)
+		kfree_skb(f->requests[f->sent & f->window_mask].skb);
+	kvfree(f->requests);
+	f->requests = NULL;
 	ktrxer_memory_free(&f->memory);
 }
 
@@ -96,33 +96,33 @@ void ktx_ring_free(struct ktx_file *f)
 static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 {
 	const struct ktrxer_tx_slot *slot = &f->slots[number & f->mask];
-	struct ktx_cell *cell = &f->cells[number & f->window_mask];
+	struct ktx_request *request = &f->requests[number & f->window_mask];
 	const u32 length = READ_ONCE(slot->length);
 	struct sk_buff *skb;
 
-	cell->at_ns = min_t(u64, READ_ONCE(slot->at_ns), KTIME_MAX);
-	cell->user = READ_ONCE(slot->user);
-	cell->flags = READ_ONCE(slot->flags);
-	cell->queue = cell->flags & KTRXER_TX_QUEUE ? READ_ONCE(slot->queue) : f->queue;
-	cell->filtered = false;
-	cell->skb = NULL;
-	cell->error = 0;
-	if (cell->flags & ~(KTRXER_TX_TRAIN | KTRXER_TX_QUEUE) ||
-	    (cell->flags & KTRXER_TX_QUEUE && cell->queue == KTRXER_TX_ANY_QUEUE)) {
-		cell->flags = 0;
-		cell->error = -EINVAL;
+	request->at_ns = min_t(u64, READ_ONCE(slot->at_ns), KTIME_MAX);
+	request->user = READ_ONCE(slot->user);
+	request->flags = READ_ONCE(slot->flags);
+	request->queue = request->flags & KTRXER_TX_QUEUE ? READ_ONCE(slot->queue) : f->queue;
+	request->filtered = false;
+	request->skb = NULL;
+	request->error = 0;
+	if (request->flags & ~(KTRXER_TX_TRAIN | KTRXER_TX_QUEUE) ||
+	    (request->flags & KTRXER_TX_QUEUE && request->queue == KTRXER_TX_ANY_QUEUE)) {
+		request->flags = 0;
+		request->error = -EINVAL;
 	} else if (length < 1 || length > f->frame_size) {
-		cell->error = -EMSGSIZE;
+		request->error = -EMSGSIZE;
 	/* else it is only to be ended */
 	} else if (!READ_ONCE(f->error) && !ktx_cancelled(f, number)) {
 		skb = ktx_frame_make(&f->shape, f->frames + (size_t)(number & f->mask) * f->stride,
 				     length);
 		if (IS_ERR(skb))
-			cell->error = PTR_ERR(skb);
+			request->error = PTR_ERR(skb);
 		else
-			cell->skb = skb;
+			request->skb = skb;
 	}
-	trace_ktx_commit(f->id, number, cell->at_ns, length, cell->error);
+	trace_ktx_commit(f->id, number, request->at_ns, length, request->error);
 }
 
 /* The index that the program publishes: it may not go back, nor further than there are slots. */
@@ -144,11 +144,17 @@ u32 ktx_ring_take(struct ktx_file *f, u32 most)
 	lockdep_assert_held(&f->take_lock);
 	if (READ_ONCE(f->error) != EPROTO)
 		ktx_ring_accept(f);
-	/* The acquire: a cell is ours again when the sender has left it. */
+	/* The acquire: phase one may use a request again when the sender has left it. */
 	for (; n < most && f->taken != f->head && f->taken - smp_load_acquire(&f->sent) < f->window;
 	     n++) {
 		ktx_ring_take_one(f, f->taken);
-		smp_store_release(&f->taken, f->taken + 1); /* its cell is whole: ktx_send_next() */
+		/* The request is whole: ktx_send_next(). */
+		smp_store_release(&f->taken, f->taken + 1);
+		/*
+		 * A window takes milliseconds. ksoftirqd, to which the kernel may have left our
+		 * softirq, must not wait for so long.
+		 */
+		cond_resched();
 	}
 	return n;
 }
@@ -177,19 +183,19 @@ void ktx_ring_fail(struct ktx_file *f, int error)
 	wake_up_interruptible_poll(&f->readers, EPOLLERR);
 }
 
-void ktx_ring_tell(struct ktx_file *f, u64 next_ns)
+void ktx_ring_announce(struct ktx_file *f, u64 next_ns)
 {
 	const u32 sent = f->sent;
 
-	if (sent == f->told || !wq_has_sleeper(&f->readers))
+	if (sent == f->announced || !wq_has_sleeper(&f->readers))
 		return;
 	/*
 	 * A reader that wakes between two probes which are near each other takes the second one's
 	 * time.
 	 */
 	if (next_ns != KTX_NEVER && next_ns < ktime_get_ns() + KTX_QUIET_NS &&
-	    sent - f->told < f->count / 2)
+	    sent - f->announced < f->count / 2)
 		return;
-	f->told = sent;
+	f->announced = sent;
 	wake_up_interruptible_poll(&f->readers, EPOLLIN | EPOLLRDNORM);
 }

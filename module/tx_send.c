@@ -12,42 +12,41 @@
 #include "ktrxer_trace.h"
 #include "tx.h"
 
-static struct ktx_cell *ktx_cell_at(const struct ktx_file *f, u32 number)
+static struct ktx_request *ktx_request_at(const struct ktx_file *f, u32 number)
 {
-	return &f->cells[number & f->window_mask];
+	return &f->requests[number & f->window_mask];
 }
 
 /* -------------------------------------------------------------------------------------- reports */
 
-static u64 ktx_planned(const struct ktx_file *f, const struct ktx_cell *cell)
+static u64 ktx_planned(const struct ktx_file *f, const struct ktx_request *request)
 {
-	return cell->at_ns ? min_t(u64, cell->at_ns + f->shift_ns, KTIME_MAX) : 0;
+	return request->at_ns ? min_t(u64, request->at_ns + f->shift_ns, KTIME_MAX) : 0;
 }
 
 static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int error, u64 sent_ns,
 			  u64 call_ns)
 {
 	struct ktrxer_tx_report *report = &f->reports[f->sent & f->mask];
-	struct ktx_cell *cell = ktx_cell_at(f, f->sent);
+	struct ktx_request *request = ktx_request_at(f, f->sent);
 
 	report->sent_ns = sent_ns;
-	report->planned_ns = ktx_planned(f, cell);
-	report->user = cell->user;
+	report->planned_ns = ktx_planned(f, request);
+	report->user = request->user;
 	report->call_ns = min_t(u64, call_ns, U32_MAX);
 	report->tries = f->tries;
 	report->status = status;
 	report->reserved = 0;
 	report->error = error;
-	report->queue = cell->queue;
+	report->queue = request->queue;
 	report->reserved1 = 0;
 	trace_ktx_report(f->id, f->sent, status, error, f->tries);
-	f->in_train = status == KTRXER_TX_SENT && cell->flags & KTRXER_TX_TRAIN;
-	cell->skb = NULL;
+	f->in_train = status == KTRXER_TX_SENT && request->flags & KTRXER_TX_TRAIN;
+	request->skb = NULL;
 	f->tries = 0;
 	f->first_call_ns = 0;
 	/*
-	 * Two releases: to phase one, whose the cell is again, and to the program, whose the slot
-	 * is.
+	 * Two releases: phase one may use the request again, and the program the slot.
 	 */
 	smp_store_release(&f->sent, f->sent + 1);
 	smp_store_release(&f->ring->tail, f->sent); /* the report is whole */
@@ -55,7 +54,7 @@ static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int 
 
 static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int error)
 {
-	dev_kfree_skb_any(ktx_cell_at(f, f->sent)->skb); /* interrupts may be off */
+	dev_kfree_skb_any(ktx_request_at(f, f->sent)->skb); /* interrupts may be off */
 	ktx_probe_end(f, status, error, 0, 0);
 }
 
@@ -85,19 +84,20 @@ static void ktx_refused(struct ktx_file *f, int error)
 }
 
 /* Why the probe cannot go; 0: the driver decides. */
-static int ktx_wrong(const struct ktx_file *f, const struct ktx_cell *cell,
+static int ktx_wrong(const struct ktx_file *f, const struct ktx_request *request,
 		     const struct net_device *dev)
 {
 	u32 longest = READ_ONCE(dev->mtu) + f->shape.header;
 
-	if (!cell->skb)
-		return cell->error;
-	if (cell->flags & KTRXER_TX_QUEUE && cell->queue >= READ_ONCE(dev->real_num_tx_queues))
+	if (!request->skb)
+		return request->error;
+	if (request->flags & KTRXER_TX_QUEUE &&
+	    request->queue >= READ_ONCE(dev->real_num_tx_queues))
 		return -EINVAL;
 	/* As for a packet socket: the outer tag of a frame is not part of what the MTU limits. */
-	if (eth_type_vlan(cell->skb->protocol))
+	if (eth_type_vlan(request->skb->protocol))
 		longest += VLAN_HLEN;
-	return cell->skb->len > longest ? -EMSGSIZE : 0;
+	return request->skb->len > longest ? -EMSGSIZE : 0;
 }
 
 static bool ktx_egress_hooked(const struct net_device *dev)
@@ -119,16 +119,16 @@ static void ktx_egress(struct ktx_file *f, struct net_device *dev, u32 count)
 	u32 number;
 
 	for (number = f->sent; number != f->sent + count; number++) {
-		struct ktx_cell *cell = ktx_cell_at(f, number);
+		struct ktx_request *request = ktx_request_at(f, number);
 		int ret;
 
-		if (!cell->skb || cell->filtered)
+		if (!request->skb || request->filtered)
 			continue;
-		cell->filtered = true;
-		cell->skb->dev = dev;
-		cell->skb = nf_hook_egress(cell->skb, &ret, dev);
-		if (!cell->skb)
-			cell->error = -EPERM;
+		request->filtered = true;
+		request->skb->dev = dev;
+		request->skb = nf_hook_egress(request->skb, &ret, dev);
+		if (!request->skb)
+			request->error = -EPERM;
 	}
 #endif
 }
@@ -138,30 +138,33 @@ static void ktx_egress(struct ktx_file *f, struct net_device *dev, u32 count)
  * earlier. The first stamps say how much: what disturbs makes late and never early, so an earlier
  * one is believed at once. Then small steps follow what changes, to the median of it.
  */
-static void ktx_advance_learn(struct ktx_file *f, u64 call)
+static void ktx_compensation_learn(struct ktx_file *f, u64 call)
 {
-	const s64 late = call - ktx_planned(f, ktx_cell_at(f, f->sent));
-	s32 step = late > 0 ? KTX_ADVANCE_STEP_NS : -KTX_ADVANCE_STEP_NS;
+	const s64 late = call - ktx_planned(f, ktx_request_at(f, f->sent));
+	s32 step = late > 0 ? KTX_COMPENSATION_STEP_NS : -KTX_COMPENSATION_STEP_NS;
 
 	f->waited = false;
-	if (!f->learns_advance || late > KTX_ADVANCE_WINDOW_NS || late < -KTX_ADVANCE_WINDOW_NS)
+	if (!f->learns_compensation || late > KTX_COMPENSATION_WINDOW_NS ||
+	    late < -KTX_COMPENSATION_WINDOW_NS)
 		return;
-	if (!f->advance_samples || (late < 0 && f->advance_samples < KTX_ADVANCE_SAMPLES))
+	if (!f->compensation_samples ||
+	    (late < 0 && f->compensation_samples < KTX_COMPENSATION_SAMPLES))
 		step = late;
-	else if (late <= KTX_ADVANCE_RIGHT_NS && late >= -KTX_ADVANCE_RIGHT_NS)
+	else if (late <= KTX_COMPENSATION_RIGHT_NS && late >= -KTX_COMPENSATION_RIGHT_NS)
 		/* within what the clock is read in: a step would only move probes about */
 		step = 0;
-	if (f->advance_samples < KTX_ADVANCE_SAMPLES)
-		f->advance_samples++;
-	f->advance_ns = clamp_t(s32, (s32)f->advance_ns + step, 0, KTX_ADVANCE_MAX_NS);
+	if (f->compensation_samples < KTX_COMPENSATION_SAMPLES)
+		f->compensation_samples++;
+	f->compensation_ns =
+		clamp_t(s32, (s32)f->compensation_ns + step, 0, KTX_COMPENSATION_MAX_NS);
 }
 
 /* With the queue's lock held. False: no more now. */
 static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq,
 			bool more)
 {
-	struct ktx_cell *cell = ktx_cell_at(f, f->sent);
-	struct sk_buff *skb = cell->skb;
+	struct ktx_request *request = ktx_request_at(f, f->sent);
+	struct sk_buff *skb = request->skb;
 	u64 call, after;
 	int ret;
 
@@ -170,12 +173,12 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 		return false;
 	}
 	skb->dev = dev;
-	cell->queue = txq - dev->_tx;
-	skb_set_queue_mapping(skb, cell->queue);
+	request->queue = txq - dev->_tx;
+	skb_set_queue_mapping(skb, request->queue);
 	call = ktime_get_ns();
 	ret = netdev_start_xmit(skb, dev, txq, more);
 	after = ktime_get_ns();
-	trace_ktx_transmit(f->id, f->sent, ktx_planned(f, cell), call, cell->queue, ret);
+	trace_ktx_transmit(f->id, f->sent, ktx_planned(f, request), call, request->queue, ret);
 	if (!dev_xmit_complete(ret)) {
 		ktx_refused(f, -ENOBUFS);
 		return false;
@@ -183,7 +186,7 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 	f->tries++;
 	f->expired = 0;
 	if (f->waited)
-		ktx_advance_learn(f, call);
+		ktx_compensation_learn(f, call);
 	/* The driver had it, and lost it; the congestion of another device below is a hint only. */
 	if (ret != NETDEV_TX_OK && ret != NET_XMIT_CN)
 		ktx_probe_end(f, KTRXER_TX_FAILED, ret < 0 ? ret : -EIO, 0, after - call);
@@ -192,11 +195,11 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 	return true;
 }
 
-static struct netdev_queue *ktx_queue(const struct ktx_cell *cell, struct net_device *dev)
+static struct netdev_queue *ktx_queue(const struct ktx_request *request, struct net_device *dev)
 {
 	const u32 queues = READ_ONCE(dev->real_num_tx_queues);
 	const u32 wanted =
-		cell->queue == KTRXER_TX_ANY_QUEUE ? raw_smp_processor_id() : cell->queue;
+		request->queue == KTRXER_TX_ANY_QUEUE ? raw_smp_processor_id() : request->queue;
 
 	return netdev_get_tx_queue(dev, wanted < queues ? wanted : wanted % queues);
 }
@@ -222,15 +225,15 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 			goto unlock;
 		ktx_egress(f, dev, count);
 	}
-	txq = ktx_queue(ktx_cell_at(f, f->sent), dev);
+	txq = ktx_queue(ktx_request_at(f, f->sent), dev);
 	HARD_TX_LOCK(dev, txq, smp_processor_id());
 	for (; count; count--) {
 		/*
 		 * The last one must ring the doorbell: `more` may not be a promise about one that
 		 * will not go.
 		 */
-		const bool more = count > 1 && !ktx_wrong(f, ktx_cell_at(f, f->sent + 1), dev);
-		const int wrong = ktx_wrong(f, ktx_cell_at(f, f->sent), dev);
+		const bool more = count > 1 && !ktx_wrong(f, ktx_request_at(f, f->sent + 1), dev);
+		const int wrong = ktx_wrong(f, ktx_request_at(f, f->sent), dev);
 
 		if (wrong)
 			ktx_probe_drop(f, KTRXER_TX_FAILED, wrong);
@@ -254,14 +257,14 @@ static u32 ktx_together(const struct ktx_file *f, u32 taken, u64 now)
 	u32 n = 1;
 
 	for (; n < most; n++) {
-		const struct ktx_cell *before = ktx_cell_at(f, f->sent + n - 1),
-				      *cell = ktx_cell_at(f, f->sent + n);
+		const struct ktx_request *before = ktx_request_at(f, f->sent + n - 1),
+				      *request = ktx_request_at(f, f->sent + n);
 		const bool train = before->flags & KTRXER_TX_TRAIN,
-			   at_once = !cell->at_ns && !before->at_ns;
+			   at_once = !request->at_ns && !before->at_ns;
 		const bool due =
-			f->timer_kind == KTRXER_TX_TIMER_NONE && ktx_planned(f, cell) <= now;
+			f->timer_kind == KTRXER_TX_TIMER_NONE && ktx_planned(f, request) <= now;
 
-		if (cell->error || cell->queue != before->queue || !(train || at_once || due))
+		if (request->error || request->queue != before->queue || !(train || at_once || due))
 			break;
 	}
 	return n;
@@ -270,7 +273,7 @@ static u32 ktx_together(const struct ktx_file *f, u32 taken, u64 now)
 /* Its time has come. True: it goes. */
 static bool ktx_late_allows(struct ktx_file *f, u64 now)
 {
-	const u64 planned = ktx_planned(f, ktx_cell_at(f, f->sent));
+	const u64 planned = ktx_planned(f, ktx_request_at(f, f->sent));
 
 	/* A train that has begun goes on, and so does a probe that is being retried. */
 	if (!planned || f->in_train || f->first_call_ns || now <= planned ||
@@ -290,7 +293,7 @@ static bool ktx_late_allows(struct ktx_file *f, u64 now)
  */
 static bool ktx_ends_now(struct ktx_file *f)
 {
-	const int error = READ_ONCE(f->error), refused = ktx_cell_at(f, f->sent)->error;
+	const int error = READ_ONCE(f->error), refused = ktx_request_at(f, f->sent)->error;
 
 	if (ktx_cancelled(f, f->sent))
 		ktx_probe_drop(f, KTRXER_TX_CANCELLED, 0);
@@ -303,16 +306,17 @@ static bool ktx_ends_now(struct ktx_file *f)
 
 u64 ktx_send_next(const struct ktx_file *f)
 {
-	const u64 advance =
-		min_t(u32, READ_ONCE(f->ring->advance_ns), KTX_ADVANCE_MAX_NS) + f->advance_ns;
+	const u64 compensation =
+		min_t(u32, READ_ONCE(f->ring->compensation_ns), KTX_COMPENSATION_MAX_NS) +
+		f->compensation_ns;
 	u64 planned;
 
 	if (f->sent == smp_load_acquire(&f->taken)) /* ktx_ring_take() */
 		return KTX_NEVER;
 	if (f->first_call_ns)
 		return f->again_ns;
-	planned = ktx_planned(f, ktx_cell_at(f, f->sent));
-	return planned > advance ? planned - advance : 0;
+	planned = ktx_planned(f, ktx_request_at(f, f->sent));
+	return planned > compensation ? planned - compensation : 0;
 }
 
 bool ktx_send_urgent(const struct ktx_file *f)

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a timer's softirq: no thread, no switch to it. It comes to its turn behind the
- * other softirqs of its processor, `lead` before the time, waits out the rest, and sets itself up
- * for the next probe.
+ * The sender as a softirq: no thread, no switch to it. A hard timer raises it `margin` before the
+ * time; it waits out the rest, and sets the timer up for the next probe.
+ *
+ * It is a tasklet of high priority, not the softirq of a timer (HRTIMER_MODE_SOFT), for two
+ * reasons. It comes before the other softirqs of its processor that are raised at that moment. And
+ * once any softirq has woken ksoftirqd, Linux 5.10 and 6.1 leave all softirqs but tasklets to that
+ * ordinary task, which waits for its turn for milliseconds.
  */
 #include <linux/slab.h>
 
 #include "ktrxer_trace.h"
 #include "tx.h"
 
-/* Under arm_lock. */
-static void ktx_softirq_arm(struct ktx_file *f, u64 next)
+/* Under arm_lock. The timer fires `gap` ns from now at the earliest. */
+static void ktx_softirq_arm(struct ktx_file *f, u64 next, u64 gap)
 {
-	const u64 lead = ktx_lead_now(f), at = next > lead ? next - lead : 0;
-	const u64 now = ktime_get_ns(), rest = ktx_budget_rest(now);
+	const u64 margin = ktx_margin_now(f), at = next > margin ? next - margin : 0;
+	const u64 now = ktime_get_ns(), first = max(now + gap, ktx_budget_rest(f, now));
 
 	f->armed = next != KTX_NEVER && !f->closing;
 	if (!f->armed)
 		return;
-	f->alarm_ns = at > max(now, rest) ? at : 0;
-	/* Not in the past: the softirq that runs now would come to it again, and never end. */
-	hrtimer_start(&f->timer, ns_to_ktime(max3(at, now, rest)), HRTIMER_MODE_ABS_PINNED_SOFT);
+	f->alarm_ns = at > first ? at : 0;
+	hrtimer_start(&f->timer, ns_to_ktime(max(at, first)), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
 static void ktx_softirq_again(struct ktx_file *f)
@@ -31,37 +34,47 @@ static void ktx_softirq_again(struct ktx_file *f)
 	next = ktx_send_next(f);
 	if (next != KTX_NEVER && ktx_send_urgent(f))
 		next = 0;
-	ktx_softirq_arm(f, next);
+	/*
+	 * The softirqs that run now are over before the timer fires, so its interrupt runs the
+	 * tasklet. Raised before, the tasklet would be left to ksoftirqd after ten turns, or at
+	 * once if a task waits for the processor.
+	 */
+	ktx_softirq_arm(f, next, KTX_SOFTIRQ_GAP_NS);
 	spin_unlock(&f->arm_lock);
-	ktx_ring_tell(f, next);
+	ktx_ring_announce(f, next);
 	if (ktx_ring_has_more(f) && f->taken - f->sent <= f->window / 2)
 		queue_work(system_highpri_wq, &f->refill);
 }
 
-static enum hrtimer_restart ktx_softirq_fired(struct hrtimer *timer)
+static enum hrtimer_restart ktx_softirq_alarm(struct hrtimer *timer)
 {
-	struct ktx_file *f = container_of(timer, struct ktx_file, timer);
+	tasklet_hi_schedule(&container_of(timer, struct ktx_file, timer)->tasklet);
+	return HRTIMER_NORESTART;
+}
+
+static void ktx_softirq_run(struct tasklet_struct *tasklet)
+{
+	struct ktx_file *f = container_of(tasklet, struct ktx_file, tasklet);
 	const u64 began = ktime_get_ns(), wanted = READ_ONCE(f->alarm_ns);
 	u64 next;
 
 	if (wanted && began > wanted) {
 		trace_ktx_wake(f->id, wanted, began - wanted);
-		ktx_lead_learn(f, began - wanted);
+		ktx_margin_learn(f, began - wanted);
 	}
-	if (ktx_budget_rest(began)) {
+	if (ktx_budget_rest(f, began)) {
 		ktx_softirq_again(f);
-		return HRTIMER_NORESTART;
+		return;
 	}
 	/*
-	 * What comes within the lead is waited for here, but nobody else's softirq waits longer for
-	 * us than that.
+	 * Probes whose time comes within the margin are waited for here. Other softirqs of the
+	 * processor wait for KTX_MARGIN_MAX_NS at most.
 	 */
-	while ((next = ktx_send_due(f, 1)) <= began + f->lead_ns && ktx_lead_now(f) &&
-	       ktime_get_ns() < began + KTX_LEAD_MAX_NS)
+	while ((next = ktx_send_due(f, 1)) <= began + f->margin_ns && ktx_margin_now(f) &&
+	       ktime_get_ns() < began + KTX_MARGIN_MAX_NS)
 		ktx_wait_out(f, next);
 	ktx_budget_charge(began, ktime_get_ns());
 	ktx_softirq_again(f);
-	return HRTIMER_NORESTART;
 }
 
 static void ktx_softirq_refill(struct work_struct *work)
@@ -78,9 +91,9 @@ void ktx_softirq_kick(struct ktx_file *f, bool urgent)
 {
 	spin_lock_bh(&f->arm_lock);
 	if (urgent)
-		ktx_softirq_arm(f, 0);
+		ktx_softirq_arm(f, 0, 0);
 	else if (!f->armed)
-		ktx_softirq_arm(f, ktx_send_next(f));
+		ktx_softirq_arm(f, ktx_send_next(f), 0);
 	spin_unlock_bh(&f->arm_lock);
 }
 
@@ -88,7 +101,8 @@ void ktx_softirq_start(struct ktx_file *f)
 {
 	f->closing = false; /* after a set-up that failed behind this */
 	INIT_WORK(&f->refill, ktx_softirq_refill);
-	hrtimer_setup(&f->timer, ktx_softirq_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_SOFT);
+	tasklet_setup(&f->tasklet, ktx_softirq_run);
+	hrtimer_setup(&f->timer, ktx_softirq_alarm, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
 void ktx_softirq_stop(struct ktx_file *f)
@@ -96,32 +110,44 @@ void ktx_softirq_stop(struct ktx_file *f)
 	spin_lock_bh(&f->arm_lock);
 	f->closing = true;
 	spin_unlock_bh(&f->arm_lock);
+	/* The timer starts the tasklet, the tasklet the work; nothing starts the timer any more. */
 	hrtimer_cancel(&f->timer);
+	tasklet_kill(&f->tasklet);
 	cancel_work_sync(&f->refill);
-	hrtimer_cancel(&f->timer);
 }
 
 /* ------------------------------------------------------------------------------------ the trial */
 
 struct ktx_trial {
 	struct hrtimer timer;
+	struct tasklet_struct tasklet;
 	struct completion done;
 	u64 worst;
 	int left;
 };
 
-static enum hrtimer_restart ktx_trial_fired(struct hrtimer *timer)
+static enum hrtimer_restart ktx_trial_alarm(struct hrtimer *timer)
 {
-	struct ktx_trial *trial = container_of(timer, struct ktx_trial, timer);
-	const u64 now = ktime_get_ns();
+	tasklet_hi_schedule(&container_of(timer, struct ktx_trial, timer)->tasklet);
+	return HRTIMER_NORESTART;
+}
 
-	trial->worst = max_t(u64, trial->worst, now - ktime_to_ns(hrtimer_get_expires(timer)));
-	if (!--trial->left) {
+static void ktx_trial_start(struct ktx_trial *trial)
+{
+	hrtimer_start(&trial->timer, ns_to_ktime(ktime_get_ns() + KTX_TRIAL_NS),
+		      HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+static void ktx_trial_run(struct tasklet_struct *tasklet)
+{
+	struct ktx_trial *trial = container_of(tasklet, struct ktx_trial, tasklet);
+	const u64 late = ktime_get_ns() - ktime_to_ns(hrtimer_get_expires(&trial->timer));
+
+	trial->worst = max(trial->worst, late);
+	if (--trial->left)
+		ktx_trial_start(trial);
+	else
 		complete(&trial->done);
-		return HRTIMER_NORESTART;
-	}
-	hrtimer_set_expires(timer, ns_to_ktime(now + KTX_TRIAL_NS));
-	return HRTIMER_RESTART;
 }
 
 u64 ktx_softirq_try(void)
@@ -133,12 +159,13 @@ u64 ktx_softirq_try(void)
 		return 0;
 	trial->left = KTX_TRIALS;
 	init_completion(&trial->done);
-	hrtimer_setup(&trial->timer, ktx_trial_fired, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_PINNED_SOFT);
-	hrtimer_start(&trial->timer, ns_to_ktime(ktime_get_ns() + KTX_TRIAL_NS),
-		      HRTIMER_MODE_ABS_PINNED_SOFT);
+	tasklet_setup(&trial->tasklet, ktx_trial_run);
+	hrtimer_setup(&trial->timer, ktx_trial_alarm, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_PINNED_HARD);
+	ktx_trial_start(trial);
 	wait_for_completion(&trial->done);
 	hrtimer_cancel(&trial->timer);
+	tasklet_kill(&trial->tasklet);
 	worst = trial->worst;
 	kfree(trial);
 	return worst;

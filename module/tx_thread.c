@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a real-time thread of its own processor. A hard timer wakes it `lead` before the
+ * The sender as a real-time thread of its own processor. A hard timer wakes it `margin` before the
  * time; it waits out the rest with bottom halves off, so that what other traffic wants done comes
- * after the probe and not before it. That wait is bounded by the lead, and all that the thread does
- * by the budget of its processor.
+ * after the probe and not before it. That wait is bounded by the margin, and all that the thread
+ * does by the budget of its processor.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
@@ -52,6 +52,19 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 	return now - until;
 }
 
+/*
+ * Sleeps for others. Returns how late it woke, as ktx_thread_sleep(). The switches to another task
+ * and back belong to the sender's own time, which `began` is the beginning of: without them a
+ * stream that sleeps for a few microseconds before each probe leaves nothing to others.
+ */
+static u64 ktx_thread_rest(struct ktx_file *f, u64 until, u64 *began)
+{
+	const u64 before = ktime_get_ns(), late = ktx_thread_sleep(f, until), now = ktime_get_ns();
+
+	*began = now - min3(now - before, 2 * (u64)f->thread_late_ns, (u64)KTX_SWITCHES_NS);
+	return late;
+}
+
 u64 ktx_thread_try(struct ktx_file *f)
 {
 	u64 worst = 0;
@@ -72,7 +85,7 @@ static void ktx_thread_take(struct ktx_file *f)
 		const u64 next = ktx_send_next(f);
 		u32 n;
 
-		if (next != KTX_NEVER && next < ktime_get_ns() + f->lead_ns)
+		if (next != KTX_NEVER && next < ktime_get_ns() + f->margin_ns)
 			return;
 		if (!mutex_trylock(&f->take_lock))
 			return;
@@ -104,7 +117,7 @@ static int ktx_thread_run(void *context)
 
 	began = ktime_get_ns();
 	while (!kthread_should_stop()) {
-		u64 next = ktx_send_due(f, 1), now, lead, rest;
+		u64 next = ktx_send_due(f, 1), now, margin, rest;
 
 		ktx_thread_take(f);
 		if (next == KTX_NEVER)
@@ -112,22 +125,21 @@ static int ktx_thread_run(void *context)
 		now = ktime_get_ns();
 		ktx_budget_charge(began, now);
 		began = now;
-		rest = ktx_budget_rest(now);
-		lead = ktx_lead_now(f);
+		rest = ktx_budget_rest(f, now);
+		margin = ktx_margin_now(f);
 		if (rest) {
-			ktx_ring_tell(f, rest);
-			ktx_thread_sleep(f, rest);
-			began = ktime_get_ns();
+			ktx_ring_announce(f, rest);
+			ktx_thread_rest(f, rest, &began);
 		} else if (next == KTX_NEVER && ktx_ring_has_more(f) &&
 			   !mutex_is_locked(&f->take_lock)) {
 			/* Published a moment ago. */
-		} else if (next == KTX_NEVER || next > now + lead) {
-			ktx_ring_tell(f, next);
-			ktx_lead_learn(f,
-				       ktx_thread_sleep(f, next == KTX_NEVER ? next : next - lead));
-			began = ktime_get_ns();
+		} else if (next == KTX_NEVER || next > now + margin) {
+			ktx_ring_announce(f, next);
+			ktx_margin_learn(f, ktx_thread_rest(f,
+							  next == KTX_NEVER ? next : next - margin,
+							  &began));
 		} else if (next > now) {
-			ktx_ring_tell(f, next);
+			ktx_ring_announce(f, next);
 			ktx_thread_wait_out(f, next);
 		}
 		cond_resched();

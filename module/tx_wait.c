@@ -107,7 +107,7 @@ void ktx_wait_out(struct ktx_file *f, u64 until)
 	local_irq_save(flags);
 	/*
 	 * One more look at the clock would come up to its own cost too late: the rest is counted
-	 * off. The constant part is the advance's matter.
+	 * off. The compensation covers the constant part.
 	 */
 	while ((left = until - ktime_get_ns()) > (s64)f->look_ns)
 		;

@@ -137,7 +137,8 @@ static _Noreturn void become(const char *path, struct line *line, bool realtime,
 }
 
 /* Its end, or ours. `said` is what it wrote to its standard error. */
-static int wait_for(struct bench_run *run, pid_t pid, int fd, uint64_t limit_ns, char *said, size_t size, int *status)
+static int wait_for(struct bench_run *run, pid_t pid, int fd, uint64_t limit_ns, char *complaint, size_t size,
+		    int *status)
 {
 	uint64_t end = ktrxer_now_ns() + limit_ns;
 	size_t used = 0;
@@ -156,14 +157,14 @@ static int wait_for(struct bench_run *run, pid_t pid, int fd, uint64_t limit_ns,
 		}
 		if (!fds[0].revents)
 			continue;
-		n = used + 1 < size ? read(fd, said + used, size - 1 - used) : read(fd, trash, sizeof trash);
+		n = used + 1 < size ? read(fd, complaint + used, size - 1 - used) : read(fd, trash, sizeof trash);
 		if (n <= 0)
 			break;
 		if (used + 1 < size)
 			used += (size_t)n;
 	}
-	said[used] = '\0';
-	said[strcspn(said, "\n")] = '\0';
+	complaint[used] = '\0';
+	complaint[strcspn(complaint, "\n")] = '\0';
 	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
 		;
 	return killed ? -ETIMEDOUT : 0;
@@ -174,7 +175,7 @@ int bench_send_baseline(struct bench_run *run, const struct bench_who *who, cons
 {
 	const uint64_t takes = job->for_ns + job->count * job->interval_ns + GRACE_MS * 1000000ull;
 	struct line line = { .count = 0 };
-	char path[600], said[160];
+	char path[600], complaint[160];
 	int pipes[2], status, rc;
 	pid_t pid;
 
@@ -192,7 +193,7 @@ int bench_send_baseline(struct bench_run *run, const struct bench_who *who, cons
 		close(pipes[0]);
 		return ktrxer_fail(err, rc, "%s cannot be started", path);
 	}
-	rc = wait_for(run, pid, pipes[0], takes, said, sizeof said, &status);
+	rc = wait_for(run, pid, pipes[0], takes, complaint, sizeof complaint, &status);
 	close(pipes[0]);
 	if (cli_stopped(run->cli))
 		return ktrxer_fail(err, -EINTR, "stopped");
@@ -200,6 +201,6 @@ int bench_send_baseline(struct bench_run *run, const struct bench_who *who, cons
 		return ktrxer_fail(err, rc, "%s did not end in time and was killed", line.text[0]);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return ktrxer_fail(err, -ECHILD, "%s ended with status %d: %s", line.text[0],
-				   WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), said);
+				   WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), complaint);
 	return 0;
 }

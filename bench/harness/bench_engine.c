@@ -20,8 +20,9 @@ enum {
 	SLOTS_MAX = 4096,
 
 	AHEAD_NS = 500 * 1000 * 1000,
-	LEAD_NS = 5 * 1000 * 1000,          /* between the last preparation and the first deadline */
-	LEAD_KERNEL_NS = 150 * 1000 * 1000, /* the same where the kernel waits, and its side has to be set up first */
+	START_AHEAD_NS = 5 * 1000 * 1000, /* between the last preparation and the first deadline */
+	START_AHEAD_KERNEL_NS = 150 * 1000 *
+		1000, /* the same where the kernel waits, and its side has to be set up first */
 };
 
 struct sender {
@@ -31,7 +32,7 @@ struct sender {
 	struct ktx *tx;
 	struct template probe;
 	struct ktrxer_schedule *schedule;
-	uint64_t next, wanted, end_ns, lead_ns;
+	uint64_t next, wanted, end_ns, start_ahead_ns;
 	bool has_thread; /* the library's */
 };
 
@@ -85,7 +86,7 @@ static int commit(struct sender *s, const struct ktrxer_deadline *due, struct kt
 static int drain(struct sender *s, struct ktrxer_error *err)
 {
 	const struct bench_job *job = s->job;
-	const uint64_t ahead = job->method == BENCH_OIR ? s->lead_ns + job->count * job->interval_ns : AHEAD_NS;
+	const uint64_t ahead = job->method == BENCH_OIR ? s->start_ahead_ns + job->count * job->interval_ns : AHEAD_NS;
 	const uint64_t end = ktrxer_now_ns() + DRAIN_NS + (job->pattern == BENCH_TIMED ? ahead + job->interval_ns : 0);
 	struct ktx_accounts a;
 
@@ -226,7 +227,8 @@ static int make_frame(struct sender *s, uint16_t port, struct ktrxer_error *err)
 	struct ktx_info info;
 
 	ktx_info(s->tx, &info);
-	s->lead_ns = info.features & KTX_CAN_KERNEL_WAIT || s->job->method == BENCH_OIR ? LEAD_KERNEL_NS : LEAD_NS;
+	s->start_ahead_ns = info.features & KTX_CAN_KERNEL_WAIT || s->job->method == BENCH_OIR ? START_AHEAD_KERNEL_NS
+											       : START_AHEAD_NS;
 	return bench_frame(s->run, s->tx, &s->probe, port, (uint16_t)(FROM_PORT + s->run->turns % 4096),
 			   s->job->payload, err);
 }
@@ -242,7 +244,7 @@ static int make_schedule(struct sender *s, struct ktrxer_error *err)
 		return 0;
 	s->wanted = job->count * job->train;
 	o.kind = KTRXER_SCHEDULE_PERIODIC;
-	o.start_ns = ktrxer_now_ns() + s->lead_ns;
+	o.start_ns = ktrxer_now_ns() + s->start_ahead_ns;
 	o.gap_num = job->interval_ns;
 	o.train = job->train;
 	o.train_gap_ns = job->train_gap_ns;

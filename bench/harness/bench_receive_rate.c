@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define SETTLE_NS (300 * KTRXER_NS_PER_MS)
-#define LEAD_NS (150 * KTRXER_NS_PER_MS)
+#define START_AHEAD_NS (150 * KTRXER_NS_PER_MS)
 
 enum {
 	PORT = 9,
@@ -137,7 +137,7 @@ static int send_all(struct receive_bench *b, struct ktx *tx, const struct templa
 {
 	const struct opt_rate *rate = &b->o->rate;
 	struct ktx_slot slot;
-	uint64_t start = ktrxer_now_ns() + LEAD_NS + count * 150; /* the time that filling takes */
+	uint64_t start = ktrxer_now_ns() + START_AHEAD_NS + count * 150; /* the time that filling takes */
 
 	for (uint64_t i = 0; i < count; i++) {
 		const uint64_t bunch = i / BUNCH * BUNCH;

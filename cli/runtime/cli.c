@@ -92,7 +92,7 @@ static void list(const struct command *const *commands, FILE *to)
 	fputs("\n`ktrxer COMMAND --help` tells more, `ktrxer --version` which one this is.\n", to);
 }
 
-static bool is_handed_over(const char *word)
+static bool is_handover(const char *word)
 {
 	for (const struct handover *it = handover_table; it->name; it++)
 		if (!strcmp(it->name, word))
@@ -119,7 +119,7 @@ static int unknown(const struct command *const *commands, const char *word)
 {
 	const char *near = nearest(commands, word);
 
-	if (is_handed_over(word)) {
+	if (is_handover(word)) {
 		fprintf(stderr,
 			"ktrxer %s: this command belongs to the Python part, which is not installed; install "
 			"it with `make install` "
@@ -282,7 +282,7 @@ static int help(const struct command *const *commands, int argc, char *const arg
 		return flushed(EXIT_VALID);
 	}
 	command = find(commands, argc, argv, &words);
-	if (!command && is_handed_over(argv[0])) {
+	if (!command && is_handover(argv[0])) {
 		/* `help lab run` is `lab run --help`. */
 		bool nested = argc > 1 && argv[1][0] != '-' && argv[1][0];
 		char *const ask[] = { (char[]){ "ktrxer" }, argv[0], nested ? argv[1] : (char[]){ "--help" },
@@ -313,7 +313,7 @@ static int complete(const struct command *const *commands, int argc, char *const
 	command = count > 1 ? find(commands, count - 1, words, &matched) : NULL;
 	if (command && command->program)
 		program = command->program;
-	else if (count > 1 && is_handed_over(words[0]))
+	else if (count > 1 && is_handover(words[0]))
 		program = HANDOVER_PYTHON;
 	if (program)
 		return handover_try(program, argv) ? EXIT_BAD : EXIT_VALID;
@@ -379,7 +379,7 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 	if (list_nested(commands, word, argc > 2 && !strcmp(argv[2], "--help") ? stdout : stderr))
 		return argc > 2 && !strcmp(argv[2], "--help") ? flushed(EXIT_VALID) : EXIT_USAGE;
 	/* A word that looks like one of ours is a slip of the finger, whatever the Python part may know. */
-	if (is_handed_over(word) || !nearest(commands, word)) {
+	if (is_handover(word) || !nearest(commands, word)) {
 		ret = handover_try(HANDOVER_PYTHON, argv);
 		if (ret)
 			return EXIT_BAD;

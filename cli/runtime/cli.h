@@ -74,10 +74,11 @@ void cli_sleep_until(const struct cli *cli, uint64_t start_ns);
 /* The address family that -4 and -6 leave: AF_INET, AF_INET6, 0 for both, or -EINVAL when both are given. */
 int cli_family(bool v4, bool v6, struct ktrxer_error *err);
 /*
- * HOST, an address or a name, to an address of that family. Negative errno with one line. May block as long as the
- * resolver does.
+ * HOST, an address or a name, to an address of that family; `from` (family 0: not given) must be of the same one.
+ * Negative errno with one line. May block as long as the resolver does.
  */
-int cli_resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr, struct ktrxer_error *err);
+int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
+		struct ktrxer_error *err);
 /*
  * Above 10 kpps, or without a rate (!rate->given), an address that is not local use needs --flood: -EPERM and what to
  * do.
@@ -102,6 +103,9 @@ bool out_wants_samples(const struct cli *cli);
  * queue; up to 1 KiB, control characters become '?'.
  */
 void out_text(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A rate with its unit; "no limit" for one that no link has. `text`: KTRXER_UNITS_TEXT bytes (units.h). */
+const char *out_rate(char *text, double bit_s);
 
 /* Reasons, as sentences that name the culprit; the verdict is the worst said so far. */
 void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -11,6 +11,7 @@
 #include "record.h"
 #include "stop.h"
 #include "thread.h"
+#include "units.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -352,6 +353,11 @@ void out_text(struct cli *cli, const char *format, ...)
 		return;
 	json_verbatim(item, line, (size_t)length + 1);
 	item_put(cli->out, item);
+}
+
+const char *out_rate(char *text, double bit_s)
+{
+	return bit_s < 1e18 ? ktrxer_format_bitrate(text, bit_s > 0 ? (uint64_t)(bit_s + 0.5) : 0) : "no limit";
 }
 
 uint64_t out_dropped(const struct cli *cli)

@@ -93,7 +93,7 @@ int cli_family(bool v4, bool v6, struct ktrxer_error *err)
 	return v4 ? AF_INET : v6 ? AF_INET6 : 0;
 }
 
-int cli_resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr, struct ktrxer_error *err)
+static int resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr, struct ktrxer_error *err)
 {
 	const int family = cli_family(v4, v6, err);
 	struct ktrxer_addr parsed = { 0 };
@@ -108,6 +108,16 @@ int cli_resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr, st
 				   family_name(parsed.family), family == AF_INET6 ? '6' : '4');
 	*addr = parsed;
 	return 0;
+}
+
+int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
+		struct ktrxer_error *err)
+{
+	int rc = resolve(host, v4, v6, addr, err);
+
+	if (rc == 0 && from->family && from->family != addr->family)
+		rc = ktrxer_fail(err, -EINVAL, "--from is not of the same family as %s", host);
+	return rc;
 }
 
 int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bool flood, struct ktrxer_error *err)

@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-	COMPLAINTS_MAX = 4, /* the first ones: what comes later mostly follows from them */
+	COMPLAINTS_MAX = 4,                  /* the first ones: what comes later mostly follows from them */
+	REASON_TEXT = 2 * KTRXER_ERROR_TEXT, /* a reason may quote an error */
 	MILLION = 1000000,
 	DEGRADED_PARTS = MILLION / 100, /* more than 1 % of the probes late: degraded */
 	INVALID_PARTS = MILLION / 10,   /* more than 10 %: invalid */
@@ -24,9 +25,9 @@ struct verdict_builder {
 	enum verdict verdict;
 	int count;
 	unsigned int more;
-	char reasons[KTRXER_REASONS_MAX][KTRXER_ERROR_TEXT];
+	char reasons[KTRXER_REASONS_MAX][REASON_TEXT];
 	int complaints;
-	char complaint[COMPLAINTS_MAX][KTRXER_ERROR_TEXT];
+	char complaint[COMPLAINTS_MAX][REASON_TEXT];
 };
 
 int verdict_open(struct cli *cli)
@@ -65,15 +66,14 @@ enum verdict verdict_now(const struct cli *cli)
 void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...)
 {
 	struct verdict_builder *builder = cli->builder;
-	char text[KTRXER_ERROR_TEXT];
+	char text[REASON_TEXT];
 	va_list args;
 	int i;
 
 	if (!builder)
 		return;
 	va_start(args, format);
-	if (vsnprintf(text, sizeof text, format, args) < 0)
-		text[0] = '\0';
+	ktrxer_text_va(text, sizeof text, format, args);
 	va_end(args);
 	pthread_mutex_lock(&builder->lock);
 	if (verdict > builder->verdict)
@@ -83,7 +83,7 @@ void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...)
 	if (i == builder->count && i < KTRXER_REASONS_MAX)
 		memcpy(builder->reasons[builder->count++], text, sizeof text);
 	else if (i == builder->count) /* the last one becomes a count of what found no place */
-		snprintf(builder->reasons[KTRXER_REASONS_MAX - 1], KTRXER_ERROR_TEXT, "and %u more reasons",
+		snprintf(builder->reasons[KTRXER_REASONS_MAX - 1], REASON_TEXT, "and %u more reasons",
 			 ++builder->more + 1);
 	pthread_mutex_unlock(&builder->lock);
 }
@@ -96,7 +96,7 @@ void verdict_complaint(const struct cli *cli, const char *text)
 		return;
 	pthread_mutex_lock(&builder->lock);
 	if (builder->complaints < COMPLAINTS_MAX)
-		snprintf(builder->complaint[builder->complaints++], KTRXER_ERROR_TEXT, "%s", text);
+		ktrxer_text(builder->complaint[builder->complaints++], REASON_TEXT, "%s", text);
 	pthread_mutex_unlock(&builder->lock);
 }
 

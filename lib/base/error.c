@@ -2,9 +2,37 @@
 #include "error.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+void ktrxer_text_va(char *to, size_t size, const char *format, va_list args)
+{
+	static const char mark[] = " ... ";
+	char whole[5120]; /* the longest path, and the sentence about it */
+	size_t length, first;
+
+	if (vsnprintf(whole, sizeof whole, format, args) < 0)
+		whole[0] = '\0';
+	length = strlen(whole);
+	if (length < size) {
+		memcpy(to, whole, length + 1);
+		return;
+	}
+	first = size / 3;
+	memcpy(to, whole, first);
+	memcpy(to + first, mark, sizeof mark - 1);
+	first += sizeof mark - 1;
+	memcpy(to + first, whole + length + 1 - (size - first), size - first);
+}
+
+void ktrxer_text(char *to, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	ktrxer_text_va(to, size, format, args);
+	va_end(args);
+}
 
 int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...)
 {
@@ -16,8 +44,7 @@ int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...)
 	err->code = code;
 	va_start(args, format);
 	errno = code < 0 ? -code : code; /* for %m */
-	if (vsnprintf(err->text, sizeof err->text, format, args) < 0)
-		err->text[0] = '\0';
+	ktrxer_text_va(err->text, sizeof err->text, format, args);
 	va_end(args);
 	errno = saved;
 	for (char *c = err->text; *c; c++)

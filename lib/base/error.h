@@ -4,13 +4,23 @@
 
 #include <ktrxer.h>
 
+#include <stdarg.h>
+
 /*
  * Fills `err` (may be NULL) with `code` (a negative errno) and the text, and returns `code`:
  *     return ktrxer_fail(err, -ENODEV, "device '%s': no such device; `ip link` lists them", name);
  * %m in the format is the C library's text for `code`; errno stays as it was.
- * A text that is too long is cut. Control characters (names come from users) are replaced by '?'.
+ * A text that is too long loses its middle (ktrxer_text_va()). Control characters (names come from users) are replaced
+ * by '?'.
  */
 int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/*
+ * vsnprintf() for messages: of a text that does not fit, " ... " takes the place of a part of the middle, because the
+ * end says what to do.
+ */
+void ktrxer_text_va(char *to, size_t size, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
+void ktrxer_text(char *to, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The C library's word for a negative errno, thread safe, into a caller's buffer. */
 const char *ktrxer_strerror(int code, char *text, size_t size);

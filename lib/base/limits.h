@@ -157,12 +157,12 @@ enum ktrxer_limits {
 	KTRXER_FLOW_SAMPLE_MIN_NS = 1000 * 1000,
 	KTRXER_FLOW_SAMPLE_MAX_S =
 		3600, /* a longer interval is no series; and times near 2^64 ns would pass it at once */
-	KTRXER_FLOW_SAMPLES_S = 50000, /* samples a second of all flows of a client */
-	KTRXER_FLOW_SETTLE_S = 2,      /* a receiver whose time is over waits for the sender's end */
-	KTRXER_FLOW_TOLD_MS = 1000,    /* and after the sender said that it has ended, for what is on its way */
-	KTRXER_FLOW_QUEUE_S = 20,      /* a receiver of UDP waits for what is queued on its way at most so long */
-	KTRXER_TRAIN_MOST = 1000,      /* packets of one train */
-	KTRXER_TRAIN_BYTES = 2 << 20,  /* and their payload: 2^24 bits times 10^9 stay within 64 bits */
+	KTRXER_FLOW_SAMPLES_S = 50000,  /* samples a second of all flows of a client */
+	KTRXER_FLOW_SETTLE_S = 2,       /* a receiver whose time is over waits for the sender's end */
+	KTRXER_FLOW_REPORTED_MS = 1000, /* and after the sender said that it has ended, for what is on its way */
+	KTRXER_FLOW_QUEUE_S = 20,       /* a receiver of UDP waits for what is queued on its way at most so long */
+	KTRXER_TRAIN_MOST = 1000,       /* packets of one train */
+	KTRXER_TRAIN_BYTES = 2 << 20,   /* and their payload: 2^24 bits times 10^9 stay within 64 bits */
 	KTRXER_FLOW_WORD_S =
 		5, /* one that was cut off waits for the sender's word on that, while the control connection lives */
 

@@ -129,7 +129,7 @@ static int module_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	state->setup = (struct ktrxer_tx_setup){
 		.slots = setup->slots,
 		.frame_size = setup->frame_size,
-		.flags = o->flags & KTX_NO_COMPENSATION ? KTRXER_TX_NO_ADVANCE : 0,
+		.flags = o->flags & KTX_NO_COMPENSATION ? KTRXER_TX_NO_COMPENSATION : 0,
 		.late = o->late,
 		.late_ns = o->late_ns,
 		.timer = state->for_rate ? KTRXER_TX_TIMER_NONE : KTRXER_TX_TIMER_AUTO,

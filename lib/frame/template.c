@@ -36,8 +36,11 @@ static uint64_t load_wide(const uint8_t *at, uint32_t width)
 
 static void store_wide(uint8_t *at, uint32_t width, uint64_t value)
 {
-	for (uint32_t i = width; i-- > 0; value >>= 8)
-		at[i] = (uint8_t)value;
+	if (width == 8)
+		store_be64(at, value);
+	else
+		for (uint32_t i = width; i-- > 0; value >>= 8)
+			at[i] = (uint8_t)value;
 }
 
 static uint64_t *words_add(struct ktx_template *t, uint64_t count, struct ktrxer_error *err)

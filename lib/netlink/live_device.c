@@ -37,7 +37,7 @@ uint16_t ktrxer_live_family_of(struct bytes body)
 
 bool ktrxer_live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features)
 {
-	bool said = false, same = false;
+	bool found = false, same = false;
 	struct bytes value;
 	uint16_t type;
 
@@ -47,9 +47,9 @@ bool ktrxer_live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *fe
 		if (type == NETDEV_ATTRIBUTE_IFINDEX)
 			same = ktrxer_rtnl_u32(value) == index;
 		if (type == NETDEV_ATTRIBUTE_XDP_FEATURES && bytes_left(&value) == sizeof *features)
-			said = bytes_copy(&value, features, sizeof *features);
+			found = bytes_copy(&value, features, sizeof *features);
 	}
-	return body.ok && same && said;
+	return body.ok && same && found;
 }
 
 static int family_take(void *context, uint16_t type, struct bytes body)
@@ -62,7 +62,7 @@ static int family_take(void *context, uint16_t type, struct bytes body)
 struct features_answer {
 	uint32_t index;
 	uint64_t features;
-	bool said;
+	bool found;
 };
 
 static int features_take(void *context, uint16_t type, struct bytes body)
@@ -70,7 +70,7 @@ static int features_take(void *context, uint16_t type, struct bytes body)
 	struct features_answer *answer = context;
 
 	(void)type;
-	answer->said |= ktrxer_live_xdp_features_of(body, answer->index, &answer->features);
+	answer->found |= ktrxer_live_xdp_features_of(body, answer->index, &answer->features);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ int ktrxer_live_device_check(const struct ktrxer_device *device, struct ktrxer_e
 	(void)features_ask(rtnl, &answer);
 	ktrxer_rtnl_close(rtnl);
 	/* What an older kernel's driver does not take comes back as a failed probe each. */
-	if (!answer.said || answer.features & NETDEV_XDP_NDO_XMIT)
+	if (!answer.found || answer.features & NETDEV_XDP_NDO_XMIT)
 		return 0;
 	if (strcmp(device->kind, "veth") == 0)
 		return ktrxer_fail(

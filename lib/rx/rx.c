@@ -129,9 +129,9 @@ static bool wants_ptp(const struct krx_ruleset *rules)
 /* On before the back end listens: some NICs lose their carrier for a moment when this is set. */
 static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
 {
-	const bool asked = setup->options->nic_stamps;
+	const bool requested = setup->options->nic_stamps;
 	const char *name = setup->device ? setup->device->name : "";
-	const int what = PHC_RECEIVED | (asked ? 0 : PHC_AS_IT_IS) | (wants_ptp(rx->rules) ? 0 : PHC_ALL);
+	const int what = PHC_RECEIVED | (requested ? 0 : PHC_AS_IT_IS) | (wants_ptp(rx->rules) ? 0 : PHC_ALL);
 	int rc = setup->device ? ktrxer_phc_open(&rx->nic, name, setup->device->index, what) : -ENODEV;
 	char word[64];
 
@@ -143,7 +143,7 @@ static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
 			rc = -EIO;
 		}
 	}
-	if (!asked)
+	if (!requested)
 		return;
 	if (rc == -ENODEV)
 		snprintf(rx->nic_note, sizeof rx->nic_note, "no NIC stamps: they are of one device, name it");

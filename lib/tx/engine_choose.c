@@ -70,7 +70,7 @@ const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list,
 					   struct ktrxer_error *err)
 {
 	const struct ktx_engine *best = NULL;
-	char passed[KTRXER_ERROR_TEXT] = "";
+	char passed[2 * KTRXER_ERROR_TEXT] = "";
 
 	for (int i = 0; list[i]; i++) {
 		const struct ktx_engine *engine = list[i];
@@ -102,13 +102,13 @@ const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list,
 		if (info.available)
 			best = engine;
 		else if (!passed[0] || busy) /* of all the one that would have been taken */
-			snprintf(passed, sizeof passed, "%s: %.200s", engine->name, info.reason);
+			snprintf(passed, sizeof passed, "%.32s: %s", engine->name, info.reason);
 	}
 	if (!best) {
-		ktrxer_fail(err, -EOPNOTSUPP, "no engine works here; %.220s", passed);
+		ktrxer_fail(err, -EOPNOTSUPP, "no engine works here; %s", passed);
 		return NULL;
 	}
-	snprintf(reason, KTRXER_ERROR_TEXT, "%s%s%.180s%s", purpose == KTX_FOR_RATE ? best->why_rate : best->why_timing,
-		 passed[0] ? " (" : "", passed, passed[0] ? ")" : "");
+	ktrxer_text(reason, KTRXER_ERROR_TEXT, "%s%s%s%s", purpose == KTX_FOR_RATE ? best->why_rate : best->why_timing,
+		    passed[0] ? " (" : "", passed, passed[0] ? ")" : "");
 	return best;
 }

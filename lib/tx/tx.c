@@ -99,13 +99,14 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 		return 0;
 	}
 	if (tx->engine->probe(tx->has_device ? &tx->device : NULL, &info) < 0)
-		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine does not work here: %.200s", wanted, info.reason);
+		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine does not work here: %s", wanted, info.reason);
 	strcpy(tx->reason, "as asked");
 	return 0;
 }
 
 static void frame_size_choose(struct ktx *tx)
 {
+	tx->frame_min = tx->link == KTRXER_LINK_ETHERNET ? 14 : 1;
 	tx->frame_size = tx->options.frame_size;
 	if (!tx->frame_size)
 		tx->frame_size = (tx->has_device ? tx->device.mtu : 1500) + (tx->link == KTRXER_LINK_ETHERNET ? 14 : 0);
@@ -322,6 +323,7 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 	ktrxer_clock_map_init(&tx->pump.clock);
 	nic_open(tx);
 	atomic_store(&tx->shared.tool_waits, true);
+	tx->tool.event_due = tx->options.flags & KTX_CALLER_PUMPS;
 	if (!(tx->options.flags & KTX_CALLER_PUMPS) && (rc = ktx_thread_start(tx, err)) < 0)
 		goto fail;
 	*out = tx;

@@ -58,9 +58,9 @@ struct ktx_tool {
 	_Alignas(KTX_LINE) uint32_t written; /* >= head: requests of a train that is not complete yet */
 	uint32_t counted, reaped;
 	bool reserved;
-	bool shortage; /* a reservation was refused, and none has been granted since */
-	bool event_added;
-	bool restarts; /* the next one committed is the first after ktx_cancel() */
+	bool shortage;  /* a reservation was refused, and none has been granted since */
+	bool event_due; /* the engine's descriptor is to join poll_fd once there is one */
+	bool restarts;  /* the next one committed is the first after ktx_cancel() */
 	uint64_t last_at_ns;
 	uint64_t counted_shift_ns; /* of the probe counted last */
 	struct ktx_accounts sums;
@@ -115,7 +115,7 @@ struct ktx {
 	bool chosen; /* by `auto` */
 	struct ktx_engine_state *state;
 	struct ktx_queue queue; /* ktx_submit_ops.queue */
-	uint32_t frame_size;
+	uint32_t frame_min, frame_size;
 	uint8_t *memory; /* of the frames; NULL where the engine has its own */
 	size_t memory_size;
 	int wake_fd, report_fd, poll_fd;
@@ -157,6 +157,11 @@ static inline struct ktx_request *ktx_request_at(const struct ktx *tx, uint32_t 
 {
 	return &tx->ring.requests[number & tx->ring.mask];
 }
+
+/* tx_slots.c: as ktx_reserve() and ktx_commit(), of arguments that are known to be right. NULL: no slot is free. */
+struct ktx_request *ktx_request_reserve(struct ktx *tx);
+int ktx_request_commit(struct ktx *tx, struct ktx_request *request, const struct ktx_probe *probe,
+		       struct ktrxer_error *err);
 
 /* tx_done.c: publishes the final requests, in order, and wakes the threads that wait for them. */
 void ktx_done_advance(struct ktx *tx, uint64_t now);

@@ -57,6 +57,20 @@ static void buffer_give_up(struct ktx *tx, struct ktx_request *request)
 	request->buffer_busy = false;
 }
 
+/* Gives up the stamps and the buffer that have been awaited for too long. */
+static void request_give_up(struct ktx *tx, struct ktx_request *request, uint32_t number, uint64_t now)
+{
+	if (request->stamp_due && request->departure == KTX_DEPARTURE_DRIVER &&
+	    (int64_t)(now - request->sent_ns) >= KTX_NIC_WAIT_NS)
+		request->stamp_due = false; /* the NIC's will not come; the driver's is there */
+	if (request->sched_due && looked_for(tx, request) >= KTX_STAMP_WAIT_NS)
+		sched_give_up(request);
+	if (request->stamp_due && stamp_overdue(tx, request, number))
+		stamp_give_up(tx, request);
+	if (buffer_overdue(tx, request, now))
+		buffer_give_up(tx, request);
+}
+
 /* Publishes the final requests, in order, and wakes the threads that wait for them. */
 void ktx_done_advance(struct ktx *tx, uint64_t now)
 {
@@ -67,17 +81,11 @@ void ktx_done_advance(struct ktx *tx, uint64_t now)
 	while (done != tx->pump.submitted) {
 		struct ktx_request *request = ktx_request_at(tx, done);
 
-		if (request->stamp_due && request->departure == KTX_DEPARTURE_DRIVER &&
-		    (int64_t)(now - request->sent_ns) >= KTX_NIC_WAIT_NS)
-			request->stamp_due = false; /* the NIC's will not come; the driver's is there */
-		if (request->sched_due && looked_for(tx, request) >= KTX_STAMP_WAIT_NS)
-			sched_give_up(request);
-		if (request->stamp_due && stamp_overdue(tx, request, done))
-			stamp_give_up(tx, request);
-		if (buffer_overdue(tx, request, now))
-			buffer_give_up(tx, request);
-		if (!request_final(request))
-			break;
+		if (!request_final(request)) {
+			request_give_up(tx, request, done, now);
+			if (!request_final(request))
+				break;
+		}
 		wanted |= wakes_tool(tx, request);
 		done++;
 	}

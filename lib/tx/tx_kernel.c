@@ -60,14 +60,14 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 		work.cancel_to = tx->pump.cancel_to_kernel;
 	else
 		tx->pump.cancel_to_kernel = work.done;
-	if (!(tx->options.flags & KTX_NO_COMPENSATION))
-		work.compensation_ns = (uint64_t)tx->pump.waiter.compensation_ns;
 
 	ended = tx->engine->kernel->collect(tx->state, &work);
 	for (uint32_t i = 0; i < ended; i++)
 		compensation_learn(tx, ktx_request_at(tx, tx->pump.submitted + i));
 	tx->pump.submitted += ended;
 
+	if (!(tx->options.flags & KTX_NO_COMPENSATION))
+		work.compensation_ns = (uint64_t)tx->pump.waiter.compensation_ns;
 	work.done = tx->pump.submitted;
 	if ((int32_t)(work.cancel_to - work.done) < 0)
 		work.cancel_to = work.done;

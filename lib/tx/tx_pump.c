@@ -324,14 +324,15 @@ static void submit_batch(struct ktx *tx, uint32_t count)
 {
 	struct ktx_request *batch[KTX_BATCH_MAX];
 	const uint32_t features = tx->engine->features(tx->state);
-	const bool stamps = features & (KTX_CAN_DRIVER_STAMP | KTX_CAN_NIC_STAMP);
+	const bool stamps = features & (KTX_CAN_DRIVER_STAMP | KTX_CAN_NIC_STAMP), waits = queue_waits(tx);
 	uint64_t call, after;
 	int n;
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		batch[i] = ktx_request_at(tx, tx->pump.submitted + i);
-	for (uint32_t i = 0; queue_waits(tx) && i < count; i++)
-		leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->pump.in_train);
+		if (waits)
+			leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->pump.in_train);
+	}
 	call = ktrxer_now_ns();
 	n = tx->engine->submit->send(tx->state, batch, (int)count);
 	if (n <= 0) {
@@ -343,25 +344,28 @@ static void submit_batch(struct ktx *tx, uint32_t count)
 	tx->pump.first_call_ns = 0;
 	tx->pump.expired = 0;
 	for (int i = 0; i < n; i++) {
-		batch[i]->call_ns = call;
-		batch[i]->sent_ns = after;
-		batch[i]->tries++;
-		batch[i]->status = KTX_SENT;
-		batch[i]->departure = KTX_DEPARTURE_QUEUED;
-		batch[i]->stamp_due = stamps;
-		batch[i]->sched_due = features & KTX_CAN_SCHED_STAMP;
-		batch[i]->bypasses = features & KTX_CAN_BYPASS || queue_waits(tx);
-		if (!queue_waits(tx))
-			batch[i]->first_of_call = i == 0;
-		else if (batch[i]->leave_ns > after)
-			batch[i]->sent_ns = batch[i]->leave_ns;
-		if (tx->pump.shift_ns && batch[i]->at_ns) /* the first one's says so already */
-			batch[i]->planned_ns = planned_time(tx, batch[i]);
-		if (stamps && !(features & KTX_CAN_SCHED_STAMP))
-			ktrxer_stampmap_sent(&tx->pump.stamps, tx->pump.submitted + (uint32_t)i, call);
+		struct ktx_request *request = batch[i];
+
+		request->call_ns = call;
+		request->sent_ns = after;
+		request->tries++;
+		request->status = KTX_SENT;
+		request->departure = KTX_DEPARTURE_QUEUED;
+		request->stamp_due = stamps;
+		request->sched_due = features & KTX_CAN_SCHED_STAMP;
+		request->bypasses = features & KTX_CAN_BYPASS || waits;
+		if (!waits)
+			request->first_of_call = i == 0;
+		else if (request->leave_ns > after)
+			request->sent_ns = request->leave_ns;
+		if (tx->pump.shift_ns && request->at_ns) /* the first one's says so already */
+			request->planned_ns = planned_time(tx, request);
 	}
 	if (features & KTX_CAN_SCHED_STAMP)
 		ktrxer_schedmap_sent(&tx->pump.scheds, tx->pump.submitted, (uint32_t)n, call, after);
+	else
+		for (int i = 0; stamps && i < n; i++)
+			ktrxer_stampmap_sent(&tx->pump.stamps, tx->pump.submitted + (uint32_t)i, call);
 	/* The one after the last that went was tried, too. */
 	if (n < (int)count)
 		stamps_refused(tx);
@@ -375,6 +379,14 @@ static void submit_batch(struct ktx *tx, uint32_t count)
 		ktrxer_clock_map_refresh(&tx->pump.clock, after, KTRXER_NS_PER_MS);
 }
 
+/* May a request with this time go with one that goes now? */
+static bool goes_along(const struct ktx *tx, uint64_t planned, uint64_t now)
+{
+	if (queue_waits(tx)) /* those of the past are for the late policy, one by one */
+		return planned > now && planned - now <= tx->queue.ahead_ns;
+	return tx->options.purpose == KTX_FOR_RATE && planned <= now;
+}
+
 /*
  * How many may go with one call: the rest of the train, or all that have no time, or, for rate, all whose time has
  * come.
@@ -383,21 +395,18 @@ static uint32_t batch_size(const struct ktx *tx, uint32_t head, uint64_t now)
 {
 	const uint32_t out = tx->pump.submitted - atomic_load_explicit(&tx->ring.done, memory_order_relaxed);
 	uint32_t most = head - tx->pump.submitted < KTX_BATCH_MAX ? head - tx->pump.submitted : KTX_BATCH_MAX, n = 1;
+	const struct ktx_request *before = ktx_request_at(tx, tx->pump.submitted), *request;
 
 	if (queue_waits(tx) && most > tx->queue.depth - out)
 		most = tx->queue.depth - out;
 
-	for (; n < most; n++) {
-		const struct ktx_request *before = ktx_request_at(tx, tx->pump.submitted + n - 1),
-					 *request = ktx_request_at(tx, tx->pump.submitted + n);
-		bool same_train = before->flags & KTX_TRAIN_GOES_ON;
-		bool at_once = !request->at_ns && !before->at_ns;
-		bool due = tx->options.purpose == KTX_FOR_RATE && request->at_ns && planned_time(tx, request) <= now;
-
-		if (queue_waits(tx) && request->at_ns) /* those of the past are for the late policy, one by one */
-			due = planned_time(tx, request) > now && planned_time(tx, request) - now <= tx->queue.ahead_ns;
-
-		if ((!same_train && !at_once && !due) || request->restarts)
+	for (; n < most; n++, before = request) {
+		request = ktx_request_at(tx, tx->pump.submitted + n);
+		if (request->restarts)
+			break;
+		if (before->flags & KTX_TRAIN_GOES_ON)
+			continue;
+		if (request->at_ns ? !goes_along(tx, planned_time(tx, request), now) : before->at_ns)
 			break;
 	}
 	return n;

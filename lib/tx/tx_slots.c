@@ -13,7 +13,6 @@
 static void count_sent(struct ktx *tx, const struct ktx_request *request)
 {
 	struct ktx_accounts *sums = &tx->tool.sums;
-	enum ktx_sent_source source;
 	uint64_t sent_ns;
 
 	sums->sent++;
@@ -30,11 +29,11 @@ static void count_sent(struct ktx *tx, const struct ktx_request *request)
 		sums->last_ns = request->sent_ns;
 	if (request->stamp_missing)
 		sums->stamps_missing++;
-	source = ktx_sent_time(request, &sent_ns);
-	if (source == KTX_SENT_NONE)
+	if (request->untimed)
 		sums->untimed++;
 	if (!request->at_ns)
 		return;
+	ktx_sent_time(request, &sent_ns);
 	/*
 	 * Against the time that was last planned: under `shift` one late probe moves all that follow, which are then on
 	 * time. The one that moved them was late by as much as it moved them.
@@ -43,7 +42,7 @@ static void count_sent(struct ktx *tx, const struct ktx_request *request)
 	const int64_t lateness = (int64_t)(sent_ns - request->planned_ns) + (int64_t)moved;
 
 	tx->tool.counted_shift_ns = shift;
-	if (source == KTX_SENT_NONE)
+	if (request->untimed)
 		return;
 	if (lateness > (int64_t)tx->options.late_ns)
 		sums->late++;
@@ -240,40 +239,51 @@ static void head_publish(struct ktx *tx)
 		tx->engine->kernel->go(tx->state, tx->tool.written);
 }
 
+static bool slot_await(struct ktx *tx)
+{
+	/* A train longer than the ring goes in pieces rather than not at all. */
+	head_publish(tx);
+	reports_arm(tx);
+	atomic_store(&tx->shared.space_waits, true);
+	if (slot_free(tx))
+		return true;
+	if (tx->tool.reaped != tx->tool.counted)
+		ktx_signal(tx->report_fd); /* reports are there, and reading them makes room */
+	tx->tool.shortage = true;
+	return false;
+}
+
+struct ktx_request *ktx_request_reserve(struct ktx *tx)
+{
+	if (!tx->tool.reserved && !slot_free(tx) && !slot_await(tx))
+		return NULL;
+	tx->tool.shortage = false;
+	tx->tool.reserved = true;
+	return ktx_request_at(tx, tx->tool.written);
+}
+
 int ktx_reserve_sized(struct ktx *tx, struct ktx_slot *to, size_t size)
 {
+	const struct ktx_request *request;
 	struct ktx_slot slot;
 
 	if (!tx || !to || !size)
 		return -EINVAL;
-	if (!tx->tool.reserved && !slot_free(tx)) {
-		/* A train longer than the ring goes in pieces rather than not at all. */
-		head_publish(tx);
-		reports_arm(tx);
-		atomic_store(&tx->shared.space_waits, true);
-		if (!slot_free(tx)) {
-			if (tx->tool.reaped != tx->tool.counted)
-				ktx_signal(tx->report_fd); /* reports are there, and reading them makes room */
-			tx->tool.shortage = true;
-			return -EAGAIN;
-		}
-	}
-	tx->tool.shortage = false;
-	tx->tool.reserved = true;
-	slot = (struct ktx_slot){ .frame = ktx_request_at(tx, tx->tool.written)->frame,
+	request = ktx_request_reserve(tx);
+	if (!request)
+		return -EAGAIN;
+	slot = (struct ktx_slot){ .frame = request->frame,
 				  .capacity = tx->frame_size,
 				  .index = tx->tool.written & tx->ring.mask };
 	ktrxer_result_write(to, size, &slot, sizeof slot);
 	return 0;
 }
 
-int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+/* Why a frame is refused whatever is in it; the engine has not seen it. */
+static int refusal(const struct ktx *tx, uint32_t length, struct ktrxer_error *err)
 {
-	int dead;
+	const int dead = atomic_load(&tx->shared.dead);
 
-	if (!tx || !frame)
-		return ktrxer_fail(err, -EINVAL, "ktx_check: no transmitter or no frame (NULL)");
-	dead = atomic_load(&tx->shared.dead);
 	if (dead)
 		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name,
 				   dead == -ENETDOWN ? "went down" : "is gone");
@@ -281,9 +291,22 @@ int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrx
 		return ktrxer_fail(err, -EMSGSIZE, "a frame of %u bytes: between 1 and %u (MTU %u%s)", length,
 				   tx->frame_size, tx->has_device ? tx->device.mtu : 1500,
 				   tx->link == KTRXER_LINK_ETHERNET ? " and 14 of link header" : "");
-	if (tx->link == KTRXER_LINK_ETHERNET && length < 14)
-		return ktrxer_fail(err, -EBADMSG, "a frame of %u bytes has no whole link header (14)", length);
+	return ktrxer_fail(err, -EBADMSG, "a frame of %u bytes has no whole link header (14)", length);
+}
+
+static int frame_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+{
+	if (atomic_load_explicit(&tx->shared.dead, memory_order_relaxed) || length < tx->frame_min ||
+	    length > tx->frame_size)
+		return refusal(tx, length, err);
 	return tx->engine->check(tx->state, frame, length, err);
+}
+
+int ktx_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
+{
+	if (!tx || !frame)
+		return ktrxer_fail(err, -EINVAL, "ktx_check: no transmitter or no frame (NULL)");
+	return frame_check(tx, frame, length, err);
 }
 
 static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
@@ -299,21 +322,16 @@ static int commit_check(struct ktx *tx, const struct ktx_probe *probe, struct kt
 		return ktrxer_fail(err, -EINVAL,
 				   "a deadline %llu ns before the one committed last: deadlines never decrease",
 				   (unsigned long long)(tx->tool.last_at_ns - probe->at_ns));
-	return ktx_check(tx, ktx_request_at(tx, tx->tool.written)->frame, probe->length, err);
+	return 0;
 }
 
 /* Engines that make their socket with the first frame have no descriptor before it. */
 static void event_add(struct ktx *tx)
 {
 	struct epoll_event event = { .events = tx->engine->kernel ? EPOLLIN : 0 }; /* EPOLLERR is always told */
-	int fd;
+	const int fd = tx->engine->event_fd(tx->state);
 
-	if (tx->tool.event_added || !(tx->options.flags & KTX_CALLER_PUMPS))
-		return;
-	fd = tx->engine->event_fd(tx->state);
-	if (fd < 0)
-		return;
-	tx->tool.event_added = epoll_ctl(tx->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+	tx->tool.event_due = fd < 0 || epoll_ctl(tx->poll_fd, EPOLL_CTL_ADD, fd, &event) != 0;
 }
 
 /*
@@ -337,7 +355,8 @@ static void request_begin(struct ktx_request *request, const struct ktx_probe *p
 	/* Looked at and left alone, the second line stays where it is. */
 	if (request->planned_ns != probe->at_ns)
 		request->planned_ns = probe->at_ns;
-	if (request->raw_ns || request->bound_ns || request->error || request->sched_ns || request->leave_ns) {
+	if ((uint64_t)request->raw_ns | request->bound_ns | (uint32_t)request->error | request->sched_ns |
+	    request->leave_ns) {
 		request->leave_ns = request->sched_ns = request->driver_ns = 0;
 		request->raw_ns = 0;
 		request->bound_ns = 0;
@@ -345,14 +364,13 @@ static void request_begin(struct ktx_request *request, const struct ktx_probe *p
 	}
 }
 
-int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
+int ktx_request_commit(struct ktx *tx, struct ktx_request *request, const struct ktx_probe *probe,
+		       struct ktrxer_error *err)
 {
-	struct ktx_request *request;
-	int rc = commit_check(tx, probe, err);
+	int rc = frame_check(tx, request->frame, probe->length, err);
 
 	if (rc < 0)
 		return rc;
-	request = ktx_request_at(tx, tx->tool.written);
 	request_begin(request, probe);
 	request->restarts = tx->tool.restarts;
 	tx->tool.restarts = false;
@@ -361,10 +379,18 @@ int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_erro
 	tx->tool.reserved = false;
 	tx->tool.written++;
 	tx->tool.sums.requested++;
-	event_add(tx);
+	if (tx->tool.event_due)
+		event_add(tx);
 	if (!(probe->flags & KTX_TRAIN_GOES_ON))
 		head_publish(tx);
 	return 0;
+}
+
+int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err)
+{
+	const int rc = commit_check(tx, probe, err);
+
+	return rc < 0 ? rc : ktx_request_commit(tx, ktx_request_at(tx, tx->tool.written), probe, err);
 }
 
 /* ------------------------------------------------------------------------------------------------ drain and cancel */

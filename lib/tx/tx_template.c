@@ -39,18 +39,18 @@ static int range_to_engine(struct ktx *tx, const struct ktx_template *made, stru
 static int range_to_slots(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range,
 			  struct ktrxer_error *err)
 {
+	if (made->plan.length > tx->frame_size)
+		return ktx_check(tx, made->frame, made->plan.length, err);
 	/* One ring at a time: a caller with a range without an end reads the clock between the calls. */
 	for (uint32_t n = 0; range->left && n < tx->ring.slots; n++) {
 		const struct ktx_probe probe = { .id = range->next, .length = made->plan.length };
-		struct ktx_slot slot;
-		int rc = ktx_reserve(tx, &slot);
+		struct ktx_request *request = ktx_request_reserve(tx);
+		int rc;
 
-		if (rc < 0)
-			return n ? 0 : rc;
-		if (slot.capacity < made->plan.length)
-			return ktx_check(tx, made->frame, made->plan.length, err);
-		ktx_template_fill(made, slot.frame, range->next);
-		rc = ktx_commit(tx, &probe, err);
+		if (!request)
+			return n ? 0 : -EAGAIN;
+		ktx_template_fill(made, request->frame, range->next);
+		rc = ktx_request_commit(tx, request, &probe, err);
 		if (rc < 0)
 			return rc;
 		range->next++;

@@ -24,35 +24,45 @@ struct work {
 
 /* ------------------------------------------------------------------------------------------------------ sorting out */
 
+static double gap_between(const uint64_t times_ns[2])
+{
+	return (double)(int64_t)(times_ns[1] - times_ns[0]);
+}
+
+enum pair_outcome pair_outcome_of(const struct pair_times *p, double gap_max_ns)
+{
+	if (!p->arrived_ns[0] || !p->arrived_ns[1])
+		return PAIR_LOST;
+	if (!p->sent_ns[0] || !p->sent_ns[1])
+		return PAIR_UNSENT;
+	if (p->arrived_ns[1] < p->arrived_ns[0])
+		return PAIR_REORDERED;
+	if (p->arrived_ns[1] == p->arrived_ns[0])
+		return PAIR_TOGETHER;
+	if (fabs(gap_between(p->sent_ns)) > (gap_max_ns < 0 ? gap_between(p->arrived_ns) / 2 : gap_max_ns))
+		return PAIR_SPREAD;
+	return PAIR_USABLE;
+}
+
 static void sort_out(struct pairs_set *s, struct work *w, const struct pair_times *origin)
 {
 	const uint64_t sent0_ns = origin->sent_ns[0], arrived0_ns = origin->arrived_ns[0];
 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct pair_times *p = &s->pairs[i];
-		const double gap = (double)p->arrived_ns[1] - (double)p->arrived_ns[0];
+		const enum pair_outcome outcome = pair_outcome_of(p, -1);
 
-		if (!p->arrived_ns[0] || !p->arrived_ns[1])
-			s->lost++;
-		else if (!p->sent_ns[0] || !p->sent_ns[1])
-			s->unsent++;
-		else if (p->arrived_ns[1] < p->arrived_ns[0])
-			s->reordered++;
-		else if (p->arrived_ns[1] == p->arrived_ns[0])
-			s->together++;
-		else if (fabs((double)p->sent_ns[1] - (double)p->sent_ns[0]) > gap / 2)
-			s->spread++;
-		else
+		s->outcomes[outcome]++;
+		if (outcome == PAIR_USABLE)
 			w->pairs[w->count++] = (struct usable){
 				.at_ns = (double)(int64_t)(p->sent_ns[0] - sent0_ns),
 				.first_ns = (double)(int64_t)((p->arrived_ns[0] - arrived0_ns) -
 							      (p->sent_ns[0] - sent0_ns)),
 				.last_ns = (double)(int64_t)((p->arrived_ns[1] - arrived0_ns) -
 							     (p->sent_ns[1] - sent0_ns)),
-				.gap_ns = gap,
+				.gap_ns = gap_between(p->arrived_ns),
 			};
 	}
-	s->usable = w->count;
 }
 
 /* ------------------------------------------------------------------------------------------------------- clock skew */
@@ -223,8 +233,8 @@ static int coalesced(const struct pairs_set sets[2], double *period_ns)
 
 		if (n < 0)
 			return (int)n;
-		found |= clusters[i].separate ||
-			 (sets[i].together >= PAIRS_LEAST && sets[i].together * 20 >= (uint64_t)n);
+		found |= clusters[i].separate || (sets[i].outcomes[PAIR_TOGETHER] >= PAIRS_LEAST &&
+						  sets[i].outcomes[PAIR_TOGETHER] * 20 >= (uint64_t)n);
 	}
 	*period_ns = gap_clusters_period(clusters);
 	return found;
@@ -248,10 +258,10 @@ static enum pairs_reading compare(const struct pairs_set *large, const struct pa
 
 static enum pairs_reading too_few(const struct pairs_set sets[2])
 {
-	size_t spread = sets[0].spread + sets[1].spread, all = 0;
+	size_t spread = sets[0].outcomes[PAIR_SPREAD] + sets[1].outcomes[PAIR_SPREAD], all = 0;
 
 	for (int i = 0; i < 2; i++)
-		all += sets[i].count - sets[i].lost;
+		all += sets[i].count - sets[i].outcomes[PAIR_LOST];
 	return spread * 2 > all ? PAIRS_SPREAD : PAIRS_TOO_FEW;
 }
 
@@ -294,7 +304,7 @@ static int estimate(struct pairs_set sets[2], struct work work[2], void *room, u
 		r->reading = PAIRS_COALESCED;
 		return 0;
 	}
-	if (sets[0].usable < PAIRS_LEAST || sets[1].usable < PAIRS_LEAST) {
+	if (sets[0].outcomes[PAIR_USABLE] < PAIRS_LEAST || sets[1].outcomes[PAIR_USABLE] < PAIRS_LEAST) {
 		r->reading = too_few(sets);
 		return 0;
 	}
@@ -336,4 +346,9 @@ int pairs_estimate(struct pairs_set sets[2], uint32_t resolution_ns, struct pair
 	free(work[1].pairs);
 	free(room);
 	return rc;
+}
+
+double pairs_load(const uint32_t ip_bytes[2], uint64_t interval_ns)
+{
+	return 2 * 8e9 * ((double)ip_bytes[0] + ip_bytes[1]) / (double)interval_ns;
 }

@@ -21,20 +21,28 @@ struct pair_times {
 	uint64_t sent_ns[2], arrived_ns[2];
 };
 
+/* What a pair is good for: the first reason that applies. */
+enum pair_outcome {
+	PAIR_LOST,      /* one packet or both did not arrive */
+	PAIR_UNSENT,    /* no send time of a packet */
+	PAIR_REORDERED, /* the second packet arrived before the first */
+	PAIR_TOGETHER,  /* both arrivals have one stamp */
+	PAIR_SPREAD,    /* not back to back */
+	PAIR_USABLE,
+	PAIR_OUTCOMES,
+};
+
+/* `gap_max_ns`: between the send times, of packets back to back; below 0: half of the gap between the arrivals. */
+enum pair_outcome pair_outcome_of(const struct pair_times *pair, double gap_max_ns);
+
 /* The pairs of one size. */
 struct pairs_set {
 	const struct pair_times *pairs;
 	size_t count;
 	uint64_t bits; /* of one packet, at the layer of which the capacity is wanted */
-	/* Results. Each pair is in one of these counts. */
-	size_t lost;      /* one packet or both did not arrive */
-	size_t unsent;    /* no send time of a packet */
-	size_t reordered; /* the second packet arrived before the first */
-	size_t together;  /* both arrivals have one stamp */
-	size_t spread;    /* not back to back: the gap between the send times is more than half of that between the
-			  arrivals */
-	size_t usable;
-	size_t undisturbed;             /* of them, those that the estimate uses */
+	/* Results. */
+	size_t outcomes[PAIR_OUTCOMES];
+	size_t undisturbed;             /* of the usable ones, those that the estimate uses */
 	double gap_ns, low_ns, high_ns; /* the mean gap of the undisturbed pairs, and its interval of 95 % */
 	double excess_ns;               /* the largest excess of an undisturbed pair */
 	double capacity_bit_s, low_bit_s, high_bit_s; /* bits / gap */
@@ -71,5 +79,8 @@ struct pairs_result {
  * -EINVAL: equal sizes, or no bits; -ENOMEM. The capacity is that of result->large.
  */
 int pairs_estimate(struct pairs_set sets[2], uint32_t resolution_ns, struct pairs_result *result);
+
+/* The bits a second of IP packets in one direction: a pair of each size every `interval_ns`. */
+double pairs_load(const uint32_t ip_bytes[2], uint64_t interval_ns);
 
 #endif

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	ROUNDS = 3,          /* all probes; those back to back by the first slope; and by the second */
@@ -24,40 +25,21 @@ struct usable {
 	size_t count;
 };
 
-static double gap_between(const uint64_t times_ns[2])
-{
-	return (double)(int64_t)(times_ns[1] - times_ns[0]);
-}
-
 /* `heading_ns` below 0: not known. */
-static bool back_to_back(const struct pair_times *p, double heading_ns)
-{
-	return fabs(gap_between(p->sent_ns)) <= (heading_ns < 0 ? gap_between(p->arrived_ns) / 2 : heading_ns);
-}
-
 static void sort_out(struct ppt_probes *s, struct usable *u, double heading_ns)
 {
-	s->lost = s->unsent = s->reordered = s->together = s->spread = 0;
+	memset(s->outcomes, 0, sizeof s->outcomes);
 	u->count = 0;
 	for (size_t i = 0; i < s->count; i++) {
 		const struct pair_times *p = &s->probes[i];
+		const enum pair_outcome outcome = pair_outcome_of(p, heading_ns);
 
-		if (!p->arrived_ns[0] || !p->arrived_ns[1]) {
-			s->lost++;
-		} else if (!p->sent_ns[0] || !p->sent_ns[1]) {
-			s->unsent++;
-		} else if (p->arrived_ns[1] < p->arrived_ns[0]) {
-			s->reordered++;
-		} else if (p->arrived_ns[1] == p->arrived_ns[0]) {
-			s->together++;
-		} else if (!back_to_back(p, heading_ns)) {
-			s->spread++;
-		} else {
+		s->outcomes[outcome]++;
+		if (outcome == PAIR_USABLE) {
 			u->numbers[u->count] = i;
 			u->gaps_ns[u->count++] = (int64_t)(p->arrived_ns[1] - p->arrived_ns[0]);
 		}
 	}
-	s->usable = u->count;
 }
 
 static void set_send_gap(struct ppt_probes *s, struct usable *u)
@@ -189,8 +171,8 @@ static void widen(struct ppt_result *r, const struct ppt_probes sets[2], double 
 static bool taken_together(const struct ppt_probes sets[2])
 {
 	for (int i = 0; i < 2; i++)
-		if (sets[i].together >= PPT_PROBES_LEAST &&
-		    sets[i].together * TOGETHER_SHARE >= sets[i].count - sets[i].lost)
+		if (sets[i].outcomes[PAIR_TOGETHER] >= PPT_PROBES_LEAST &&
+		    sets[i].outcomes[PAIR_TOGETHER] * TOGETHER_SHARE >= sets[i].count - sets[i].outcomes[PAIR_LOST])
 			return true;
 	return false;
 }
@@ -204,14 +186,15 @@ static int set_coalesced(const struct ppt_probes sets[2], struct ppt_result *r, 
 			return ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", sets[i].count);
 	*r = (struct ppt_result){ .reading = PPT_COALESCED,
 				  .coalescing_ns = gap_clusters_period(clusters),
-				  .together = sets[0].together + sets[1].together };
+				  .together = sets[0].outcomes[PAIR_TOGETHER] + sets[1].outcomes[PAIR_TOGETHER] };
 	return 0;
 }
 
 static enum ppt_reading too_few(const struct ppt_probes sets[2])
 {
-	const size_t spread = sets[0].spread + sets[1].spread,
-		     arrived = sets[0].count + sets[1].count - sets[0].lost - sets[1].lost;
+	const size_t spread = sets[0].outcomes[PAIR_SPREAD] + sets[1].outcomes[PAIR_SPREAD],
+		     arrived =
+			     sets[0].count + sets[1].count - sets[0].outcomes[PAIR_LOST] - sets[1].outcomes[PAIR_LOST];
 
 	return spread * 2 > arrived ? PPT_SPREAD : PPT_TOO_FEW;
 }

@@ -16,13 +16,8 @@ struct ppt_probes {
 	const struct pair_times *probes;
 	size_t count;
 	uint32_t size_bytes; /* of the trailing packet, on the wire */
-	/* Results. Each probe is in one of these counts. */
-	size_t lost;      /* one packet or both did not arrive */
-	size_t unsent;    /* no send time of a packet */
-	size_t reordered; /* the trailing packet arrived before the heading packet */
-	size_t together;  /* both arrivals have one stamp */
-	size_t spread;    /* not back to back */
-	size_t usable;
+	/* Results. */
+	size_t outcomes[PAIR_OUTCOMES];
 	int64_t send_gap_ns; /* the median of the gaps between both send times */
 };
 

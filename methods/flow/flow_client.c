@@ -132,7 +132,7 @@ static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
 	return theirs_ns - (uint64_t)c->live_ns;
 }
 
-static void all_is_said(struct flow_client *c)
+static void end_when_reported(struct flow_client *c)
 {
 	if (c->state != CLIENT_DRAINING || c->heard_count < c->options.request.flows)
 		return;
@@ -148,8 +148,8 @@ static void all_is_said(struct flow_client *c)
 static void start(struct flow_client *c)
 {
 	const uint64_t now_ns = ktrxer_now_ns(), soonest = now_ns + c->result.rtt_ns + AHEAD_NS,
-		       asked = c->options.start_ns;
-	const uint64_t at_ns = asked > soonest ? asked : soonest;
+		       requested = c->options.start_ns;
+	const uint64_t at_ns = requested > soonest ? requested : soonest;
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
 
 	if (body)
@@ -160,7 +160,7 @@ static void start(struct flow_client *c)
 	c->result.start_ns = at_ns;
 	c->deadline_ns = KTRXER_NEVER;
 	c->timer.at_ns = c->ping_ns;
-	c->options.started(c->options.context, at_ns, asked && at_ns > asked ? at_ns - asked : 0);
+	c->options.started(c->options.context, at_ns, requested && at_ns > requested ? at_ns - requested : 0);
 	flow_set_start(c->flows, at_ns);
 }
 
@@ -235,7 +235,7 @@ static void on_tick(void *context, uint64_t at_ns)
  * A receiver of UDP cannot know by itself when all is there, one of TCP not whether an end before its time is what we
  * planned.
  */
-static void sent_tell(struct flow_client *c, uint32_t flow, const struct flow_end *end)
+static void sent_report(struct flow_client *c, uint32_t flow, const struct flow_end *end)
 {
 	uint8_t *body;
 
@@ -249,7 +249,7 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 	struct flow_client *c = context;
 
 	c->options.ended(c->options.context, flow, false, end);
-	sent_tell(c, flow, end);
+	sent_report(c, flow, end);
 	if (!flow_set_over(c->flows) || c->state != CLIENT_RUNNING)
 		return;
 	c->state = CLIENT_DRAINING;
@@ -273,12 +273,12 @@ static void on_connect_failed(void *context, uint32_t flow, int error)
 	struct ktrxer_error why;
 
 	describe(c, &why, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = error });
-	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %.160s", flow,
-		    c->options.request.flows, why.text);
+	ktrxer_fail(&c->result.error, error, "flow %u of %u could not be connected: %s", flow, c->options.request.flows,
+		    why.text);
 	client_fail(c);
 }
 
-static void flows_tell(struct flow_client *c)
+static void flows_announce(struct flow_client *c)
 {
 	const uint32_t count = c->options.request.flows;
 
@@ -329,7 +329,7 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 		client_fail(c);
 		return;
 	}
-	flows_tell(c);
+	flows_announce(c);
 }
 
 static bool udp_open(struct flow_client *c, const struct control_frame *frame)
@@ -356,7 +356,7 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 	rc = flow_register_new(&c->registers, &r, &flow, &why);
 	if (rc == 0 || rc == -ENODATA)
 		return true;
-	ktrxer_fail(&c->result.error, rc, "flow %u: %.200s", flow, why.text);
+	ktrxer_fail(&c->result.error, rc, "flow %u: %s", flow, why.text);
 	client_fail(c);
 	return false;
 }
@@ -426,8 +426,8 @@ static void on_flow_end(struct flow_client *c, const struct control_frame *frame
 	c->heard_count++;
 	end.time_ns = ours(c, end.time_ns);
 	c->options.ended(c->options.context, flow, true, &end);
-	flow_set_told(c->flows, flow, &end);
-	all_is_said(c);
+	flow_set_reported(c->flows, flow, &end);
+	end_when_reported(c);
 }
 
 static void on_refuse(struct flow_client *c, const struct control_frame *frame)
@@ -590,7 +590,7 @@ static void client_due(struct loop_timer *timer, uint64_t now_ns)
 	bool pings;
 
 	if (c->state == CLIENT_DRAINING)
-		all_is_said(c);
+		end_when_reported(c);
 	if (c->deadline_ns <= now_ns)
 		too_long(c);
 	if (c->state == CLIENT_DONE)
@@ -616,7 +616,7 @@ void flow_client_stop(struct flow_client *c)
 	if (c->state == CLIENT_RUNNING) /* none was running any more */
 		c->state = CLIENT_DRAINING;
 	c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + 2 * (uint64_t)KTRXER_NS_PER_S;
-	all_is_said(c);
+	end_when_reported(c);
 }
 
 /* ------------------------------------------------------------------------------------------------ beginning and end */

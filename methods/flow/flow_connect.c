@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* At once: well below the server's backlog, and its places for strangers. */
+/* At once: well below the server's backlog, and its places for pending connections. */
 enum { WINDOW = 64 };
 
 struct attempt {

@@ -28,7 +28,7 @@ static void advance(struct flow_count *c, uint64_t number)
 void flow_count_packet(struct flow_count *c, uint64_t number, uint32_t bytes, uint8_t tos)
 {
 	if (number >= c->next + FLOW_COUNT_LEAP) {
-		c->strange++;
+		c->protocol_errors++;
 		return;
 	}
 	if (number >= c->next) {

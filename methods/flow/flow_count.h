@@ -16,7 +16,7 @@ struct flow_count {
 	uint64_t ect0, ect1, ce;
 	uint64_t reordered; /* that came after a later one */
 	uint64_t duplicates;
-	uint64_t strange;
+	uint64_t protocol_errors;
 	uint64_t seen[FLOW_COUNT_WINDOW / 64];
 };
 

@@ -380,13 +380,13 @@ void flow_cut(struct flow *flow, int error)
 	flow->ops->close(flow, true);
 	flow->state = FLOW_CUT;
 	flow->cut_error = error;
-	flow->settle_ns = flow->told ? 0 : ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_WORD_S * KTRXER_NS_PER_S;
+	flow->settle_ns = flow->reported ? 0 : ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_WORD_S * KTRXER_NS_PER_S;
 	turn_soon(flow->set);
 }
 
 static void cut_judge(struct flow *flow)
 {
-	if (flow->told == FLOW_PLANNED)
+	if (flow->reported == FLOW_PLANNED)
 		flow_finish(flow, FLOW_PLANNED, 0);
 	else
 		flow_finish(flow, flow->cut_error ? FLOW_BROKEN : FLOW_CLOSED, flow->cut_error);
@@ -397,17 +397,17 @@ void flow_set_attach_udp(struct flow_set *set, uint32_t index)
 	no_longer_idle(set, flow_of(set, index));
 }
 
-void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *end)
+void flow_set_reported(struct flow_set *set, uint32_t index, const struct flow_end *end)
 {
 	struct flow *flow = flow_of(set, index);
-	const uint64_t soon = ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_TOLD_MS * KTRXER_NS_PER_MS;
+	const uint64_t soon = ktrxer_now_ns() + (uint64_t)KTRXER_FLOW_REPORTED_MS * KTRXER_NS_PER_MS;
 
 	turn_soon(set);
-	if (flow->ops->told && !flow->sends) {
-		flow->ops->told(flow, end);
+	if (flow->ops->reported && !flow->sends) {
+		flow->ops->reported(flow, end);
 		return;
 	}
-	flow->told = end->reason;
+	flow->reported = end->reason;
 	if (flow->state == FLOW_CUT)
 		flow->settle_ns = 0;
 	/* What it sent last is on its way; then nothing more comes. */

@@ -38,7 +38,7 @@ struct flow_ops {
 	void (*stop)(struct flow *flow); /* nothing more is sent */
 	uint64_t (*last_ns)(
 		const struct flow *flow); /* receiver: when its time was over, or its last packet came; NULL: now */
-	void (*told)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
+	void (*reported)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
 	void (*account)(struct flow *flow,
 			struct flow_end *end); /* sender: its own accounts, before it is closed; NULL: none */
 	int (*error)(const struct flow *flow); /* what the network answered; 0: nothing */
@@ -58,7 +58,7 @@ struct flow {
 	uint32_t index;
 	bool sends, sampled;       /* sampled: at least once */
 	uint8_t state;             /* enum flow_state */
-	uint8_t told;              /* enum flow_reason: the other end's word, once it came */
+	uint8_t reported;          /* enum flow_reason: the other end's word, once it came */
 	int cut_error;             /* errno's; 0: it was closed in order */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
 	uint64_t grid_ns;          /* the last time of the grid that it was sampled for */
@@ -121,7 +121,7 @@ const struct flow_set_cut *flow_set_close_now(struct flow_set *set);
 /* All have ended. */
 bool flow_set_over(const struct flow_set *set);
 /* The other end says that it has ended: what is here still open closes soon. */
-void flow_set_told(struct flow_set *set, uint32_t index, const struct flow_end *end);
+void flow_set_reported(struct flow_set *set, uint32_t index, const struct flow_end *end);
 
 /* A sample of it was lost on the way out. */
 void flow_set_missed(struct flow_set *set, uint32_t index);

@@ -6,6 +6,7 @@
 #include "flow_count.h"
 #include "limits.h"
 #include "message.h"
+#include "path_find.h"
 #include "name.h"
 #include "traffic_model.h"
 #include "txstamp.h"
@@ -60,11 +61,11 @@ struct flow_udp {
 	/* receiver */
 	struct flow_count count;
 	struct ktrxer_addr peer;
-	uint64_t last_ns, told_ns, told_packets;
+	uint64_t last_ns, reported_ns, reported_packets;
 	uint64_t overflows;
 	uint32_t overflow_seen;
 	uint64_t shared_first; /* of a socket that several flows share: its overflows when the first packet came */
-	bool told, has_socket, shared_seen;
+	bool reported, has_socket, shared_seen;
 	struct ktrxer_clock_map clock; /* train: of the stamps of arrivals */
 };
 
@@ -122,17 +123,6 @@ static void udp_event(struct loop_source *source, uint32_t events)
 	pump((struct flow_udp *)((char *)source - offsetof(struct flow_udp, events)));
 }
 
-static int path_find(struct flow_udp *u, const struct flow_udp_way *way, bool with_mac, struct ktrxer_error *err)
-{
-	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
-
-	p.device = way->device;
-	p.from = way->from;
-	p.to = way->to;
-	p.no_link_address = !with_mac;
-	return ktrxer_path_resolve(&u->path, &p, err);
-}
-
 static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct ktrxer_error *err)
 {
 	const struct flow_spec *spec = &u->flow->spec;
@@ -172,7 +162,7 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "whole frames from this host to itself are dropped by its kernel as forged: use the "
 				   "engine udp");
-	return path_find(u, way, true, err);
+	return path_find(&u->path, way->device, &way->from, &way->to, true, err);
 }
 
 static int port_find(struct flow_udp *u, struct ktrxer_error *err)
@@ -228,7 +218,8 @@ int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint
 		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	if ((rc = traffic_model_begin(&u->model, &flow->spec, seed)) < 0)
 		return ktrxer_fail(err, rc, "no memory for the traffic model of a UDP flow");
-	if ((rc = path_find(u, way, false, err)) < 0 || (rc = tx_open(u, way, err)) < 0)
+	if ((rc = path_find(&u->path, way->device, &way->from, &way->to, false, err)) < 0 ||
+	    (rc = tx_open(u, way, err)) < 0)
 		return rc;
 	u->timer.due = udp_due;
 	loop_timer_add(u->loop, &u->timer);
@@ -432,7 +423,7 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 		ktrxer_clock_map_refresh(&u->clock, now_ns, CLOCK_AGE_NS);
 		packet_say(u, FLOW_PACKET_ARRIVED, number, ktrxer_clock_map_mono(&u->clock, real_ns));
 	}
-	if (u->told && u->count.packets >= u->told_packets && flow->state == FLOW_GOING)
+	if (u->reported && u->count.packets >= u->reported_packets && flow->state == FLOW_GOING)
 		flow_finish(flow, FLOW_PLANNED, 0);
 	return true;
 }
@@ -581,7 +572,7 @@ static void udp_sample(struct flow *flow, struct flow_sample *s)
 	s->values[FLOW_ECT0] = u->count.ect0;
 	s->values[FLOW_ECT1] = u->count.ect1;
 	s->values[FLOW_CE] = u->count.ce;
-	s->values[FLOW_UDP_LOST] = flow_count_lost(&u->count, u->told_packets);
+	s->values[FLOW_UDP_LOST] = flow_count_lost(&u->count, u->reported_packets);
 	s->values[FLOW_REORDERED] = u->count.reordered;
 	s->values[FLOW_DUPLICATES] = u->count.duplicates;
 	if (u->has_socket || u->shared_seen)
@@ -616,10 +607,10 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 	 * What was sent last may still wait in a queue, for seconds, and is not lost: as long as packets arrive, more
 	 * may come. The sender reports how many there were.
 	 */
-	if (u->told)
-		return u->count.packets >= u->told_packets
+	if (u->reported)
+		return u->count.packets >= u->reported_packets
 			       ? 0
-			       : quiet_ns(u, u->told_ns, KTRXER_FLOW_TOLD_MS / 2 * (uint64_t)KTRXER_NS_PER_MS);
+			       : quiet_ns(u, u->reported_ns, KTRXER_FLOW_REPORTED_MS / 2 * (uint64_t)KTRXER_NS_PER_MS);
 	return flow->end_ns == KTRXER_NEVER
 		       ? KTRXER_NEVER
 		       : quiet_ns(u, flow->end_ns, KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S);
@@ -634,15 +625,15 @@ static uint64_t udp_last_ns(const struct flow *flow)
 	return u->last_ns > flow->end_ns ? u->last_ns : flow->end_ns;
 }
 
-static void udp_told(struct flow *flow, const struct flow_end *end)
+static void udp_reported(struct flow *flow, const struct flow_end *end)
 {
 	struct flow_udp *u = flow->udp;
 
-	if (!u || flow->sends || u->told)
+	if (!u || flow->sends || u->reported)
 		return;
-	u->told = true;
-	u->told_ns = ktrxer_now_ns();
-	u->told_packets = end->packets;
+	u->reported = true;
+	u->reported_ns = ktrxer_now_ns();
+	u->reported_packets = end->packets;
 }
 
 /* So many packets the model has in this time, by its means. */
@@ -708,7 +699,7 @@ const struct flow_ops flow_udp_ops = {
 	.end_ns = udp_end_ns,
 	.stop = udp_stop,
 	.last_ns = udp_last_ns,
-	.told = udp_told,
+	.reported = udp_reported,
 	.account = udp_account,
 	.error = udp_error,
 	.close = udp_close,

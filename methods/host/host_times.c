@@ -172,7 +172,7 @@ static void read_answer(struct run *run, uint32_t length, const struct ktrxer_me
 
 	if (length > HOST_PAYLOAD_MOST || !stamp_reply_read(&r, run->packet, length, false) || trip->answered ||
 	    r.sender_seq != trip->number || r.sender_time != trip->time) {
-		run->t->strange++;
+		run->t->foreign++;
 		return;
 	}
 	ptp = stamp_error_read(r.error).ptp;

@@ -42,7 +42,7 @@ struct host_times {
 	struct ktrxer_hist *layers[HOST_LAYERS]; /* ns */
 	uint64_t sent, answered, lost, failed;   /* probes that count; failed: the kernel refused the datagram */
 	uint64_t contradicted;                   /* differences below 0, or above the time-out: a clock was stepped */
-	uint64_t strange;                        /* datagrams of that address and port that answer no probe */
+	uint64_t foreign;                        /* datagrams of that address and port that answer no probe */
 	uint32_t nic_bound_ns;                   /* the largest error of a NIC stamp on this host's clock */
 	bool nic_sent, nic_received;             /* the NIC's stamps were requested */
 	int nic_error;                           /* why not: a negative errno */

@@ -20,7 +20,7 @@ struct entry {
 	bool reordered;
 };
 
-struct echo_book {
+struct echo_table {
 	struct entry *entries;
 	uint32_t mask;
 	uint64_t timeout_ns, secret;
@@ -59,40 +59,40 @@ bool echo_reply_parse(struct echo_reply *reply, const uint8_t *packet, uint32_t 
 	return true;
 }
 
-int echo_book_new(struct echo_book **out, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp)
+int echo_table_new(struct echo_table **out, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp)
 {
-	struct echo_book *book;
+	struct echo_table *table;
 
 	*out = NULL;
 	if (window < 2 || window > 65536 || (window & (window - 1)))
 		return -EINVAL;
-	book = calloc(1, sizeof *book);
-	if (!book)
+	table = calloc(1, sizeof *table);
+	if (!table)
 		return -ENOMEM;
-	book->entries = calloc(window, sizeof *book->entries);
-	if (!book->entries) {
-		free(book);
+	table->entries = calloc(window, sizeof *table->entries);
+	if (!table->entries) {
+		free(table);
 		return -ENOMEM;
 	}
-	book->mask = window - 1;
-	book->timeout_ns = timeout_ns;
-	book->secret = secret;
-	book->icmp = icmp;
-	*out = book;
+	table->mask = window - 1;
+	table->timeout_ns = timeout_ns;
+	table->secret = secret;
+	table->icmp = icmp;
+	*out = table;
 	return 0;
 }
 
-void echo_book_free(struct echo_book *book)
+void echo_table_free(struct echo_table *table)
 {
-	if (!book)
+	if (!table)
 		return;
-	free(book->entries);
-	free(book);
+	free(table->entries);
+	free(table);
 }
 
-static struct entry *entry_of(struct echo_book *book, uint64_t number)
+static struct entry *entry_of(struct echo_table *table, uint64_t number)
 {
-	struct entry *e = &book->entries[number & book->mask];
+	struct entry *e = &table->entries[number & table->mask];
 
 	return e->state != FREE && e->number == number ? e : NULL;
 }
@@ -102,28 +102,28 @@ static bool has_no_end(const struct entry *e)
 	return e->state == COMMITTED || e->state == WAITING;
 }
 
-int echo_book_commit(struct echo_book *book, uint64_t number)
+int echo_table_commit(struct echo_table *table, uint64_t number)
 {
-	struct entry *e = &book->entries[number & book->mask];
+	struct entry *e = &table->entries[number & table->mask];
 
 	if (has_no_end(e))
 		return -EAGAIN;
 	*e = (struct entry){ .number = number, .state = COMMITTED };
-	if (book->begin == book->end)
-		book->begin = number;
-	book->end = number + 1;
+	if (table->begin == table->end)
+		table->begin = number;
+	table->end = number + 1;
 	return 0;
 }
 
 /* The oldest that has no end yet comes first again. */
-static void begin_advance(struct echo_book *book)
+static void begin_advance(struct echo_table *table)
 {
-	while (book->begin != book->end) {
-		const struct entry *e = entry_of(book, book->begin);
+	while (table->begin != table->end) {
+		const struct entry *e = entry_of(table, table->begin);
 
 		if (e && has_no_end(e))
 			return;
-		book->begin++;
+		table->begin++;
 	}
 }
 
@@ -142,30 +142,30 @@ static struct echo_result result_of(const struct entry *e)
 				     .from = e->from };
 }
 
-static enum echo_event round_trip(struct echo_book *book, struct entry *e, struct echo_result *result)
+static enum echo_event round_trip(struct echo_table *table, struct entry *e, struct echo_result *result)
 {
 	e->state = ANSWERED;
-	if (e->sent_ns > book->answered_sent_ns)
-		book->answered_sent_ns = e->sent_ns;
-	book->counts.received++;
-	book->counts.waiting--;
+	if (e->sent_ns > table->answered_sent_ns)
+		table->answered_sent_ns = e->sent_ns;
+	table->counts.received++;
+	table->counts.waiting--;
 	if (e->reordered)
-		book->counts.reordered++;
+		table->counts.reordered++;
 	*result = result_of(e);
-	begin_advance(book);
+	begin_advance(table);
 	return ECHO_ROUND_TRIP;
 }
 
-enum echo_event echo_book_report(struct echo_book *book, const struct ktx_report *report, struct echo_result *result)
+enum echo_event echo_table_report(struct echo_table *table, const struct ktx_report *report, struct echo_result *result)
 {
-	struct entry *e = entry_of(book, report->id);
+	struct entry *e = entry_of(table, report->id);
 
 	if (!e || e->state != COMMITTED)
 		return ECHO_FOREIGN;
 	if (report->status != KTX_SENT) {
 		e->state = UNSENT;
-		book->counts.failed++;
-		begin_advance(book);
+		table->counts.failed++;
+		begin_advance(table);
 		return ECHO_NOTHING;
 	}
 	e->state = WAITING;
@@ -173,45 +173,45 @@ enum echo_event echo_book_report(struct echo_book *book, const struct ktx_report
 	e->sent_ns = report->sent_ns;
 	e->own_queue_ns = report->own_queue_ns;
 	e->sent_source = report->sent_source;
-	book->counts.sent++;
-	book->counts.waiting++;
-	return e->has_reply ? round_trip(book, e, result) : ECHO_NOTHING;
+	table->counts.sent++;
+	table->counts.waiting++;
+	return e->has_reply ? round_trip(table, e, result) : ECHO_NOTHING;
 }
 
 /*
  * Which probe? By the number in the payload; where there was no room for it, by the 16 bits of ICMP's sequence, nearest
  * to the newest probe.
  */
-static bool number_of(const struct echo_book *book, const struct echo_reply *reply, uint64_t *number)
+static bool number_of(const struct echo_table *table, const struct echo_reply *reply, uint64_t *number)
 {
 	/* An echo is as long as its request: one that is too short for the secret is somebody else's, or forged. */
-	if (book->secret && (!reply->has_secret || reply->secret != book->secret))
+	if (table->secret && (!reply->has_secret || reply->secret != table->secret))
 		return false;
 	if (reply->has_number) {
 		*number = reply->number;
-		return !book->icmp || (uint16_t)reply->number == reply->seq;
+		return !table->icmp || (uint16_t)reply->number == reply->seq;
 	}
-	if (!book->icmp || !book->end)
+	if (!table->icmp || !table->end)
 		return false;
-	*number = book->end - 1 - (uint16_t)((uint16_t)(book->end - 1) - reply->seq);
-	return *number < book->end;
+	*number = table->end - 1 - (uint16_t)((uint16_t)(table->end - 1) - reply->seq);
+	return *number < table->end;
 }
 
-enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply,
-				const struct echo_arrival *arrival, struct echo_result *result)
+enum echo_event echo_table_reply(struct echo_table *table, const struct echo_reply *reply,
+				 const struct echo_arrival *arrival, struct echo_result *result)
 {
 	struct entry *e;
 	uint64_t number = 0;
 
 	*result = (struct echo_result){ .received_ns = arrival->received_ns, .from = arrival->from };
-	e = number_of(book, reply, &number) ? entry_of(book, number) : NULL;
+	e = number_of(table, reply, &number) ? entry_of(table, number) : NULL;
 	if (!e || e->state == UNSENT) {
-		book->counts.foreign++;
+		table->counts.foreign++;
 		return ECHO_FOREIGN;
 	}
 	result->number = number;
 	if (e->state == ANSWERED || e->has_reply) {
-		book->counts.duplicates++;
+		table->counts.duplicates++;
 		return ECHO_DUPLICATE;
 	}
 	e->has_reply = true;
@@ -220,54 +220,54 @@ enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply 
 	e->ttl = arrival->ttl;
 	e->from = arrival->from;
 	if (e->state == LOST) {
-		book->counts.too_late++;
+		table->counts.too_late++;
 		e->state =
 			ANSWERED; /* the next one is a duplicate; the probe stays lost, by the threshold of RFC 2681 */
 		*result = result_of(e);
 		return ECHO_TOO_LATE;
 	}
 	/* RFC 4737: reordered when its number is below the highest seen before. */
-	e->reordered = number + 1 < book->highest_answered;
-	if (number + 1 > book->highest_answered)
-		book->highest_answered = number + 1;
-	return e->state == WAITING ? round_trip(book, e, result) : ECHO_NOTHING;
+	e->reordered = number + 1 < table->highest_answered;
+	if (number + 1 > table->highest_answered)
+		table->highest_answered = number + 1;
+	return e->state == WAITING ? round_trip(table, e, result) : ECHO_NOTHING;
 }
 
-static uint64_t lost_at(const struct echo_book *book, const struct entry *e)
+static uint64_t lost_at(const struct echo_table *table, const struct entry *e)
 {
-	const uint64_t overtaken_ns = e->sent_ns + ECHO_OVERTAKEN_NS, timeout_ns = e->sent_ns + book->timeout_ns;
+	const uint64_t overtaken_ns = e->sent_ns + ECHO_OVERTAKEN_NS, timeout_ns = e->sent_ns + table->timeout_ns;
 
-	return overtaken_ns < timeout_ns && book->answered_sent_ns >= overtaken_ns ? overtaken_ns : timeout_ns;
+	return overtaken_ns < timeout_ns && table->answered_sent_ns >= overtaken_ns ? overtaken_ns : timeout_ns;
 }
 
-bool echo_book_lost(struct echo_book *book, uint64_t now_ns, uint64_t *number)
+bool echo_table_lost(struct echo_table *table, uint64_t now_ns, uint64_t *number)
 {
 	struct entry *e;
 
-	begin_advance(book);
-	if (book->begin == book->end)
+	begin_advance(table);
+	if (table->begin == table->end)
 		return false;
-	e = entry_of(book, book->begin);
-	if (e->state != WAITING || now_ns < lost_at(book, e))
+	e = entry_of(table, table->begin);
+	if (e->state != WAITING || now_ns < lost_at(table, e))
 		return false;
 	e->state = LOST;
-	book->counts.lost++;
-	book->counts.waiting--;
-	*number = book->begin;
-	begin_advance(book);
+	table->counts.lost++;
+	table->counts.waiting--;
+	*number = table->begin;
+	begin_advance(table);
 	return true;
 }
 
-uint64_t echo_book_next_loss(const struct echo_book *book)
+uint64_t echo_table_next_loss(const struct echo_table *table)
 {
-	const struct entry *e = &book->entries[book->begin & book->mask];
+	const struct entry *e = &table->entries[table->begin & table->mask];
 
-	if (book->begin == book->end || e->state != WAITING)
+	if (table->begin == table->end || e->state != WAITING)
 		return KTRXER_NEVER;
-	return lost_at(book, e);
+	return lost_at(table, e);
 }
 
-void echo_book_counts(const struct echo_book *book, struct echo_counts *counts)
+void echo_table_counts(const struct echo_table *table, struct echo_counts *counts)
 {
-	*counts = book->counts;
+	*counts = table->counts;
 }

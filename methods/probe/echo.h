@@ -54,32 +54,33 @@ struct echo_counts {
 	uint64_t waiting; /* sent, neither answered nor given up */
 };
 
-struct echo_book;
+struct echo_table;
 
 /*
  * `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`: without an answer for so long
  * it is lost; earlier, when a probe that was sent a second later has its answer: a queue keeps the order of the probes.
  */
 /* `secret`: an answer without it is not ours; 0: the probes have no room for one. */
-int echo_book_new(struct echo_book **book, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp);
-void echo_book_free(struct echo_book *book);
+int echo_table_new(struct echo_table **table, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp);
+void echo_table_free(struct echo_table *table);
 
 /* A probe was committed. -EAGAIN: the one a window before it still waits (give up what is lost first). */
-int echo_book_commit(struct echo_book *book, uint64_t number);
+int echo_table_commit(struct echo_table *table, uint64_t number);
 /* What became of a probe. ECHO_ROUND_TRIP when its answer had come before its report. */
-enum echo_event echo_book_report(struct echo_book *book, const struct ktx_report *report, struct echo_result *result);
+enum echo_event echo_table_report(struct echo_table *table, const struct ktx_report *report,
+				  struct echo_result *result);
 
 struct echo_arrival {
 	uint64_t received_ns;
 	uint8_t source, ttl;
 	struct ktrxer_addr from;
 };
-enum echo_event echo_book_reply(struct echo_book *book, const struct echo_reply *reply,
-				const struct echo_arrival *arrival, struct echo_result *result);
+enum echo_event echo_table_reply(struct echo_table *table, const struct echo_reply *reply,
+				 const struct echo_arrival *arrival, struct echo_result *result);
 /* Gives up what has waited too long, oldest first: true and its number for each. */
-bool echo_book_lost(struct echo_book *book, uint64_t now_ns, uint64_t *number);
+bool echo_table_lost(struct echo_table *table, uint64_t now_ns, uint64_t *number);
 /* When the oldest that waits will be given up; KTRXER_NEVER: none waits. */
-uint64_t echo_book_next_loss(const struct echo_book *book);
-void echo_book_counts(const struct echo_book *book, struct echo_counts *counts);
+uint64_t echo_table_next_loss(const struct echo_table *table);
+void echo_table_counts(const struct echo_table *table, struct echo_counts *counts);
 
 #endif

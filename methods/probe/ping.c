@@ -15,7 +15,7 @@ struct ping {
 	struct prober p;
 	struct ping_spec spec;
 	struct ping_events events;
-	struct echo_book *book;
+	struct echo_table *table;
 	uint8_t proto;
 	uint64_t secret; /* in each payload: a reply without it is forged */
 };
@@ -31,7 +31,7 @@ static bool commit(void *client, uint64_t at_ns)
 	struct ktrxer_error err;
 	struct ktx_slot slot;
 
-	if (ktx_reserve(p->tx, &slot) < 0 || echo_book_commit(ping->book, number) < 0)
+	if (ktx_reserve(p->tx, &slot) < 0 || echo_table_commit(ping->table, number) < 0)
 		return false;
 	template_fill(&p->frame, slot.frame, number);
 	if (ktx_commit(p->tx, &probe, &err) < 0) {
@@ -59,7 +59,7 @@ static void take_reports(struct ping *ping)
 	do {
 		n = ktx_reports(ping->p.tx, reports, 32);
 		for (int i = 0; i < n; i++)
-			answer(ping, echo_book_report(ping->book, &reports[i], &result), &result);
+			answer(ping, echo_table_report(ping->table, &reports[i], &result), &result);
 	} while (prober_more(&ping->p, n, 32));
 }
 
@@ -78,7 +78,7 @@ static void take_replies(struct ping *ping)
 
 		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, ping->proto) &&
 		    (ping->proto == KTRXER_UDP || reply.id == ping->p.id))
-			answer(ping, echo_book_reply(ping->book, &reply, &arrival, &result), &result);
+			answer(ping, echo_table_reply(ping->table, &reply, &arrival, &result), &result);
 	}
 	if (rc < 0 && rc != -EAGAIN)
 		prober_fail(&ping->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
@@ -91,7 +91,7 @@ static void take(void *client)
 
 	take_reports(ping);
 	take_replies(ping);
-	while (echo_book_lost(ping->book, ktrxer_now_ns(), &number))
+	while (echo_table_lost(ping->table, ktrxer_now_ns(), &number))
 		ping->p.events.lost(ping->p.events.context, number, 0);
 }
 
@@ -101,7 +101,7 @@ static bool ended(void *client)
 	struct echo_counts c;
 
 	/* Count the reports that were read. The accounts also count probes whose reports are still unread. */
-	echo_book_counts(ping->book, &c);
+	echo_table_counts(ping->table, &c);
 	return c.sent + c.failed == ping->p.result.committed && !c.waiting;
 }
 
@@ -109,7 +109,7 @@ static uint64_t next_loss(void *client)
 {
 	const struct ping *ping = client;
 
-	return echo_book_next_loss(ping->book);
+	return echo_table_next_loss(ping->table);
 }
 
 void ping_run(struct ping *ping, uint64_t start_ns, int stop_fd, const struct ping_events *events)
@@ -175,8 +175,8 @@ int ping_new(struct ping **out, const struct ping_spec *spec, struct ktrxer_erro
 	if ((rc = prober_begin(&ping->p, s, 1, err)) < 0)
 		return rc;
 	ping->secret = load_be64(ping->p.seed);
-	if (echo_book_new(&ping->book, window_for(s), s->timeout_ns, s->payload < ECHO_PAYLOAD_FULL ? 0 : ping->secret,
-			  !spec->udp) < 0)
+	if (echo_table_new(&ping->table, window_for(s), s->timeout_ns,
+			   s->payload < ECHO_PAYLOAD_FULL ? 0 : ping->secret, !spec->udp) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
 	if ((rc = prober_open(&ping->p, 64, 14 + 40 + 8 + s->payload, err)) < 0 ||
 	    (rc = prober_identify(&ping->p, make_frame, err)) < 0)
@@ -186,7 +186,7 @@ int ping_new(struct ping **out, const struct ping_spec *spec, struct ktrxer_erro
 
 void ping_counts(const struct ping *ping, struct echo_counts *counts)
 {
-	echo_book_counts(ping->book, counts);
+	echo_table_counts(ping->table, counts);
 }
 
 const struct prober *ping_prober(const struct ping *ping)
@@ -199,6 +199,6 @@ void ping_free(struct ping *ping)
 	if (!ping)
 		return;
 	prober_close(&ping->p);
-	echo_book_free(ping->book);
+	echo_table_free(ping->table);
 	free(ping);
 }

@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "limits.h"
+#include "path_find.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,17 +32,6 @@ int prober_begin(struct prober *p, const struct probe_spec *spec, uint32_t each,
 	if (!p->result.rtt || !p->result.own_queue)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the results");
 	return 0;
-}
-
-static int resolve_path(struct prober *p, bool with_mac, struct ktrxer_error *err)
-{
-	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
-
-	path.device = p->spec.device;
-	path.from = p->spec.from;
-	path.to = p->spec.to;
-	path.no_link_address = !with_mac;
-	return ktrxer_path_resolve(&p->path, &path, err);
 }
 
 /*
@@ -81,9 +71,11 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 
 int prober_open(struct prober *p, uint32_t slots, uint32_t frame_size, struct ktrxer_error *err)
 {
+	const struct probe_spec *s = &p->spec;
 	int rc;
 
-	if ((rc = resolve_path(p, false, err)) < 0 || (rc = open_engine(p, slots, frame_size, err)) < 0)
+	if ((rc = path_find(&p->path, s->device, &s->from, &s->to, false, err)) < 0 ||
+	    (rc = open_engine(p, slots, frame_size, err)) < 0)
 		return rc;
 	ktx_info(p->tx, &p->info);
 	if (!(p->info.features & KTX_CAN_WHOLE_FRAME))
@@ -92,7 +84,7 @@ int prober_open(struct prober *p, uint32_t slots, uint32_t frame_size, struct kt
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "whole frames from this host to itself are dropped by its kernel as forged: use the "
 				   "engine udp");
-	return resolve_path(p, true, err);
+	return path_find(&p->path, s->device, &s->from, &s->to, true, err);
 }
 
 int prober_identify(struct prober *p, int (*make)(void *client, struct ktrxer_error *err), struct ktrxer_error *err)

@@ -323,7 +323,7 @@ static void read_clock(struct stamp *stamp, struct clock_sync *own)
 	stamp->real_minus_mono = pair.real_ns - (int64_t)pair.mono_ns;
 }
 
-static int open_books(struct stamp *stamp, struct ktrxer_error *err)
+static int open_tables(struct stamp *stamp, struct ktrxer_error *err)
 {
 	const struct probe_spec *spec = &stamp->spec.probe;
 	struct stamp_session_options s = { .window = 64,
@@ -422,7 +422,7 @@ int stamp_new(struct stamp **out, const struct stamp_spec *spec, struct ktrxer_e
 	copy_keys(stamp, spec);
 	stamp->making = spec->tos[0];
 	if ((rc = prober_begin(&stamp->p, &spec->probe, spec->class_count, err)) < 0 ||
-	    (rc = open_books(stamp, err)) < 0 ||
+	    (rc = open_tables(stamp, err)) < 0 ||
 	    (rc = prober_open(&stamp->p, 64, 14 + 40 + 8 + stamp_payload_length(stamp, spec->probe.payload) + 64,
 			      err)) < 0 ||
 	    (rc = prober_identify(&stamp->p, stamp_make_frame, err)) < 0 || (rc = make_frames(stamp, err)) < 0)

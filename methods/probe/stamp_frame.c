@@ -71,14 +71,14 @@ uint32_t stamp_payload_length(const struct stamp *stamp, uint32_t padding)
 
 static int make_payload(struct stamp *stamp, uint8_t **payload, struct ktrxer_error *err)
 {
-	const uint32_t least = stamp_payload_length(stamp, 0), asked = stamp->spec.probe.payload;
-	uint32_t length = asked > least ? asked : least;
+	const uint32_t least = stamp_payload_length(stamp, 0), requested = stamp->spec.probe.payload;
+	uint32_t length = requested > least ? requested : least;
 
-	if (asked && asked < least)
+	if (requested && requested < least)
 		return ktrxer_fail(
 			err, -EINVAL,
 			"a payload of %u bytes is too short: a probe with these extensions has at least %u bytes",
-			asked, least);
+			requested, least);
 	/* Room that is too small for a TLV's head becomes room that is just enough. */
 	if (length > least && length - least < STAMP_TLV_HEAD)
 		length = least + STAMP_TLV_HEAD;

@@ -340,7 +340,7 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 {
 	uint32_t at = (uint32_t)stamp_base_length(s->options.auth_key != NULL);
 	struct stamp_tlv tlv;
-	bool tells = false;
+	bool reported = false;
 
 	if (length <= at)
 		return false;
@@ -356,7 +356,7 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 		if (tlv.type == STAMP_TLV_FOLLOW_UP) {
 			const struct stamp_follow_up follow = stamp_follow_up_read(tlv.value);
 
-			tells = true;
+			reported = true;
 			follow_up(s, &follow, ptp, a, place->count);
 		} else if (tlv.type == STAMP_TLV_LIMITS) {
 			const struct stamp_limits limits = stamp_limits_read(tlv.value);
@@ -379,7 +379,7 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 			e->sample.tos_back = (uint8_t)((cos.reverse ? cos.dscp2 : cos.dscp1) << 2);
 		}
 	}
-	return tells;
+	return reported;
 }
 
 static struct entry *probe_of(struct stamp_session *s, const struct stamp_reply *reply)

@@ -184,7 +184,7 @@ void reflector_session_left(struct reflector_session *s, const struct reflector_
 		s->left_first = (s->left_first + 1) % KTRXER_REFLECTOR_LEFT;
 }
 
-bool reflector_session_tell(struct reflector_session *s, struct reflector_left *left)
+bool reflector_session_report(struct reflector_session *s, struct reflector_left *left)
 {
 	if (!s->left_count)
 		return false;

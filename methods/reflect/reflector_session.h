@@ -43,7 +43,7 @@ void reflector_session_count(struct reflector_session *session, uint32_t seq, ui
  */
 void reflector_session_left(struct reflector_session *session, const struct reflector_left *left);
 /* The oldest that was not told yet; false: none. */
-bool reflector_session_tell(struct reflector_session *session, struct reflector_left *left);
+bool reflector_session_report(struct reflector_session *session, struct reflector_left *left);
 
 struct reflector_sessions {
 	uint64_t secret, made, refused, evicted;

@@ -164,7 +164,7 @@ static void follow_up(uint8_t value[16], struct reflector_tlv_context *c)
 	struct stamp_follow_up follow = { 0 };
 	struct reflector_left left;
 
-	if (s && reflector_session_tell(s, &left)) {
+	if (s && reflector_session_report(s, &left)) {
 		follow.seq = left.seq;
 		follow.time = stamp_time_of_ns(left.real_ns, c->ptp);
 		follow.method = left.method;

@@ -365,7 +365,7 @@ static void on_flow_end(struct session *s, const struct control_frame *frame)
 	if (control_flow_end_read(&flow, &end, frame) < 0 || flow >= flow_set_count(s->flows))
 		return;
 	if (s->state == SESSION_RUNNING && !flow_set_at(s->flows, flow)->sends)
-		flow_set_told(s->flows, flow, &end);
+		flow_set_reported(s->flows, flow, &end);
 }
 
 static void on_ping(struct session *s, const struct control_frame *frame)

@@ -43,13 +43,13 @@ struct serve_udp {
 	struct loop_source source; /* first */
 	struct loop *loop;
 	struct serve_udp_options options;
-	bool v6, can_tell; /* when answers leave */
+	bool v6, has_send_stamps; /* when answers leave */
 	struct ktrxer_clock_map clock;
 	struct clock_adjust adjusted; /* read after the packets of the batch came */
 	struct stampmap map;
-	uint64_t asked, told;    /* stamps */
-	int came, looked_at;     /* of the batch: packets, and those that have their answers */
-	struct loop_timer timer; /* goes on with a batch whose packets took more than their share */
+	uint64_t stamps_requested, stamps_reported; /* stamps */
+	int came, looked_at;                        /* of the batch: packets, and those that have their answers */
+	struct loop_timer timer;                    /* goes on with a batch whose packets took more than their share */
 	uint32_t overflow_seen;
 	struct serve_udp_counts counts;
 	struct mmsghdr in[KTRXER_SERVE_BATCH], out[KTRXER_SERVE_BATCH];
@@ -122,8 +122,8 @@ static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 		if (set(fd, SOL_SOCKET, i ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, SOCKET_BYTES) < 0 && !passed)
 			set(fd, SOL_SOCKET, i ? SO_SNDBUF : SO_RCVBUF, SOCKET_BYTES);
 	}
-	udp->can_tell = ktrxer_replystamp_enable(fd) == 0;
-	if (!udp->can_tell)
+	udp->has_send_stamps = ktrxer_replystamp_enable(fd) == 0;
+	if (!udp->has_send_stamps)
 		ktrxer_rxstamp_enable(fd);
 	rc = passed ? 0 : bind_to(fd, o, err);
 	if (rc == 0)
@@ -277,7 +277,7 @@ static void answer_prepare(struct serve_udp *udp, int i, struct incoming *in, ui
 	answer_address(udp, message, in);
 	if (tos)
 		control_add(message, udp->v6 ? SOL_IPV6 : SOL_IP, udp->v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos);
-	in->answer.follow &= udp->can_tell;
+	in->answer.follow &= udp->has_send_stamps;
 	if (in->answer.follow) {
 		const uint32_t flags = KTRXER_TXSTAMP_ONE;
 
@@ -294,7 +294,7 @@ static void taken(struct serve_udp *udp, int from, int to, uint64_t call_ns)
 		if (!answer->follow)
 			continue;
 		ktrxer_stampmap_sent(&udp->map, (uint64_t)answer->session << 32 | answer->seq, call_ns);
-		udp->asked++;
+		udp->stamps_requested++;
 	}
 }
 
@@ -310,7 +310,7 @@ static void refused(struct serve_udp *udp, int i, int error)
 	 * left.
 	 */
 	if (error == EINVAL)
-		udp->can_tell = false;
+		udp->has_send_stamps = false;
 	ktrxer_stampmap_ambiguous(&udp->map);
 }
 
@@ -348,7 +348,7 @@ static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_departur
 	uint64_t slot;
 
 	(void)source;
-	udp->told++;
+	udp->stamps_reported++;
 	if (!ktrxer_stampmap_find(&udp->map, key,
 				  ktrxer_clock_map_stepped(&udp->clock, ktrxer_now_ns()) ? KTRXER_NEVER : mono,
 				  ktrxer_clock_map_bound(&udp->clock), &slot))
@@ -422,7 +422,7 @@ static bool batch(struct serve_udp *udp)
 	} while (udp->looked_at < udp->came && !loop_share_used(udp->loop));
 	answers_send(udp, answers);
 	/* Most drivers, and all virtual ones, have stamped by the time that the call returns. */
-	if (udp->asked > udp->told)
+	if (udp->stamps_requested > udp->stamps_reported)
 		leaving_reap(udp);
 	return udp->came == KTRXER_SERVE_BATCH || udp->looked_at < udp->came;
 }

@@ -52,16 +52,16 @@ static uint32_t requests_missing(const struct tcp_connection *c)
 {
 	const uint64_t response = c->response.length + c->response.body_length,
 		       wanted = c->peer_next + (uint64_t)BACKLOG * c->spec.mss;
-	uint64_t asked;
+	uint64_t requested;
 
 	if (!c->requests)
 		return 1;
 	if (!c->head_known || c->response.body_length == TCP_BODY_UNKNOWN)
 		return 0;
-	asked = c->requests * response;
-	if (asked >= wanted)
+	requested = c->requests * response;
+	if (requested >= wanted)
 		return 0;
-	return (uint32_t)((wanted - asked + response - 1) / response);
+	return (uint32_t)((wanted - requested + response - 1) / response);
 }
 
 /* The present acknowledgement, with data that the server has not acknowledged, or with further requests. */

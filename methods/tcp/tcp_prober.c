@@ -358,24 +358,24 @@ static struct tcp_place *ready_place(struct tcp_prober *p)
 /* Opens windows for the pairs that are soon due. Returns when the next one is. */
 static uint64_t prime_soon(struct tcp_prober *p, uint64_t now)
 {
-	uint64_t lead_ns = 0;
+	uint64_t early_ns = 0;
 
 	if (!p->started || p->closing)
 		return KTRXER_NEVER;
 	for (uint32_t i = 0; i < p->spec.connections; i++) {
 		const uint64_t own = tcp_connection_lead_ns(&p->places[i].connection);
 
-		lead_ns = own > lead_ns ? own : lead_ns;
+		early_ns = own > early_ns ? own : early_ns;
 	}
-	lead_ns += AHEAD_NS;
+	early_ns += AHEAD_NS;
 	while (!p->spec.count || p->result.planned < p->spec.count) {
 		struct tcp_place *place;
 
 		if (!p->have_due && ktrxer_schedule_next(p->schedule, &p->due) < 0)
 			break;
 		p->have_due = true;
-		if (p->due.at_ns > now + lead_ns)
-			return p->due.at_ns - lead_ns;
+		if (p->due.at_ns > now + early_ns)
+			return p->due.at_ns - early_ns;
 		p->have_due = false;
 		p->result.planned++;
 		place = ready_place(p);

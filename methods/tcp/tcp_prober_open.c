@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What the prober needs before its first segment: path, engine, ports, receive rules, the request. */
 #include "error.h"
+#include "path_find.h"
 #include "tcp_prober_state.h"
 
 #include <errno.h>
@@ -12,21 +13,11 @@
 
 enum { SLOTS = 256 };
 
-static int resolve(struct tcp_prober *p, bool with_mac, struct ktrxer_error *err)
-{
-	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
-
-	path.device = p->spec.device;
-	path.from = p->spec.from;
-	path.to = p->spec.to;
-	path.no_link_address = !with_mac;
-	return ktrxer_path_resolve(&p->path, &path, err);
-}
-
 static int open_tx(struct tcp_prober *p, struct ktrxer_error *err)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
-	int rc = resolve(p, false, err);
+	const struct tcp_prober_spec *s = &p->spec;
+	int rc = path_find(&p->path, s->device, &s->from, &s->to, false, err);
 
 	if (rc < 0)
 		return rc;
@@ -44,7 +35,9 @@ static int open_tx(struct tcp_prober *p, struct ktrxer_error *err)
 	if ((rc = ktx_open(&p->tx, &options, err)) < 0)
 		return rc;
 	ktx_info(p->tx, &p->info);
-	return p->info.features & KTX_CAN_WHOLE_FRAME ? resolve(p, true, err) : 0;
+	if (!(p->info.features & KTX_CAN_WHOLE_FRAME))
+		return 0;
+	return path_find(&p->path, s->device, &s->from, &s->to, true, err);
 }
 
 static int reserve_port(struct tcp_prober *p, int i, struct ktrxer_error *err)

@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "loop.h"
+#include "path_find.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -552,22 +553,12 @@ void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
-static int resolve(struct trace *t, bool with_mac, struct ktrxer_error *err)
-{
-	struct ktrxer_path_options path = KTRXER_PATH_OPTIONS_INIT;
-
-	path.device = t->spec.device;
-	path.from = t->spec.from;
-	path.to = t->spec.to;
-	path.no_link_address = !with_mac;
-	return ktrxer_path_resolve(&t->probe.path, &path, err);
-}
-
 static int open_tx(struct trace *t, struct ktrxer_error *err)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_info info;
-	int rc = resolve(t, false, err);
+	const struct trace_spec *s = &t->spec;
+	int rc = path_find(&t->probe.path, s->device, &s->from, &s->to, false, err);
 
 	if (rc < 0)
 		return rc;
@@ -588,7 +579,9 @@ static int open_tx(struct trace *t, struct ktrxer_error *err)
 	if (t->by_socket && (t->spec.proto != KTRXER_UDP || t->spec.failure > 0))
 		return ktrxer_fail(err, -EINVAL, "the engine %s has one socket: it sends one flow of UDP, on one route",
 				   info.engine);
-	return info.features & KTX_CAN_WHOLE_FRAME ? resolve(t, true, err) : 0;
+	if (!(info.features & KTX_CAN_WHOLE_FRAME))
+		return 0;
+	return path_find(&t->probe.path, s->device, &s->from, &s->to, true, err);
 }
 
 static int open_rx(struct trace *t, struct ktrxer_error *err)

@@ -17,9 +17,9 @@ struct hop {
 	uint32_t count, room;
 	uint16_t *passed; /* by flow */
 	uint32_t flows;   /* flows below this number were probed */
-	bool asks;        /* `asked_flow` was in doubt, and is probed again */
-	uint16_t asked_flow;
-	uint32_t asked, granted;               /* probes that were in doubt and sent again; of these, with an answer */
+	bool repeats;     /* `asked_flow` was in doubt, and is probed again */
+	uint16_t doubted_flow;
+	uint32_t repeated, granted;            /* probes that were in doubt and sent again; of these, with an answer */
 	uint64_t silent[TRACE_FLOWS_MAX / 64]; /* a bit for each flow that had no answer again */
 };
 
@@ -373,7 +373,7 @@ int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const str
 
 /* ---------------------------------------------------------------------------------------------- answers in doubt */
 
-enum { DOUBTS_ASKED = 3 }; /* without any answer: the router is silent */
+enum { DOUBTS_REPEATED = 3 }; /* without any answer: the router is silent */
 
 static bool is_answered(const struct trace_node *node)
 {
@@ -387,7 +387,7 @@ static const struct trace_node *in_doubt(struct trace_graph *g, uint8_t hop, uin
 	const struct trace_node *node = node_at(g, hop, flow), *before = node_at(g, hop - 1, flow);
 
 	if (!node || is_answered(node) || !before || h->silent[flow / 64] >> flow % 64 & 1 ||
-	    (h->asked >= DOUBTS_ASKED && !h->granted))
+	    (h->repeated >= DOUBTS_REPEATED && !h->granted))
 		return NULL;
 	for (uint32_t i = 0; i < before->next_count; i++)
 		if (is_answered(&h->nodes[before->next[i]]))
@@ -431,14 +431,14 @@ static void doubt_end(struct trace_graph *g, uint8_t hop)
 {
 	struct hop *h = &g->hops[hop];
 
-	if (!h->asks)
+	if (!h->repeats)
 		return;
-	h->asks = false;
-	h->asked++;
-	if (is_answered(node_at(g, hop, h->asked_flow)))
+	h->repeats = false;
+	h->repeated++;
+	if (is_answered(node_at(g, hop, h->doubted_flow)))
 		h->granted++;
 	else
-		h->silent[h->asked_flow / 64] |= UINT64_C(1) << h->asked_flow % 64;
+		h->silent[h->doubted_flow / 64] |= UINT64_C(1) << h->doubted_flow % 64;
 }
 
 int trace_graph_doubts(struct trace_graph *g, struct trace_want *wants, int max)
@@ -454,13 +454,13 @@ int trace_graph_doubts(struct trace_graph *g, struct trace_want *wants, int max)
 	for (uint8_t hop = 1; hop <= g->options.hops_max && !last; hop++) {
 		struct hop *h = &g->hops[hop];
 
-		for (uint32_t f = 0; f < h->flows && !h->asks && n < max; f++) {
+		for (uint32_t f = 0; f < h->flows && !h->repeats && n < max; f++) {
 			const struct trace_node *other = in_doubt(g, hop, (uint16_t)f);
 
 			if (!other)
 				continue;
-			h->asks = true;
-			h->asked_flow = (uint16_t)f;
+			h->repeats = true;
+			h->doubted_flow = (uint16_t)f;
 			wants[n++] = (struct trace_want){ hop, (uint16_t)f };
 			last = ends(other);
 		}

@@ -74,5 +74,9 @@ int train_abw_run(struct train_abw *a, const struct train_session_options *sessi
 		}
 		train_session_free(&s);
 	}
+	if (a->lasted_ns)
+		a->load_bit_s = (double)a->abw.result.bytes * 8e9 / (double)a->lasted_ns;
+	if (a->abw.result.capacity_bit_s > 0)
+		a->load_share = a->load_bit_s / a->abw.result.capacity_bit_s;
 	return rc;
 }

@@ -12,6 +12,8 @@ struct train_abw {
 	uint32_t remote_missing; /* flows whose end the server did not report */
 	bool stopped;
 	uint64_t lasted_ns; /* of all sessions */
+	double load_bit_s;  /* of the probes on average, while the direction was measured */
+	double load_share;  /* of the capacity; 0: not known */
 	void (*step)(void *context, const struct abw_plan *plan, const struct train_session *session); /* after each */
 	void *context;
 };

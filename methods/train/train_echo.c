@@ -21,7 +21,7 @@ struct run {
 	const struct train_echo_options *o;
 	struct train_echo *echo;
 	struct template frames[2]; /* one for each size */
-	struct echo_book *book;
+	struct echo_table *table;
 	uint8_t proto;
 	uint64_t secret;
 };
@@ -42,7 +42,7 @@ static bool commit_one(struct run *run, uint64_t number, uint64_t at_ns)
 	struct ktrxer_error err;
 	struct ktx_slot slot;
 
-	if (ktx_reserve(run->p.tx, &slot) < 0 || echo_book_commit(run->book, number) < 0)
+	if (ktx_reserve(run->p.tx, &slot) < 0 || echo_table_commit(run->table, number) < 0)
 		return false;
 	template_fill(frame, slot.frame, number);
 	if (ktx_commit(run->p.tx, &probe, &err) == 0)
@@ -83,7 +83,7 @@ static void take_reports(struct run *run)
 			if (r->status == KTX_SENT)
 				pair_of(run, r->id)->sent_ns[r->id % 2] =
 					r->departure_ns ? r->departure_ns : r->sent_ns;
-			arrived(run, echo_book_report(run->book, r, &result), &result);
+			arrived(run, echo_table_report(run->table, r, &result), &result);
 		}
 	} while (prober_more(&run->p, n, 32));
 }
@@ -101,7 +101,7 @@ static void take_replies(struct run *run)
 		struct echo_reply reply;
 
 		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, run->proto) && reply.id == run->p.id)
-			arrived(run, echo_book_reply(run->book, &reply, &arrival, &result), &result);
+			arrived(run, echo_table_reply(run->table, &reply, &arrival, &result), &result);
 	}
 	if (rc < 0 && rc != -EAGAIN)
 		prober_fail(&run->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
@@ -114,7 +114,7 @@ static void take(void *client)
 
 	take_reports(run);
 	take_replies(run);
-	while (echo_book_lost(run->book, ktrxer_now_ns(), &number))
+	while (echo_table_lost(run->table, ktrxer_now_ns(), &number))
 		;
 }
 
@@ -123,13 +123,13 @@ static bool ended(void *client)
 	const struct run *run = client;
 	struct echo_counts c;
 
-	echo_book_counts(run->book, &c);
+	echo_table_counts(run->table, &c);
 	return c.sent + c.failed == 2 * run->p.result.committed + run->p.part && !c.waiting;
 }
 
 static uint64_t next_loss(void *client)
 {
-	return echo_book_next_loss(((const struct run *)client)->book);
+	return echo_table_next_loss(((const struct run *)client)->table);
 }
 
 static void on_lost(void *context, uint64_t number, uint32_t which)
@@ -212,7 +212,7 @@ static int open_all(struct run *run, struct ktrxer_error *err)
 					   (unsigned long long)run->o->probe.count);
 	}
 	run->secret = load_be64(run->p.seed);
-	if (echo_book_new(&run->book, window_for(&spec), spec.timeout_ns, run->secret, true) < 0)
+	if (echo_table_new(&run->table, window_for(&spec), spec.timeout_ns, run->secret, true) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
 	if ((rc = prober_open(&run->p, SLOTS, HEADERS + large, err)) < 0 ||
 	    (rc = prober_identify(&run->p, make_frames, err)) < 0)
@@ -247,7 +247,7 @@ int train_echo_run(struct train_echo *echo, const struct train_echo_options *o, 
 		}
 	}
 	prober_close(&run.p);
-	echo_book_free(run.book);
+	echo_table_free(run.table);
 	template_free(&run.frames[0]);
 	template_free(&run.frames[1]);
 	return rc;

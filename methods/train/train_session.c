@@ -30,7 +30,7 @@ static void on_packet(void *context, uint32_t flow, bool remote, const struct fl
 
 	(void)remote;
 	if (n >= (uint64_t)p->trains * p->spec.train) {
-		p->strange++;
+		p->unplanned++;
 	} else if (packet->kind == FLOW_PACKET_ARRIVED) {
 		p->twice += p->arrived_ns[n] != 0;
 		p->arrived += !p->arrived_ns[n];
@@ -185,7 +185,7 @@ int train_session_run(struct train_session *s, const struct train_session_option
 			rc = loop_run(run.loop, -1);
 	}
 	s->lasted_ns = ktrxer_now_ns() - began_ns;
-	s->cpu_ns = cpu_now_ns() - cpu_ns;
+	s->cpu_share = (double)(cpu_now_ns() - cpu_ns) / (double)s->lasted_ns;
 	if (rc == 0) {
 		flow_client_result(run.client, &s->result);
 		lateness(&run);

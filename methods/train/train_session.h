@@ -20,7 +20,7 @@ struct train_packets {
 	bool *committed; /* the send time is the one before the system call: there was no stamp of a driver or NIC */
 	uint64_t sent, arrived;  /* how many are known */
 	uint64_t twice;          /* arrivals of a number that had arrived */
-	uint64_t strange;        /* records of packets that the plan does not have */
+	uint64_t unplanned;      /* records of packets that the plan does not have */
 	struct flow_end ends[2]; /* as this host and the server reported them; reason FLOW_RUNNING: not */
 };
 
@@ -47,7 +47,7 @@ struct train_session {
 	uint64_t late_packets; /* of this host's flows, later than flow_udp.h allows */
 	bool stopped;          /* by stop_fd */
 	uint64_t lasted_ns;    /* from the request to the last record */
-	uint64_t cpu_ns;       /* the time that this process kept processors busy meanwhile */
+	double cpu_share;      /* of a processor, that this process kept busy meanwhile */
 };
 
 /* Runs from the request to the last record. 0, or a negative errno with a text. train_session_free() in any case. */

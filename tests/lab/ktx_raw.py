@@ -28,8 +28,8 @@ NEVER = (1 << 64) - 1
 TRAIN, QUEUE = 1, 2
 SETUP_FORMAT, KICK_FORMAT, SLOT_FORMAT, REPORT_FORMAT = "=10I3Q8I", "=4IQ", "=QQIIII", "=QQQIIHHiII"
 SLOT, REPORT = struct.calcsize(SLOT_FORMAT), struct.calcsize(REPORT_FORMAT)
-HEAD, SEEN, ADVANCE = 128, 132, 136
-TAIL, ERROR, LEAD, GUARD = 256, 260, 264, 268
+HEAD, SEEN, COMPENSATION = 128, 132, 136
+TAIL, ERROR, MARGIN, GUARD = 256, 260, 264, 268
 ETHERTYPE = 0x88B5  # for local experiments (IEEE 802)
 
 
@@ -73,7 +73,7 @@ class Ktx:
             fcntl.ioctl(self.fd, SETUP, argument, True)
             words = struct.unpack(SETUP_FORMAT, argument)
             self.count, self.timer, self.size = words[2], words[4], words[12]
-            map_offset, self.slots, self.reports_at, self.frames, self.stride, self.lead_ns, self.softirq_ns, self.thread_ns = words[13:]
+            map_offset, self.slots, self.reports_at, self.frames, self.stride, self.margin_ns, self.softirq_ns, self.thread_ns = words[13:]
             self.map = mmap.mmap(self.fd, self.size, offset=map_offset)
         except BaseException:
             os.close(self.fd)

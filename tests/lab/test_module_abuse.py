@@ -356,6 +356,35 @@ def test_eight_hostile_files_leave_a_fifth_of_each_processor(wire: Ear, kind: st
     assert kernel_warnings() == []
 
 
+@in_device("pc", "phone", modules=MODULE, slow=("phone",))
+@pytest.mark.parametrize("kinds", [(SOFTIRQ,), (THREAD,), (SOFTIRQ, THREAD)], ids=["softirq", "thread", "both"])
+def test_eight_files_without_a_pause_leave_a_fifth_of_the_processor(wire: Ear, kinds: tuple[int, ...]) -> None:
+    """In virtual time, on one processor: a probe each 2.5 us for 80 ms, beside a process that counts the time it has."""
+    count, gap_ns = 4000, 20_000
+    span = count * gap_ns
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(Ktx("wire0", timer=kinds[i % len(kinds)], slots=4096, frame_size=64)) for i in range(8)]
+        begin = now() + 1500 * MS
+        for i, ktx in enumerate(files):
+            ktx.send([frame(n) for n in range(count)], [begin + n * gap_ns + i * gap_ns // 8 for n in range(count)])
+        assert now() < begin, "the probes were to be ready before the first one's time"
+        time.sleep((begin - now()) / 1e9)
+        last = now()
+        end, ran, longest = last + span, 0, 0
+        while last < end:
+            here = now()
+            ran += here - last if here - last < 100_000 else 0
+            longest = max(longest, here - last)
+            last = here
+        reports = [report for ktx in files for report in ktx.reports(count, 5.0)]
+    late = sorted(report.sent_ns - report.planned_ns for report in reports)
+    print(
+        f"{os.environ['KTRXER_LAB_DEVICE']}: another task had {ran / span:.3f} of the processor, waited {longest / 1e6:.2f} ms at most; "
+        f"lateness p50 {late[len(late) // 2]} ns, p95 {late[len(late) * 95 // 100]} ns, max {late[-1]} ns"
+    )
+    assert ran > 0.15 * span and longest < 20 * MS, (ran / span, longest)
+
+
 @in_device("pc", time="real", modules=MODULE)
 def test_the_thread_stays_on_the_programs_processors(wire: Ear) -> None:
     processors = sorted(os.sched_getaffinity(0))

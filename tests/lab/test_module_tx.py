@@ -87,7 +87,7 @@ def frames_times_and_trains(ear: Ear) -> None:
                 assert stamps == sorted(stamps) and stamps[-1] - stamps[0] < 1 * MS, name
                 assert ear.numbers() == list(range(30))
             assert ktx.word(GUARD) == 0, name  # interrupts stay on unless the administrator allows it
-            print(f"{name} {os.environ['KTRXER_LAB_DEVICE']}: lead {ktx.lead_ns} ns, late {late[20]} ns, worst {late[-1]} ns")
+            print(f"{name} {os.environ['KTRXER_LAB_DEVICE']}: margin {ktx.margin_ns} ns, late {late[20]} ns, worst {late[-1]} ns")
 
 
 @in_device(*DEVICES, modules=MODULE)
@@ -99,7 +99,7 @@ def test_frames_leave_as_they_are_at_their_times_and_in_trains(wire: Ear) -> Non
 def test_the_timer_is_chosen_by_trying_both(wire: Ear) -> None:
     with Ktx("wire0") as ktx:
         assert ktx.timer in (SOFTIRQ, THREAD) and ktx.softirq_ns and ktx.thread_ns
-        print(f"{os.environ['KTRXER_LAB_DEVICE']}: softirq {ktx.softirq_ns} ns, thread {ktx.thread_ns} ns: {ktx.timer}, lead {ktx.lead_ns}")
+        print(f"{os.environ['KTRXER_LAB_DEVICE']}: softirq {ktx.softirq_ns} ns, thread {ktx.thread_ns} ns: {ktx.timer}, margin {ktx.margin_ns}")
 
 
 @in_device("phone", modules=MODULE)

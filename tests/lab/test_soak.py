@@ -37,6 +37,7 @@ LEFT_OUT = {
     "test_what_a_packet_costs": "a figure",
     "test_frames_leave_as_they_are_at_their_times_and_in_trains": "figures of lateness",
     "test_a_sender_that_never_rests_leaves_others_their_share": "figures of shares",
+    "test_probes_20_us_apart_are_late_by_less_than_the_verdicts_limit": "figures of lateness",
     "test_a_ring_that_is_full_of_more_than_is_prepared_goes_on": "figures of lateness",
 }
 pytestmark = pytest.mark.soak

@@ -151,7 +151,7 @@ static int run_look(struct cli *cli, const void *arguments)
 	char text[KTRXER_ADDR_TEXT];
 	struct json *end;
 
-	if (cli_resolve(options->host, options->v4, options->v6, &addr, &err) ||
+	if (cli_resolve(options->host, &(struct ktrxer_addr){ 0 }, options->v4, options->v6, &addr, &err) ||
 	    cli_guard_rate(&addr, &options->rate, options->flood, &err)) {
 		cli_complain(cli, "%s", err.text);
 		return EXIT_BAD;

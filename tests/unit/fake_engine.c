@@ -135,7 +135,7 @@ static int fake_give_up(struct ktx_engine_state *state, struct ktx_request *requ
 static int queue_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)
 {
 	for (int i = 0; i < count; i++)
-		fake.told[(fake.sent + i) % 4096] = requests[i]->leave_ns;
+		fake.leave_ns[(fake.sent + i) % 4096] = requests[i]->leave_ns;
 	return fake_send(state, requests, count);
 }
 
@@ -161,8 +161,9 @@ static int queue_reap(struct ktx_engine_state *state, const struct ktx_completio
 	(void)state;
 	fake_clocks(&pair);
 	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
-		const uint64_t call = fake.sent_at[fake.stamped_key % 4096], told = fake.told[fake.stamped_key % 4096];
-		const uint64_t at = (told > call ? told : call) + (uint64_t)fake.stamp_after_ns;
+		const uint64_t call = fake.sent_at[fake.stamped_key % 4096],
+			       leave_ns = fake.leave_ns[fake.stamped_key % 4096];
+		const uint64_t at = (leave_ns > call ? leave_ns : call) + (uint64_t)fake.stamp_after_ns;
 
 		if (at > pair.mono_ns || !fake.stamps_come)
 			break;

@@ -42,7 +42,7 @@ struct fake_script {
 
 	/* queue; stamps and stamps_come as above, stamp_after_ns the time that the queue was told */
 	struct ktx_queue queue;
-	uint64_t told[4096];
+	uint64_t leave_ns[4096];
 	_Atomic int drop;       /* so many of those it took are dropped ... */
 	_Atomic int drop_with;  /* ... with this */
 	_Atomic int left_early; /* seen */

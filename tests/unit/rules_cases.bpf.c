@@ -16,13 +16,13 @@ struct {
 SEC("xdp")
 int rules_cases(struct xdp_md *ctx)
 {
-	struct rules_control *told = control_get();
+	struct rules_control *reported = control_get();
 	struct rules_case *one;
 	__u32 at, have, length;
 
-	if (!told)
+	if (!reported)
 		return XDP_ABORTED;
-	at = told->next++ % RULES_CASES;
+	at = reported->next++ % RULES_CASES;
 	one = bpf_map_lookup_elem(&cases, &at);
 	if (!one)
 		return XDP_ABORTED;
@@ -36,6 +36,6 @@ int rules_cases(struct xdp_md *ctx)
 	if (bpf_xdp_store_bytes(ctx, 0, one->data, length))
 		return XDP_ABORTED;
 	one->action = (__u32)rules_run(ctx);
-	one->decided = told->decided;
+	one->decided = reported->decided;
 	return XDP_PASS;
 }

@@ -333,7 +333,7 @@ static void last_words(void **state)
 
 static void samples(void **state)
 {
-	struct flow_history said, heard;
+	struct flow_history written, read_back;
 	uint8_t block[4 * FLOW_SAMPLE_MOST + FLOW_SAMPLES_HEAD];
 	struct flow_sample in[4] = { { .time_ns = 1000000, .bytes = 0 },
 				     { .time_ns = 1000500, .bytes = UINT64_MAX, .kind = FLOW_TCP },
@@ -346,20 +346,20 @@ static void samples(void **state)
 	uint32_t n, which;
 
 	(void)state;
-	assert_int_equal(flow_history_new(&said, 3), 0);
-	assert_int_equal(flow_history_new(&heard, 3), 0);
+	assert_int_equal(flow_history_new(&written, 3), 0);
+	assert_int_equal(flow_history_new(&read_back, 3), 0);
 	for (int i = 0; i < FLOW_TCP_VALUES; i++)
 		in[1].values[i] = i % 3 == 0 ? UINT64_MAX : i % 3 == 1 ? UINT64_MAX - 1 : (uint64_t)i;
 	n = flow_samples_begin(block, in[0].time_ns);
 	for (int i = 0; i < 4; i++)
-		n += flow_sample_write(block + n, in[0].time_ns, flow[i], &in[i], &said);
+		n += flow_sample_write(block + n, in[0].time_ns, flow[i], &in[i], &written);
 	assert_int_equal(flow_samples_open(&b, block, n, &base), 0);
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(flow_sample_read(&b, base, &which, &out, &heard), 1);
+		assert_int_equal(flow_sample_read(&b, base, &which, &out, &read_back), 1);
 		assert_int_equal(which, flow[i]);
 		assert_memory_equal(&out, &in[i], sizeof out);
 	}
-	assert_int_equal(flow_sample_read(&b, base, &which, &out, &heard), 0);
+	assert_int_equal(flow_sample_read(&b, base, &which, &out, &read_back), 0);
 	/* Cut anywhere: what is whole is read, then it is an error. */
 	for (uint32_t cut = 0; cut < n; cut++) {
 		int rc = flow_samples_open(&b, block, cut, &base);
@@ -368,35 +368,35 @@ static void samples(void **state)
 			assert_int_equal(rc, -EPROTO);
 			continue;
 		}
-		while ((rc = flow_sample_read(&b, base, &which, &out, &heard)) == 1)
+		while ((rc = flow_sample_read(&b, base, &which, &out, &read_back)) == 1)
 			;
 		assert_true(rc == 0 || rc == -EPROTO);
 	}
-	flow_history_free(&said);
-	flow_history_free(&heard);
+	flow_history_free(&written);
+	flow_history_free(&read_back);
 }
 
-static void samples_of_nobody(void **state)
+static void samples_of_no_flow(void **state)
 {
 	static const uint8_t unknown_flow[] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0 },
 			     unknown_kind[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0 },
 			     too_long[] = { 0,    0,    0,    0,    0,    0,    0, 0, 0x80, 0x80, 0x80,
 					    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0, 0,    0 };
-	struct flow_history heard;
+	struct flow_history read_back;
 	struct flow_sample out;
 	struct bytes b;
 	uint64_t base;
 	uint32_t which;
 
 	(void)state;
-	assert_int_equal(flow_history_new(&heard, 1), 0);
+	assert_int_equal(flow_history_new(&read_back, 1), 0);
 	flow_samples_open(&b, unknown_flow, sizeof unknown_flow, &base);
-	assert_int_equal(flow_sample_read(&b, base, &which, &out, &heard), -EPROTO);
+	assert_int_equal(flow_sample_read(&b, base, &which, &out, &read_back), -EPROTO);
 	flow_samples_open(&b, unknown_kind, sizeof unknown_kind, &base);
-	assert_int_equal(flow_sample_read(&b, base, &which, &out, &heard), -EPROTO);
+	assert_int_equal(flow_sample_read(&b, base, &which, &out, &read_back), -EPROTO);
 	flow_samples_open(&b, too_long, sizeof too_long, &base);
-	assert_int_equal(flow_sample_read(&b, base, &which, &out, &heard), -EPROTO);
-	flow_history_free(&heard);
+	assert_int_equal(flow_sample_read(&b, base, &which, &out, &read_back), -EPROTO);
+	flow_history_free(&read_back);
 }
 
 int main(void)
@@ -412,7 +412,7 @@ int main(void)
 		cmocka_unit_test(packets_of_trains),
 		cmocka_unit_test(last_words),
 		cmocka_unit_test(samples),
-		cmocka_unit_test(samples_of_nobody),
+		cmocka_unit_test(samples_of_no_flow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,12 +9,12 @@
 #define SECRET 0x1122334455667788ULL
 #define MS 1000000ULL
 
-static struct echo_book *book_new(uint32_t window)
+static struct echo_table *table_new(uint32_t window)
 {
-	struct echo_book *book;
+	struct echo_table *table;
 
-	assert_int_equal(echo_book_new(&book, window, 1000 * MS, SECRET, true), 0);
-	return book;
+	assert_int_equal(echo_table_new(&table, window, 1000 * MS, SECRET, true), 0);
+	return table;
 }
 
 static struct echo_reply reply_to(uint64_t number)
@@ -24,7 +24,7 @@ static struct echo_reply reply_to(uint64_t number)
 	};
 }
 
-static enum echo_event report(struct echo_book *book, uint64_t number, uint64_t sent_ns, struct echo_result *result)
+static enum echo_event report(struct echo_table *table, uint64_t number, uint64_t sent_ns, struct echo_result *result)
 {
 	const struct ktx_report r = { .id = number,
 				      .status = sent_ns ? KTX_SENT : KTX_FAILED,
@@ -32,73 +32,74 @@ static enum echo_event report(struct echo_book *book, uint64_t number, uint64_t 
 				      .sent_ns = sent_ns,
 				      .at_ns = sent_ns };
 
-	return echo_book_report(book, &r, result);
+	return echo_table_report(table, &r, result);
 }
 
-static enum echo_event reply(struct echo_book *book, uint64_t number, uint64_t received_ns, struct echo_result *result)
+static enum echo_event reply(struct echo_table *table, uint64_t number, uint64_t received_ns,
+			     struct echo_result *result)
 {
 	const struct echo_reply r = reply_to(number);
 	const struct echo_arrival a = { .received_ns = received_ns, .source = KTRXER_STAMP_KERNEL, .ttl = 63 };
 
-	return echo_book_reply(book, &r, &a, result);
+	return echo_table_reply(table, &r, &a, result);
 }
 
 static void a_round_trip_in_either_order(void **state)
 {
-	struct echo_book *book = book_new(8);
+	struct echo_table *table = table_new(8);
 	struct echo_result r;
 	struct echo_counts c;
 
 	(void)state;
-	assert_int_equal(echo_book_commit(book, 0), 0);
-	assert_int_equal(report(book, 0, 10 * MS, &r), ECHO_NOTHING);
-	assert_int_equal(reply(book, 0, 12 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(echo_table_commit(table, 0), 0);
+	assert_int_equal(report(table, 0, 10 * MS, &r), ECHO_NOTHING);
+	assert_int_equal(reply(table, 0, 12 * MS, &r), ECHO_ROUND_TRIP);
 	assert_int_equal(r.rtt_ns, 2 * MS);
 	assert_int_equal(r.ttl, 63);
-	assert_int_equal(echo_book_commit(book, 1), 0);
-	assert_int_equal(reply(book, 1, 23 * MS, &r),
+	assert_int_equal(echo_table_commit(table, 1), 0);
+	assert_int_equal(reply(table, 1, 23 * MS, &r),
 			 ECHO_NOTHING); /* the stamp of sending is slower than the answer */
-	assert_int_equal(report(book, 1, 20 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(report(table, 1, 20 * MS, &r), ECHO_ROUND_TRIP);
 	assert_int_equal(r.rtt_ns, 3 * MS);
 	assert_int_equal(r.number, 1);
-	echo_book_counts(book, &c);
+	echo_table_counts(table, &c);
 	assert_int_equal(c.sent, 2);
 	assert_int_equal(c.received, 2);
 	assert_int_equal(c.waiting, 0);
-	echo_book_free(book);
+	echo_table_free(table);
 }
 
 static void loss_duplicates_and_the_late(void **state)
 {
-	struct echo_book *book = book_new(8);
+	struct echo_table *table = table_new(8);
 	struct echo_result r;
 	struct echo_counts c;
 	uint64_t lost;
 
 	(void)state;
 	for (uint64_t n = 0; n < 3; n++) {
-		assert_int_equal(echo_book_commit(book, n), 0);
-		report(book, n, (n + 1) * MS, &r);
+		assert_int_equal(echo_table_commit(table, n), 0);
+		report(table, n, (n + 1) * MS, &r);
 	}
-	assert_int_equal(reply(book, 1, 5 * MS, &r), ECHO_ROUND_TRIP);
-	assert_int_equal(reply(book, 1, 6 * MS, &r), ECHO_DUPLICATE);
-	assert_int_equal(echo_book_next_loss(book), 1 * MS + 1000 * MS);
-	assert_false(echo_book_lost(book, 1000 * MS, &lost));
-	assert_true(echo_book_lost(book, 1001 * MS, &lost));
+	assert_int_equal(reply(table, 1, 5 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(reply(table, 1, 6 * MS, &r), ECHO_DUPLICATE);
+	assert_int_equal(echo_table_next_loss(table), 1 * MS + 1000 * MS);
+	assert_false(echo_table_lost(table, 1000 * MS, &lost));
+	assert_true(echo_table_lost(table, 1001 * MS, &lost));
 	assert_int_equal(lost, 0);
-	assert_false(echo_book_lost(book, 1002 * MS, &lost));
-	assert_true(echo_book_lost(book, 1003 * MS, &lost));
+	assert_false(echo_table_lost(table, 1002 * MS, &lost));
+	assert_true(echo_table_lost(table, 1003 * MS, &lost));
 	assert_int_equal(lost, 2);
-	assert_int_equal(echo_book_next_loss(book), KTRXER_NEVER);
-	assert_int_equal(reply(book, 0, 1200 * MS, &r), ECHO_TOO_LATE);
+	assert_int_equal(echo_table_next_loss(table), KTRXER_NEVER);
+	assert_int_equal(reply(table, 0, 1200 * MS, &r), ECHO_TOO_LATE);
 	assert_int_equal(r.rtt_ns, 1199 * MS);
-	assert_int_equal(reply(book, 0, 1300 * MS, &r), ECHO_DUPLICATE);
-	echo_book_counts(book, &c);
+	assert_int_equal(reply(table, 0, 1300 * MS, &r), ECHO_DUPLICATE);
+	echo_table_counts(table, &c);
 	assert_int_equal(c.lost, 2);
 	assert_int_equal(c.too_late, 1);
 	assert_int_equal(c.duplicates, 2);
 	assert_int_equal(c.sent, c.received + c.lost + c.waiting);
-	echo_book_free(book);
+	echo_table_free(table);
 }
 
 /*
@@ -107,118 +108,118 @@ static void loss_duplicates_and_the_late(void **state)
  */
 static void a_probe_that_was_overtaken_is_lost(void **state)
 {
-	struct echo_book *book;
+	struct echo_table *table;
 	struct echo_result r;
 	uint64_t lost;
 
 	(void)state;
-	assert_int_equal(echo_book_new(&book, 8, 10000 * MS, SECRET, true), 0);
+	assert_int_equal(echo_table_new(&table, 8, 10000 * MS, SECRET, true), 0);
 	for (uint64_t n = 0; n < 3; n++) {
-		assert_int_equal(echo_book_commit(book, n), 0);
-		report(book, n, 1 * MS + n * 999 * MS, &r);
+		assert_int_equal(echo_table_commit(table, n), 0);
+		report(table, n, 1 * MS + n * 999 * MS, &r);
 	}
-	assert_int_equal(reply(book, 1, 2500 * MS, &r), ECHO_ROUND_TRIP);
-	assert_false(echo_book_lost(book, 3000 * MS, &lost)); /* sent 999 ms later: not late enough */
-	assert_int_equal(echo_book_next_loss(book), 10001 * MS);
-	assert_int_equal(reply(book, 2, 4000 * MS, &r), ECHO_ROUND_TRIP);
-	assert_int_equal(echo_book_next_loss(book), 1001 * MS);
-	assert_true(echo_book_lost(book, 4000 * MS, &lost));
+	assert_int_equal(reply(table, 1, 2500 * MS, &r), ECHO_ROUND_TRIP);
+	assert_false(echo_table_lost(table, 3000 * MS, &lost)); /* sent 999 ms later: not late enough */
+	assert_int_equal(echo_table_next_loss(table), 10001 * MS);
+	assert_int_equal(reply(table, 2, 4000 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(echo_table_next_loss(table), 1001 * MS);
+	assert_true(echo_table_lost(table, 4000 * MS, &lost));
 	assert_int_equal(lost, 0);
-	echo_book_free(book);
+	echo_table_free(table);
 }
 
 static void reordering_is_rfc_4737(void **state)
 {
-	struct echo_book *book = book_new(8);
+	struct echo_table *table = table_new(8);
 	struct echo_result r;
 	struct echo_counts c;
 
 	(void)state;
 	for (uint64_t n = 0; n < 4; n++) {
-		echo_book_commit(book, n);
-		report(book, n, (n + 1) * MS, &r);
+		echo_table_commit(table, n);
+		report(table, n, (n + 1) * MS, &r);
 	}
 	/* arrival 0 2 1 3: one packet reordered */
-	reply(book, 0, 10 * MS, &r);
-	reply(book, 2, 11 * MS, &r);
+	reply(table, 0, 10 * MS, &r);
+	reply(table, 2, 11 * MS, &r);
 	assert_false(r.reordered);
-	reply(book, 1, 12 * MS, &r);
+	reply(table, 1, 12 * MS, &r);
 	assert_true(r.reordered);
-	reply(book, 3, 13 * MS, &r);
+	reply(table, 3, 13 * MS, &r);
 	assert_false(r.reordered);
-	echo_book_counts(book, &c);
+	echo_table_counts(table, &c);
 	assert_int_equal(c.reordered, 1);
-	echo_book_free(book);
+	echo_table_free(table);
 }
 
 static void foreign_answers_count_for_nothing(void **state)
 {
-	struct echo_book *book = book_new(8);
+	struct echo_table *table = table_new(8);
 	const struct echo_arrival a = { .received_ns = 5 * MS };
 	struct echo_reply forged = reply_to(0);
 	struct echo_result r;
 	struct echo_counts c;
 
 	(void)state;
-	echo_book_commit(book, 0);
-	report(book, 0, MS, &r);
+	echo_table_commit(table, 0);
+	report(table, 0, MS, &r);
 	forged.secret++;
-	assert_int_equal(echo_book_reply(book, &forged, &a, &r), ECHO_FOREIGN);
+	assert_int_equal(echo_table_reply(table, &forged, &a, &r), ECHO_FOREIGN);
 	forged = reply_to(0);
 	forged.has_secret = false; /* too short for it, though the probes had it */
-	assert_int_equal(echo_book_reply(book, &forged, &a, &r), ECHO_FOREIGN);
+	assert_int_equal(echo_table_reply(table, &forged, &a, &r), ECHO_FOREIGN);
 	forged = reply_to(0);
 	forged.seq = 7; /* number and sequence contradict each other */
-	assert_int_equal(echo_book_reply(book, &forged, &a, &r), ECHO_FOREIGN);
-	assert_int_equal(reply(book, 77, 5 * MS, &r), ECHO_FOREIGN);
-	assert_int_equal(reply(book, UINT64_MAX, 5 * MS, &r), ECHO_FOREIGN);
+	assert_int_equal(echo_table_reply(table, &forged, &a, &r), ECHO_FOREIGN);
+	assert_int_equal(reply(table, 77, 5 * MS, &r), ECHO_FOREIGN);
+	assert_int_equal(reply(table, UINT64_MAX, 5 * MS, &r), ECHO_FOREIGN);
 	/* an answer to a probe that never left */
-	echo_book_commit(book, 1);
-	report(book, 1, 0, &r);
-	assert_int_equal(reply(book, 1, 5 * MS, &r), ECHO_FOREIGN);
-	assert_int_equal(reply(book, 0, 5 * MS, &r), ECHO_ROUND_TRIP);
-	echo_book_counts(book, &c);
+	echo_table_commit(table, 1);
+	report(table, 1, 0, &r);
+	assert_int_equal(reply(table, 1, 5 * MS, &r), ECHO_FOREIGN);
+	assert_int_equal(reply(table, 0, 5 * MS, &r), ECHO_ROUND_TRIP);
+	echo_table_counts(table, &c);
 	assert_int_equal(c.foreign, 6);
 	assert_int_equal(c.failed, 1);
-	echo_book_free(book);
+	echo_table_free(table);
 }
 
 static void the_window_is_full_until_something_ends(void **state)
 {
-	struct echo_book *book = book_new(4);
+	struct echo_table *table = table_new(4);
 	struct echo_result r;
 	uint64_t lost;
 
 	(void)state;
 	for (uint64_t n = 0; n < 4; n++) {
-		assert_int_equal(echo_book_commit(book, n), 0);
-		report(book, n, MS, &r);
+		assert_int_equal(echo_table_commit(table, n), 0);
+		report(table, n, MS, &r);
 	}
-	assert_int_equal(echo_book_commit(book, 4), -EAGAIN);
-	assert_true(echo_book_lost(book, 2000 * MS, &lost));
-	assert_int_equal(echo_book_commit(book, 4), 0);
+	assert_int_equal(echo_table_commit(table, 4), -EAGAIN);
+	assert_true(echo_table_lost(table, 2000 * MS, &lost));
+	assert_int_equal(echo_table_commit(table, 4), 0);
 	/* the lost one's place is taken: its answer is nobody's now */
-	assert_int_equal(reply(book, 0, 3000 * MS, &r), ECHO_FOREIGN);
-	echo_book_free(book);
+	assert_int_equal(reply(table, 0, 3000 * MS, &r), ECHO_FOREIGN);
+	echo_table_free(table);
 }
 
 static void short_payloads_go_by_the_sequence(void **state)
 {
-	struct echo_book *book;
+	struct echo_table *table;
 	const struct echo_arrival a = { .received_ns = 70000 * MS };
 	struct echo_result r;
 
 	(void)state;
-	assert_int_equal(echo_book_new(&book, 8, 1000 * MS, 0, true), 0);
+	assert_int_equal(echo_table_new(&table, 8, 1000 * MS, 0, true), 0);
 	for (uint64_t n = 0; n < 65540; n++) {
-		assert_int_equal(echo_book_commit(book, n), 0);
-		report(book, n, (n + 1) * MS, &r);
+		assert_int_equal(echo_table_commit(table, n), 0);
+		report(table, n, (n + 1) * MS, &r);
 		struct echo_reply s = { .seq = (uint16_t)n };
 
-		assert_int_equal(echo_book_reply(book, &s, &a, &r), ECHO_ROUND_TRIP);
+		assert_int_equal(echo_table_reply(table, &s, &a, &r), ECHO_ROUND_TRIP);
 		assert_int_equal(r.number, n);
 	}
-	echo_book_free(book);
+	echo_table_free(table);
 }
 
 static void parses_replies_and_nothing_else(void **state)
@@ -250,13 +251,13 @@ static void parses_replies_and_nothing_else(void **state)
 
 static void odd_windows_are_refused(void **state)
 {
-	struct echo_book *book;
+	struct echo_table *table;
 
 	(void)state;
-	assert_int_equal(echo_book_new(&book, 0, 1, 1, true), -EINVAL);
-	assert_int_equal(echo_book_new(&book, 3, 1, 1, true), -EINVAL);
-	assert_int_equal(echo_book_new(&book, 131072, 1, 1, true), -EINVAL);
-	assert_null(book);
+	assert_int_equal(echo_table_new(&table, 0, 1, 1, true), -EINVAL);
+	assert_int_equal(echo_table_new(&table, 3, 1, 1, true), -EINVAL);
+	assert_int_equal(echo_table_new(&table, 131072, 1, 1, true), -EINVAL);
+	assert_null(table);
 }
 
 int main(void)

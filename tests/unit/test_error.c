@@ -16,7 +16,7 @@ static void fills_text_and_returns_code(void **state)
 	assert_int_equal(ktrxer_fail(NULL, -EINVAL, "nobody listens"), -EINVAL);
 }
 
-static void cuts_and_cleans(void **state)
+static void cuts_the_middle_and_cleans(void **state)
 {
 	struct ktrxer_error err;
 	char name[2 * KTRXER_ERROR_TEXT];
@@ -26,6 +26,13 @@ static void cuts_and_cleans(void **state)
 	name[sizeof name - 1] = '\0';
 	ktrxer_fail(&err, -EINVAL, "%s", name);
 	assert_int_equal(strlen(err.text), KTRXER_ERROR_TEXT - 1);
+	assert_non_null(strstr(err.text, "xxx ... xxx"));
+	ktrxer_fail(&err, -EINVAL, "device '%s': no such device; `ip link` lists them", name);
+	assert_int_equal(strlen(err.text), KTRXER_ERROR_TEXT - 1);
+	assert_memory_equal(err.text, "device 'xxx", 11);
+	assert_string_equal(err.text + KTRXER_ERROR_TEXT - 1 - 42, "xxx': no such device; `ip link` lists them");
+	ktrxer_fail(&err, -EINVAL, "%.*s", KTRXER_ERROR_TEXT - 1, name);
+	assert_string_equal(err.text, name + sizeof name - KTRXER_ERROR_TEXT); /* fits: whole */
 	ktrxer_fail(&err, -EINVAL, "a\nb\x1b[31m");
 	assert_string_equal(err.text, "a?b?[31m");
 }
@@ -34,7 +41,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fills_text_and_returns_code),
-		cmocka_unit_test(cuts_and_cleans),
+		cmocka_unit_test(cuts_the_middle_and_cleans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,7 +193,7 @@ static void in_order_nothing_is_missing(void **state)
 	assert_int_equal(flow_count_lost(&c, 20005), 5); /* the last ones: only the sender's word tells */
 }
 
-static void each_fate_is_told(void **state)
+static void each_fate_is_reported(void **state)
 {
 	struct flow_count c = { 0 };
 
@@ -207,7 +207,7 @@ static void each_fate_is_told(void **state)
 	count(&c, 3); /* and twice */
 	assert_true(c.packets == 4 && c.reordered == 1 && c.duplicates == 2 && flow_count_lost(&c, 0) == 2);
 	count(&c, 5 + FLOW_COUNT_LEAP + 1); /* not a number of this flow */
-	assert_true(c.strange == 1 && c.next == 6);
+	assert_true(c.protocol_errors == 1 && c.next == 6);
 	/* The window is passed in one leap: nothing of before is taken for a copy. */
 	count(&c, 3 * FLOW_COUNT_WINDOW + 3);
 	count(&c, 3 * FLOW_COUNT_WINDOW + 1);
@@ -249,7 +249,7 @@ int main(void)
 		cmocka_unit_test(trains_have_their_rate_gaps_and_sizes),
 		cmocka_unit_test(trains_have_limits),
 		cmocka_unit_test(in_order_nothing_is_missing),
-		cmocka_unit_test(each_fate_is_told),
+		cmocka_unit_test(each_fate_is_reported),
 		cmocka_unit_test(any_order_within_the_window),
 	};
 

@@ -17,7 +17,7 @@ enum { SENT = 1000, FOR_S = 10 };
 #define MS (uint64_t)KTRXER_NS_PER_MS
 
 /* What happens to the connection and on the control connection, in this order, a few milliseconds apart. */
-enum step { NOTHING = 0, RESET, CLOSE, SAYS_PLANNED, SAYS_BROKEN, LINK_DIES, PATIENCE_ENDS };
+enum step { NOTHING = 0, RESET, CLOSE, REPORTS_PLANNED, REPORTS_BROKEN, LINK_DIES, PATIENCE_ENDS };
 
 struct play {
 	enum step steps[3];
@@ -75,10 +75,10 @@ static void step_due(struct loop_timer *timer, uint64_t now_ns)
 	case CLOSE:
 		cut(s, s->play->steps[s->step] == RESET);
 		break;
-	case SAYS_PLANNED:
-	case SAYS_BROKEN:
-		word.reason = s->play->steps[s->step] == SAYS_PLANNED ? FLOW_PLANNED : FLOW_BROKEN;
-		flow_set_told(s->set, 0, &word);
+	case REPORTS_PLANNED:
+	case REPORTS_BROKEN:
+		word.reason = s->play->steps[s->step] == REPORTS_PLANNED ? FLOW_PLANNED : FLOW_BROKEN;
+		flow_set_reported(s->set, 0, &word);
 		break;
 	case LINK_DIES: /* as flow_client.c does it then */
 		flow_set_stop(s->set);
@@ -229,13 +229,13 @@ static void a_sample_is_of_its_time_or_missing(void **state)
 	loop_free(clockwork.loop);
 }
 
-static void an_end_by_plan_is_said(void **state)
+static void an_end_by_plan_is_reported(void **state)
 {
 	(void)state;
 	for (int server = 0; server < 2; server++) {
-		act(&(struct play){ { RESET, SAYS_PLANNED }, server, FLOW_PLANNED, FLOW_NO_ERROR });
-		act(&(struct play){ { SAYS_PLANNED, RESET }, server, FLOW_PLANNED, FLOW_NO_ERROR });
-		act(&(struct play){ { CLOSE, SAYS_PLANNED }, server, FLOW_PLANNED, FLOW_NO_ERROR });
+		act(&(struct play){ { RESET, REPORTS_PLANNED }, server, FLOW_PLANNED, FLOW_NO_ERROR });
+		act(&(struct play){ { REPORTS_PLANNED, RESET }, server, FLOW_PLANNED, FLOW_NO_ERROR });
+		act(&(struct play){ { CLOSE, REPORTS_PLANNED }, server, FLOW_PLANNED, FLOW_NO_ERROR });
 	}
 }
 
@@ -243,8 +243,8 @@ static void an_end_without_the_word_is_a_fault(void **state)
 {
 	(void)state;
 	for (int server = 0; server < 2; server++) {
-		act(&(struct play){ { RESET, SAYS_BROKEN }, server, FLOW_BROKEN, FLOW_RESET });
-		act(&(struct play){ { SAYS_BROKEN, RESET }, server, FLOW_BROKEN, FLOW_RESET });
+		act(&(struct play){ { RESET, REPORTS_BROKEN }, server, FLOW_BROKEN, FLOW_RESET });
+		act(&(struct play){ { REPORTS_BROKEN, RESET }, server, FLOW_BROKEN, FLOW_RESET });
 		act(&(struct play){ { RESET, LINK_DIES }, server, FLOW_BROKEN, FLOW_RESET });
 		act(&(struct play){ { CLOSE, LINK_DIES }, server, FLOW_CLOSED, FLOW_NO_ERROR });
 		act(&(struct play){ { RESET, PATIENCE_ENDS }, server, FLOW_BROKEN, FLOW_RESET });
@@ -255,7 +255,7 @@ static void an_end_without_the_word_is_a_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_end_by_plan_is_said),
+		cmocka_unit_test(an_end_by_plan_is_reported),
 		cmocka_unit_test(an_end_without_the_word_is_a_fault),
 		cmocka_unit_test(a_sample_is_of_its_time_or_missing),
 	};

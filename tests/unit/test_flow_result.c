@@ -105,7 +105,7 @@ static void a_flow_without_any_report(void **state)
 }
 
 /* A TCP sender's values count wherever it is, of a UDP flow the receiver's alone. */
-static void values_are_those_of_the_end_that_knows(void **state)
+static void values_are_those_of_the_end_that_has_them(void **state)
 {
 	const struct flow_spec tcp = { 0 }, udp = { .udp = true };
 	struct flow_record record = { 0 };
@@ -164,7 +164,7 @@ int main(void)
 		cmocka_unit_test(samples_that_are_missing_are_counted),
 		cmocka_unit_test(a_receiver_that_waits_for_late_packets_misses_no_sample),
 		cmocka_unit_test(a_flow_without_any_report),
-		cmocka_unit_test(values_are_those_of_the_end_that_knows),
+		cmocka_unit_test(values_are_those_of_the_end_that_has_them),
 		cmocka_unit_test(a_direction_is_from_the_first_start_to_the_last_end),
 	};
 

@@ -118,7 +118,7 @@ static void builds(void **state)
 	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), eth4empty);
 }
 
-static void udp_never_says_that_it_has_no_sum(void **state)
+static void udp_never_has_a_checksum_of_zero(void **state)
 {
 	struct ktrxer_path r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET), r6 = a_path(KTRXER_LINK_RAW_IP, AF_INET6);
 	struct ktrxer_frame_spec spec = a_spec(&r4, KTRXER_UDP);
@@ -337,7 +337,7 @@ static void checksum_refuses(void **state)
 }
 
 /* The stack's engines have frames without a link header, whatever device the path names. */
-static void the_spec_says_what_a_frame_begins_with(void **state)
+static void the_spec_decides_what_a_frame_begins_with(void **state)
 {
 	struct ktrxer_path path = a_path(KTRXER_LINK_ETHERNET, AF_INET);
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
@@ -556,12 +556,12 @@ int main(void)
 		cmocka_unit_test(refuses_fields_of_another_protocol),
 		cmocka_unit_test(reads),
 		cmocka_unit_test(reads_no_broken_frame),
-		cmocka_unit_test(udp_never_says_that_it_has_no_sum),
+		cmocka_unit_test(udp_never_has_a_checksum_of_zero),
 		cmocka_unit_test(payload_in_place),
 		cmocka_unit_test(zero_payload_overwrites),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(refuses),
-		cmocka_unit_test(the_spec_says_what_a_frame_begins_with),
+		cmocka_unit_test(the_spec_decides_what_a_frame_begins_with),
 		cmocka_unit_test(checksums),
 		cmocka_unit_test(zero_is_a_sum_for_icmp),
 		cmocka_unit_test(checksum_refuses),

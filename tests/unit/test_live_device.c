@@ -76,7 +76,7 @@ static void features_are_the_device_s(void **state)
 	assert_false(ktrxer_live_xdp_features_of(body(&m), 8, &features));
 }
 
-static void cut_short_anywhere_says_nothing(void **state)
+static void cut_short_anywhere_gives_nothing(void **state)
 {
 	const struct message m = features_message(7, 0x27);
 	uint64_t features;
@@ -108,7 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(family_is_found_among_others), cmocka_unit_test(family_of_another_size_is_none),
-		cmocka_unit_test(features_are_the_device_s),    cmocka_unit_test(cut_short_anywhere_says_nothing),
+		cmocka_unit_test(features_are_the_device_s),    cmocka_unit_test(cut_short_anywhere_gives_nothing),
 		cmocka_unit_test(lengths_that_lie_say_nothing),
 	};
 

@@ -73,16 +73,16 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	if (request == SIOCGHWTSTAMP || request == SIOCSHWTSTAMP) {
 		rc = config(request, (struct hwtstamp_config *)(void *)((struct ifreq *)data)->ifr_data);
 	} else if (request == PTP_SYS_OFFSET_EXTENDED) {
-		struct ptp_sys_offset_extended *told = data;
+		struct ptp_sys_offset_extended *reported = data;
 		struct timespec now;
 		int64_t ns;
 
 		clock_gettime(CLOCK_REALTIME, &now);
 		ns = ktrxer_timespec_ns(now.tv_sec, now.tv_nsec);
-		for (unsigned int i = 0; i < told->n_samples; i++) {
-			told->ts[i][0] = at(ns - nic->read_ns);
-			told->ts[i][1] = at(ns + nic->ahead_ns);
-			told->ts[i][2] = at(ns + nic->read_ns);
+		for (unsigned int i = 0; i < reported->n_samples; i++) {
+			reported->ts[i][0] = at(ns - nic->read_ns);
+			reported->ts[i][1] = at(ns + nic->ahead_ns);
+			reported->ts[i][2] = at(ns + nic->read_ns);
 		}
 		rc = 0;
 	} else {
@@ -301,7 +301,7 @@ static void other_processes_count(void **state)
 	}
 }
 
-static void drivers_that_refuse_or_do_not_tell(void **state)
+static void drivers_that_refuse_or_do_not_report(void **state)
 {
 	struct nic_setting s, t;
 
@@ -418,7 +418,7 @@ int main(void)
 		cmocka_unit_test_setup(each_half_goes_with_the_last_who_wants_it, begin),
 		cmocka_unit_test_setup(what_others_set_is_never_lowered, begin),
 		cmocka_unit_test_setup(other_processes_count, begin),
-		cmocka_unit_test_setup(drivers_that_refuse_or_do_not_tell, begin),
+		cmocka_unit_test_setup(drivers_that_refuse_or_do_not_report, begin),
 		cmocka_unit_test_setup(a_change_that_does_not_end, begin),
 		cmocka_unit_test_setup(a_stamp_of_arrival_is_taken_over, begin),
 	};

@@ -419,7 +419,7 @@ static void sums_as_rfc_1071(void **state)
 }
 
 /* Frames that Linux made, checksums and all. */
-static void knows_linux_checksums(void **state)
+static void checksums_are_those_of_linux(void **state)
 {
 	static const uint8_t ping4[] = {
 		0x45, 0x00, 0x00, 0x1c, 0x00, 0x00, 0x40, 0x00, 0x40, 0x01, 0x7c, 0xdf, 0x7f, 0x00,
@@ -500,7 +500,7 @@ int main(void)
 		cmocka_unit_test(marks_lies),
 		cmocka_unit_test(survives_every_cut),
 		cmocka_unit_test(sums_as_rfc_1071),
-		cmocka_unit_test(knows_linux_checksums),
+		cmocka_unit_test(checksums_are_those_of_linux),
 		cmocka_unit_test(sums_to_the_final_destination),
 	};
 

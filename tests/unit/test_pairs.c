@@ -95,8 +95,9 @@ static struct pairs_result estimated(struct world w, struct pairs_set sets[2])
 	sets[1] = (struct pairs_set){ .pairs = times[1], .count = PAIRS, .bits = 8 * SMALL };
 	assert_int_equal(pairs_estimate(sets, 100, &result), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(sets[i].lost + sets[i].unsent + sets[i].reordered + sets[i].together + sets[i].spread +
-					 sets[i].usable,
+		assert_int_equal(sets[i].outcomes[PAIR_LOST] + sets[i].outcomes[PAIR_UNSENT] +
+					 sets[i].outcomes[PAIR_REORDERED] + sets[i].outcomes[PAIR_TOGETHER] +
+					 sets[i].outcomes[PAIR_SPREAD] + sets[i].outcomes[PAIR_USABLE],
 				 PAIRS);
 	return result;
 }
@@ -211,7 +212,7 @@ static void test_losses(void **state)
 
 	(void)state;
 	assert_int_equal(r.reading, PAIRS_RESOLVED);
-	assert_true(sets[0].lost > 20 && sets[0].lost < 60);
+	assert_true(sets[0].outcomes[PAIR_LOST] > 20 && sets[0].outcomes[PAIR_LOST] < 60);
 	assert_true(fabs(r.large->capacity_bit_s / truth(1e8) - 1) < 0.02);
 }
 
@@ -240,10 +241,11 @@ static void test_reordering(void **state)
 		}
 	assert_int_equal(pairs_estimate(sets, 1, &r), 0);
 	for (int set = 0; set < 2; set++) {
-		assert_int_equal(sets[set].reordered, (PAIRS + 2) / 3);
-		assert_true(sets[set].unsent >= PAIRS / 10);
-		assert_int_equal(sets[set].reordered + sets[set].unsent + sets[set].usable + sets[set].spread +
-					 sets[set].together + sets[set].lost,
+		assert_int_equal(sets[set].outcomes[PAIR_REORDERED], (PAIRS + 2) / 3);
+		assert_true(sets[set].outcomes[PAIR_UNSENT] >= PAIRS / 10);
+		assert_int_equal(sets[set].outcomes[PAIR_REORDERED] + sets[set].outcomes[PAIR_UNSENT] +
+					 sets[set].outcomes[PAIR_USABLE] + sets[set].outcomes[PAIR_SPREAD] +
+					 sets[set].outcomes[PAIR_TOGETHER] + sets[set].outcomes[PAIR_LOST],
 				 PAIRS);
 	}
 	assert_int_equal(r.reading, PAIRS_RESOLVED);
@@ -278,7 +280,7 @@ static void test_a_slow_sender(void **state)
 			  sets)
 			.reading,
 		PAIRS_SPREAD);
-	assert_int_equal(sets[0].spread, PAIRS);
+	assert_int_equal(sets[0].outcomes[PAIR_SPREAD], PAIRS);
 }
 
 static void test_refused(void **state)
@@ -302,10 +304,10 @@ static void test_refused(void **state)
 	one.arrived_ns[1] = 5;
 	sets[0].count = sets[1].count = 1;
 	assert_int_equal(pairs_estimate(sets, 1, &r), 0);
-	assert_int_equal(sets[0].reordered, 1);
+	assert_int_equal(sets[0].outcomes[PAIR_REORDERED], 1);
 	memset(&one, 0, sizeof one);
 	assert_int_equal(pairs_estimate(sets, 1, &r), 0);
-	assert_int_equal(sets[0].lost, 1);
+	assert_int_equal(sets[0].outcomes[PAIR_LOST], 1);
 	assert_int_equal(r.reading, PAIRS_TOO_FEW);
 }
 

@@ -291,7 +291,7 @@ static void refuses_lies(void **state)
 	static const struct {
 		size_t at;
 		uint32_t value;
-		const char *says;
+		const char *reason;
 	} cases[] = {
 		{ 0, 0x0badf00d, NULL },
 		{ 4, 24, NULL },
@@ -328,11 +328,11 @@ static void refuses_lies(void **state)
 		m.length = cases[i].at;
 		put32(&m, cases[i].value);
 		c = capture_of(&m, length);
-		assert_true(!c == !cases[i].says);
+		assert_true(!c == !cases[i].reason);
 		if (!c)
 			continue;
-		assert_int_equal(ktrxer_capture_next(c, &p, &err), cases[i].says[0] ? -EBADMSG : 1);
-		if (!strstr(err.text, cases[i].says))
+		assert_int_equal(ktrxer_capture_next(c, &p, &err), cases[i].reason[0] ? -EBADMSG : 1);
+		if (!strstr(err.text, cases[i].reason))
 			fail_msg("case %zu: says \"%s\"", i, err.text);
 		ktrxer_capture_close(c);
 	}
@@ -388,7 +388,7 @@ static void reads_back_what_it_wrote(void **state)
 	unlink(path);
 }
 
-static void says_when_nothing_can_be_written(void **state)
+static void reports_when_nothing_can_be_written(void **state)
 {
 	struct ktrxer_pcapng *file;
 	struct ktrxer_capture *c;
@@ -451,7 +451,7 @@ int main(void)
 		cmocka_unit_test(keeps_to_64_bits),
 		cmocka_unit_test(refuses_lies),
 		cmocka_unit_test(reads_back_what_it_wrote),
-		cmocka_unit_test(says_when_nothing_can_be_written),
+		cmocka_unit_test(reports_when_nothing_can_be_written),
 		cmocka_unit_test(a_packet_does_not_clear_the_room_for_a_block),
 	};
 

@@ -37,43 +37,43 @@ static const int64_t recorded[][3] = {
 
 static void extended_takes_the_narrowest(void **state)
 {
-	struct ptp_sys_offset_extended told = { .n_samples = 3 };
+	struct ptp_sys_offset_extended reported = { .n_samples = 3 };
 	struct phc_reading r;
 
 	(void)state;
 	/* The second was interrupted, as a busy machine does it. */
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < 3; j++)
-			told.ts[i][j] = at(EPOCH + recorded[0][j] + i * 275 + (i == 1 && j == 2 ? 40000 : 0));
-	told.ts[2][2] = at(EPOCH + recorded[0][2] + 2 * 275 - 20);
-	assert_true(ktrxer_phc_of_extended(&told, &r));
+			reported.ts[i][j] = at(EPOCH + recorded[0][j] + i * 275 + (i == 1 && j == 2 ? 40000 : 0));
+	reported.ts[2][2] = at(EPOCH + recorded[0][2] + 2 * 275 - 20);
+	assert_true(ktrxer_phc_of_extended(&reported, &r));
 	assert_int_equal(r.nic_ns, EPOCH + 703653361 + 550);
 	assert_int_equal(r.real_ns, EPOCH + 703668266 + 550 + 26);
 	assert_int_equal(r.bound_ns, 27);
 	/* The clock was set back in between, and one that took a second: no samples. */
-	told.n_samples = 2;
-	told.ts[0][2] = at(EPOCH);
-	told.ts[1][2] = at(EPOCH + 2 * S);
-	assert_false(ktrxer_phc_of_extended(&told, &r));
-	told.n_samples = 0;
-	assert_false(ktrxer_phc_of_extended(&told, &r));
-	memset(&told.ts, 0, sizeof told.ts);
-	told.n_samples = UINT32_MAX; /* no kernel says so; it is not believed */
-	assert_true(ktrxer_phc_of_extended(&told, &r));
+	reported.n_samples = 2;
+	reported.ts[0][2] = at(EPOCH);
+	reported.ts[1][2] = at(EPOCH + 2 * S);
+	assert_false(ktrxer_phc_of_extended(&reported, &r));
+	reported.n_samples = 0;
+	assert_false(ktrxer_phc_of_extended(&reported, &r));
+	memset(&reported.ts, 0, sizeof reported.ts);
+	reported.n_samples = UINT32_MAX; /* no kernel says so; it is not believed */
+	assert_true(ktrxer_phc_of_extended(&reported, &r));
 }
 
 static void plain_and_precise(void **state)
 {
 	/* As recorded: system, NIC, system, NIC, ... */
 	static const int64_t plain[] = { 904870351, 904854347, 904870569, 904854565, 904870787, 904854783, 904871005 };
-	struct ptp_sys_offset told = { .n_samples = 3 };
+	struct ptp_sys_offset reported = { .n_samples = 3 };
 	struct ptp_sys_offset_precise precise = { .device = at(EPOCH + 5), .sys_realtime = at(EPOCH + 105) };
 	struct phc_reading r;
 
 	(void)state;
 	for (int i = 0; i < 7; i++)
-		told.ts[i] = at(EPOCH + S + plain[i]);
-	assert_true(ktrxer_phc_of_plain(&told, &r));
+		reported.ts[i] = at(EPOCH + S + plain[i]);
+	assert_true(ktrxer_phc_of_plain(&reported, &r));
 	assert_int_equal(r.nic_ns, EPOCH + S + 904854347);
 	assert_int_equal(r.real_ns, EPOCH + S + 904870351 + 109);
 	assert_int_equal(r.bound_ns, 110);
@@ -168,22 +168,22 @@ int __wrap_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...)
 {
 	struct ktrxer_clock_pair pair;
-	struct ptp_sys_offset_precise *told;
+	struct ptp_sys_offset_precise *reported;
 	va_list args;
 
 	(void)fd;
 	if ((unsigned int)request != (unsigned int)PTP_SYS_OFFSET_PRECISE)
 		return -1;
 	va_start(args, request);
-	told = va_arg(args, struct ptp_sys_offset_precise *);
+	reported = va_arg(args, struct ptp_sys_offset_precise *);
 	va_end(args);
 	if (pthread_equal(pthread_self(), clock_of_nic.pump))
 		clock_of_nic.by_pump++;
 	else
 		clock_of_nic.by_others++;
 	ktrxer_clock_pair_read(&pair);
-	told->device = at((int64_t)pair.mono_ns + AHEAD);
-	told->sys_realtime = at(pair.real_ns);
+	reported->device = at((int64_t)pair.mono_ns + AHEAD);
+	reported->sys_realtime = at(pair.real_ns);
 	return 0;
 }
 

@@ -79,8 +79,9 @@ static struct ppt_result estimated(const struct world *w, struct ppt_probes sets
 		fail_msg("%s", err.text);
 	assert_int_equal(sets[0].size_bytes, SMALL);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(sets[i].lost + sets[i].unsent + sets[i].reordered + sets[i].together + sets[i].spread +
-					 sets[i].usable,
+		assert_int_equal(sets[i].outcomes[PAIR_LOST] + sets[i].outcomes[PAIR_UNSENT] +
+					 sets[i].outcomes[PAIR_REORDERED] + sets[i].outcomes[PAIR_TOGETHER] +
+					 sets[i].outcomes[PAIR_SPREAD] + sets[i].outcomes[PAIR_USABLE],
 				 PROBES);
 	return r;
 }
@@ -135,7 +136,7 @@ static void probes_that_were_not_back_to_back(void **state)
 	random_state = 1;
 	r = estimated(&w, sets);
 	assert_int_equal(r.reading, PPT_RESOLVED);
-	assert_in_range(sets[0].spread + sets[1].spread, 10, 30);
+	assert_in_range(sets[0].outcomes[PAIR_SPREAD] + sets[1].outcomes[PAIR_SPREAD], 10, 30);
 	close_to((double)sets[0].send_gap_ns, 4000, 0.01);
 	close_to(r.capacity_bit_s, 100e6, 0.03);
 }
@@ -176,7 +177,7 @@ static void one_stamp_for_both_packets(void **state)
 	random_state = 1;
 	r = estimated(&w, sets);
 	assert_int_equal(r.reading, PPT_COALESCED);
-	assert_int_equal(r.together, sets[0].together + sets[1].together);
+	assert_int_equal(r.together, sets[0].outcomes[PAIR_TOGETHER] + sets[1].outcomes[PAIR_TOGETHER]);
 	assert_true(r.together >= 15);
 	assert_true(r.coalescing_ns == 0); /* the gaps of the others are the link's: they differ with the size */
 }
@@ -255,8 +256,8 @@ static void losses_and_reordering(void **state)
 	(void)state;
 	random_state = 1;
 	r = estimated(&w, sets);
-	assert_in_range(sets[0].lost, 3, 20);
-	assert_in_range(sets[0].reordered, 1, 12);
+	assert_in_range(sets[0].outcomes[PAIR_LOST], 3, 20);
+	assert_in_range(sets[0].outcomes[PAIR_REORDERED], 1, 12);
 	assert_int_equal(r.reading, PPT_RESOLVED);
 	close_to(r.capacity_bit_s, 100e6, 0.03);
 	w.loss = 0.9;
@@ -283,7 +284,7 @@ static void trains_that_are_none(void **state)
 	sets[0].count = sets[1].count = 6;
 	assert_int_equal(ppt_probes_estimate(sets, HEADING, 100, &r, &err), 0);
 	assert_int_equal(r.reading, PPT_TOO_FEW);
-	assert_int_equal(sets[0].unsent, 6);
+	assert_int_equal(sets[0].outcomes[PAIR_UNSENT], 6);
 	sets[1].size_bytes = SMALL;
 	assert_int_equal(ppt_probes_estimate(sets, HEADING, 100, &r, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "of 78 bytes"));

@@ -58,7 +58,7 @@ static enum reflector_verdict send_one(struct reflector *r, uint8_t *packet, uin
 	return v;
 }
 
-static void an_answer_says_all(void **state)
+static void an_answer_has_all_fields(void **state)
 {
 	struct reflector *r = make(NULL);
 	struct reflector_arrival a = arrival();
@@ -160,7 +160,7 @@ static void reasons_to_stay_silent(void **state)
 	struct reflector_counts counts;
 	struct stamp_reply reply;
 	uint8_t packet[10000], before[64];
-	static const uint8_t strangers[][4] = {
+	static const uint8_t others[][4] = {
 		{ 224, 0, 0, 1 }, { 255, 255, 255, 255 }, { 0, 0, 0, 0 }, { 239, 1, 2, 3 }, { 0, 1, 2, 3 }
 	};
 
@@ -183,12 +183,12 @@ static void reasons_to_stay_silent(void **state)
 	a = arrival();
 	a.from_port = a.to_port = 5000;
 	assert_int_equal(send_one(r, packet, 44, &a, &reply), REFLECTOR_PORT);
-	for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		a = arrival();
-		memcpy(a.from.bytes, strangers[i], 4);
+		memcpy(a.from.bytes, others[i], 4);
 		assert_int_equal(send_one(r, packet, 44, &a, &reply), REFLECTOR_SOURCE);
 		a = arrival();
-		memcpy(a.to.bytes, strangers[i], 4);
+		memcpy(a.to.bytes, others[i], 4);
 		assert_int_equal(send_one(r, packet, 44, &a, &reply), REFLECTOR_TARGET);
 	}
 	a = arrival();
@@ -451,7 +451,7 @@ static void malformed_tlvs(void **state)
 	reflector_free(r);
 }
 
-static void follow_up_tells_when_the_last_one_left(void **state)
+static void follow_up_reports_when_the_last_one_left(void **state)
 {
 	struct reflector *r = make(NULL);
 	struct reflector_arrival a = arrival();
@@ -604,7 +604,7 @@ static void many_tlvs_are_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_answer_says_all),
+		cmocka_unit_test(an_answer_has_all_fields),
 		cmocka_unit_test(a_sender_that_starts_again_begins_a_session),
 		cmocka_unit_test(stateful_counts_stateless_copies),
 		cmocka_unit_test(reasons_to_stay_silent),
@@ -615,7 +615,7 @@ int main(void)
 		cmocka_unit_test(large_answers_cost_more),
 		cmocka_unit_test(tlvs_are_answered),
 		cmocka_unit_test(malformed_tlvs),
-		cmocka_unit_test(follow_up_tells_when_the_last_one_left),
+		cmocka_unit_test(follow_up_reports_when_the_last_one_left),
 		cmocka_unit_test(the_first_stamp_of_an_answer_counts),
 		cmocka_unit_test(authenticated_mode),
 		cmocka_unit_test(many_tlvs_are_bounded),

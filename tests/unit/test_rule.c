@@ -70,10 +70,10 @@ static void formats_what_it_parsed(void **state)
 	}
 }
 
-static void says_what_is_wrong(void **state)
+static void reports_what_is_wrong(void **state)
 {
 	static const struct {
-		const char *text, *says;
+		const char *text, *reason;
 	} cases[] = {
 		{ "", "it is empty" },
 		{ NULL, "it is empty" },
@@ -121,8 +121,8 @@ static void says_what_is_wrong(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		err = (struct ktrxer_error){ 0 };
 		assert_int_equal(krx_rule_parse(&r, cases[i].text, &err), -EINVAL);
-		if (!strstr(err.text, cases[i].says))
-			fail_msg("%s: says \"%s\", not \"%s\"", cases[i].text, err.text, cases[i].says);
+		if (!strstr(err.text, cases[i].reason))
+			fail_msg("%s: says \"%s\", not \"%s\"", cases[i].text, err.text, cases[i].reason);
 		assert_memory_equal(&r, &untouched, sizeof r);
 	}
 	memset(word, 'x', sizeof word - 1);
@@ -159,7 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parses_every_part),
 		cmocka_unit_test(formats_what_it_parsed),
-		cmocka_unit_test(says_what_is_wrong),
+		cmocka_unit_test(reports_what_is_wrong),
 		cmocka_unit_test(checks_rules_made_by_programs),
 	};
 

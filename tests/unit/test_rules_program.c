@@ -310,7 +310,7 @@ static void counts_what_finds_no_room(void **state)
 	krx_ruleset_free(set);
 }
 
-static void keeps_as_much_as_was_asked_for(void **state)
+static void keeps_as_much_as_was_requested(void **state)
 {
 	static const uint32_t lengths[] = { 14, 60, 128, 129, 512, 513, 1514, 1600, 1601, 3000 };
 	static const uint32_t snaps[] = { 0, 1, 64, 600 };
@@ -354,7 +354,7 @@ int main(void)
 		cmocka_unit_test(decides_one_packet_at_a_time),
 		cmocka_unit_test(takes_full_tables),
 		cmocka_unit_test(counts_what_finds_no_room),
-		cmocka_unit_test(keeps_as_much_as_was_asked_for),
+		cmocka_unit_test(keeps_as_much_as_was_requested),
 	};
 
 	return cmocka_run_group_tests(tests, look, NULL);

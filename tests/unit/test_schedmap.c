@@ -105,7 +105,7 @@ static void a_packet_that_waits_for_its_neighbour(void **state)
 	ktrxer_schedmap_free(&map);
 }
 
-static void lost_stamps_take_nobody_elses(void **state)
+static void lost_stamps_take_no_others(void **state)
 {
 	(void)state;
 	start();
@@ -182,7 +182,7 @@ int main(void)
 		cmocka_unit_test(a_refused_datagram_that_used_a_number),
 		cmocka_unit_test(a_refused_datagram_that_gave_its_number_back),
 		cmocka_unit_test(a_packet_that_waits_for_its_neighbour),
-		cmocka_unit_test(lost_stamps_take_nobody_elses),
+		cmocka_unit_test(lost_stamps_take_no_others),
 		cmocka_unit_test(never_another_calls),
 	};
 

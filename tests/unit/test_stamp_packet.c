@@ -35,7 +35,7 @@ static void times_there_and_back(void **state)
 	}
 }
 
-static void times_by_the_book(void **state)
+static void times_by_the_rfc(void **state)
 {
 	int64_t ns;
 
@@ -322,7 +322,7 @@ int main(void)
 {
 	/* clang-format off */
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_there_and_back),   cmocka_unit_test(times_by_the_book), cmocka_unit_test(error_estimates),
+		cmocka_unit_test(times_there_and_back),   cmocka_unit_test(times_by_the_rfc), cmocka_unit_test(error_estimates),
 		cmocka_unit_test(packets_of_scapy),       cmocka_unit_test(authenticated_by_hand),
 		cmocka_unit_test(the_shortest_reply_of_twamp),
 		cmocka_unit_test(a_reply_there_and_back), cmocka_unit_test(answers_are_known_as_such),

@@ -159,7 +159,7 @@ static void give_up(struct world *w)
 		;
 }
 
-static void a_sample_says_all(void **state)
+static void a_sample_has_all_fields(void **state)
 {
 	(void)state;
 	for (int auth = 0; auth < 2; auth++) {
@@ -332,7 +332,7 @@ static void a_lost_end_is_open_until_it_is_settled(void **state)
 	}
 }
 
-static void a_stateless_reflector_tells_no_direction(void **state)
+static void a_stateless_reflector_reports_no_direction(void **state)
 {
 	struct world w = world_new(false, true, true);
 	struct stamp_session_counts c;
@@ -500,14 +500,14 @@ static void overtaken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sample_says_all),
+		cmocka_unit_test(a_sample_has_all_fields),
 #ifndef KTRXER_SMALL
 		cmocka_unit_test(host_delay_is_subtracted),
 #endif
 		cmocka_unit_test(without_follow_up_nothing_is_held),
 		cmocka_unit_test(loss_by_direction_is_exact),
 		cmocka_unit_test(a_lost_end_is_open_until_it_is_settled),
-		cmocka_unit_test(a_stateless_reflector_tells_no_direction),
+		cmocka_unit_test(a_stateless_reflector_reports_no_direction),
 		cmocka_unit_test(a_restart_is_seen),
 		cmocka_unit_test(reordering_by_direction),
 		cmocka_unit_test(hostile_answers),

@@ -284,7 +284,7 @@ static void unannounced_shift_is_noticed(void **state)
 	ktrxer_stampmap_free(&map);
 }
 
-static void strangers_are_nobodys(void **state)
+static void unknown_stamps_are_of_no_request(void **state)
 {
 	struct stampmap map;
 	uint64_t slot;
@@ -345,10 +345,14 @@ static void reset_with_old_ones_on_their_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_refusals_all_is_found), cmocka_unit_test(paced_probes_settle_at_once),
-		cmocka_unit_test(the_four_cases_of_one_refusal), cmocka_unit_test(never_a_wrong_probe),
-		cmocka_unit_test(settles_within_bounds),         cmocka_unit_test(unannounced_shift_is_noticed),
-		cmocka_unit_test(strangers_are_nobodys),         cmocka_unit_test(reset_with_old_ones_on_their_way),
+		cmocka_unit_test(without_refusals_all_is_found),
+		cmocka_unit_test(paced_probes_settle_at_once),
+		cmocka_unit_test(the_four_cases_of_one_refusal),
+		cmocka_unit_test(never_a_wrong_probe),
+		cmocka_unit_test(settles_within_bounds),
+		cmocka_unit_test(unannounced_shift_is_noticed),
+		cmocka_unit_test(unknown_stamps_are_of_no_request),
+		cmocka_unit_test(reset_with_old_ones_on_their_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

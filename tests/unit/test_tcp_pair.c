@@ -131,7 +131,7 @@ static void before_the_retransmission_nothing_is_claimed(void **state)
 
 static void answers_that_fit_nothing(void **state)
 {
-	static const struct tcp_pair_answer strange[][3] = {
+	static const struct tcp_pair_answer malformed[][3] = {
 		{ { .data = TCP_PAIR_NO_DATA, .acknowledged = 1 }, { .data = -1 }, { .data = 7, .acknowledged = 1 } },
 		{ { .data = 1 }, { .data = 0, .acknowledged = 1, .again = true }, { .data = 2 } },
 		{ { .data = -2, .acknowledged = 2, .again = true }, { .data = TCP_PAIR_NO_DATA }, { .data = -1 } },
@@ -142,11 +142,11 @@ static void answers_that_fit_nothing(void **state)
 	tcp_pair_read(NULL, 0, &result);
 	assert_int_equal(result.up, TCP_PAIR_UNKNOWN);
 	assert_int_equal(result.down, TCP_PAIR_UNKNOWN);
-	for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
-		tcp_pair_read(strange[i], 3, &result);
+	for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+		tcp_pair_read(malformed[i], 3, &result);
 		assert_int_equal(result.up, TCP_PAIR_UNKNOWN);
 		assert_int_equal(result.down, TCP_PAIR_UNKNOWN);
-		assert_false(tcp_pair_is_whole(strange[i], 3));
+		assert_false(tcp_pair_is_whole(malformed[i], 3));
 	}
 }
 

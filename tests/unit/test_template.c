@@ -321,7 +321,7 @@ static void orders_look_random(void **state)
 	const uint64_t count = 3000000019;
 	struct vary_part part = { .count = count, .bits = 31 };
 	double apart = 0;
-	int low = 0, cells[16] = { 0 }, same = 0;
+	int low = 0, sixteenths[16] = { 0 }, same = 0;
 
 	(void)state;
 	srandom(3);
@@ -333,14 +333,14 @@ static void orders_look_random(void **state)
 		assert_true(a < count);
 		apart += a > b ? (double)(a - b) : (double)(b - a);
 		low += a < count / 2;
-		cells[a / (count / 16 + 1)]++;
+		sixteenths[a / (count / 16 + 1)]++;
 		same += a == n;
 	}
 	apart /= 1e5 * (double)count; /* of two random places: a third */
 	assert_true(apart > 0.2 && apart < 0.47);
 	assert_true(low > 47000 && low < 53000);
 	for (int i = 0; i < 16; i++)
-		assert_true(cells[i] > 4500 && cells[i] < 8000);
+		assert_true(sixteenths[i] > 4500 && sixteenths[i] < 8000);
 	assert_int_equal(same, 0);
 }
 
@@ -495,7 +495,7 @@ static void refusals_say_why(void **state)
 	}
 }
 
-static void frames_that_nobody_can_vary(void **state)
+static void frames_that_cannot_vary(void **state)
 {
 	const struct ktx_vary port = { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER },
 			      source = { .field = KTX_FIELD_SOURCE, .how = KTX_VARY_COUNTER };
@@ -568,7 +568,7 @@ int main(void)
 		cmocka_unit_test(whole_range_of_a_number),
 		cmocka_unit_test(nothing_varies),
 		cmocka_unit_test(refusals_say_why),
-		cmocka_unit_test(frames_that_nobody_can_vary),
+		cmocka_unit_test(frames_that_cannot_vary),
 		cmocka_unit_test(options_of_other_sizes),
 	};
 

@@ -47,7 +47,7 @@ static void sends_in_order_at_their_times(void **state)
 	ktx_close(tx);
 }
 
-static void full_ring_says_again_and_wakes_the_tool(void **state)
+static void full_ring_returns_eagain_and_wakes_the_tool(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx;
@@ -118,7 +118,7 @@ static void reading_reports_does_not_take_back_the_word_of_free_slots(void **sta
 	}
 }
 
-static void only_failures_are_reported_when_asked(void **state)
+static void only_failures_are_reported_on_request(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report reports[8];
@@ -216,7 +216,7 @@ static void a_train_is_not_torn_by_the_late_policy(void **state)
 }
 
 /* ThreadSanitizer sees what this cannot: whether the pump's thread writes what ktx_info() reads. */
-static void info_can_be_asked_while_the_thread_works(void **state)
+static void info_can_be_read_while_the_thread_works(void **state)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	uint64_t last_ns;
@@ -469,14 +469,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sends_in_order_at_their_times),
-		cmocka_unit_test(full_ring_says_again_and_wakes_the_tool),
+		cmocka_unit_test(full_ring_returns_eagain_and_wakes_the_tool),
 		cmocka_unit_test(unread_reports_hold_their_slots),
 		cmocka_unit_test(reading_reports_does_not_take_back_the_word_of_free_slots),
-		cmocka_unit_test(only_failures_are_reported_when_asked),
+		cmocka_unit_test(only_failures_are_reported_on_request),
 		cmocka_unit_test(trains_leave_by_one_call),
 		cmocka_unit_test(a_partly_taken_train_goes_on),
 		cmocka_unit_test(a_train_is_not_torn_by_the_late_policy),
-		cmocka_unit_test(info_can_be_asked_while_the_thread_works),
+		cmocka_unit_test(info_can_be_read_while_the_thread_works),
 		cmocka_unit_test(a_shifted_train_is_shifted_as_a_whole),
 		cmocka_unit_test(a_cancellation_ends_the_shift),
 		cmocka_unit_test(the_two_threads_write_to_lines_of_their_own),

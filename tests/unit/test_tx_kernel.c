@@ -93,7 +93,7 @@ static void no_compensation_where_it_is_switched_off(void **state)
 	ktx_close(tx);
 }
 
-static void full_ring_says_again_and_wakes_the_tool(void **state)
+static void full_ring_returns_eagain_and_wakes_the_tool(void **state)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx;
@@ -227,7 +227,7 @@ int main(void)
 		cmocka_unit_test(train_is_published_whole),
 		cmocka_unit_test(ends_come_back_in_order_with_their_stamps),
 		cmocka_unit_test(no_compensation_where_it_is_switched_off),
-		cmocka_unit_test(full_ring_says_again_and_wakes_the_tool),
+		cmocka_unit_test(full_ring_returns_eagain_and_wakes_the_tool),
 		cmocka_unit_test(cancel_ends_what_is_not_sent),
 		cmocka_unit_test(far_deadlines_cost_nothing),
 		cmocka_unit_test(failure_is_one_probe_s),

@@ -22,7 +22,7 @@ static struct ktx *open_queue(uint32_t flags)
 	return tx;
 }
 
-static void frames_are_handed_over_ahead_with_their_times(void **state)
+static void frames_are_submitted_ahead_with_their_times(void **state)
 {
 	struct ktx *tx = open_queue(KTX_NO_COMPENSATION);
 	const uint64_t start = ktrxer_now_ns() + 40 * MS;
@@ -37,7 +37,7 @@ static void frames_are_handed_over_ahead_with_their_times(void **state)
 	assert_int_equal(a.driver, 50);
 	assert_int_equal(ktx_reports(tx, reports, 64), 50);
 	for (uint64_t i = 0; i < 50; i++) {
-		assert_int_equal(fake.told[i], start + i * MS);
+		assert_int_equal(fake.leave_ns[i], start + i * MS);
 		assert_true(fake.sent_at[i] + KTX_QUEUE_AHEAD_NS >=
 			    start + i * MS); /* not earlier: it could not be cancelled any more */
 		/*
@@ -61,8 +61,8 @@ static void what_the_queue_costs_is_taken_off(void **state)
 	for (uint64_t i = 0; i < 200; i++)
 		assert_int_equal(fake_commit(tx, i, start + i * MS / 2, 0), 0);
 	assert_int_equal(fake_drain(tx).sent, 200);
-	assert_true(start + 199 * MS / 2 - fake.told[199] >= 4000);
-	assert_true(start + 199 * MS / 2 - fake.told[199] <= KTX_COMPENSATION_MAX_NS);
+	assert_true(start + 199 * MS / 2 - fake.leave_ns[199] >= 4000);
+	assert_true(start + 199 * MS / 2 - fake.leave_ns[199] <= KTX_COMPENSATION_MAX_NS);
 	ktx_close(tx);
 }
 
@@ -76,9 +76,9 @@ static void a_train_has_the_time_of_its_first(void **state)
 		assert_int_equal(fake_commit(tx, i, at, i < 3 ? KTX_TRAIN_GOES_ON : 0), 0);
 	assert_int_equal(fake_commit(tx, 4, 0, 0), 0); /* no time: behind what is before it */
 	assert_int_equal(fake_drain(tx).sent, 5);
-	assert_int_equal(fake.told[0], at);
+	assert_int_equal(fake.leave_ns[0], at);
 	for (int i = 1; i < 5; i++)
-		assert_int_equal(fake.told[i], 0);
+		assert_int_equal(fake.leave_ns[i], 0);
 	ktx_close(tx);
 }
 
@@ -143,7 +143,7 @@ static void a_queue_that_keeps_no_times_is_noticed(void **state)
 	assert_int_equal(fake_commit(tx, 1, ktrxer_now_ns() + 10000 * MS, 0), 0);
 	ktx_pump(tx, &next);
 	assert_int_equal(fake.sent, 1);
-	fake.told[0] = 0; /* the fake stamps it at the submission then */
+	fake.leave_ns[0] = 0; /* the fake stamps it at the submission then */
 	ktx_pump(tx, &next);
 	assert_int_equal(fake.left_early, 1);
 	assert_int_equal(fake_drain(tx).sent, 1);
@@ -168,7 +168,7 @@ static void cancel_reaches_what_is_not_in_the_queue(void **state)
 	ktx_close(tx);
 }
 
-static void late_ones_are_skipped_when_asked(void **state)
+static void late_ones_are_skipped_on_request(void **state)
 {
 	struct ktx_options options = {
 		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .late = KTX_LATE_SKIP
@@ -191,14 +191,14 @@ static void late_ones_are_skipped_when_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_are_handed_over_ahead_with_their_times),
+		cmocka_unit_test(frames_are_submitted_ahead_with_their_times),
 		cmocka_unit_test(what_the_queue_costs_is_taken_off),
 		cmocka_unit_test(a_train_has_the_time_of_its_first),
 		cmocka_unit_test(what_the_queue_drops_has_failed),
 		cmocka_unit_test(a_full_queue_is_given_no_more),
 		cmocka_unit_test(a_queue_that_keeps_no_times_is_noticed),
 		cmocka_unit_test(cancel_reaches_what_is_not_in_the_queue),
-		cmocka_unit_test(late_ones_are_skipped_when_asked),
+		cmocka_unit_test(late_ones_are_skipped_on_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

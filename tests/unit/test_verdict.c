@@ -12,14 +12,14 @@
 static const struct command command = { .name = "test", .summary = "A test", .measures = true };
 static struct cli cli;
 
-static int open_book(void **state)
+static int open_builder(void **state)
 {
 	(void)state;
 	cli = (struct cli){ .command = &command, .stop_fd = -1 };
 	return verdict_open(&cli);
 }
 
-static int close_book(void **state)
+static int close_builder(void **state)
 {
 	(void)state;
 	verdict_close(&cli);
@@ -47,7 +47,11 @@ static void reasons_are_bounded(void **state)
 	memset(large, 'x', sizeof large - 1);
 	large[sizeof large - 1] = '\0';
 	verdict_say(&cli, VERDICT_DEGRADED, "%s", large);
-	for (int i = 0; i < 100; i++)
+	verdict_say(&cli, VERDICT_DEGRADED, "%.*s: give more time (--for)", KTRXER_ERROR_TEXT, large);
+	assert_int_equal(strlen(verdict_reason(&cli, 1)), KTRXER_ERROR_TEXT + 24); /* longer than an error, and whole */
+	verdict_say(&cli, VERDICT_DEGRADED, "%s: give more time (--for)", large);
+	assert_non_null(strstr(verdict_reason(&cli, 2), "x: give more time (--for)"));
+	for (int i = 0; i < 98; i++)
 		verdict_say(&cli, VERDICT_DEGRADED, "reason %d", i);
 	assert_int_equal(verdict_reasons(&cli), KTRXER_REASONS_MAX);
 	assert_string_equal(verdict_reason(&cli, KTRXER_REASONS_MAX - 1), "and 70 more reasons");
@@ -92,8 +96,8 @@ static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval
 	struct ktx_accounts accounts = accounts_of((uint64_t)all);
 	enum verdict verdict;
 
-	close_book(NULL);
-	open_book(NULL);
+	close_builder(NULL);
+	open_builder(NULL);
 	verdict_probes(&cli, &accounts, hist, interval_ns ? verdict_late_ns(interval_ns) : 0);
 	verdict = verdict_now(&cli);
 	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
@@ -131,8 +135,8 @@ static void skipped_probes_are_late(void **state)
 	verdict_probes(&cli, &accounts, hist, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10.0 %)"));
-	close_book(NULL);
-	open_book(NULL);
+	close_builder(NULL);
+	open_builder(NULL);
 	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10 };
 	verdict_probes(&cli, &accounts, NULL, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
@@ -150,14 +154,14 @@ static void accounts_must_close(void **state)
 	lost.requested++;
 	verdict_probes(&cli, &lost, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
-	close_book(NULL);
-	open_book(NULL);
+	close_builder(NULL);
+	open_builder(NULL);
 	pending.requested++;
 	pending.pending++;
 	verdict_probes(&cli, &pending, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
-	close_book(NULL);
-	open_book(NULL);
+	close_builder(NULL);
+	open_builder(NULL);
 	sourceless.queued--;
 	verdict_probes(&cli, &sourceless, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
@@ -295,19 +299,19 @@ static void counters_may_run_backwards(void **state)
 	assert_false(host_load_too_busy(&load));
 }
 
-#define BOOK_TEST(name) cmocka_unit_test_setup_teardown(name, open_book, close_book)
+#define BUILDER_TEST(name) cmocka_unit_test_setup_teardown(name, open_builder, close_builder)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOOK_TEST(worst_word_stays),
-		BOOK_TEST(reasons_are_bounded),
-		BOOK_TEST(complaints_become_reasons),
-		BOOK_TEST(silence_is_invalid_too),
-		BOOK_TEST(late_probes),
-		BOOK_TEST(skipped_probes_are_late),
-		BOOK_TEST(accounts_must_close),
-		BOOK_TEST(failed_probes),
+		BUILDER_TEST(worst_word_stays),
+		BUILDER_TEST(reasons_are_bounded),
+		BUILDER_TEST(complaints_become_reasons),
+		BUILDER_TEST(silence_is_invalid_too),
+		BUILDER_TEST(late_probes),
+		BUILDER_TEST(skipped_probes_are_late),
+		BUILDER_TEST(accounts_must_close),
+		BUILDER_TEST(failed_probes),
 		cmocka_unit_test(figures),
 		cmocka_unit_test(ticks),
 		cmocka_unit_test(load_of_the_host),

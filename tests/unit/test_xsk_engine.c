@@ -111,7 +111,7 @@ extern const struct ktx_engine ktx_engine_xsk;
 static const struct ktx_engine *const engine = &ktx_engine_xsk;
 static struct ktx_engine_state *state;
 static struct ktx_request requests[SLOTS], *batch[SLOTS];
-static const struct ktx_completions nobody;
+static const struct ktx_completions no_completions;
 
 static void engine_new(bool zero_copy)
 {
@@ -150,38 +150,38 @@ static int busy_count(void)
 /* --------------------------------------------------------------------------------------------------------- tests */
 
 /* The far end was quicker than the call, which ended with a dropped frame: those back already are as final as any. */
-static void what_is_back_before_a_drop_is_told_is_not_waited_for(void **unused)
+static void what_is_back_before_a_drop_is_reported_is_not_waited_for(void **unused)
 {
 	(void)unused;
 	for (int at = 0; at < SLOTS; at++) {
 		engine_new(false);
 		kernel.drop_at = at;
 		assert_int_equal(send_from(0, SLOTS), at ? at : -ENOBUFS);
-		engine->submit->reap(state, &nobody);
+		engine->submit->reap(state, &no_completions);
 		assert_int_equal(busy_count(), 0);
 		/* the dropped one and those after it go with the next calls */
 		for (int next = at, n; next < SLOTS; next += n) {
 			n = send_from(next, SLOTS - next);
 			assert_true(n > 0);
 		}
-		engine->submit->reap(state, &nobody);
+		engine->submit->reap(state, &no_completions);
 		assert_int_equal(busy_count(), 0);
 		assert_int_equal(kernel.sent, SLOTS);
 		engine->close(state);
 	}
 }
 
-static void what_is_not_back_when_a_drop_is_told_is_waited_for(void **unused)
+static void what_is_not_back_when_a_drop_is_reported_is_waited_for(void **unused)
 {
 	(void)unused;
 	engine_new(false);
 	kernel.holds = true;
 	kernel.drop_at = 5;
 	assert_int_equal(send_from(0, SLOTS), 5);
-	engine->submit->reap(state, &nobody);
+	engine->submit->reap(state, &no_completions);
 	assert_int_equal(busy_count(), 5);
 	kernel_gives_back();
-	engine->submit->reap(state, &nobody);
+	engine->submit->reap(state, &no_completions);
 	assert_int_equal(busy_count(), 0);
 	engine->close(state);
 }
@@ -204,10 +204,10 @@ static void a_frame_that_never_returns_is_replaced_and_left_alone(void **unused)
 	assert_int_equal(send_from(3, 1), 1);
 	assert_true(requests[3].buffer_busy);
 	give_back((uint64_t)(kept - kernel.memory));
-	engine->submit->reap(state, &nobody);
+	engine->submit->reap(state, &no_completions);
 	assert_true(requests[3].buffer_busy);
 	give_back((uint64_t)(requests[3].frame - kernel.memory));
-	engine->submit->reap(state, &nobody);
+	engine->submit->reap(state, &no_completions);
 	assert_false(requests[3].buffer_busy);
 	engine->close(state);
 }
@@ -239,9 +239,9 @@ static void late_returns_are_spares_again(void **unused)
 		}
 		kernel_gives_back();
 		assert_int_equal(send_from(SLOTS - 1, 1), 1); /* reap takes a look while something is out */
-		engine->submit->reap(state, &nobody);
+		engine->submit->reap(state, &no_completions);
 		kernel_gives_back();
-		engine->submit->reap(state, &nobody);
+		engine->submit->reap(state, &no_completions);
 		assert_int_equal(busy_count(), 0);
 		for (int i = 0; i < SLOTS; i++)
 			for (int k = 0; k < i; k++)
@@ -275,8 +275,8 @@ static void what_the_driver_never_took_has_failed(void **unused)
 	/* its descriptor lies in the ring still: no room for one more */
 	assert_int_equal(send_from(0, 1), -EAGAIN);
 	kernel.takes_none = false;
-	engine->submit->reap(state, &nobody); /* kicks */
-	engine->submit->reap(state, &nobody);
+	engine->submit->reap(state, &no_completions); /* kicks */
+	engine->submit->reap(state, &no_completions);
 	assert_int_equal(busy_count(), 0);
 	assert_int_equal(send_from(0, 1), 1);
 	engine->close(state);
@@ -285,8 +285,8 @@ static void what_the_driver_never_took_has_failed(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_back_before_a_drop_is_told_is_not_waited_for),
-		cmocka_unit_test(what_is_not_back_when_a_drop_is_told_is_waited_for),
+		cmocka_unit_test(what_is_back_before_a_drop_is_reported_is_not_waited_for),
+		cmocka_unit_test(what_is_not_back_when_a_drop_is_reported_is_waited_for),
 		cmocka_unit_test(a_frame_that_never_returns_is_replaced_and_left_alone),
 		cmocka_unit_test(the_last_look_finds_what_came_back_meanwhile),
 		cmocka_unit_test(late_returns_are_spares_again),

@@ -48,7 +48,7 @@ static int plan(struct abw_run *run, struct ktrxer_error *err)
 
 	if (large > room || large < PAYLOAD_LEAST)
 		return ktrxer_fail(
-			err, -EMSGSIZE,
+			err, -EINVAL,
 			"the MTU of %u on '%s' leaves room for payloads of %u bytes: `abw` needs %u to %u of "
 			"them (--payload)",
 			run->train.path.mtu, run->train.path.device.name, room, PAYLOAD_LEAST, room);
@@ -83,10 +83,8 @@ static int measure_all(struct abw_run *run)
 	struct ktrxer_error err = { 0 };
 	int rc = train_run_prepare(&run->train, &err);
 
-	if (rc < 0 || (rc = plan(run, &err)) < 0) {
-		cli_complain(run->train.cli, "%s", err.text);
-		return rc == -EINVAL || rc == -EMSGSIZE ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0 || (rc = plan(run, &err)) < 0)
+		return cli_fail(run->train.cli, &err);
 	abw_say_what(run);
 	if (train_run_wait(&run->train) < 0)
 		return EXIT_BAD;

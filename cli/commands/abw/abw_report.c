@@ -26,17 +26,6 @@ static const char *const step_names[ABW_STEPS] = {
 	[ABW_OVER] = "none",
 };
 
-static const char *rate(char text[KTRXER_UNITS_TEXT], double bit_s)
-{
-	return ktrxer_format_bitrate(text, bit_s > 0 && bit_s < 1e18 ? (uint64_t)bit_s : 0);
-}
-
-/* The mean load of the probes while the direction was measured. */
-static double load_of(const struct abw_way *way)
-{
-	return way->trains.lasted_ns ? (double)way->trains.abw.result.bytes * 8e9 / (double)way->trains.lasted_ns : 0;
-}
-
 void abw_say_what(const struct abw_run *run)
 {
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
@@ -96,19 +85,19 @@ static void say_way(const struct abw_way *way)
 
 	if (r->reading == ABW_RESOLVED || r->reading == ABW_OPEN) {
 		out_text(run->train.cli, "%s: available bandwidth from %s to %s, for IP packets of %u bytes", name,
-			 rate(low, r->low_bit_s), rate(high, r->high_bit_s), run->estimate.large_bytes);
+			 out_rate(low, r->low_bit_s), out_rate(high, r->high_bit_s), run->estimate.large_bytes);
 		say_how(run, name, r);
 	}
 	if (r->capacity_bit_s > 0)
 		out_text(run->train.cli, "%s: capacity of the narrow link %s, with %.0f bytes more a packet", name,
-			 rate(low, r->capacity_bit_s), r->overhead_bytes);
+			 out_rate(low, r->capacity_bit_s), r->overhead_bytes);
 	out_text(run->train.cli,
 		 "%s: %" PRIu64 " probes, %" PRIu64 " of them lost, %" PRIu64 " bytes in %s: a load of %s", name,
 		 r->packets, r->lost, r->bytes, ktrxer_format_ns(lasted, (int64_t)way->trains.lasted_ns),
-		 rate(load, load_of(way)));
+		 out_rate(load, way->trains.load_bit_s));
 	if (r->capacity_bit_s > 0)
 		out_text(run->train.cli, "%s: the load of the probes was %.1f %% of the capacity on average", name,
-			 100 * load_of(way) / r->capacity_bit_s);
+			 100 * way->trains.load_share);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
@@ -131,7 +120,7 @@ static void way_json(struct json *json, const struct abw_way *way)
 	if (r->capacity_bit_s > 0) {
 		json_rounded(json, "capacity_bit_s", r->capacity_bit_s, 0);
 		json_rounded(json, "overhead_bytes", r->overhead_bytes, 1);
-		json_rounded(json, "load_share", load_of(way) / r->capacity_bit_s, 6);
+		json_rounded(json, "load_share", way->trains.load_share, 6);
 	} else {
 		json_null(json, "capacity_bit_s");
 	}
@@ -152,7 +141,7 @@ static void way_json(struct json *json, const struct abw_way *way)
 	json_u64(json, "gaps_not_on_time", r->late);
 	json_u64(json, "probe_bytes", r->bytes);
 	json_u64(json, "lasted_ns", way->trains.lasted_ns);
-	json_rounded(json, "load_bit_s", load_of(way), 0);
+	json_rounded(json, "load_bit_s", way->trains.load_bit_s, 0);
 	json_rounded(json, "stamp_noise_ns", r->tolerance_ns, 0);
 	json_object_end(json);
 }
@@ -191,8 +180,7 @@ static void judge(const struct abw_way *way)
 {
 	struct cli *cli = way->run->train.cli;
 	const struct abw_result *r = &way->trains.abw.result;
-	const char *name = train_ways[way->way], *sender = way->way == TRAIN_UP ? "this host" : "the far host",
-		   *receiver = way->way == TRAIN_UP ? "the far host" : "this host";
+	const char *name = train_ways[way->way], *sender = train_hosts[way->way], *receiver = train_hosts[!way->way];
 
 	switch (r->reading) {
 	case ABW_RESOLVED:

@@ -117,11 +117,9 @@ static int plan(struct capacity_run *run, uint8_t secret[SECRET_MAX], struct ktr
 		.stop_fd = run->cli->stop_fd,
 		.interval = capacity_say_interval,
 	};
-	rc = cli_resolve(o->host, o->v4, o->v6, &c->to, err);
+	rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &c->to, err);
 	if (rc < 0)
 		return rc;
-	if (o->from.family && o->from.family != c->to.family)
-		return ktrxer_fail(err, -EINVAL, "--from is not of the same family as %s", o->host);
 	rc = secret_token_read(o->token_file, secret, err);
 	if (rc > 0) {
 		c->secret = secret;

@@ -12,11 +12,6 @@ enum { LEFT_OUT_PERCENT = 1 };
 const char *const capacity_ways[] = { "up", "down", "both", NULL };
 const char *const capacity_algorithms[] = { "B", "C", NULL };
 
-static const char *rate(char text[KTRXER_UNITS_TEXT], double bit_s)
-{
-	return ktrxer_format_bitrate(text, bit_s > 0 ? (uint64_t)(bit_s + 0.5) : 0);
-}
-
 void capacity_say_what(const struct capacity_run *run)
 {
 	const struct udpstp_client_options *c = &run->client;
@@ -46,7 +41,7 @@ void capacity_say_interval(void *context, uint32_t number, const struct ip_capac
 	char text[KTRXER_UNITS_TEXT];
 
 	out_text(way->run->cli, "%-4s %3u  %s  lost %" PRIu64 " of %" PRIu64 " datagrams", capacity_ways[way->way],
-		 number + 1, rate(text, ip_capacity_bit_s(i)), i->lost, i->lost + i->datagrams);
+		 number + 1, out_rate(text, ip_capacity_bit_s(i)), i->lost, i->lost + i->datagrams);
 	if (!sample)
 		return;
 	json_string(sample, "direction", capacity_ways[way->way]);
@@ -86,11 +81,11 @@ static void say_way(const struct capacity_way *way)
 	out_text(way->run->cli,
 		 "%s: maximum IP-layer capacity %s, in sub-interval %u of %u, with %.2f %% loss; mean %s, loss of the "
 		 "whole test %.2f %%",
-		 name, rate(text, r->whole.bit_s), r->whole.at + 1, way->test.count, 100 * r->whole.loss,
-		 rate(mean, r->mean_bit_s), 100 * r->loss);
+		 name, out_rate(text, r->whole.bit_s), r->whole.at + 1, way->test.count, 100 * r->whole.loss,
+		 out_rate(mean, r->mean_bit_s), 100 * r->loss);
 	for (int i = 0; i < 2 && r->modes[1].count; i++)
 		out_text(way->run->cli, "%s: maximum of sub-intervals %u to %u: %s", name, r->modes[i].first + 1,
-			 r->modes[i].first + r->modes[i].count, rate(text, r->modes[i].bit_s));
+			 r->modes[i].first + r->modes[i].count, out_rate(text, r->modes[i].bit_s));
 	say_range(way, "one-way delay above its minimum", &r->variation);
 	say_range(way, "round trip above its minimum", &r->rtt);
 }

@@ -267,10 +267,8 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 	run->up = strcmp(o->direction, "down") != 0;
 	run->down = strcmp(o->direction, "up") != 0;
 	if ((rc = flow_token_read(&run->token, o->token_file, err)) < 0 ||
-	    (rc = cli_resolve(o->host, o->v4, o->v6, &p->to, err)) < 0)
+	    (rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &p->to, err)) < 0)
 		return rc;
-	if (o->from.family && o->from.family != p->to.family)
-		return ktrxer_fail(err, -EAFNOSUPPORT, "--from is not of the same family as %s", o->host);
 	p->from = o->from;
 	p->port = (uint16_t)o->port;
 	p->token = &run->token;

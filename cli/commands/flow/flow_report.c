@@ -398,7 +398,7 @@ static void udp_table_text(struct flow_run *run)
 {
 	static const int columns[] = { FLOW_PACKETS, FLOW_UDP_LOST, FLOW_REORDERED, FLOW_DUPLICATES,
 				       FLOW_ECT0,    FLOW_ECT1,     FLOW_CE };
-	char rate[KTRXER_UNITS_TEXT], dscp[8], cells[7][24];
+	char rate[KTRXER_UNITS_TEXT], dscp[8], texts[7][24];
 
 	out_text(run->cli, "flow  dir   rate             received       lost  reordered     twice       ect0       "
 			   "ect1         ce  dscp");
@@ -406,11 +406,11 @@ static void udp_table_text(struct flow_run *run)
 		for (int c = 0; c < 7; c++) {
 			const uint64_t value = flow_value(&run->records[i], columns[c]);
 
-			snprintf(cells[c], sizeof cells[c], value == UINT64_MAX ? "-" : "%" PRIu64, value);
+			snprintf(texts[c], sizeof texts[c], value == UINT64_MAX ? "-" : "%" PRIu64, value);
 		}
 		out_text(run->cli, "%4u  %-4s  %-15s  %8s  %9s  %9s  %8s  %9s  %9s  %9s  %s", i, direction_of(run, i),
-			 ktrxer_format_bitrate(rate, run->results[i].rate_bps), cells[0], cells[1], cells[2], cells[3],
-			 cells[4], cells[5], cells[6], dscp_name(run->specs[i].tos >> 2, dscp));
+			 ktrxer_format_bitrate(rate, run->results[i].rate_bps), texts[0], texts[1], texts[2], texts[3],
+			 texts[4], texts[5], texts[6], dscp_name(run->specs[i].tos >> 2, dscp));
 	}
 }
 

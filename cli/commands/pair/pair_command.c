@@ -48,17 +48,16 @@ static int plan_pairs(struct pair_run *run, struct ktrxer_error *err)
 	const uint32_t payloads[2] = { large, large / 2 };
 
 	if (large > room || large < PAYLOAD_LEAST)
-		return ktrxer_fail(err, -EMSGSIZE,
+		return ktrxer_fail(err, -EINVAL,
 				   "the MTU of %u on '%s' leaves room for payloads of %u bytes: pairs need %u to %u of "
 				   "them (--payload)",
 				   run->train.path.mtu, run->train.path.device.name, room, PAYLOAD_LEAST, room);
-	run->probe_bps =
-		(uint64_t)(payloads[0] + payloads[1] + 2 * head) * 2 * 8 * (uint64_t)KTRXER_NS_PER_S / o->interval_ns;
+	run->probe_bit_s = pairs_load((const uint32_t[2]){ payloads[0] + head, payloads[1] + head }, o->interval_ns);
 	for (int way = 0; way < TRAIN_WAYS; way++) {
 		run->ways[way] = (struct pair_way){ .key = train_ways[way],
 						    .name = train_ways[way],
-						    .sender = way == TRAIN_UP ? "this host" : "the far host",
-						    .receiver = way == TRAIN_UP ? "the far host" : "this host" };
+						    .sender = train_hosts[way],
+						    .receiver = train_hosts[!way] };
 		if (o->echo)
 			continue;
 		run->ways[way].wanted = train_run_wants(&o->train, (enum train_way)way);
@@ -182,10 +181,8 @@ static int pair_all(struct pair_run *run)
 		return EXIT_USAGE;
 	}
 	rc = run->o->echo ? train_run_find_path(&run->train, &err) : train_run_prepare(&run->train, &err);
-	if (rc < 0 || (rc = plan_pairs(run, &err)) < 0) {
-		cli_complain(run->train.cli, "%s", err.text);
-		return rc == -EINVAL || rc == -EMSGSIZE ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0 || (rc = plan_pairs(run, &err)) < 0)
+		return cli_fail(run->train.cli, &err);
 	pair_say_what(run);
 	rc = run->o->echo ? send_echo(run, &err) : send_flows(run, &err);
 	if (rc != EXIT_VALID)

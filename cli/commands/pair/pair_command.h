@@ -30,7 +30,7 @@ struct pair_run {
 	const struct pair_options *o;
 	struct train_echo echo;
 	struct pair_way ways[TRAIN_WAYS]; /* --echo: the first */
-	uint64_t probe_bps;               /* of IP packets, in one direction */
+	double probe_bit_s;               /* of IP packets, in one direction */
 };
 
 /* pair_report.c */

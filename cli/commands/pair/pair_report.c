@@ -14,11 +14,6 @@ static const char *const reading_names[PAIRS_READINGS] = {
 
 enum { FEW_UNDISTURBED = 10, WIDE_PERCENT = 15, MODES_SHOWN = 4 };
 
-static const char *rate(char text[KTRXER_UNITS_TEXT], double bit_s)
-{
-	return bit_s < 1e18 ? ktrxer_format_bitrate(text, (uint64_t)bit_s) : "no limit";
-}
-
 void pair_say_what(const struct pair_run *run)
 {
 	const struct pair_way *way = &run->ways[!run->ways[0].wanted];
@@ -30,7 +25,7 @@ void pair_say_what(const struct pair_run *run)
 		 run->o->train.host, ktrxer_addr_format(&run->train.plan.to, to),
 		 ktrxer_addr_format(&run->train.path.source, from), run->train.path.device.name, run->o->count,
 		 way->ip_bytes[0], way->ip_bytes[1], run->o->echo ? "by ICMP echo" : "in each direction",
-		 ktrxer_format_duration(interval, run->o->interval_ns), ktrxer_format_bitrate(load, run->probe_bps));
+		 ktrxer_format_duration(interval, run->o->interval_ns), out_rate(load, run->probe_bit_s));
 }
 
 /* ------------------------------------------------------------------------------------------------------------- text */
@@ -39,21 +34,10 @@ static void say_sets(const struct pair_run *run, const struct pair_way *way)
 {
 	for (int i = 0; i < 2; i++) {
 		const struct pairs_set *s = &way->sets[i];
-		const struct {
-			size_t count;
-			const char *text;
-		} left_out[] = {
-			{ s->lost, "with a packet lost" },    { s->reordered, "reordered" },
-			{ s->spread, "not back to back" },    { s->together, "with one stamp for both arrivals" },
-			{ s->unsent, "without a send time" },
-		};
 
 		out_text(run->train.cli, "%s: %zu pairs of %u bytes, %zu of them usable, %zu undisturbed", way->name,
-			 s->count, way->ip_bytes[i], s->usable, s->undisturbed);
-		for (size_t reason = 0; reason < sizeof left_out / sizeof *left_out; reason++)
-			if (left_out[reason].count)
-				out_text(run->train.cli, "%s: %zu pairs of %u bytes left out: %s", way->name,
-					 left_out[reason].count, way->ip_bytes[i], left_out[reason].text);
+			 s->count, way->ip_bytes[i], s->outcomes[PAIR_USABLE], s->undisturbed);
+		train_run_say_left_out(&run->train, way->name, "pairs", way->ip_bytes[i], s->outcomes);
 	}
 }
 
@@ -63,8 +47,8 @@ static void say_modes(const struct pair_run *run, const struct pair_way *way)
 
 	for (size_t i = 0; i < way->modes.count && i < MODES_SHOWN; i++)
 		out_text(run->train.cli, "%s: %zu of %zu large pairs from %s to %s", way->name,
-			 way->modes.modes[i].count, way->modes.used, rate(low, way->modes.modes[i].low_bit_s),
-			 rate(high, way->modes.modes[i].high_bit_s));
+			 way->modes.modes[i].count, way->modes.used, out_rate(low, way->modes.modes[i].low_bit_s),
+			 out_rate(high, way->modes.modes[i].high_bit_s));
 }
 
 static void say_way(const struct pair_run *run, const struct pair_way *way)
@@ -82,8 +66,8 @@ static void say_way(const struct pair_run *run, const struct pair_way *way)
 	out_text(run->train.cli,
 		 "%s: capacity %s (95 %%: %s to %s) for IP packets of %u bytes; link rate %s, by both sizes, with %.0f "
 		 "bytes more a packet",
-		 way->name, rate(x[0], large->capacity_bit_s), rate(x[1], large->low_bit_s),
-		 rate(x[2], large->high_bit_s), way->ip_bytes[0], rate(x[3], way->result.link_bit_s),
+		 way->name, out_rate(x[0], large->capacity_bit_s), out_rate(x[1], large->low_bit_s),
+		 out_rate(x[2], large->high_bit_s), way->ip_bytes[0], out_rate(x[3], way->result.link_bit_s),
 		 way->result.overhead_bytes);
 }
 
@@ -94,12 +78,7 @@ static void set_json(struct json *json, const struct pairs_set *s, uint32_t ip_b
 	json_object(json, NULL);
 	json_u64(json, "ip_bytes", ip_bytes);
 	json_u64(json, "pairs", s->count);
-	json_u64(json, "lost", s->lost);
-	json_u64(json, "unsent", s->unsent);
-	json_u64(json, "reordered", s->reordered);
-	json_u64(json, "one_stamp", s->together);
-	json_u64(json, "not_back_to_back", s->spread);
-	json_u64(json, "usable", s->usable);
+	train_run_outcomes_json(json, s->outcomes);
 	json_u64(json, "undisturbed", s->undisturbed);
 	if (s->undisturbed) {
 		json_rounded(json, "gap_ns", s->gap_ns, 0);
@@ -164,32 +143,16 @@ static void judge_resolved(struct cli *cli, const struct pair_way *way)
 			    way->name, WIDE_PERCENT);
 }
 
-static void judge_coalesced(struct cli *cli, const struct pair_way *way)
+static void judge(const struct train_run *run, const struct pair_way *way)
 {
-	char period[KTRXER_UNITS_TEXT];
+	struct cli *cli = run->cli;
 
-	if (way->result.period_ns > 0)
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: %s takes packets in groups, one every %s: its interrupts are coalesced (`ethtool -C "
-			    "DEV rx-usecs 0` there), "
-			    "or a device on the path sends in bursts",
-			    way->name, way->receiver, ktrxer_format_ns(period, (int64_t)way->result.period_ns));
-	else
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: %s takes both packets of a pair at once: its interrupts are coalesced (`ethtool -C "
-			    "DEV rx-usecs 0` there), "
-			    "or a device on the path sends in bursts",
-			    way->name, way->receiver);
-}
-
-static void judge(struct cli *cli, const struct pair_way *way)
-{
 	switch (way->result.reading) {
 	case PAIRS_RESOLVED:
 		judge_resolved(cli, way);
 		break;
 	case PAIRS_COALESCED:
-		judge_coalesced(cli, way);
+		train_run_judge_coalesced(run, way->name, way->receiver, way->result.period_ns);
 		break;
 	case PAIRS_SPREAD:
 		verdict_say(cli, VERDICT_INVALID,
@@ -211,7 +174,8 @@ static void judge(struct cli *cli, const struct pair_way *way)
 		break;
 	default:
 		verdict_say(cli, VERDICT_INVALID, "%s: %zu and %zu usable pairs: the estimate needs %d of each size",
-			    way->name, way->sets[0].usable, way->sets[1].usable, PAIRS_LEAST);
+			    way->name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
+			    PAIRS_LEAST);
 	}
 }
 
@@ -228,14 +192,14 @@ int pair_finish(struct pair_run *run)
 									   .times = run->ways[i].times[size],
 									   .count = run->ways[i].sets[size].count });
 			say_way(run, &run->ways[i]);
-			judge(run->train.cli, &run->ways[i]);
+			judge(&run->train, &run->ways[i]);
 		}
 	train_run_judge(&run->train, "pairs");
 	end = out_end(run->train.cli);
 	train_run_json(&run->train, end);
 	json_bool(end, "one_sided", run->o->echo);
 	json_u64(end, "interval_ns", run->o->interval_ns);
-	json_u64(end, "probe_bit_s", run->probe_bps);
+	json_rounded(end, "probe_bit_s", run->probe_bit_s, 0);
 	for (int i = 0; i < TRAIN_WAYS; i++)
 		if (run->ways[i].estimated)
 			way_json(end, &run->ways[i]);

@@ -4,6 +4,7 @@
 
 #include "busy_threads.h"
 #include "error.h"
+#include "path_find.h"
 #include "shared_options.h"
 
 #include <errno.h>
@@ -41,30 +42,21 @@ static const struct opt_positional ppt_direct_positionals[] = {
 	{ 0 },
 };
 
-static int find_path(struct ppt_direct *run, struct ktrxer_error *err)
+static int plan_probes(struct ppt_direct *run, struct ktrxer_error *err)
 {
 	const struct ppt_direct_options *o = run->o;
-	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
 	uint32_t room;
-	int rc = cli_resolve(o->host, o->v4, o->v6, &run->plan.to, err);
+	int rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &run->plan.to, err);
 
-	if (rc < 0)
-		return rc;
-	if (o->from.family && o->from.family != run->plan.to.family)
-		return ktrxer_fail(err, -EAFNOSUPPORT, "--from is not of the same family as %s", o->host);
-	p.device = o->device;
-	p.from = run->plan.from = o->from;
-	p.to = run->plan.to;
-	p.no_link_address = true;
-	rc = ktrxer_path_resolve(&run->path, &p, err);
-	if (rc < 0)
+	if (rc < 0 || (rc = path_find(&run->path, o->device, &o->from, &run->plan.to, false, err)) < 0)
 		return rc;
 	room = run->path.mtu - (run->plan.to.family == AF_INET6 ? 48 : 28);
 	if (o->payload > room)
-		return ktrxer_fail(err, -EMSGSIZE,
+		return ktrxer_fail(err, -EINVAL,
 				   "a payload of %llu bytes does not fit the MTU of %u on '%s': give %u at most, "
 				   "because the fragments of a packet have one stamp (--payload)",
 				   (unsigned long long)o->payload, run->path.mtu, run->path.device.name, room);
+	run->plan.from = o->from;
 	run->plan.device = run->path.device.name;
 	run->plan.device_index = run->path.device.index;
 	run->plan.port = (uint16_t)o->port;
@@ -95,12 +87,10 @@ static int direct_all(struct ppt_direct *run)
 	const int64_t busy = run->o->busy_threads;
 	struct ktrxer_error err = { 0 };
 	uint64_t start_ns;
-	int rc = find_path(run, &err);
+	int rc = plan_probes(run, &err);
 
-	if (rc < 0) {
-		cli_complain(run->cli, "%s", err.text);
-		return rc == -EINVAL || rc == -EMSGSIZE ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0)
+		return cli_fail(run->cli, &err);
 	run->busy_threads = busy < 0 ? busy_threads_processors() : (uint32_t)busy;
 	if (run->busy_threads)
 		host_watch_expect_busy(run->cli);

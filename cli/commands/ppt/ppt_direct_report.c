@@ -97,7 +97,7 @@ static void phase_json(struct json *json, const struct ppt_direct *run, int phas
 	json_u64(json, "lost", t->lost);
 	json_u64(json, "failed", t->failed);
 	json_u64(json, "contradicted", t->contradicted);
-	json_u64(json, "foreign", t->strange);
+	json_u64(json, "foreign", t->foreign);
 	json_object(json, "here");
 	json_object(json, "sending");
 	layers_json(json, t, HOST_USER_SCHED, HOST_DRIVER_NIC);

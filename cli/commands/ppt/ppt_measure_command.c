@@ -50,7 +50,7 @@ static int choose_sizes(struct ppt_measure *run, struct ktrxer_error *err)
 	run->sizes[0] = o->size1 ? (uint32_t)o->size1 : least;
 	run->sizes[1] = o->size2 ? (uint32_t)o->size2 : TRAILING_USUAL;
 	if (run->heading > most)
-		return ktrxer_fail(err, -EMSGSIZE,
+		return ktrxer_fail(err, -EINVAL,
 				   "a heading packet of %u bytes on the wire does not fit the MTU of %u on '%s': give "
 				   "%u at most (--heading)",
 				   run->heading, run->train.path.mtu, run->train.path.device.name, most);
@@ -113,10 +113,8 @@ static int measure_all(struct ppt_measure *run)
 	uint32_t first = 0;
 	int rc = train_run_prepare(&run->train, &err);
 
-	if (rc < 0 || (rc = plan_probes(run, &err)) < 0) {
-		cli_complain(run->train.cli, "%s", err.text);
-		return rc == -EINVAL || rc == -EMSGSIZE ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0 || (rc = plan_probes(run, &err)) < 0)
+		return cli_fail(run->train.cli, &err);
 	ppt_measure_say_what(run);
 	if (train_run_go(&run->train, run->o->count) != EXIT_VALID)
 		return EXIT_BAD;
@@ -125,11 +123,7 @@ static int measure_all(struct ppt_measure *run)
 			rc = estimate_way(run, &run->ways[way], first, &err);
 			first += 2;
 		}
-	if (rc < 0) {
-		cli_complain(run->train.cli, "%s", err.text);
-		return EXIT_BAD;
-	}
-	return ppt_measure_finish(run);
+	return rc < 0 ? cli_fail(run->train.cli, &err) : ppt_measure_finish(run);
 }
 
 static int run_ppt_measure(struct cli *cli, const void *options)

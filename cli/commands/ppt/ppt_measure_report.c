@@ -19,8 +19,7 @@ void ppt_measure_say_what(const struct ppt_measure *run)
 		 run->o->train.host, ktrxer_addr_format(&run->train.plan.to, to),
 		 ktrxer_addr_format(&run->train.path.source, from), run->train.path.device.name, run->o->count,
 		 run->heading, run->sizes[0], run->heading, run->sizes[1],
-		 ktrxer_format_duration(interval, run->o->interval_ns),
-		 ktrxer_format_bitrate(load, (uint64_t)llround(run->probe_bit_s)));
+		 ktrxer_format_duration(interval, run->o->interval_ns), out_rate(load, run->probe_bit_s));
 }
 
 /* Of the end link; below 0: not known. */
@@ -29,37 +28,20 @@ static double link_share(const struct ppt_measure *run, const struct ppt_way *wa
 	return way->result.reading == PPT_RESOLVED ? run->probe_bit_s / way->result.capacity_bit_s : -1;
 }
 
-static double cpu_share(const struct ppt_measure *run)
-{
-	const struct train_session *s = &run->train.session;
-
-	return s->lasted_ns ? (double)s->cpu_ns / (double)s->lasted_ns : 0;
-}
-
 /* ------------------------------------------------------------------------------------------------------------- text */
 
-static void say_set(struct cli *cli, const char *name, const struct ppt_probes *s, const struct ppt_gaps *gaps)
+static void say_set(const struct train_run *run, const char *name, const struct ppt_probes *s,
+		    const struct ppt_gaps *gaps)
 {
-	const struct {
-		size_t count;
-		const char *text;
-	} left_out[] = {
-		{ s->lost, "with a packet lost" },    { s->reordered, "reordered" },
-		{ s->spread, "not back to back" },    { s->together, "with one stamp for both arrivals" },
-		{ s->unsent, "without a send time" },
-	};
 	char x[4][KTRXER_UNITS_TEXT];
 
 	out_text(
-		cli,
+		run->cli,
 		"%s: %zu probes with trailing packets of %u bytes, %zu of them usable; gap between send times %s (median)",
-		name, s->count, s->size_bytes, s->usable, ppt_ns_text(x[0], (double)s->send_gap_ns));
-	for (size_t reason = 0; reason < sizeof left_out / sizeof *left_out; reason++)
-		if (left_out[reason].count)
-			out_text(cli, "%s: %zu probes with trailing packets of %u bytes left out: %s", name,
-				 left_out[reason].count, s->size_bytes, left_out[reason].text);
+		name, s->count, s->size_bytes, s->outcomes[PAIR_USABLE], ppt_ns_text(x[0], (double)s->send_gap_ns));
+	train_run_say_left_out(run, name, "probes with trailing packets", s->size_bytes, s->outcomes);
 	if (gaps->kept)
-		out_text(cli, "%s: %zu gaps after the filter (up to %s): mean %s, standard deviation %s", name,
+		out_text(run->cli, "%s: %zu gaps after the filter (up to %s): mean %s, standard deviation %s", name,
 			 gaps->kept, ppt_ns_text(x[1], (double)gaps->limit_ns), ppt_ns_text(x[2], gaps->average_ns),
 			 ppt_ns_text(x[3], gaps->sigma_ns));
 }
@@ -70,7 +52,7 @@ static void say_way(const struct ppt_measure *run, const char *name, const struc
 	char prefix[8];
 
 	for (int i = 0; i < 2; i++)
-		say_set(cli, name, &way->sets[i], &way->result.gaps[i]);
+		say_set(&run->train, name, &way->sets[i], &way->result.gaps[i]);
 	snprintf(prefix, sizeof prefix, "%s: ", name);
 	ppt_say_reading(cli, prefix, &way->result);
 	if (way->result.reading == PPT_RESOLVED)
@@ -84,12 +66,7 @@ static void set_json(struct json *json, const struct ppt_probes *s, const struct
 	json_object(json, NULL);
 	json_u64(json, "trailing_wire_bytes", s->size_bytes);
 	json_u64(json, "probes", s->count);
-	json_u64(json, "lost", s->lost);
-	json_u64(json, "unsent", s->unsent);
-	json_u64(json, "reordered", s->reordered);
-	json_u64(json, "one_stamp", s->together);
-	json_u64(json, "not_back_to_back", s->spread);
-	json_u64(json, "usable", s->usable);
+	train_run_outcomes_json(json, s->outcomes);
 	json_i64(json, "send_gap_ns", s->send_gap_ns);
 	if (gaps->kept)
 		ppt_gaps_json(json, gaps);
@@ -118,12 +95,12 @@ static void way_json(struct json *json, const struct ppt_measure *run, const cha
 
 /* ---------------------------------------------------------------------------------------------------------- verdict */
 
-static void judge(struct cli *cli, const char *name, const struct ppt_way *way)
+static void judge(const struct ppt_measure *run, int direction)
 {
-	const bool up = name[0] == 'u';
-	const char *sender = up ? "this host" : "the far host", *receiver = up ? "the far host" : "this host";
+	struct cli *cli = run->train.cli;
+	const char *name = train_ways[direction], *sender = train_hosts[direction], *receiver = train_hosts[!direction];
+	const struct ppt_way *way = &run->ways[direction];
 	const struct ppt_result *r = &way->result;
-	char period[KTRXER_UNITS_TEXT];
 
 	switch (r->reading) {
 	case PPT_RESOLVED:
@@ -149,12 +126,7 @@ static void judge(struct cli *cli, const char *name, const struct ppt_way *way)
 		verdict_say(cli, VERDICT_INVALID, "%s: the gaps fall as packets grow, which no link does", name);
 		break;
 	case PPT_COALESCED:
-		verdict_say(
-			cli, VERDICT_INVALID,
-			"%s: %s takes packets in groups%s%s: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` "
-			"there), or a device on the path sends in bursts",
-			name, receiver, r->coalescing_ns > 0 ? ", one every " : "",
-			r->coalescing_ns > 0 ? ppt_ns_text(period, r->coalescing_ns) : "");
+		train_run_judge_coalesced(&run->train, name, receiver, r->coalescing_ns);
 		break;
 	case PPT_SPREAD:
 		verdict_say(cli, VERDICT_INVALID,
@@ -170,7 +142,8 @@ static void judge(struct cli *cli, const char *name, const struct ppt_way *way)
 		break;
 	default:
 		verdict_say(cli, VERDICT_INVALID, "%s: %zu and %zu usable probes: the estimate needs %d of each size",
-			    name, way->sets[0].usable, way->sets[1].usable, PPT_PROBES_LEAST);
+			    name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
+			    PPT_PROBES_LEAST);
 	}
 }
 
@@ -191,16 +164,16 @@ int ppt_measure_finish(struct ppt_measure *run)
 								   .times = way->sets[size].probes,
 								   .count = way->sets[size].count });
 		say_way(run, train_ways[i], way);
-		judge(cli, train_ways[i], way);
+		judge(run, i);
 	}
-	out_text(cli, "this process kept %.2f %% of a processor busy", 100 * cpu_share(run));
+	out_text(cli, "this process kept %.2f %% of a processor busy", 100 * run->train.session.cpu_share);
 	train_run_judge(&run->train, "probes");
 	end = out_end(cli);
 	train_run_json(&run->train, end);
 	json_u64(end, "interval_ns", run->o->interval_ns);
 	json_u64(end, "heading_wire_bytes", run->heading);
 	json_rounded(end, "probe_bit_s", run->probe_bit_s, 0);
-	json_rounded(end, "cpu_share", cpu_share(run), 6);
+	json_rounded(end, "cpu_share", run->train.session.cpu_share, 6);
 	for (int i = 0; i < TRAIN_WAYS; i++)
 		if (run->ways[i].estimated)
 			way_json(end, run, train_ways[i], &run->ways[i]);

@@ -152,7 +152,7 @@ static void row(struct cli *cli, struct json *json, const struct ppt_plan_option
 
 	ppt_disperse(&plan->path, (uint32_t)o->heading, trailing, &plan->cross, &d);
 	out_text(cli, "%8u  %7.3f  %14.3f  %14.3f  %s", trailing, (double)o->heading / trailing, d.gap_ns / 1000,
-		 d.delta_ns / 1000, ktrxer_format_bitrate(rate, (uint64_t)llround(d.capacity_bit_s)));
+		 d.delta_ns / 1000, out_rate(rate, d.capacity_bit_s));
 	json_object(json, NULL);
 	json_u64(json, "trailing_wire_bytes", trailing);
 	json_rounded(json, "alpha", (double)o->heading / trailing, 6);

@@ -14,19 +14,14 @@ const char *ppt_ns_text(char text[KTRXER_UNITS_TEXT], double ns)
 	return isfinite(ns) && fabs(ns) < 9e18 ? ktrxer_format_ns(text, (int64_t)llround(ns)) : "unknown";
 }
 
-static const char *rate_text(char text[KTRXER_UNITS_TEXT], double bit_s)
-{
-	return isfinite(bit_s) && bit_s < 1e19 ? ktrxer_format_bitrate(text, (uint64_t)bit_s) : "no limit";
-}
-
 /* ------------------------------------------------------------------------------------------------------------- text */
 
 static void say_resolved(struct cli *cli, const char *prefix, const struct ppt_result *r)
 {
 	char x[3][KTRXER_UNITS_TEXT];
 
-	out_text(cli, "%send-link capacity: %s (95 %%: %s to %s)", prefix, rate_text(x[0], r->capacity_bit_s),
-		 rate_text(x[1], r->capacity.low), rate_text(x[2], r->capacity.high));
+	out_text(cli, "%send-link capacity: %s (95 %%: %s to %s)", prefix, out_rate(x[0], r->capacity_bit_s),
+		 out_rate(x[1], r->capacity.low), out_rate(x[2], r->capacity.high));
 	out_text(cli, "%sdPPT, trailing minus heading packet: %s (95 %%: %s to %s)", prefix,
 		 ppt_ns_text(x[0], r->delta_ns), ppt_ns_text(x[1], r->delta.low), ppt_ns_text(x[2], r->delta.high));
 	out_text(cli,

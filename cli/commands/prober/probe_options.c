@@ -26,6 +26,6 @@ int probe_spec_make(struct probe_spec *spec, const struct probe_options *o, uint
 				     .ttl = (uint8_t)o->ttl,
 				     .payload = (uint32_t)o->payload };
 	/* Once: a name may have other addresses the second time, and the guard must have seen the one that is used. */
-	rc = cli_resolve(o->host, o->v4, o->v6, &spec->to, err);
+	rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &spec->to, err);
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &rate, o->flood, err);
 }

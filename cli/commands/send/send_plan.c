@@ -476,7 +476,7 @@ int send_plan(struct send_run *run, struct ktrxer_error *err)
 					  .den = o->interval_ns,
 					  .given = true };
 	if ((rc = check_options(o, err)) < 0 ||
-	    (o->host && (rc = cli_resolve(o->host, o->v4, o->v6, &run->to, err)) < 0) ||
+	    (o->host && (rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &run->to, err)) < 0) ||
 	    (rc = vary_add_all(&run->vary, &o->vary, run->to.family, err)) < 0 ||
 	    (o->seed && (rc = seed_parse(seed, o->seed, err)) < 0) ||
 	    (!o->pcap && (rc = cli_guard_rate(&run->to, &rate, o->flood, err)) < 0) ||

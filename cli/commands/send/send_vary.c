@@ -85,7 +85,7 @@ static int number_of(const char *text, const struct word *word, uint64_t *value,
 	if (!copy(number, word))
 		return bad(text, err, "a number is missing, or too long");
 	rc = ktrxer_parse_u64(value, number, &why);
-	return rc < 0 ? ktrxer_fail(err, rc, "--vary '%.60s': %.150s", text, why.text) : 0;
+	return rc < 0 ? ktrxer_fail(err, rc, "--vary '%.60s': %s", text, why.text) : 0;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- values */

@@ -54,8 +54,8 @@ static void event_end(struct client_log *log, struct json *json, const struct am
 	json_u64(json, "packets_out", a->packets[1]);
 	json_u64(json, "duration_ns", a->ended_ns - a->began_ns);
 	json_string(json, "end", a->end);
-	json_u64(json, "left_out_before", log->left_out - log->told);
-	log->told = log->left_out;
+	json_u64(json, "left_out_before", log->left_out - log->reported);
+	log->reported = log->left_out;
 	out_put(log->cli, json);
 }
 
@@ -64,8 +64,8 @@ static void text_of(struct client_log *log, const char *address, const char *act
 	const uint64_t ms = (a->ended_ns - a->began_ns) / KTRXER_NS_PER_MS;
 	char before[64] = "";
 
-	if (log->left_out != log->told)
-		snprintf(before, sizeof before, "; %" PRIu64 " lines left out before", log->left_out - log->told);
+	if (log->left_out != log->reported)
+		snprintf(before, sizeof before, "; %" PRIu64 " lines left out before", log->left_out - log->reported);
 	out_text(log->cli,
 		 "client %s: %s, %" PRIu64 " bytes in, %" PRIu64 " bytes out, %" PRIu64 ".%" PRIu64 " s: %s%s", address,
 		 action, a->bytes[0], a->bytes[1], ms / 1000, ms % 1000 / 100, a->end, before);

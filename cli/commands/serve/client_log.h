@@ -16,7 +16,7 @@ struct client_log {
 	struct cli *cli;
 	struct limiter *limiter;
 	uint64_t full_ns; /* when the bucket of all clients without the token will be full again */
-	uint64_t left_out, told;
+	uint64_t left_out, reported;
 };
 
 int client_log_open(struct client_log *log, struct cli *cli, uint64_t secret);

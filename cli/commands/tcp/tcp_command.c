@@ -52,8 +52,6 @@ static const struct opt_positional tcp_positionals[] = {
 
 static int make_spec(struct tcp_prober_spec *spec, const struct tcp_options *o, struct ktrxer_error *err)
 {
-	int rc;
-
 	*spec = (struct tcp_prober_spec){
 		.from = o->from,
 		.device = o->device,
@@ -72,10 +70,7 @@ static int make_spec(struct tcp_prober_spec *spec, const struct tcp_options *o, 
 		.late_ns = verdict_late_ns(o->interval_ns),
 		.precise = o->precise,
 	};
-	rc = cli_resolve(o->host, o->v4, o->v6, &spec->to, err);
-	if (rc == 0 && o->from.family && o->from.family != spec->to.family)
-		rc = ktrxer_fail(err, -EINVAL, "--from is not of the same family as %s", o->host);
-	return rc;
+	return cli_resolve(o->host, &o->from, o->v4, o->v6, &spec->to, err);
 }
 
 static int tcp_all(struct tcp_run *run)

@@ -104,7 +104,7 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 		.timeout_ns = o->timeout_ns,
 		.tries = (uint32_t)o->tries,
 	};
-	rc = cli_resolve(o->host, o->v4, o->v6, &spec->to, err);
+	rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &spec->to, err);
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &o->rate, o->flood, err);
 }
 
@@ -165,10 +165,8 @@ static int trace_all(struct trace_run *run)
 		rc = make_load(run, &err);
 	if (rc == 0)
 		rc = trace_new(&run->trace, &run->spec, &err);
-	if (rc < 0) {
-		cli_complain(run->cli, "%s", err.text);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
-	}
+	if (rc < 0)
+		return cli_fail(run->cli, &err);
 	trace_say_what(run);
 	if (cli_wait_start(run->cli, &start_ns) < 0)
 		return EXIT_BAD;

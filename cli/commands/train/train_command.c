@@ -3,6 +3,8 @@
 
 #include "error.h"
 #include "flow.h"
+#include "path_find.h"
+#include "units.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -11,23 +13,15 @@ enum { READY_MS = 3000 /* before --start-at: connection and introductions */ };
 
 const char *const train_directions[] = { "both", "up", "down", NULL };
 const char *const train_ways[TRAIN_WAYS] = { "up", "down" };
+const char *const train_hosts[TRAIN_WAYS] = { "this host", "the far host" };
 
 int train_run_find_path(struct train_run *run, struct ktrxer_error *err)
 {
 	const struct train_options *o = run->o;
-	struct ktrxer_path_options p = KTRXER_PATH_OPTIONS_INIT;
-	int rc;
+	int rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &run->plan.to, err);
 
-	rc = cli_resolve(o->host, o->v4, o->v6, &run->plan.to, err);
-	if (rc < 0)
-		return rc;
-	if (o->from.family && o->from.family != run->plan.to.family)
-		return ktrxer_fail(err, -EAFNOSUPPORT, "--from is not of the same family as %s", o->host);
-	p.device = o->device;
-	p.from = run->plan.from = o->from;
-	p.to = run->plan.to;
-	p.no_link_address = true;
-	return ktrxer_path_resolve(&run->path, &p, err);
+	run->plan.from = o->from;
+	return rc < 0 ? rc : path_find(&run->path, o->device, &o->from, &run->plan.to, false, err);
 }
 
 int train_run_prepare(struct train_run *run, struct ktrxer_error *err)
@@ -120,6 +114,45 @@ void train_run_samples(const struct train_run *run, const char *kind, const char
 		}
 		out_put(run->cli, sample);
 	}
+}
+
+static const struct {
+	const char *key, *text;
+} outcomes_shown[PAIR_OUTCOMES] = {
+	[PAIR_LOST] = { "lost", "with a packet lost" },
+	[PAIR_UNSENT] = { "unsent", "without a send time" },
+	[PAIR_REORDERED] = { "reordered", "reordered" },
+	[PAIR_TOGETHER] = { "one_stamp", "with one stamp for both arrivals" },
+	[PAIR_SPREAD] = { "not_back_to_back", "not back to back" },
+	[PAIR_USABLE] = { "usable", NULL },
+};
+
+void train_run_say_left_out(const struct train_run *run, const char *direction, const char *what, uint32_t bytes,
+			    const size_t outcomes[PAIR_OUTCOMES])
+{
+	for (int i = 0; i < PAIR_USABLE; i++)
+		if (outcomes[i])
+			out_text(run->cli, "%s: %zu %s of %u bytes left out: %s", direction, outcomes[i], what, bytes,
+				 outcomes_shown[i].text);
+}
+
+void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCOMES])
+{
+	for (int i = 0; i < PAIR_OUTCOMES; i++)
+		json_u64(json, outcomes_shown[i].key, outcomes[i]);
+}
+
+void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns)
+{
+	char groups[64] = "both packets of a pair at once", period[KTRXER_UNITS_TEXT];
+
+	if (period_ns > 0)
+		snprintf(groups, sizeof groups, "packets in groups, one every %s",
+			 ktrxer_format_ns(period, (int64_t)period_ns));
+	verdict_say(run->cli, VERDICT_INVALID,
+		    "%s: %s takes %s: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` there), or a device on "
+		    "the path sends in bursts",
+		    name, receiver, groups);
 }
 
 void train_run_judge(const struct train_run *run, const char *what)

@@ -19,6 +19,8 @@ struct train_options {
 };
 
 extern const char *const train_directions[], *const train_ways[TRAIN_WAYS];
+/* The sender of each direction; of the other direction it is the receiver. */
+extern const char *const train_hosts[TRAIN_WAYS];
 
 /* The rows of an option table. FIELD(name) is the offset of a member of the train_options in the command's own. */
 #define TRAIN_OPTION_DIRECTION(FIELD, ...) \
@@ -70,6 +72,12 @@ struct train_samples {
 };
 void train_run_samples(const struct train_run *run, const char *kind, const char *direction,
 		       const struct train_samples *samples);
+/* Why pairs of one size are not used: as text (WHAT: "pairs"), and as JSON with the number of those used. */
+void train_run_say_left_out(const struct train_run *run, const char *direction, const char *what, uint32_t bytes,
+			    const size_t outcomes[PAIR_OUTCOMES]);
+void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCOMES]);
+/* `period_ns` of the receiver's interrupts; 0: not known. */
+void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns);
 /* Reasons of the session for the verdict. WHAT: "pairs". */
 void train_run_judge(const struct train_run *run, const char *what);
 /* target, to, from, device */

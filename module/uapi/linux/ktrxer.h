@@ -17,10 +17,10 @@
  *             module that does not know the last ones takes the call if they are zero (-E2BIG
  *             otherwise); one that knows more takes what is missing as zero.
  *   reserved  must be zero, unknown flags too: -EINVAL.
- *   rings     indices run free, 32 bits; an entry lies at index & (entries - 1). Who publishes an
- *             index stores it with release order, who reads it loads it with acquire order. The
- *             module keeps its own copy of all that counts: what stands in a mapping for the
- *             program's information can be overwritten without harm to anybody else.
+ *   rings     indices run free, 32 bits; an entry lies at index & (entries - 1). An index is
+ *             stored with release order and loaded with acquire order. The module keeps its own
+ *             copy of all that counts: what stands in a mapping for the program's information can
+ *             be overwritten without harm to other programs.
  *   mappings  one for each file, MAP_SHARED, all of it, at the offset that SETUP returns
  *             (`map_offset`: 0 unless the processor's caches want addresses of one colour); it is
  *             not inherited by a fork.
@@ -121,8 +121,10 @@ struct ktrxer_features {
  *   the budget below does not apply.
  *
  * The time for which both timers of all files spin and send is four fifths of a processor at most:
- * after 8 ms of work at once, the sender rests for 1 ms, and then for 1 ms after each further 4 ms
- * of work. Probes whose time falls into a rest are sent after it.
+ * after 1.6 ms of work at once, the sender rests, and then after each further 240 us of work. A
+ * rest takes 60 us. A thread on a machine that takes more than 14 us to wake it up rests for three
+ * times the wake-up margin that SETUP measured, 400 us at most, each time after four times as much
+ * work. Probes whose time falls into a rest are sent after it.
  */
 enum ktrxer_tx_timer {
 	KTRXER_TX_TIMER_AUTO = 0,
@@ -145,11 +147,11 @@ enum ktrxer_tx_late {
 
 /**
  * enum ktrxer_tx_setup_flag - flags of a transmitter
- * @KTRXER_TX_NO_ADVANCE: do not begin a submission earlier by what the way to the driver costs, as
- *   the stamps show it
+ * @KTRXER_TX_NO_COMPENSATION: no transmit latency compensation: begin a submission at its time, not
+ *   earlier by the median latency up to the stamp
  */
 enum ktrxer_tx_setup_flag {
-	KTRXER_TX_NO_ADVANCE = 1 << 0,
+	KTRXER_TX_NO_COMPENSATION = 1 << 0,
 };
 
 #define KTRXER_TX_SLOTS_MAX (1U << 20)
@@ -178,7 +180,7 @@ enum ktrxer_tx_setup_flag {
  * @reports_offset: struct ktrxer_tx_report each
  * @frames_offset: of the frames in the mapping
  * @frame_stride: bytes from one frame to the next
- * @lead_ns: waiting begins that much before the time, as measured now
+ * @margin_ns: waiting begins that much before the time, as measured now
  * @softirq_late_ns: as measured for KTRXER_TX_TIMER_AUTO: how late a softirq came to its turn, the
  *   worst of some; 0: not tried
  * @thread_late_ns: the same of a thread
@@ -203,7 +205,7 @@ struct ktrxer_tx_setup {
 	__u32 reports_offset;
 	__u32 frames_offset;
 	__u32 frame_stride;
-	__u32 lead_ns;
+	__u32 margin_ns;
 	__u32 softirq_late_ns;
 	__u32 thread_late_ns;
 };
@@ -221,12 +223,12 @@ struct ktrxer_tx_setup {
  * @pad0: 0
  * @head: slots before it are published
  * @seen: reports before it have been read; poll() says POLLIN while tail != seen
- * @advance_ns: submit that much earlier, 50 us at most: for what lies behind the driver, which the
- *   module cannot see
+ * @compensation_ns: submit that much earlier, 50 us at most: for the latency behind the driver,
+ *   which the module cannot measure
  * @pad1: 0
  * @tail: reports before it are there
  * @error: errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none
- * @lead_ns: now
+ * @margin_ns: now
  * @guard_ns: now: for so long before a submission interrupts are off; 0: never
  * @pad2: 0
  *
@@ -241,12 +243,12 @@ struct ktrxer_tx_ring {
 	/* The program's. */
 	__u32 head;
 	__u32 seen;
-	__u32 advance_ns;
+	__u32 compensation_ns;
 	__u32 pad1[29];
 	/* The module's. */
 	__u32 tail;
 	__u32 error;
-	__u32 lead_ns;
+	__u32 margin_ns;
 	__u32 guard_ns;
 	__u32 pad2[28];
 };
@@ -345,7 +347,7 @@ struct ktrxer_tx_kick {
  * -EOPNOTSUPP its frames cannot be made here, -ENOMEM no memory for that many slots, -EPERM a timer
  * without CAP_NET_RAW on the host. KICK: -EINTR a signal came, -ENXIO before SETUP; -EPROTO,
  * -ENETDOWN, -ENODEV once that has happened (all that is published has a report then, or gets one
- * with the next call). None of them waits for a probe's time.
+ * with the next call). No call waits for a probe's time.
  */
 #define KTRXER_TX_SETUP _IOWR(KTRXER_IOC, 0x10, struct ktrxer_tx_setup)
 #define KTRXER_TX_KICK _IOWR(KTRXER_IOC, 0x11, struct ktrxer_tx_kick)
@@ -545,7 +547,7 @@ struct ktrxer_rx_ring {
  * Store-release. A second __u32 is the number of events (`events`) that the reader has seen: poll()
  * returns EPOLLPRI, and EPOLLERR unless the device is up, while the two differ. A tail that cannot
  * be (more than data_bytes behind the head) is a full ring, for as long as it stays. A reader that
- * has lost its way finds back by tail = head, where the head is told anew with each packet.
+ * has lost its way finds back by tail = head; the module writes the head with each packet.
  */
 
 /* No packet, only the way to the start of the ring: nothing but `size` and `flags` is there. */

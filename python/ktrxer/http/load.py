@@ -41,6 +41,11 @@ class LoadError(Exception):
     """One line: what failed, on what, why, what to do."""
 
 
+def say(made: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(made, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
 @dataclass(frozen=True)
 class Place:
     """An URL, and the address that its host has."""
@@ -71,11 +76,6 @@ class Flow:
     before: int = 0  # acknowledged on earlier connections
     error: str = ""
     failures: list[str] = field(default_factory=list)
-
-
-def say(made: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(made, separators=(",", ":")) + "\n")
-    sys.stdout.flush()
 
 
 # ------------------------------------------------------------------------------------------------------------- before the load
@@ -410,13 +410,12 @@ def ns(text: str) -> int:
     return int(text.removesuffix("ns"))
 
 
-def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__)
+def parser(about: str | None, length_s: int) -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(description=about)
     p.add_argument("direction", choices=("up", "down"))
     p.add_argument("url")
-    p.add_argument("--flows", type=int, default=4)
-    p.add_argument("--sample-interval", type=ns, default=200_000_000)
-    p.add_argument("--for", dest="length", type=ns, default=10 * S)
+    p.add_argument("--sample-interval", type=ns, default=S // 5)
+    p.add_argument("--for", dest="length", type=ns, default=length_s * S)
     p.add_argument("--start-at", type=int, help="CLOCK_REALTIME in nanoseconds")
     p.add_argument("--ca-file")
     p.add_argument("--trial", action="store_true", help="one request, and its result as JSON")
@@ -424,6 +423,12 @@ def main() -> int:
     p.add_argument("--stop-on-eof", action="store_true")
     p.add_argument("-4", dest="family", action="store_const", const=socket.AF_INET, default=0)
     p.add_argument("-6", dest="family", action="store_const", const=socket.AF_INET6)
+    return p
+
+
+def main() -> int:
+    p = parser(__doc__, 10)
+    p.add_argument("--flows", type=int, default=4)
     given = p.parse_args()
     up = given.direction == "up"
     real_minus_mono = time.time_ns() - time.monotonic_ns()

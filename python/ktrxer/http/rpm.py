@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import math
 import os
 import random
@@ -32,6 +31,7 @@ import h2.exceptions
 
 from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second, tls_round_trips
 from ktrxer.http import nq
+from ktrxer.http.load import ns, parser, say
 from ktrxer.http.two import Connection, Headers, sparing
 
 S = 10**9
@@ -427,7 +427,7 @@ def token_of(path: str | None) -> str:
         raise NqError(f"{path}: the token cannot be read: {said(error)}") from None
 
 
-async def prepared(given: argparse.Namespace, say: Callable[[dict[str, Any]], None]) -> Test:
+async def prepared(given: argparse.Namespace) -> Test:
     context = ssl.create_default_context(cafile=given.ca_file)
     context.set_alpn_protocols(["h2"])
     config = await configured(given.url, token_of(given.token_file), context, given.family)
@@ -437,11 +437,11 @@ async def prepared(given: argparse.Namespace, say: Callable[[dict[str, Any]], No
     return Test(given.direction, config, target, address, context, say, given.sample_interval, ramp)
 
 
-async def work(given: argparse.Namespace, say: Callable[[dict[str, Any]], None]) -> int:
+async def work(given: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     real_minus_mono = time.time_ns() - time.monotonic_ns()
     try:
-        test = await prepared(given, say)
+        test = await prepared(given)
     except (NqError, OSError) as error:
         text = str(error) if isinstance(error, NqError) else f"{given.ca_file}: {said(error)}"
         say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": [text], "bytes": 0})
@@ -473,35 +473,15 @@ async def work(given: argparse.Namespace, say: Callable[[dict[str, Any]], None])
     return 0 if end["verdict"] == "valid" else 1
 
 
-def ns(text: str) -> int:
-    return int(text.removesuffix("ns"))
-
-
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("direction", choices=("up", "down"))
-    p.add_argument("url")
+    p = parser(__doc__, 20)
     p.add_argument("--most", type=int, default=Parameters().mnp, help="connections of the load at most")
     p.add_argument("--interval", type=ns, default=Parameters().id_ns, help="interval duration of the draft")
-    p.add_argument("--sample-interval", type=ns, default=S // 5)
-    p.add_argument("--for", dest="length", type=ns, default=20 * S)
-    p.add_argument("--start-at", type=int, help="CLOCK_REALTIME in nanoseconds")
-    p.add_argument("--ca-file")
     p.add_argument("--token-file")
-    p.add_argument("--trial", action="store_true")
-    p.add_argument("--jsonl", action="store_true")
-    p.add_argument("--stop-on-eof", action="store_true")
-    p.add_argument("-4", dest="family", action="store_const", const=socket.AF_INET, default=0)
-    p.add_argument("-6", dest="family", action="store_const", const=socket.AF_INET6)
     given = p.parse_args()
-
-    def say(made: dict[str, Any]) -> None:
-        sys.stdout.write(json.dumps(made, separators=(",", ":")) + "\n")
-        sys.stdout.flush()
-
     if not given.trial:
         say({"type": "start", "schema": 1, "command": "http_rpm", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
-    return asyncio.run(work(given, say))
+    return asyncio.run(work(given))
 
 
 if __name__ == "__main__":

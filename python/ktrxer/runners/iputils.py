@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Reason, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Ended, Options, Reason, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, Strange, by_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE
 from ktrxer.store.meta import Series
@@ -22,34 +21,25 @@ NO_ANSWER = 1  # exit status: a result, not a fault
 NUMBERS = 1 << 16  # of echo requests, then they begin again
 
 
-@dataclass(frozen=True, kw_only=True)
-class Echoes(Parameters):
-    interval_ns: int = 100 * MS
-    timeout_ns: int = 2 * S
-    payload_bytes: int = 56
-    mark: str | None = None
-    group: str = "Ping (ms)"
-
-
-def validate(p: Echoes) -> None:
+def validate(p: tools.Echoes) -> None:
     tools.interval(p.interval_ns, 2)  # shorter ones are for root only
     tools.between("the time-out", p.timeout_ns / S, 1, 60, " s")
     tools.between("the payload", p.payload_bytes, 16, 65_000, " bytes")  # 16 hold the time stamp of `ping`
     marks.check([p.mark])
 
 
-def command(p: Echoes, o: Options, times: Times) -> list[str]:
+def command(p: tools.Echoes, o: Options, times: Times) -> list[str]:
     count = max(1, times.length_ns // p.interval_ns)
     words = ["ping", "-n", "-D", "-i", f"{p.interval_ns / S:g}", "-c", str(count), "-W", f"{p.timeout_ns / S:g}"]
     words += ["-s", str(p.payload_bytes)]
     return [*words, *tools.option("-Q", tools.tos(p.mark)), *tools.family(o), *tools.option("-I", o.source), p.host or o.host]
 
 
-def series(p: Echoes, name: str) -> Mapping[Hashable, Series]:
+def series(p: tools.Echoes, name: str) -> Mapping[Hashable, Series]:
     return {"rtt": Series(0, name, "latency", "ms", klass=p.mark, group=p.group)}
 
 
-def line(p: Echoes, samples: Samples, line: Line) -> None:
+def line(p: tools.Echoes, samples: Samples, line: Line) -> None:
     """The time stamp is that of the answer. `memory` has the send times by number, and the number of requests."""
     found = ECHO.match(line.text)
     if found is None:
@@ -70,7 +60,7 @@ def line(p: Echoes, samples: Samples, line: Line) -> None:
     samples.memory.setdefault("sent", {})[seq] = sent_ns
 
 
-def end(p: Echoes, samples: Samples) -> None:
+def end(p: tools.Echoes, samples: Samples) -> None:
     """A number without an answer is a lost probe. It left between its neighbours."""
     sent: dict[int, int] = samples.memory.get("sent", {})
     near, at = 1, samples.from_ns
@@ -86,7 +76,7 @@ def health(ended: Ended) -> Iterable[Reason]:
 
 
 RUNNER = Runner(
-    "iputils", "ICMP echo by `ping` of iputils", Echoes, validate, command, series, by_line(line, end), health,
+    "iputils", "ICMP echo by `ping` of iputils", tools.Echoes, validate, command, series, by_line(line, end), health,
     tool=Tool("ping", "iputils-ping", ["-V"], r"iputils[ -]s?(\d+)", "20190709"), protocol="ICMP",
     timeout_ns=lambda p, _: p.timeout_ns, probes=lambda _: 1,
 )  # fmt: skip

@@ -56,6 +56,17 @@ def word(what: str, text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Echoes(Parameters):
+    """What fping and the `ping` of iputils have in common."""
+
+    interval_ns: int = 100 * MS
+    timeout_ns: int = 2 * S
+    payload_bytes: int = 56
+    mark: str | None = None
+    group: str = "Ping (ms)"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Flows(Parameters):
     """What iperf and iperf3 have in common."""
 

@@ -211,7 +211,7 @@ static int shim_misc(struct miscdevice *misc)
 #include "tx_device.c"
 #include "tx_file.c"
 #include "tx_frame.c"
-#include "tx_lead.c"
+#include "tx_margin.c"
 #include "tx_ring.c"
 #include "tx_send.c"
 #include "tx_softirq.c"
