@@ -66,8 +66,8 @@ static int refusal(struct ktrxer_error *err, const struct flow_client_options *o
 			"net.ipv4.tcp_allowed_congestion_control` there",
 			host, cc);
 	case CONTROL_NO_DSCP:
-		return ktrxer_fail(err, -EPERM, "%s refuses: DSCP %" PRIu64 " needs `ktrxer serve --dscp-allow`",
-				   host, r->value);
+		return ktrxer_fail(err, -EPERM, "%s refuses: DSCP %" PRIu64 " needs `ktrxer serve --dscp-allow`", host,
+				   r->value);
 	case CONTROL_SILENT:
 		return ktrxer_fail(err, -ETIMEDOUT, "%s gave up: it had heard nothing from here for %s", host,
 				   ktrxer_format_duration(text, r->value));
