@@ -290,6 +290,11 @@ def test_states_of_hosts_are_compared_without_their_counters():
     assert again.of_hosts(state, later) == []
     later = {"sysctls": {"net.core.rmem_max": "2"}, "egress": egress | {"offloads": {"tso": False}}}
     assert again.of_hosts(state, later) == ["egress.offloads.tso: it was True, it is False", "sysctls.net.core.rmem_max: it was 1, it is 2"]
+    htb = {"kind": "htb", "handle": "1:", "parameters": {"r2q": 10, "direct_packets_stat": 3}}
+    for change, line in (({"direct_packets_stat": 7}, []), ({"r2q": 20}, ["egress.qdiscs.htb.r2q: it was 10, it is 20"])):
+        now = htb | {"parameters": htb["parameters"] | change}
+        assert again.of_hosts({"egress": {"qdiscs": [htb]}}, {"egress": {"qdiscs": [now]}}) == line
+    assert again.of_hosts(state, state | {"egress": egress | {"qdiscs": [htb]}}) == ["egress.qdiscs: it was fq, it is htb"]
     many = {"sysctls": {f"net.ipv4.tcp_{n}": "1" for n in range(100)}}
     assert len(again.of_hosts(many, {"sysctls": {}})) == again.TOLD_MOST + 1
     for hostile in (None, [], 5, "x"):

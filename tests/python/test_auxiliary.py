@@ -186,6 +186,7 @@ def test_parts_of_the_command_line():
 @pytest.mark.parametrize(("text", "words"), [
     ("", "no runner is called ''"), ("qdisk", "did you mean qdisc"), ("qdisc@moon", "'moon' is not a place"), ("qdisc@", "is not a place"),
     ("qdisc,device", "is not a parameter of qdisc, NAME=VALUE; it has: host, family, interval, device, classes, flows"), ("qdisc,color=red", "'color=red' is not"),
+    ("qdisc,place=netns:r", "its place is named by qdisc@PLACE"), ("qdisc:place=local", "it is RUNNER[@PLACE][,NAME=VALUE]..."),
     ("qdisc,interval=soon", "is not a duration"), ("qdisc,flows=maybe", "yes or no"), ("sockets,port=http", "no whole number"),
 ])
 def test_parts_that_cannot_be(text, words):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 from pathlib import Path
@@ -191,3 +192,14 @@ def test_any_json_is_read_or_refused(told: dict[str, Any], name: str, rows: list
             assert all(word.startswith("--") for word in compare.arguments(saved))
         except compare.Damaged:
             pass
+
+
+def test_the_command_beside_flent_is_one_of_ktrxer(tmp_path):
+    """The comparison takes minutes and needs netperf, so that no suite runs it. Its options must exist all the same."""
+    from ktrxer.bench import flent
+    from ktrxer.commands import run
+
+    for load in ("rrul", "uploads"):
+        given = argparse.Namespace(load=load, server="far", seconds=20, ktrxer="ktrxer", flent="flent")
+        _, ours = flent.commands(given, tmp_path)
+        assert ours[:2] == ["ktrxer", "run"] and run.parser().parse_args(ours[2:]).delay == flent.IDLE

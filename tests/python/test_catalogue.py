@@ -3,6 +3,7 @@
 
 import dataclasses
 import re
+import socket
 import subprocess
 import sys
 import typing
@@ -12,7 +13,15 @@ import pytest
 from flent_series import SERIES
 from ktrxer import catalogue, runners
 from ktrxer.catalogue import plots, reference
-from ktrxer.catalogue.recipe import NoRunner, PlanError, Setting, combine, example, parameters_of, udp
+from ktrxer.catalogue.recipe import (
+    NoRunner,
+    PlanError,
+    Setting,
+    combine,
+    example,
+    parameters_of,
+    udp,
+)
 from ktrxer.catalogue.table import EXPLAINED, TABLE
 from ktrxer.commands import new, run
 from ktrxer.panels import plots as names
@@ -356,6 +365,37 @@ def test_settings_of_the_command_line():
         run.setting_of(run.parser().parse_args([*words, "--cc", "reno"]))
 
 
+def test_the_trial_of_flows_has_each_marking_and_congestion_control():
+    """A far end refuses some markings, and lacks some congestion controls: that is found before the run."""
+    for name, count in (("rrul_cs8", 8), ("rrul", 4), ("cubic_bbr", 4), ("tcp_8up", 1)):
+        schedule = make(catalogue.find(name).make(Setting("127.0.0.1"), {}), Setting("127.0.0.1"), Options("k"))
+        for job in schedule.jobs:
+            if job.runner.name == "flow":
+                command = job.runner.trial(job.invocation.parameters, job.options, False).command
+                assert command[command.index("--flows") + 1] == str(count), (name, command)
+
+
+def test_a_name_with_several_addresses(monkeypatch):
+    """A name server that changes their order: all parts of a run measure one host."""
+    known = {socket.AF_INET: ["192.0.2.1", "192.0.2.2"], socket.AF_INET6: ["2001:db8::1"]}
+
+    def turning(host, port, family=0, kind=0, *_):
+        del host, port, kind
+        known[socket.AF_INET].reverse()
+        both = known[family] if family else [*known[socket.AF_INET6], *known[socket.AF_INET]]
+        return [(family, 0, 0, "", (address, 0)) for address in both]
+
+    monkeypatch.setattr(socket, "getaddrinfo", turning)
+    setting = Setting("far.example")
+    schedule = make(catalogue.find("rrul46").make(setting, {}), setting, Options("k"))
+    pins = checks.several(schedule)
+    assert {key: checks.alike(found) for key, found in pins.items()} == {("far.example", "-4"): 2}
+    checks.pin(schedule, pins)
+    (pinned,) = {job.command()[2 if job.runner.name != "flow" else 3] for job in schedule.jobs if job.options.family == "-4"}
+    assert pinned in known[socket.AF_INET] and {job.stored.host for job in schedule.jobs} == {"far.example"}
+    assert all("far.example" in job.command() for job in schedule.jobs if job.options.family == "-6"), "it has one address of IPv6"
+
+
 def test_addresses_of_all_far_ends():
     test = catalogue.find("rtt_fair_var")
     setting = Setting("127.0.0.1", more_hosts=("127.0.0.2", "::1"))
@@ -365,7 +405,7 @@ def test_addresses_of_all_far_ends():
     with pytest.raises(checks.CheckError, match=r"127.0.0.1:80: a host has no port"):
         checks.hosts(make(test.make(wrong, {}), wrong, Options("k")), wrong.hosts)
     both = Setting("127.0.0.1")
-    with pytest.raises(checks.CheckError, match=r"127.0.0.1: no address of this host is known"):
+    with pytest.raises(checks.CheckError, match=r"127.0.0.1: no IPv6 address of this host is known"):
         checks.hosts(make(catalogue.find("rrul46").make(both, {}), both, Options("k")), both.hosts)
 
 

@@ -121,7 +121,7 @@ def test_is_the_line_bloated(tmp_path, given, bloated):
     ({"down_ms": 100, "hops": (False, False)}, "down", 0, "behind router 2 (10.0.2.1)"),
     ({"down_ms": 100}, "down", None, "that the answers of the routers do not show"),
     ({"up_ms": 100, "own_ms": 98, "stamps": False}, "this host's own queue", None, "in this host's own device"),
-    ({"up_ms": 100, "stamps": False, "hops": (False, True)}, "up", 2, "under an upload on the path up, between router 1"),
+    ({"up_ms": 100, "stamps": False, "hops": (False, True)}, "up", 2, "Under an upload the queue is on the path up, between router 1"),
 ])
 def test_where_the_queue_is(tmp_path, given, place, hop, says):
     check = figures.of(stored(tmp_path, **given))
@@ -186,6 +186,7 @@ def test_the_report_and_its_schema(tmp_path, capsys, given, status):
     assert command.report(run.path, command.parser().parse_args(["--server", "far"]), Here("eth0")) == status
     printed = capsys.readouterr().out
     assert str(run.path) in printed and ("verdict: " in printed) == (status == 1)
+    assert ("the measurement is invalid, for the reasons below." in printed) == (given.get("verdict") == "invalid")
     if status == 0:
         assert made["loads"][0]["shaper_bps"] == pytest.approx(9_000_000, rel=0.01) and made["grade"]["letter"] == "C"
 

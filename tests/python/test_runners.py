@@ -2,6 +2,7 @@
 """Runners: how they are found, what a tool must be, and what is made of output that is right, wrong, endless, or of another tool."""
 
 import contextlib
+import socket
 import sys
 import time
 
@@ -34,7 +35,8 @@ import os, sys, time
 how, until = sys.argv[1], time.monotonic() + float(sys.argv[2])
 if how == "grandchild":
     os.system("sleep 987 &")
-while time.monotonic() < until or how == "hangs":
+while time.monotonic() < until or how in ("hangs", "after its end"):
+    if how == "only complains": print("connect failed: Connection refused", file=sys.stderr); sys.exit(0)
     if how == "garbage": print("Segmentation fault")
     if how == "endless": sys.stdout.write("x" * 300000)
     if how == "early": sys.exit("no route to host")
@@ -142,6 +144,22 @@ def test_a_tool_that_hangs_when_it_is_asked_for_its_version(monkeypatch):
         checks._version(Tool("sh", "dash", ["-c", "sleep 77"]), open_place("local"))
 
 
+def test_a_server_that_does_not_listen_is_found_before_the_run():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        setting = Setting("127.0.0.1", 1, 0)
+        plan = combine(invoke("iperf3", "x", port=port), invoke("http", "y", pages=(f"http://127.0.0.1:{port}/",)), invoke("iperf", "z", port=port))
+        schedule = make(plan, setting, Options())
+        checks.far_end(schedule)
+    with pytest.raises(checks.CheckError) as caught:
+        checks.far_end(schedule)
+    refused = f"no connection to TCP port {port} of 127.0.0.1: Connection refused; start there: "
+    wanted = {f"x: {refused}iperf3 -s -p {port}", f"y: {refused}a web server", f"z: {refused}iperf -s -p {port}"}
+    assert set(str(caught.value).splitlines()) == wanted
+    udp = make(invoke("iperf", "u", port=port, protocol="udp", bitrate_bps=10**6), setting, Options())
+    checks.far_end(udp)
+
+
 # ------------------------------------------------------------------------------------------------------------------ runs
 
 
@@ -172,19 +190,23 @@ def test_a_good_tool(counter, tmp_path):
     ("stamped", r"lines that are not of its kind; the first: a time stamp -\d+ ns after the start"),
     ("defect", r"the runner counter has a defect, line \d+: AttributeError: oops"),
     ("hangs", r"it did not end by itself, and was stopped"),
+    ("after its end", r"it did not end by itself, and was stopped"),
+    ("only complains", r"ended with exit status 0: connect failed: Connection refused"),
 ])
 def test_a_bad_tool_is_named(counter, tmp_path, how, reason, monkeypatch):
     import re
 
     from ktrxer.run import session
 
-    if how == "hangs":
+    if how in ("hangs", "after its end"):
         monkeypatch.setattr(session, "GRACE_NS", 300 * MS)
         monkeypatch.setattr(session, "PATIENCE_NS", 300 * MS)
     counter()
     run = measure(tmp_path, how)
     print(run.meta.reasons)
     assert run.meta.verdict != "valid" and any(re.search(reason, line) for line in run.meta.reasons)
+    if how == "after its end":
+        assert len(run.arrays(run.series(how))["value"]) > 3, "what it printed in time is kept"
 
 
 def test_a_childs_child_does_not_stay(counter, tmp_path):

@@ -109,6 +109,28 @@ def test_rrul(started):
     assert marks.keys() == {None, "BE", "BK", "EF"}
 
 
+@pytest.mark.plain_build
+def test_64_series_in_4_places_begin_together(ktrxer, requires_namespaces, tmp_path):
+    """16 probes in each of four hosts. Their first send times are compared with the time of the plan."""
+    with contextlib.ExitStack() as stack:
+        places = [stack.enter_context(hosts.Netns(f"p{n}")) for n in range(4)]
+        for one in places:
+            one.ip("link", "set", "lo", "up")
+        runs = [f"*(icmp(s, f'{n}.{{k}}', place='netns:{one.name}').runs[0] for k in range(16))" for n, one in enumerate(places)]
+        (tmp_path / "many.py").write_text(
+            "from ktrxer.catalogue.recipe import *\nTEST = Test('many', '64 probes', lambda s, _: Plan((" + ", ".join(runs) + "), ('ping',)))\n")
+        words = [sys.executable, "-m", "ktrxer", "run", tmp_path / "many.py", "-H", "127.0.0.1", "-l", "0.6", "--delay", "0.2", "-i", "100ms"]
+        environment = os.environ | {"KTRXER_BIN": str(ktrxer), "PYTHONPATH": str(ROOT / "python")}
+        done = subprocess.run([*map(str, words), "--no-extras", "--json", "-D", str(tmp_path)], env=environment, capture_output=True, text=True, timeout=120)
+    made = json.loads(done.stdout) if done.stdout else {}
+    assert made and not done.stderr, done.stderr
+    run = open_run(made["file"])
+    first, second = np.asarray([np.sort(run.arrays(series)["t_ns"])[:2] for series in run.meta.of_kind("latency")]).T / 1e6
+    print(f"figure: {len(first)} processes in 4 places: the first probes leave within {np.ptp(first):.3f} ms of each other, the second ones within "
+          f"{np.ptp(second):.3f} ms; the very first one {first.min():.3f} ms after the planned time; load {os.getloadavg()[0]:.0f}")
+    assert len(first) == 64 and first.min() >= 0 and np.median(first) < 100, "before the second probe is due"
+
+
 OWN = """
 from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, uploads
 def plan(setting: Setting, _: NoParameters) -> Plan:

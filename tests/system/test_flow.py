@@ -221,7 +221,7 @@ def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp
     locked = controls()[1]
     if locked:
         assert f"'{locked[0]}' is not allowed to the server" in refusal(a, b.address, "--cc", locked[0], "--for", "1s")
-    assert "DSCP 48 is network control's" in refusal(a, b.address, "--dscp", "CS6", "--for", "1s")
+    assert "refuses: DSCP 48 needs `ktrxer serve --dscp-allow`" in refusal(a, b.address, "--dscp", "CS6", "--for", "1s")
     counts = stop(server)["refused"]
     assert counts["wrong_token"] == 1 and counts["too_many_flows"] == 1 and counts["too_long"] == 2 and counts["too_fast"] == 1
     assert counts["unknown_congestion_control"] == 1 and counts["dscp_not_granted"] == 1

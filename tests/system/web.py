@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A web server for tests of load: /large has 100 MB, /upload takes POST requests. argv: port. It prints a line when it listens."""
+"""A web server for tests of load: / has 64 KiB, /large 100 MB, /video as many bytes as are wanted; /upload takes POST requests. argv: port.
+It prints a line when it listens."""
 
+import re
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -20,12 +22,14 @@ class Web(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self):
-        if self.path != "/large":
+        wanted = re.fullmatch(r"bytes=0-(\d{1,8})", self.headers.get("range", "")) if self.path == "/video" else None
+        length = int(wanted[1]) + 1 if wanted else {"/": len(PIECE), "/large": 1600 * len(PIECE)}.get(self.path)
+        if length is None:
             self.head(404, 0)
             return
-        self.head(200, 1600 * len(PIECE))
-        for _ in range(1600):
-            self.wfile.write(PIECE)
+        self.head(206 if wanted else 200, length)
+        while length > 0:
+            length -= self.wfile.write(PIECE[:length])
 
     def do_POST(self):
         left = int(self.headers["content-length"])

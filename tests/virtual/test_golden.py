@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""All figures of a run's summary repeat exactly, at any date and under any load of this machine."""
+"""All figures of a run's summary repeat exactly, at any date and under any load of this machine: ten tests of the catalogue, over five queues."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from guests import ROOT, Lab
 
+HERE = Path(__file__).parent
+FAR = ("-H", "server")
+TIMES = ("-l", "2", "--delay", "0.5", "-i", "100ms", "--no-extras", "--json")
+WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 80"
+RATE = "8mbit"
 RUNS = {
-    "tcp_upload over a FIFO": (("rate=4mbit", "leaf=pfifo limit 50"), "tcp_upload"),
-    "rrul_be over CAKE": (("rate=8mbit", "leaf=cake"), "rrul_be"),
-    "rrul over FQ-CoDel": (("rate=4mbit", "leaf=fq_codel"), "rrul"),
+    "pfifo limit 50": (("tcp_upload", *FAR), ("udp_flood", *FAR, "--set", "udp_bandwidth=12M")),
+    "pfifo limit 200": (("voip-1up", *FAR), ("tcp_2up_delay", *FAR)),
+    "codel": (("rtt_fair_var", *FAR, *FAR), ("rrul46", "-H", "server-46")),
+    "cake": (("rrul_be", *FAR), ("http-1down", *FAR)),
+    "fq_codel": (("rrul", *FAR), ("l4s", *FAR, "--set", "l4s_cc=dctcp")),
 }
 
 
@@ -34,31 +43,39 @@ def figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def summary(folder: Path, kind: str) -> dict[str, Any]:
-    settings, test = RUNS[kind]
+def summaries(folder: Path, queue: str) -> dict[str, dict[str, Any]]:
+    """Of each test over this queue, in one guest."""
+    runs = RUNS[queue]
     program = ROOT / "build" / "cli" / "ktrxer"
-    environment = {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)}
-    lab = Lab(folder / "here", folder / "scratch", environment)
+    lab = Lab(folder / "here", folder / "scratch", {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
     lab.folder.mkdir(parents=True)
     lab.scratch.mkdir()
-    words = [word for one in settings for word in ("--set", one)]
-    run = ["-m", "ktrxer", "run", test, "-H", "server", "-l", "4", "--delay", "1", "-i", "50ms", "--no-extras", "--json"]
-    done = lab("run", "flent", "--time", "virtual", *words, "--beside", "server=ktrxer serve", "--", sys.executable, *run, timeout=500)
-    assert done.returncode in (0, 1) and done.stdout, done.stderr  # 1: the verdict, which is among the figures
-    made: dict[str, Any] = json.loads(done.stdout)["summary"]
+    (lab.folder / "words").write_text(json.dumps([("run", *words, *TIMES) for words in runs]))
+    beside = f"server={WEB} & exec ktrxer serve"
+    done = lab("run", "flent", "--time", "virtual", "--set", f"rate={RATE}", "--set", f"leaf={queue}", "--beside", beside, "--",
+               sys.executable, HERE / "several.py", "words", timeout=500)
+    assert done.returncode == 0, done.stderr
+    made = {}
+    for number, words in enumerate(runs):
+        out = (lab.folder / f"{number}.out").read_text()
+        assert out, f"{words}: {(lab.folder / f'{number}.err').read_text()}"
+        one = json.loads(out)
+        assert one["verdict"] == "valid", (words, one["reasons"])
+        made[words[0]] = one["summary"]
     return made
 
 
-@pytest.mark.parametrize("kind", RUNS)
-def test_a_run_repeats(tmp_path: Path, kind: str) -> None:
-    first = dict(figures(summary(tmp_path / "1", kind)))
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+@pytest.mark.parametrize("queue", RUNS)
+def test_runs_repeat(tmp_path: Path, queue: str) -> None:
+    """Two guests at the same time, and a third program that takes as much of the processors as it gets."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        second = dict(figures(summary(tmp_path / "2", kind)))
+        with ThreadPoolExecutor(2) as pool:
+            first, second = (dict(figures(made)) for made in pool.map(lambda name: summaries(tmp_path / name, queue), ("1", "2")))
     finally:
-        for one in others:
-            one.kill()
-            one.wait()
-    assert len(first) > 50 and first[".throughput[0].mean_mbps"] > 0.1
+        busy.kill()
+        busy.wait()
+    for test, *_ in RUNS[queue]:
+        assert sum(name.startswith(f".{test}.") for name in first) > 50 and first[f".{test}.throughput[0].mean_mbps"] > 0.1
     assert {name: (value, second.get(name)) for name, value in first.items() if value != second.get(name)} == {}
     assert first.keys() == second.keys()

@@ -68,7 +68,7 @@ static int refusal_why(struct ktrxer_error *err, const struct flow_client_option
 	case CONTROL_CC_LOCKED:
 		return flow_cc_refused(err, -EPERM, cc, true);
 	case CONTROL_NO_DSCP:
-		return ktrxer_fail(err, -EPERM, "DSCP %" PRIu64 " is network control's, and not granted", r->value);
+		return ktrxer_fail(err, -EPERM, "DSCP %" PRIu64 " needs `ktrxer serve --dscp-allow`", r->value);
 	case CONTROL_NO_FAMILY:
 		if (r->value == FLOW_TOO_LARGE)
 			return ktrxer_fail(err, -EMSGSIZE,

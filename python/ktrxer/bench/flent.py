@@ -85,7 +85,7 @@ def commands(options: argparse.Namespace, place: Path) -> tuple[list[str], list[
         (place / "four_up.conf").write_text(FLENT_TEST)
         (place / "four_up.py").write_text(OUR_TEST)
     common = ["-H", options.server, "-l", str(options.seconds), "-D", str(place)]
-    ours = [str(options.ktrxer), "run", test if options.load == "rrul" else f"{test}.py", *common, "-d", str(IDLE)]
+    ours = [str(options.ktrxer), "run", test if options.load == "rrul" else f"{test}.py", *common, "--delay", str(IDLE)]
     return [str(options.flent), test, *common], [*ours, "--token-file", str(place / "token")]
 
 

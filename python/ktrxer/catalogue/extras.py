@@ -23,6 +23,8 @@ def part(text: str) -> Invocation:
     """One `--with`. Durations are given by the names of their fields without `_ns`: interval=50ms."""
     head, *given = text.split(",")
     name, at, place = head.partition("@")
+    if not at and ":" in name:
+        raise PlanError(f"--with {text}: it is RUNNER[@PLACE][,NAME=VALUE]..., such as qdisc@ssh:router,device=eth1")
     try:
         runner = runners.find(name)
         places.check_name(place if at else LOCAL)
@@ -36,7 +38,8 @@ def part(text: str) -> Invocation:
         spelled = f"{key}_ns" if f"{key}_ns" in fields else key
         if not equals or spelled not in fields:
             known = ", ".join(one.removesuffix("_ns") for one in fields)
-            raise PlanError(f"--with {text}: {word!r} is not a parameter of {name}, NAME=VALUE; it has: {known}")
+            where = f"; its place is named by {name}@PLACE" if key == "place" else ""
+            raise PlanError(f"--with {text}: {word!r} is not a parameter of {name}, NAME=VALUE; it has: {known}{where}")
         if spelled != key:
             values[spelled] = _nanoseconds(text, value)
         else:

@@ -79,8 +79,8 @@ def _second(check: Check) -> str:
     queues = [(load, load.queue) for load in check.loads]
     if all(queue is None for _, queue in queues):
         return "No queue on the path adds a delay above the uncertainty."
-    told = [f"under {WORDS[load.direction]} {_where(queue, load.hops)}" for load, queue in queues if queue is not None]
-    text = f"The queue is, {'; '.join(told)}"
+    told = [f"under {WORDS[load.direction]} the queue is {_where(queue, load.hops)}" for load, queue in queues if queue is not None]
+    text = _begun("; ".join(told))
     calm = [WORDS[load.direction] for load, queue in queues if queue is None]
     return text + (f"; under {calm[0]} there is none" if calm else "") + "."
 
@@ -123,7 +123,11 @@ def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here
         )
         advices[f"set a shaper with cake or fq_codel (OpenWrt: SQM) in your router to {SHAPED:.0%} of the measured rate, {rates}"] = None
     text = "; ".join(advices)
-    return f"{text[0].upper()}{text[1:]}; then measure again."
+    return f"{_begun(text)}; then measure again."
+
+
+def _begun(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _advice(load: Load, here: Here) -> str:

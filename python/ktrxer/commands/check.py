@@ -163,13 +163,15 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     default, missing = extras.every(replace(options, host=address))
     plan = extras.beside(TEST.make(setting, parameters), [], default)
     schedule = make(plan, setting, options)
+    pins = checks.several(schedule)
+    checks.pin(schedule, pins)
     checks.directory(given.directory, checks.rows_of(schedule))
     with checks.places_of(schedule) as places:
         rate = checks.far_end(schedule, estimate=bool(given.server) and given.interval is None)
         if rate is not None:
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
             plan = extras.beside(TEST.make(setting, parameters), [], default)
-            schedule = make(plan, setting, options)
+            schedule = checks.pin(make(plan, setting, options), pins)
         _announce(given, schedule, options)
         meta = running.describe(TEST, setting, parameters, given, arguments)
         meta.command = ["ktrxer", "check", *arguments]
@@ -196,8 +198,8 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") 
     check = figures.of(run)
     reasons = run.meta.reasons
     if check is None or run.meta.verdict == "invalid":
-        why = reasons[0] if reasons else "no probe was answered, or no load moved anything"
-        made = answer.unknown(one_line(why, 300))
+        none = "no probe was answered, or no load moved anything"
+        made = answer.unknown(f"the measurement is {run.meta.verdict}, for the reasons below" if reasons else none)
     else:
         made = answer.of(check, here)
     if given.json:

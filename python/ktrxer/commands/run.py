@@ -245,6 +245,11 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
     for host, other in combinations(addresses, 2):
         if addresses[host] == addresses[other]:
             complain("run", f"{host} and {other} are one far end, {addresses[host]}: their flows share its path")
+    pins = checks.several(schedule)
+    for (host, _), found in pins.items():
+        if (count := checks.alike(found)) > 1:
+            complain("run", f"{host} has {count} addresses of this family; this run measures {found[0]} alone")
+    checks.pin(schedule, pins)
     checks.directory(given.directory, checks.rows_of(schedule))
     if wanted.old is not None and not given.quiet:  # before the first packet, because a file names the far end
         complain("run", f"again {given.again}: {test.name} to {', '.join(given.host)} ({address}), {schedule.length_ns / 1e9:g} s")
@@ -259,7 +264,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
             plan = extras.beside(test.make(setting, parameters), asked, default)
             versions = schedule.versions()
-            schedule = make(plan, setting, options)
+            schedule = checks.pin(make(plan, setting, options), pins)
             schedule.set_versions(versions)
         meta = describe(test, setting, parameters, given, arguments)
         meta.plots = list(plan.plots)

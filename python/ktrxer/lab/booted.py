@@ -124,6 +124,9 @@ def run(folder: str) -> None:
         socket.sethostname("virtual")
         answers = make_base(plan, folder)
         answers = make_root(plan, folder)
+        # All of them also for programs without privileges, such as `ktrxer serve`, which gives its own up.
+        ipv4 = Path("/proc/sys/net/ipv4")
+        (ipv4 / "tcp_allowed_congestion_control").write_text((ipv4 / "tcp_available_congestion_control").read_text())
         life, _held = os.pipe()
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)

@@ -31,7 +31,8 @@ examples:
   ktrxer lab run ./mine.toml --in router -- tc -s qdisc
   ktrxer lab run flent --time virtual -- ping -c 100 server      # 100 s of virtual time, 2 s of real time
   ktrxer lab run access -- sh                     # a shell; `ip netns exec server COMMAND` runs a command in another host
-Each host and router has a name (NAME-6: its IPv6 address). Needs no root. All processes and namespaces are removed at the end.
+Each host and router has a name (NAME-6: its IPv6 address, NAME-46: both).
+Needs no root. All processes and namespaces are removed at the end.
 The exit status is the command's; 125: the lab failed; 124: the time limit; 2: wrong use, or an error in FILE.
 """
 EXAMPLES = """\

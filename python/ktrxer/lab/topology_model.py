@@ -256,8 +256,9 @@ class Topology:
         return near | {end for link, _, _ in self.routes(node) for end in link.ends} - {node}
 
     def hosts(self) -> list[tuple[str, str]]:
-        """Pairs of address and name, as in /etc/hosts."""
-        return [(str(self.address(node)), node) for node in self.nodes] + [(str(self.address6(node)), f"{node}-6") for node in self.nodes]
+        """Pairs of address and names, as in /etc/hosts. NAME-46 has both addresses."""
+        made = [(str(self.address(node)), f"{node} {node}-46") for node in self.nodes]
+        return made + [(str(self.address6(node)), f"{node}-6 {node}-46") for node in self.nodes]
 
     def events(self) -> list[tuple[float, list[str]]]:
         """Changes during the command: seconds from its start, and the command that makes the change."""

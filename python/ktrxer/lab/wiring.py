@@ -256,8 +256,7 @@ def _nat(link: Link, node: str, way: str) -> Iterator[str]:
 
 
 def _names(topology: Topology) -> Iterator[str]:
-    """Write a hosts file with each node's name, and `NAME-6` for IPv6: to the file in $KTRXER_LAB_HOSTS, or to the place where `ip netns
-    exec` reads it."""
+    """Write a hosts file with each node's names: to the file in $KTRXER_LAB_HOSTS, or to the place where `ip netns exec` reads it."""
     yield "hosts() {"
     yield "cat <<'END'"
     yield "127.0.0.1 localhost"

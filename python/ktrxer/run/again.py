@@ -20,6 +20,7 @@ from ktrxer import catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test, parameters_of
 from ktrxer.catalogue.table import TABLE
 from ktrxer.run import provenance
+from ktrxer.run.egress import COUNTERS
 from ktrxer.run.schedule import Schedule
 from ktrxer.store import Meta, one_line
 from ktrxer.store.checked import parse
@@ -195,14 +196,27 @@ def _pairs(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
         for key in dict.fromkeys([*old, *new]):
             yield f"{name}.{one_line(str(key), 60)}", old.get(key), new.get(key)
     elif isinstance(old, list) and isinstance(new, list):
-        yield name, _without_counters(old), _without_counters(new)
+        was, now = _settings_of_qdiscs(old), _settings_of_qdiscs(new)
+        kinds, now_kinds = ([str(one.get("kind")) for one in qdiscs] for qdiscs in (was, now))
+        if kinds != now_kinds:
+            yield name, ", ".join(kinds), ", ".join(now_kinds)
+            return
+        for kind, one, other in zip(kinds, was, now, strict=True):
+            for key in dict.fromkeys([*one, *other]):
+                yield f"{name}.{one_line(kind, 40)}.{one_line(str(key), 60)}", one.get(key), other.get(key)
     else:
         yield name, old, new
 
 
-def _without_counters(qdiscs: list[Any]) -> list[dict[str, Any]]:
-    volatile = ("stats", "handle", "parent")
-    return [{key: value for key, value in one.items() if key not in volatile} for one in qdiscs if isinstance(one, dict)]
+def _settings_of_qdiscs(qdiscs: list[Any]) -> list[dict[str, Any]]:
+    """Without counters and handles; the parameters are members like all others."""
+    volatile = {"stats", "handle", "parent", "parameters", *COUNTERS}
+    made = []
+    for one in (one for one in qdiscs if isinstance(one, dict)):
+        parameters = one.get("parameters")
+        every = {**one, **(parameters if isinstance(parameters, dict) else {})}
+        made.append({key: value for key, value in every.items() if key not in volatile})
+    return made
 
 
 def _look(made: Any, path: str) -> Any:

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +21,10 @@ from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners import RunnerError
 from ktrxer.runners.own import complaint
-from ktrxer.runners.runner import Tool, Trial
+from ktrxer.runners.runner import Listener, Tool, Trial
 from ktrxer.store import one_line
 
+CONNECT_S = 4  # to a server of another project
 SECONDS = 12  # for all of them together, at most
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
@@ -42,18 +44,58 @@ class CheckError(Exception):
 
 
 def resolve(host: str, family: str = "") -> str:
-    """The address of `host` that its processes will use."""
+    """The first address of `host`."""
+    return _addresses(host, family)[0]
+
+
+def _addresses(host: str, family: str) -> list[str]:
     if not host or host.startswith("-"):
         raise CheckError("-H: the host is empty" if not host else f"{host!r} is no host: names do not begin with a dash")
     if re.fullmatch(r"[^:]+:[0-9]+", host):
         raise CheckError(f"{one_line(host, 80)}: a host has no port; the port is given by --port")
     kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
+    what = {"-4": "IPv4 address", "-6": "IPv6 address"}.get(family, "address")
     try:
         found = socket.getaddrinfo(host, None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise CheckError(f"{one_line(host, 80)}: no address of this host is known: {why}; see -H") from None
-    return str(found[0][4][0])
+        raise CheckError(f"{one_line(host, 80)}: no {what} of this host is known: {why}; see -H") from None
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+Pins = Mapping[tuple[str, str], list[str]]  # name and family: its addresses
+
+
+def several(schedule: Schedule) -> Pins:
+    """The far ends whose names have several addresses. All commands of ktrxer in a run use the first one: by itself each of them could take
+    another, because name servers change the order."""
+    names = {(_host(job), job.options.family) for job in schedule.jobs if _pinned(job)}
+    found = {key: _addresses(*key) for key in sorted(names)}
+    return {key: addresses for key, addresses in found.items() if len(addresses) > 1}
+
+
+def alike(addresses: Sequence[str]) -> int:
+    """How many are of the family of the first one."""
+    return sum((":" in one) == (":" in addresses[0]) for one in addresses)
+
+
+def pin(schedule: Schedule, pins: Pins) -> Schedule:
+    for job in schedule.jobs:
+        if _pinned(job) and (_host(job), job.options.family) in pins:
+            address = pins[_host(job), job.options.family][0]
+            job.options = replace(job.options, host=address)
+            if job.invocation.parameters.host:
+                job.invocation = replace(job.invocation, parameters=replace(job.invocation.parameters, host=address))
+    return schedule
+
+
+def _host(job: Job) -> str:
+    return str(job.invocation.parameters.host or job.options.host)
+
+
+def _pinned(job: Job) -> bool:
+    """Names of other places may have other addresses there; other tools may need the name."""
+    return job.runner.own and not job.runner.auxiliary and job.invocation.place == LOCAL
 
 
 def hosts(schedule: Schedule, given: Sequence[str], family: str = "") -> dict[str, str]:
@@ -107,11 +149,11 @@ def places_of(schedule: Schedule, more: Sequence[str] = ()) -> Iterator[dict[str
 
 def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
     """Is every tool in its place, and new enough? Its version is stored."""
-    versions: dict[tuple[str, str], str] = {}
+    versions: dict[tuple[str, str, str], str] = {}
     wrong: list[str] = []
     for job in schedule.jobs:
         name, place = job.invocation.place, places[job.invocation.place]
-        tool = job.runner.tool
+        tool = Tool(job.runner.program(job.invocation.parameters), "") if job.runner.program is not None else job.runner.tool
         if job.inside:
             wrong += [f"{job.invocation.name}: {reason}"] if (reason := _unreadable(job)) else []
             continue
@@ -119,7 +161,7 @@ def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
             if place.shares_clock or not job.runner.own:
                 continue  # the command of this host, or what every host has
             tool = Tool(job.options.ktrxer, "ktrxer", ("--version",))
-        key = (name, job.runner.name)
+        key = (name, job.runner.name, tool.program)
         if key not in versions:
             try:
                 versions[key] = _version(tool, place)
@@ -146,7 +188,8 @@ def _unreadable(job: Job) -> str | None:
 def _version(tool: Tool, place: Place) -> str:
     if not tool.version:
         found = run(place, ["sh", "-c", 'command -v "$1"', "sh", tool.program])
-        return tool.check(found.status and 127, "0.0")
+        tool.check(found.status and 127, "0.0")
+        return ""
     done = run(place, [tool.program, *tool.version])
     return tool.check(done.status, done.out.decode("utf-8", "replace") + done.error)
 
@@ -175,7 +218,7 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
             trials.setdefault(key, trial)
     answered = False  # by the server: ICMP echoes are answered by the kernel
     begun: list[tuple[subprocess.Popen[bytes], Trial]] = []
-    failures: list[str] = []
+    failures = _listen(schedule)
     give_up = time.monotonic() + SECONDS
     try:
         for trial in trials.values():
@@ -196,6 +239,29 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
     if failures:
         raise CheckError("\n".join(dict.fromkeys(failures)))
     return min(rates, default=None) if estimate else None
+
+
+def _listen(schedule: Schedule) -> list[str]:
+    """Which servers of other projects accept no connection."""
+    wanted: dict[tuple[Listener, str], str] = {}
+    for job in schedule.jobs:
+        if job.invocation.place == LOCAL:
+            for one in job.runner.listeners(job.invocation.parameters, job.options):
+                wanted.setdefault((one, job.options.family), job.invocation.name)
+    with ThreadPoolExecutor(min(16, len(wanted)) or 1) as pool:
+        reasons = pool.map(lambda key: _unconnected(*key), wanted)
+        return [f"{name}: {reason}" for name, reason in zip(wanted.values(), reasons, strict=True) if reason is not None]
+
+
+def _unconnected(one: Listener, family: str) -> str | None:
+    try:
+        socket.create_connection((resolve(one.host, family), one.port), CONNECT_S).close()
+    except CheckError as error:
+        return str(error)
+    except OSError as error:
+        why = error.strerror or "no answer"
+        return f"no connection to TCP port {one.port} of {one.host}: {why}; start there: {one.server}"
+    return None
 
 
 def _how(jobs: list[Job]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Listener, Options, Parameters, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, Strange, by_line
 from ktrxer.store.meta import Series
 
@@ -22,6 +22,7 @@ SCRIPT = (
     'dir=$(mktemp -d) || exit; trap \'rm -rf "$dir"\' EXIT; trap : INT; cd "$dir" || exit; printf "%s\\n" "$@" >flows; '
     "ITGSend flows -l log >&2; status=$?; [ ! -s log ] || { ITGDec log -l text >/dev/null 2>&1; cat text; }; exit $status"
 )
+SIGNALS = 9000  # the TCP port of ITGRecv
 VOIP_HZ = 50  # packets a second of G.711 with two samples in each
 
 
@@ -93,4 +94,5 @@ def end(p: Flows, samples: Samples) -> None:
 RUNNER = Runner(
     "ditg", "UDP flows by D-ITG, with round trips", Flows, validate, command, series, by_line(line, end), ends_well,
     tool=Tool("ITGSend", "d-itg", ["-h"], r"ITGSend version (\d+\.\d+\.\d+)", "2.8"), protocol="UDP", loads=True,
+    listeners=lambda p, o: [Listener(p.host or o.host, SIGNALS, "ITGRecv")],
 )  # fmt: skip

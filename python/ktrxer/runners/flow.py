@@ -100,10 +100,10 @@ def series(p: Flows, name: str) -> Mapping[Hashable, Series]:
 
 
 def trial(p: Flows, o: Options, estimate: bool) -> Trial:
-    """As many flows as there are congestion controls, with little to carry."""
+    """As many flows as there are congestion controls and markings, with little to carry."""
     estimates = estimate and p.protocol == "tcp"
     size = ["--bytes", str(ESTIMATE_BYTES), "--for", f"{ESTIMATE_S}s"] if estimates else ["--bytes", "1"]
-    count = min(max(1, len(p.series)), max(1, len(p.cc)))
+    count = min(max(1, len(p.series)), max(1, len(p.cc), len(p.marks)))
     return Trial([*_words(p, o, count), *size, "--json"], server=True, estimates=estimates)
 
 

@@ -52,11 +52,13 @@ def curl(o: Options, timeout_ns: int, more: Sequence[str] = ()) -> str:
     return shlex.join([*words, *tools.family(o), *tools.option("--interface", o.source), *more])
 
 
+def _pages(p: Pages, o: Options) -> tuple[str, ...]:
+    return p.pages or (f"http://{f'[{host}]' if ':' in (host := p.host or o.host) else host}/",)
+
+
 def command(p: Pages, o: Options, times: Times) -> list[str]:
-    host = p.host or o.host
-    pages = p.pages or (f"http://[{host}]/" if ":" in host else f"http://{host}/",)
     fetch = FETCH.format(curl=curl(o, p.timeout_ns, [f"--http{p.version}"] if p.version else []))
-    return ["sh", "-c", tools.repeat(fetch), "sh", str(p.interval_ns), str(times.length_ns), *pages]
+    return ["sh", "-c", tools.repeat(fetch), "sh", str(p.interval_ns), str(times.length_ns), *_pages(p, o)]
 
 
 def series(p: Pages, name: str) -> Mapping[Hashable, Series]:
@@ -70,7 +72,8 @@ def line(_: Pages, samples: Samples, line: Line) -> None:
     samples.memory["fetches"] = samples.memory.get("fetches", 0) + 1
     if made["exitcode"] != 0 or made["http_code"] >= FAILED:
         samples.memory["failed"] = samples.memory.get("failed", 0) + 1
-        samples.event(at_ns, "page_failed", one_line(f"{made['url_effective']}: {made['errormsg'] or made['http_code']}", 300))
+        samples.event(at_ns, "page_failed", text := one_line(f"{made['url_effective']}: {made['errormsg'] or made['http_code']}", 300))
+        samples.memory.setdefault("first", text)
         return
     for phase, seconds in phases(made).items():
         samples.value(phase, at_ns, seconds * 1000)
@@ -87,7 +90,10 @@ def end(_: Pages, samples: Samples) -> None:
     fetches, failed = samples.memory.get("fetches", 0), samples.memory.get("failed", 0)
     samples.result = {"fetches": fetches, "failed": failed}
     if failed:
-        samples.note("degraded", f"{failed} of {fetches} fetches failed; the events name pages and reasons")
+        samples.note("degraded", f"{failed} of {fetches} fetches failed; the first: {samples.memory['first']}")
 
 
-RUNNER = Runner("http", "pages by curl", Pages, validate, command, series, by_line(line, end), ends_well, tool=TOOL)
+RUNNER = Runner(
+    "http", "pages by curl", Pages, validate, command, series, by_line(line, end), ends_well, tool=TOOL,
+    listeners=lambda p, o: tools.web_servers(_pages(p, o)),
+)  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import MS, Options, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Listener, Options, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, Strange, by_line
 from ktrxer.runners.tools import option
 from ktrxer.store.meta import Series
@@ -76,4 +76,5 @@ def line(p: Flows, samples: Samples, line: Line) -> None:
 RUNNER = Runner(
     "iperf", "TCP and UDP flows by iperf 2", Flows, validate, command, series, by_line(line), ends_well,
     tool=Tool("iperf", "iperf", ["-v"], r"iperf version (2\.\d+\.\d+)", "2.1"), loads=True,
+    listeners=lambda p, o: [Listener(p.host or o.host, p.port, f"iperf -s -p {p.port}")] if p.protocol == "tcp" else [],
 )  # fmt: skip

@@ -95,5 +95,5 @@ def _take(samples: Samples, intervals: list[Any], end: int, zero: int, bound: in
 
 RUNNER = Runner(
     "iperf3", "TCP and UDP flows by iperf3", Flows, validate, command, series, whole(read), ends_well,
-    tool=Tool("iperf3", "iperf3", ["--version"], r"iperf (\d+\.\d+)", "3.7"), loads=True,
+    tool=Tool("iperf3", "iperf3", ["--version"], r"iperf (\d+\.\d+)", "3.7"), loads=True, listeners=tools.listens("iperf3 -s -p {}"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Listener, Options, Parameters, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, Strange, by_line
 from ktrxer.runners.tools import option
 from ktrxer.store.meta import Series
@@ -51,6 +51,10 @@ def command(p: Flow, o: Options, times: Times) -> list[str]:
     return [*words(name, p, o, times), "--", "-k", ",".join(SUMS), *option(size, p.payload_bytes), *option("-K", p.cc)]
 
 
+def listeners(p: Any, o: Options) -> list[Listener]:
+    return [Listener(p.host or o.host, p.port, "netserver")]
+
+
 def series(p: Flow, name: str) -> Mapping[Hashable, Series]:
     return {"bytes": Series(0, name, "bytes", "Mbit/s", None, 0, p.direction, p.mark, name)}
 
@@ -84,4 +88,7 @@ def line(_: Flow, samples: Samples, line: Line) -> None:
     samples.moved("bytes", to_ns, round(samples.memory["bytes"]))
 
 
-RUNNER = Runner("netperf", "a TCP flow by netperf", Flow, validate, command, series, by_line(line), ends_well, tool=TOOL, loads=True)
+RUNNER = Runner(
+    "netperf", "a TCP flow by netperf", Flow, validate, command, series, by_line(line), ends_well, tool=TOOL, loads=True,
+    listeners=listeners,
+)  # fmt: skip

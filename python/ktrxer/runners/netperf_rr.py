@@ -54,5 +54,5 @@ def end(p: Trips, samples: Samples) -> None:
 
 RUNNER = Runner(
     "netperf_rr", "mean round trips by netperf (UDP_RR)", Trips, validate, command, series, by_line(line, end), ends_well,
-    tool=netperf.TOOL,
+    tool=netperf.TOOL, listeners=netperf.listeners,
 )  # fmt: skip

@@ -61,5 +61,6 @@ def line(p: Numbers, samples: Samples, line: Line) -> None:
 
 
 RUNNER = Runner(
-    "number", "a number that any command prints", Numbers, validate, command, series, by_line(line), ends_well, tool=Tool("sh", "dash"),
+    "number", "a number that any command prints", Numbers, validate, command, series, by_line(line), ends_well,
+    tool=Tool("sh", "dash"), program=lambda p: p.words[0],
 )  # fmt: skip

@@ -15,7 +15,7 @@ import re
 import signal
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Runner as Process
@@ -70,7 +70,7 @@ class Tool:
     """A program that must be in the place, and how it prints its version. An older version than `least` is refused."""
 
     program: str
-    package: str  # of Debian, for the message
+    package: str  # of Debian, for the message; empty: any
     version: Sequence[str] = ()  # the words after the program that print its version; none: any version will do
     pattern: str = r"(\d+(?:\.\d+)+)"
     least: str = ""
@@ -78,7 +78,8 @@ class Tool:
     def check(self, status: int, printed: str) -> str:
         """The version. RunnerError when the tool is missing or too old."""
         if status == 127:
-            raise RunnerError(f"{self.program} is not installed (Debian: {self.package})")
+            where = f" (Debian: {self.package})" if self.package else ""
+            raise RunnerError(f"{self.program} is not installed{where}")
         found = re.search(self.pattern, printed)
         if found is None:
             raise RunnerError(f"`{self.program} {' '.join(self.version)}` printed no version (exit status {status})")
@@ -116,6 +117,14 @@ class Trial:
     label: str = ""  # in messages; empty: the first two words of the command
 
 
+class Listener(NamedTuple):
+    """A server of another project that a tool needs at the far end. Before the run it must accept a TCP connection."""
+
+    host: str
+    port: int
+    server: str  # what to start there
+
+
 class Source(Protocol):
     """The state of this host, read in this program: no process is started for it."""
 
@@ -139,6 +148,7 @@ class Runner:
     read: Callable[[Any, Samples], Reading]
     health: Callable[[Ended], Iterable[Reason]]
     tool: Tool | None = None  # None: a command of ktrxer
+    program: Callable[[Any], str] | None = None  # that must be there instead: of the user, by the parameters
     protocol: str | None = None  # of its probes: UDP, ICMP, ...; round trips of two protocols are never mixed
     loads: bool = False  # it fills the path: the load phase lasts as long as such processes
     own: bool = False  # a command of ktrxer: it ends with its standard input, and starts at the given time by itself
@@ -146,6 +156,7 @@ class Runner:
     # Parameters of one process that also does the work of a second one, whose series has this name; None: they need one each.
     merge: Callable[[Any, str, Any], Any | None] | None = None
     trial: Callable[[Any, Options, bool], Trial] | None = None  # True: it shall estimate the rate of the path
+    listeners: Callable[[Any, Options], Sequence[Listener]] = lambda _, __: ()
     timeout_ns: Callable[[Any, Options], int] = lambda _, __: 0  # the process waits so long for its last answers
     probes: Callable[[Any], int] = lambda _: 0  # delay probes that leave at each interval
     # The state of a host beside the measurement: the run does not last longer for it, and is not invalid without it.
@@ -155,8 +166,9 @@ class Runner:
 
 
 def ends_well(ended: Ended) -> Iterable[Reason]:
-    """The health of a tool whose exit status says everything."""
-    if ended.process.exit_status not in (0, None, -signal.SIGINT):  # the run itself stops a process by SIGINT
-        lines = [line.strip() for line in ended.process.stderr_tail.splitlines() if line.strip()]
+    """The health of a tool by its exit status, or, as some tools end with 0 in any case, by its complaint where nothing came of it."""
+    lines = [line.strip() for line in ended.process.stderr_tail.splitlines() if line.strip()]
+    # The run itself stops a process by SIGINT.
+    if ended.process.exit_status not in (0, None, -signal.SIGINT) or (lines and not ended.samples and ended.process.exit_status == 0):
         said = f": {lines[-1]}" if lines else ""
         yield Reason("degraded", f"the process ended with exit status {ended.process.exit_status}{said}")

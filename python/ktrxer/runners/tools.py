@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from ktrxer.runners import marks
-from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S
+from ktrxer.runners.runner import MS, Listener, Options, Parameters, RunnerError, S
 from ktrxer.runners.samples import Samples
 
 FLOWS_MOST = 128  # the limit of iperf3
@@ -93,6 +97,21 @@ def flow(interval_ns: int, interval_low_ms: float, port: int, mark: str | None, 
     marks.check([mark])
     if cc:
         word("the congestion control", cc)
+
+
+def listens(server: str) -> Callable[[Any, Options], list[Listener]]:
+    """A server at the far end that listens on the TCP port of the parameters."""
+    return lambda p, o: [Listener(p.host or o.host, p.port, server.format(p.port))]
+
+
+def web_servers(urls: Sequence[str]) -> list[Listener]:
+    """None where a proxy of the environment may stand between."""
+    if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ):
+        return []
+    with contextlib.suppress(ValueError):  # of a text that is no URL: curl says so
+        parts = [urlsplit(url) for url in urls]
+        return [Listener(one.hostname or "", one.port or (443 if one.scheme == "https" else 80), "a web server") for one in parts]
+    return []
 
 
 def numbered(name: str, count: int) -> list[str]:

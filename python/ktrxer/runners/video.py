@@ -64,7 +64,9 @@ def line(p: Video, samples: Samples, line: Line) -> None:
     begin_ns, end_ns = samples.clock.real(begin), samples.clock.real(end)
     if not 200 <= status < 300:
         samples.memory["failed"] = samples.memory.get("failed", 0) + 1
-        samples.event(end_ns, "segment_failed", f"segment {number} at {rate} bit/s: status {status}")
+        why = f"segment {number} at {rate} bit/s: {f'status {status}' if status else 'no answer'}"
+        samples.memory.setdefault("first", why)
+        samples.event(end_ns, "segment_failed", why)
         return
     samples.memory.setdefault("arrivals", []).append((end_ns, p.segment_ns))
     samples.value("bitrate", begin_ns, rate / 1e6)
@@ -81,7 +83,10 @@ def end(_: Video, samples: Samples) -> None:
     samples.result = {"segments": len(arrivals), "failed": failed, "startup_ns": startup, "stalls": len(made.stalls)}
     samples.result["stalled_ns"] = sum(length for _, length in made.stalls)
     if failed:
-        samples.note("degraded", f"{failed} fetches of segments failed; the events have the reasons")
+        samples.note("degraded", f"{failed} fetches of segments failed; the first: {samples.memory['first']}")
 
 
-RUNNER = Runner("video", "segments of a video by curl", Video, validate, command, series, by_line(line, end), ends_well, tool=http.TOOL)
+RUNNER = Runner(
+    "video", "segments of a video by curl", Video, validate, command, series, by_line(line, end), ends_well, tool=http.TOOL,
+    listeners=lambda p, _: tools.web_servers([p.url]),
+)  # fmt: skip
