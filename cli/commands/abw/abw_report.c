@@ -217,7 +217,7 @@ static void judge(const struct abw_way *way)
 		verdict_say(cli, VERDICT_INVALID,
 			    "%s: the capacity of the narrow link changed from %s to %s during the measurement: measure "
 			    "again",
-			    name, rate(before, r->capacity_bit_s), rate(after, r->capacity_end_bit_s));
+			    name, out_rate(before, r->capacity_bit_s), out_rate(after, r->capacity_end_bit_s));
 		break;
 	default:
 		verdict_say(cli, VERDICT_INVALID,

@@ -39,7 +39,8 @@ static const struct opt flow_opts[] = {
 	OPTION_PAYLOAD(FIELD(payload), OPT_RANGE, .argument = "N[..M]", .min = FLOW_PACKET_HEAD,
 		       .max = FLOW_PAYLOAD_MAX,
 		       .help = "Bytes of payload of each packet, 1200 without it (voip: 172); a range: drawn evenly"),
-	OPTION_MODEL(FIELD(model), models, "constant", "When packets leave: constant, poisson (exponential gaps), or voip (as "
+	OPTION_MODEL(FIELD(model), models, "constant",
+		     "When packets leave: constant, poisson (exponential gaps), or voip (as "
 			"long as somebody talks; ITU-T P.59)"),
 	OPTION_ENGINE_OF_STACK(FIELD(engine), " of flows up"),
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), " of flows up", NULL),

@@ -38,7 +38,6 @@ static int plan(struct owamp_run *run, struct ktrxer_error *err)
 {
 	const struct owamp_command_options *o = run->o;
 	struct owamp_client_options *c = &run->client;
-	int rc;
 
 	*c = (struct owamp_client_options){
 		.from = o->from,
@@ -53,10 +52,7 @@ static int plan(struct owamp_run *run, struct ktrxer_error *err)
 		.late_ns = verdict_late_ns(o->interval_ns),
 		.stop_fd = run->cli->stop_fd,
 	};
-	rc = cli_resolve(o->host, o->v4, o->v6, &c->to, err);
-	if (rc == 0 && o->from.family && o->from.family != c->to.family)
-		rc = ktrxer_fail(err, -EINVAL, "--from is not of the same family as %s", o->host);
-	return rc;
+	return cli_resolve(o->host, &o->from, o->v4, o->v6, &c->to, err);
 }
 
 static int measure(struct owamp_run *run)

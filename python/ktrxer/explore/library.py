@@ -8,7 +8,6 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -42,7 +41,7 @@ class Library:
         """The table. OSError: the directory cannot be read. listing.UnknownColumn: no run has one of the keys."""
         with self._lock:
             made = listing.entries(self.directory, open_run, self.cache, keys)
-        return [entry if self._inside(entry.path) else replace(entry, head=None, state="damaged", problem=OUTSIDE) for entry in made]
+        return [entry if self._inside(entry.path) else entry._replace(head=None, state="damaged", problem=OUTSIDE) for entry in made]
 
     def version(self) -> str:
         """Another text when a run was added, removed or changed, or has ended."""
