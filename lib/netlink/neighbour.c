@@ -183,16 +183,15 @@ int ktrxer_neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktr
 	if (neighbour_valid(&search.found))
 		goto found;
 	if (!device->needs_neighbour)
-		return -ENOENT; /* nobody is asked on such a link: the caller knows what stands there instead */
+		return -ENOENT; /* such a link has no neighbours: the caller has the address that stands there instead */
 
 	if (nudge_by_table(rtnl, addr, device->index)) {
 		ret = nudge_by_datagram(addr, device);
 		if (ret)
-			return ktrxer_fail(
-				err, -EHOSTUNREACH,
-				"%s is not in the neighbour table, and the kernel cannot be made to ask on "
-				"'%s' without CAP_NET_ADMIN (%s); ping it once, or name the next hop's MAC address",
-				text, device->name, ktrxer_strerror(ret, word, sizeof word));
+			return ktrxer_fail(err, -EHOSTUNREACH,
+					   "%s is not in the neighbour table, and a request for it on '%s' needs "
+					   "CAP_NET_ADMIN (%s); ping it once, or name the next hop's MAC address",
+					   text, device->name, ktrxer_strerror(ret, word, sizeof word));
 	}
 	if (!timeout_ms)
 		timeout_ms = KTRXER_NEIGHBOUR_TIMEOUT_MS;

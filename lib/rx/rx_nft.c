@@ -40,10 +40,7 @@ static int commit_failed(int rc, const struct krx_backend_setup *setup, struct k
 	char word[64];
 
 	if (rc == -EPERM || rc == -EACCES)
-		return ktrxer_fail(err, -EPERM,
-				   "a table that drops needs CAP_NET_ADMIN, which this process does not have: run it "
-				   "as root (sudo), or in a "
-				   "network namespace of your own (unshare -Urn)");
+		return krx_privilege_missing(err, "CAP_NET_ADMIN");
 	if (rc == -EOPNOTSUPP || rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EAFNOSUPPORT)
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "this kernel has no nftables tables that belong to a process (%s): Linux 5.12 with "

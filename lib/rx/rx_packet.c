@@ -83,9 +83,7 @@ static int socket_make(struct krx_backend_state *s, struct ktrxer_error *err)
 	switch (errno) {
 	case EPERM:
 	case EACCES:
-		return ktrxer_fail(err, -EPERM,
-				   "receiving needs the capability CAP_NET_RAW, which this process does not have; run "
-				   "it as root (sudo), or in a network namespace of your own (unshare -Urn)");
+		return krx_privilege_missing(err, "CAP_NET_RAW");
 	case EAFNOSUPPORT:
 		return ktrxer_fail(err, -EAFNOSUPPORT,
 				   "this kernel has no packet sockets (CONFIG_PACKET); `modprobe af_packet` loads them "

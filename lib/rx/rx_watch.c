@@ -34,12 +34,19 @@ int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, 
 		rc = -errno;
 		krx_watch_close(watch);
 		if (rc == -EPERM || rc == -EACCES)
-			return ktrxer_fail(err, -EPERM,
-					   "receiving needs the capability CAP_NET_RAW, which this process does not "
-					   "have; run it as root (sudo)");
+			return krx_privilege_missing(err, "CAP_NET_RAW");
 		return ktrxer_fail(err, rc, "%s: cannot be watched: %m", device->name);
 	}
 	return 0;
+}
+
+int krx_privilege_missing(struct ktrxer_error *err, const char *capability)
+{
+	return ktrxer_fail(
+		err, -EPERM,
+		"receiving by this back end needs the capability %s, which this process does not have; run it as "
+		"root (sudo), or in a network namespace of your own (unshare -Urn)",
+		capability);
 }
 
 void krx_watch_close(struct krx_watch *watch)

@@ -30,4 +30,7 @@ struct krx_look {
  */
 int krx_watch_look(struct krx_look *look, int fd, uint32_t device);
 
+/* -EPERM, with the capability that the process lacks and what to do. */
+int krx_privilege_missing(struct ktrxer_error *err, const char *capability);
+
 #endif

@@ -30,8 +30,8 @@ static const struct opt flow_opts[] = {
 	OPTION_DSCP_LIST(FIELD(dscp), .argument = "X[,Y...]", .help = "Markings, dealt out in turn: BE, BK, CS5, EF, "
 			"AF41, or 0 to 63"),
 	{ .name = "ecn", .type = OPT_STRING, .offset = FIELD(ecn), .argument = "X[,Y...]",
-	  .help = "TCP: must ECN have been agreed: on, off or any, in turn; the hosts decide it (sysctl net.ipv4.tcp_ecn), here it is checked. "
-		  "UDP: the mark of the packets, off, ect1, ect0, or its number" },
+	  .help = "TCP: the expected result of ECN: on, off or any, in turn (sysctl net.ipv4.tcp_ecn of the hosts). "
+		  "UDP: the mark, off, ect1, ect0, or its number" },
 	{ .name = "bitrate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "BITRATE", .min = 1000, .max = INT64_MAX,
 	  .help = "TCP: pace each flow to at most this; by default as fast as it gets. UDP: the bit rate of each flow's payload" },
 

@@ -39,8 +39,7 @@ static const struct opt recv_table[] = {
 	  "By what means; auto takes the first that can do what the rules ask for", .choices = backends },
 	{ "nic-stamps", 0, OPT_FLAG, FIELD(nic_stamps),
 	  .help = "Switch the NIC's stamps of what it receives on, and back at the end; some NICs lose their carrier "
-		  "for a moment at that. "
-		  "Stamps that are on are taken in any case" },
+		  "then. Stamps that are on are taken in any case" },
 	{ "force", 0, OPT_FLAG, FIELD(force),
 	  .help = "Also rules that drop everything, or what this SSH session lives by" },
 	OPTION_COUNT(FIELD(count), .fallback = "0", .help = "End after so many packets; 0 is no end",

@@ -31,7 +31,7 @@ static const struct opt send_opts[] = {
 	{ .name = "vary", .type = OPT_LIST, .offset = FIELD(vary), .argument = "FIELD=HOW", .heading = "What varies",
 	  .help = "A field that differs from probe to probe: FIELD=counter:FROM-TO[/STEP], random:FROM-TO[/STEP][@SEED] (each value once before any "
 		  "comes again) or table:V,V... (or table:@FILE), and *N behind it to change it after N probes; FIELD is src, dst, src-port, dst-port, "
-		  "ip-id, flow-label, tos, ttl, payload+OFFSET.WIDTH or frame+OFFSET.WIDTH. Checksums stay right" },
+		  "ip-id, flow-label, tos, ttl, payload+OFFSET.WIDTH or frame+OFFSET.WIDTH" },
 	{ .name = "combine", .type = OPT_FLAG, .offset = FIELD(combine),
 	  .help = "Come to every combination of what varies, the first field changing fastest, instead of all fields at once" },
 
@@ -58,7 +58,7 @@ static const struct opt send_opts[] = {
 	{ .name = "gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .max = 3600ULL * 1000000000,
 	  .help = "Time between the probes of a train; 0: back to back" },
 	{ .name = "late", .type = OPT_CHOICE, .offset = FIELD(late), .argument = "WHAT", .fallback = "catch-up", .choices = late_names,
-	  .help = "A probe whose time has passed is sent at once (catch-up), dropped (skip), or moves all that follow (shift); it is counted in any case" },
+	  .help = "A probe whose time has passed is sent at once (catch-up), dropped (skip), or moves all that follow (shift)" },
 	{ .name = "late-after", .type = OPT_DURATION, .offset = FIELD(late_after_ns), .argument = "D", .min = 1,
 	  .max = 3600ULL * 1000000000, .help = "A probe is late from this lateness on; by default a tenth of the interval, and at least 100us" },
 	{ .name = "retry", .type = OPT_DURATION, .offset = FIELD(retry_ns), .argument = "D", .fallback = "10ms", .min = 1,
@@ -74,7 +74,7 @@ static const struct opt send_opts[] = {
 		       .help = "So many processors send; together they keep one schedule, or share the numbers "
 			"without overlap or gap"),
 	OPTION_PRECISE(FIELD(precise), OPT_SWITCH, "", ". All engines but udp do so unless --no-precise is given: "
-			"the process then sleeps, and probes are some tens of microseconds late", NULL),
+			"the process then sleeps, and probes are tens of microseconds late", NULL),
 	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime), .help = "Do not ask for real-time priority" },
 	{ .name = "no-stamps", .type = OPT_FLAG, .offset = FIELD(no_stamps),
 		.help = "Do not ask for transmit stamps; the source of each departure is `queued`" },
