@@ -183,7 +183,7 @@ int ktrxer_neighbour_resolve(struct rtnl *rtnl, uint8_t mac[6], const struct ktr
 	if (neighbour_valid(&search.found))
 		goto found;
 	if (!device->needs_neighbour)
-		return -ENOENT; /* such a link has no neighbours: the caller has the address that stands there instead */
+		return -ENOENT; /* such a link has no neighbours: the caller has the address to use instead */
 
 	if (nudge_by_table(rtnl, addr, device->index)) {
 		ret = nudge_by_datagram(addr, device);
