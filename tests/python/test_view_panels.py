@@ -325,14 +325,18 @@ def unpack(packed: dict[str, Any]) -> np.ndarray:
     return np.where(raw == pack.NOTHING, np.nan, values) if packed["type"] == "i32" else values
 
 
+def back(pool: pack.Pool, number: int) -> np.ndarray:
+    return unpack(pool.packed[number])
+
+
 def test_columns_come_back_as_exact_as_promised() -> None:
     pool = pack.Pool()
     times = np.array([-3.0, 0.0, 1e-6, 69.999999, np.nan])
     values = np.array([1e-3, 123.456789, np.nan, -5e4, 0.0])
-    assert np.nanmax(np.abs(unpack(pool.packed[pool.times(times)]) - times)) < 0.6e-6
-    back = unpack(pool.packed[pool.values(values)])
-    assert np.nanmax(np.abs(back - values) / np.maximum(np.abs(values), 1e-9)) < 1.2e-7
-    assert np.isnan(back[2])
+    assert np.nanmax(np.abs(back(pool, pool.times(times)) - times)) < 0.6e-6
+    again = back(pool, pool.values(values))
+    assert np.nanmax(np.abs(again - values) / np.maximum(np.abs(values), 1e-9)) < 1.2e-7
+    assert np.isnan(again[2])
     assert pool.times(times) == 0 and pool.values(values) == 1 and len(pool.packed) == 2  # each once
 
 
@@ -340,8 +344,8 @@ def test_columns_come_back_as_exact_as_promised() -> None:
 def test_strange_columns_are_packed_too(values: list[float]) -> None:
     pool = pack.Pool()
     given = np.array(values)
-    np.testing.assert_array_equal(unpack(pool.packed[pool.values(given)]), given)
-    assert len(unpack(pool.packed[pool.times(given)])) == len(values)
+    np.testing.assert_array_equal(back(pool, pool.values(given)), given)
+    assert len(back(pool, pool.times(given))) == len(values)
 
 
 def test_long_series_are_thinned_for_the_page_and_that_is_said(rrul: Run) -> None:
