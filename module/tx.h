@@ -65,7 +65,7 @@ enum ktx_limits {
 	KTX_QUIET_NS = 50 * 1000,
 	/* to be paid back at most (tx_budget.c): 1.6 ms of work at once */
 	KTX_BUDGET_NS = 400 * 1000,
-	/* then rests of so many margins (60 to 400 us), after four times as much work each */
+	/* then rests of so many margins (60 to 400 us), after three times as much work each */
 	KTX_REST_MARGINS = 3,
 	/* between two runs of a tasklet: longer than the kernel takes to leave its softirqs */
 	KTX_SOFTIRQ_GAP_NS = 5 * 1000,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The budget of a processor: all files together, whatever their timers, wait and send for four
- * fifths of its time at most. Other tasks and other softirqs have the rest. What the senders took
- * is paid back a quarter on top; a sender that finds more than KTX_BUDGET_NS still to be paid rests
+ * The budget of a processor: all files together, whatever their timers, wait and send for three
+ * quarters of its time at most. Other tasks and other softirqs have the rest, a fifth at least when
+ * interrupts and switches are taken from it. What the senders took is paid back a third on top; a sender that finds more than KTX_BUDGET_NS still to be paid rests
  * for KTX_REST_MARGINS of its wake-up margins. A margin covers the switch to another task and back,
  * so most of such a rest is of use to others; a softirq needs no switch, so its rest is the
  * shortest one. A stream of probes that never lets the processor rest (20 us apart) is late by one
@@ -29,7 +29,7 @@ static void ktx_budget_take(struct ktx_budget *budget, u64 now, u64 used)
 	 * ours.
 	 */
 	used = min_t(u64, used, 20 * KTX_BUDGET_NS);
-	budget->paid_ns = max(budget->paid_ns, now - used) + used + used / 4;
+	budget->paid_ns = max(budget->paid_ns, now - used) + used + (u32)used / 3;
 }
 
 /* The time in which several senders work counts once: some wait while another one runs. */

@@ -364,7 +364,7 @@ def test_eight_files_without_a_pause_leave_a_fifth_of_the_processor(wire: Ear, k
     span = count * gap_ns
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(Ktx("wire0", timer=kinds[i % len(kinds)], slots=4096, frame_size=64)) for i in range(8)]
-        begin = now() + 1500 * MS
+        begin = now() + 3000 * MS
         for i, ktx in enumerate(files):
             ktx.send([frame(n) for n in range(count)], [begin + n * gap_ns + i * gap_ns // 8 for n in range(count)])
         assert now() < begin, "the probes were to be ready before the first one's time"
@@ -382,7 +382,7 @@ def test_eight_files_without_a_pause_leave_a_fifth_of_the_processor(wire: Ear, k
         f"{os.environ['KTRXER_LAB_DEVICE']}: another task had {ran / span:.3f} of the processor, waited {longest / 1e6:.2f} ms at most; "
         f"lateness p50 {late[len(late) // 2]} ns, p95 {late[len(late) * 95 // 100]} ns, max {late[-1]} ns"
     )
-    assert ran > 0.15 * span and longest < 20 * MS, (ran / span, longest)
+    assert ran > 0.2 * span and longest < 20 * MS, (ran / span, longest)
 
 
 @in_device("pc", time="real", modules=MODULE)

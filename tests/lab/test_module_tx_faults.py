@@ -315,7 +315,7 @@ def turns(told: int, until_ns: int) -> None:
 @pytest.mark.parametrize("kind", ["softirq", "thread"])
 @pytest.mark.parametrize("gap_ns", [20_000, 26_000])  # the thread does not sleep, or sleeps less than two context switches take
 def test_a_sender_that_never_rests_leaves_others_their_share(wire: Ear, kind: str, gap_ns: int) -> None:
-    """One processor: other processes share a fifth of the time, and all probes are sent nevertheless."""
+    """One processor: other processes share a quarter of the time, and all probes are sent nevertheless."""
     count = 200 * MS // gap_ns
     heard, told = os.pipe()
     with Ktx("wire0", timer=KINDS[kind], slots=16384, frame_size=64) as ktx:
@@ -333,8 +333,8 @@ def test_a_sender_that_never_rests_leaves_others_their_share(wire: Ear, kind: st
         print(f"gap {gap_ns} ns, {kind}: another process ran {ran / 1e6:.1f} of 200 ms, waited {longest / 1e6:.1f} ms at most")
         late = sorted(report.sent_ns - report.planned_ns for report in reports)
         print(f"lateness p50 {late[count // 2]} ns, p95 {late[count * 95 // 100]} ns, max {late[-1]} ns")
-        # A fair scheduler divides the fifth between the other process and this one, which reads the reports; a slice of 4 ms takes five times as long.
-        assert ran > 15 * MS and longest < 60 * MS, (ran, longest)
+        # A fair scheduler divides the quarter between the other process and this one, which reads the reports; a slice of 4 ms takes five times as long.
+        assert ran > 20 * MS and longest < 60 * MS, (ran, longest)
     os.close(heard)
     os.close(told)
 

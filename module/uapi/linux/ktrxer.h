@@ -57,7 +57,7 @@ struct ktrxer_version {
  * @KTRXER_FEATURE_PROBE_QUEUE: KTRXER_TX_QUEUE
  * @KTRXER_FEATURE_PROBE_USER: `user` of slot and report
  * @KTRXER_FEATURE_EGRESS: netfilter's egress hooks see each probe
- * @KTRXER_FEATURE_BUDGET: sending takes 80 % of a processor at most
+ * @KTRXER_FEATURE_BUDGET: sending takes 75 % of a processor at most
  * @KTRXER_FEATURE_GENERATION: records name the table of rules that captured them
  * @KTRXER_FEATURE_EVENTS: poll() reports each change of the device once
  *
@@ -120,10 +120,10 @@ struct ktrxer_features {
  *   next probe. For rate. It works on the caller's own time, under the rules of the scheduler, so
  *   the budget below does not apply.
  *
- * The time for which both timers of all files spin and send is four fifths of a processor at most:
- * after 1.6 ms of work at once, the sender rests, and then after each further 240 us of work. A
- * rest takes 60 us. A thread on a machine that takes more than 14 us to wake it up rests for three
- * times the wake-up margin that SETUP measured, 400 us at most, each time after four times as much
+ * The time for which both timers of all files spin and send is three quarters of a processor at
+ * most: after 1.2 ms of work at once, the sender rests, and then after each further 180 us of work.
+ * A rest takes 60 us. A thread on a machine that takes more than 14 us to wake it up rests for three
+ * times the wake-up margin that SETUP measured, 400 us at most, each time after three times as much
  * work. Probes whose time falls into a rest are sent after it.
  */
 enum ktrxer_tx_timer {
