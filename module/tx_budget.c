@@ -2,12 +2,12 @@
 /*
  * The budget of a processor: all files together, whatever their timers, wait and send for three
  * quarters of its time at most. Other tasks and other softirqs have the rest, a fifth at least when
- * interrupts and switches are taken from it. What the senders took is paid back a third on top; a sender that finds more than KTX_BUDGET_NS still to be paid rests
- * for KTX_REST_MARGINS of its wake-up margins. A margin covers the switch to another task and back,
- * so most of such a rest is of use to others; a softirq needs no switch, so its rest is the
- * shortest one. A stream of probes that never lets the processor rest (20 us apart) is late by one
- * such rest, which is less than the lateness that a verdict counts (100 us) on machines that wake
- * up within 20 us.
+ * interrupts and switches are taken from it. What the senders took is paid back a third on top; a
+ * sender that finds more than KTX_BUDGET_NS still to be paid rests for KTX_REST_MARGINS of its
+ * wake-up margins. A margin covers the switch to another task and back, so most of such a rest is
+ * of use to others; a softirq needs no switch, so its rest is the shortest one. A stream of probes
+ * that never lets the processor rest (20 us apart) is late by one such rest, which is less than the
+ * lateness that a verdict counts (100 us) on machines that wake up within 20 us.
  */
 #include <linux/percpu.h>
 

@@ -122,9 +122,9 @@ struct ktrxer_features {
  *
  * The time for which both timers of all files spin and send is three quarters of a processor at
  * most: after 1.2 ms of work at once, the sender rests, and then after each further 180 us of work.
- * A rest takes 60 us. A thread on a machine that takes more than 14 us to wake it up rests for three
- * times the wake-up margin that SETUP measured, 400 us at most, each time after three times as much
- * work. Probes whose time falls into a rest are sent after it.
+ * A rest takes 60 us. A thread on a machine that takes more than 14 us to wake it up rests for
+ * three times the wake-up margin that SETUP measured, 400 us at most, each time after three times
+ * as much work. Probes whose time falls into a rest are sent after it.
  */
 enum ktrxer_tx_timer {
 	KTRXER_TX_TIMER_AUTO = 0,
