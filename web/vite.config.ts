@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
@@ -72,7 +73,7 @@ export default defineConfig({
   build: {
     outDir: process.env.KTRXER_WEB_OUT ?? "../python/ktrxer/view/bundle",
     emptyOutDir: PAGE === "report",
-    rollupOptions: { input: SOURCE },
+    rollupOptions: { input: fileURLToPath(new URL(SOURCE, import.meta.url)) },
     target: "es2022",
     modulePreload: false,
     assetsInlineLimit: 0,

@@ -217,7 +217,7 @@ def test_options_of_the_python_part_are_offered(tmp_path):
     """Completions of a Python command, from its parsers; for `lab` from the subcommand's."""
     (tmp_path / "rrul.ktrxer").touch()
     assert complete(KTRXER, "run", "--len") == ["--length"]
-    assert complete(KTRXER, "report", "rrul.ktrxer", "-") == ["--help", "--output", "--points", "--force", "--json"]
+    assert complete(KTRXER, "report", "rrul.ktrxer", "-") == ["--help", "--output", "--points", "--names", "--force", "--json"]
     assert complete(KTRXER, "lab", "run", "--be") == ["--beside"] and complete(KTRXER, "lab", "vm", "--be") == []
     assert complete(KTRXER, "lab", "to") == ["topology"]
     assert complete(KTRXER, "summary", f"{tmp_path}/rr") == [f"{tmp_path}/rrul.ktrxer"]

@@ -79,7 +79,7 @@ NOBODY = 65534
         (["fd00:77::99", "-c", "1"], 1, "does not answer"),
         (["8.8.8.8", "-c", "1"], 1, "--flood if its owner agrees"),
         (["8.8.8.8", "-r", "10001", "-c", "1"], 1, "--flood"),
-        (["@", "-c", "1", "-i", "1ms", "--from", "fd00::1"], 2, "different IP versions"),
+        (["@", "-c", "1", "-i", "1ms", "--from", "fd00::1"], 2, "--from is not of the same family as"),
     ],
 )
 def test_send_typed_wrong(shared_pair, ktrxer, args, status, text):

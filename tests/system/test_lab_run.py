@@ -126,7 +126,7 @@ def test_a_lab_inside_a_lab_has_names_of_its_own(nothing_left: None, file: Path)
     inner = words("run", "access", "--", "getent", "hosts", "server", "client", "far")
     done = lab("run", file, "--", *inner)
     assert (done.returncode, done.stderr) == (2, ""), done.stderr  # `far` is a host of the outer lab
-    assert [line.split() for line in done.stdout.splitlines()] == [["10.64.3.2", "server"], ["10.64.1.1", "client"]]
+    assert [line.split() for line in done.stdout.splitlines()] == [["10.64.3.2", "server", "server-46"], ["10.64.1.1", "client", "client-46"]]
 
 
 def test_the_narrowest_link_decides(nothing_left: None, file: Path) -> None:
@@ -366,6 +366,6 @@ def test_a_run_in_a_lab_names_its_topology(nothing_left: None, file: Path, tmp_p
     made = run.meta.metadata["topology"]
     assert (made["name"], made["node"], made["place"], made["parameters"], made["file"]) == ("slow", "near", "namespaces", {"loss": "0%"}, SLOW)
     assert "TEST = Test(" in run.meta.metadata["recipe"]["source"]
-    assert run.meta.settings["timeout_ns"] == 10 * 10**9 and run.meta.settings["parameters"] == {}
+    assert run.meta.settings["timeout_ns"] == 10 * 10**9 and run.meta.settings["parameters"] == {"directions": "up", "ping": True, "marking": ""}
     sysctl = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     assert run.meta.settings["congestion_control"] == {"TCP upload": sysctl}

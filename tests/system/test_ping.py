@@ -266,7 +266,7 @@ def test_nobody_there(shared_pair, ping, ktrxer):
         (["@", "-W", "0"], 2, "--timeout: '0' is too small"),
         (["@", "-e", "teleport"], 2, "no such engine"),
         (["@", "-d", "nosuch"], 1, "device 'nosuch'"),
-        (["@", "--from", "fd00::9"], 2, "different IP versions"),
+        (["@", "--from", "fd00::9"], 2, "--from is not of the same family as"),
         (["@", "--from", "192.0.2.9", "-c", "1"], 1, "no address of this host"),
         (["fe80::1", "-c", "1"], 2, "say on which"),
         (["-x"], 2, "no such option"),

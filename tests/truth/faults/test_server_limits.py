@@ -52,8 +52,10 @@ def test_two_clients_of_one_network(path, serve):
     path.r.run(["nft", "-f", "-"], input=COUNT.replace("10.77.0.1", "10.77.0.0/24"))
     path.a.ip("addr", "add", "10.77.0.3/24", "dev", "a0")
     serve(path.b, "--max-answer-rate", "100", "--burst", "50")
-    words = [path.ktrxer, "stamp", "10.78.0.2", "-i", "10ms", "-c", "200", "--json"]
-    children = [path.a.popen(list(map(str, [*words, "--from", own]))) for own in ("10.77.0.1", "10.77.0.3")]
+    # Two equal intervals would keep their phase, and one client would get all answers.
+    words = [path.ktrxer, "stamp", "10.78.0.2", "-c", "200", "--json"]
+    clients = (("10.77.0.1", "10ms"), ("10.77.0.3", "9.7ms"))
+    children = [path.a.popen(list(map(str, [*words, "--from", own, "-i", interval]))) for own, interval in clients]
     ends = [json.loads(child.communicate(timeout=60)[0]) for child in children]
     reference = counted(path.r)
     unanswered = reference["requests"] - reference["answers"]
