@@ -173,16 +173,18 @@ static const char *late_cause(const struct cli *cli, const struct ktx_accounts *
 	const char *before = "threads waited for a processor for only ",
 		   *after = ", so a timer, an interrupt or the hypervisor was late";
 	char text[KTRXER_UNITS_TEXT];
-	uint64_t waited;
+	uint64_t waited = 0;
+	const bool known = run_delay_since(&cli->run_delay, &waited),
+		   most = (int64_t)waited >= ktrxer_hist_max(lateness) / 2;
 
-	if (!run_delay_since(&cli->run_delay, &waited))
-		return "this machine is too busy or too slow";
 	ktrxer_format_ns(text, (int64_t)waited);
-	if (refused && (refused >= late || (int64_t)waited < ktrxer_hist_max(lateness) / 2)) {
+	if (refused && (refused >= late || (known && !most))) {
 		before = "own queue was full and refused ";
 		after = " submissions";
 		snprintf(text, sizeof text, "%llu", (unsigned long long)refused);
-	} else if ((int64_t)waited >= ktrxer_hist_max(lateness) / 2) {
+	} else if (!known) {
+		return "this machine is too busy or too slow";
+	} else if (most) {
 		before = "thread waited for a processor for ";
 		after = ", because other threads ran";
 	}
