@@ -81,7 +81,7 @@ extern const char *const shared_models[], *const shared_engines[];
 /* The rows of a client of `ktrxer serve`. */
 #define OPTIONS_SERVER(TOKEN_FILE, PORT, FROM, V4, V6) \
 	OPTION_TOKEN_FILE(TOKEN_FILE, .heading = "The server", \
-	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts"), \
+	  .help = "The server's token, in a file of mode 0600; without it $KTRXER_TOKEN counts"), \
 	OPTION_PORT(PORT, .fallback = "8620", .help = "Port of `ktrxer serve`"), \
 	OPTION_FROM(FROM, ""), \
 	OPTIONS_FAMILY(V4, V6)

@@ -53,7 +53,7 @@ static const struct opt capacity_opts[] = {
 	  .help = "State this highest rate to the server; a server with a limit requires it"),
 
 	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "The server",
-	  .help = "The server's token, in a file of mode 0600; without it KTRXER_TOKEN of the environment counts. "
+	  .help = "The server's token, in a file of mode 0600; without it $KTRXER_TOKEN counts. "
 		  "Without both the test is not authenticated, and `ktrxer serve` refuses it"),
 	{ .name = "key-id", .type = OPT_UINT, .offset = FIELD(key_id), .argument = "N", .max = 255,
 	  .help = "Number of the token in the server's table of keys; `ktrxer serve` has one" },

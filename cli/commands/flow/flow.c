@@ -40,8 +40,8 @@ static const struct opt flow_opts[] = {
 		       .max = FLOW_PAYLOAD_MAX,
 		       .help = "Bytes of payload of each packet, 1200 without it (voip: 172); a range: drawn evenly"),
 	OPTION_MODEL(FIELD(model), models, "constant",
-		     "When packets leave: constant, poisson (exponential gaps), or voip (as "
-			"long as somebody talks; ITU-T P.59)"),
+		     "When packets leave: constant, poisson (exponential gaps), or voip "
+		     "(talk spurts of ITU-T P.59)"),
 	OPTION_ENGINE_OF_STACK(FIELD(engine), " of flows up"),
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), " of flows up", NULL),
 	OPTION_PRECISE(FIELD(precise), OPT_FLAG, " of flows up", "", NULL),

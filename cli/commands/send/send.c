@@ -33,7 +33,7 @@ static const struct opt send_opts[] = {
 		  "comes again) or table:V,V... (or table:@FILE), and *N behind it to change it after N probes; FIELD is src, dst, src-port, dst-port, "
 		  "ip-id, flow-label, tos, ttl, payload+OFFSET.WIDTH or frame+OFFSET.WIDTH" },
 	{ .name = "combine", .type = OPT_FLAG, .offset = FIELD(combine),
-	  .help = "Come to every combination of what varies, the first field changing fastest, instead of all fields at once" },
+	  .help = "Send every combination of the values, the first field changing fastest" },
 
 	{ .name = "pcap", .type = OPT_STRING, .offset = FIELD(pcap), .argument = "FILE", .heading = "Replay",
 	  .help = "Send the frames of a pcap or pcapng file (- for standard input) with the file's own timing; needs --device" },
@@ -73,8 +73,8 @@ static const struct opt send_opts[] = {
 	OPTION_THREADS(FIELD(threads), .max = 256,
 		       .help = "So many processors send; together they keep one schedule, or share the numbers "
 			"without overlap or gap"),
-	OPTION_PRECISE(FIELD(precise), OPT_SWITCH, "", ". All engines but udp do so unless --no-precise is given: "
-			"the process then sleeps, and probes are tens of microseconds late", NULL),
+	OPTION_PRECISE(FIELD(precise), OPT_SWITCH, "", ". All engines but udp do so; with --no-precise the process sleeps, "
+			"and probes are tens of microseconds late", NULL),
 	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime), .help = "Do not ask for real-time priority" },
 	{ .name = "no-stamps", .type = OPT_FLAG, .offset = FIELD(no_stamps),
 		.help = "Do not ask for transmit stamps; the source of each departure is `queued`" },

@@ -47,9 +47,9 @@ static const struct opt serve_opts[] = {
 	  .help = "A second UDP port for STAMP and TWAMP Light alone, as other people's senders expect it: 862" },
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "Access",
-			  .help = "The token of clients that may ask for flows, in a file of mode 0600. Without it "
-				"KTRXER_TOKEN of the environment counts; "
-				  "without both a token is made and kept in ktrxer-PORT.token below "
+			  .help = "The token of clients that may request flows, in a file of mode 0600. Without it "
+				"$KTRXER_TOKEN counts; "
+				  "without both the server makes ktrxer-PORT.token below "
 					"RUNTIME_DIRECTORY, XDG_RUNTIME_DIR, /run (root) or HOME"),
 	OPTION_AUTH_KEY_FILE(FIELD(auth_key_file), .help = "STAMP's authenticated mode with the key in this file: "
 			"nothing else is answered"),
@@ -61,8 +61,8 @@ static const struct opt serve_opts[] = {
 	{ .name = "max-answer-bitrate", .type = OPT_BITRATE, .offset = FIELD(answer_bps), .argument = "BITRATE", .fallback = "200M", .max = INT64_MAX,
 	  .help = "Of all answers together; 0: no limit" },
 	{ .name = "dscp-allow", .type = OPT_STRING, .offset = FIELD(dscp_allow), .argument = "LIST",
-	  .help = "The DSCPs of answers and flows, by name or number, separated by commas. Without it: those below CS6 for clients that have the token "
-		  "or the key, best effort for others" },
+	  .help = "DSCPs of answers and flows, by name or number, with commas. Without it: those below CS6 for clients with the "
+		  "token or the key, best effort for others" },
 	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8", .max = 1000,
 	  .heading = "Flows", .help = "So many clients at once; 0: no client gets flows" },
 	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048", .min = 1,

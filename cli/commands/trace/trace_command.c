@@ -59,7 +59,7 @@ static const struct opt trace_opts[] = {
 		  "--repeat" },
 	OPTION_TOKEN_FILE(FIELD(token_file),
 			  .help = "With --load: the server's token, in a file of mode 0600; without it "
-				  "KTRXER_TOKEN of the environment counts"),
+				  "$KTRXER_TOKEN counts"),
 	{ .name = "server-port", .type = OPT_UINT, .offset = FIELD(server_port), .argument = "N", .fallback = "8620",
 	  .min = 1, .max = 65535, .help = "With --load: port of `ktrxer serve`" },
 
