@@ -105,7 +105,7 @@ static void set_rates(struct host_clock *of)
 		 shift_right(of->freq, NTP_SCALE_SHIFT) + parts_ppb);
 }
 
-/* What the next second corrects. Returns whether there is anything to correct. */
+/* The correction of the next second. Returns whether there is anything to correct. */
 static bool take_parts(struct host_clock *of)
 {
 	of->offset_part_ns = shift_right(of->offset_ns, SHIFT_PLL + of->constant);

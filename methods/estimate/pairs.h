@@ -21,7 +21,7 @@ struct pair_times {
 	uint64_t sent_ns[2], arrived_ns[2];
 };
 
-/* What a pair is good for: the first reason that applies. */
+/* The use of a pair: the first reason that applies. */
 enum pair_outcome {
 	PAIR_LOST,      /* one packet or both did not arrive */
 	PAIR_UNSENT,    /* no send time of a packet */

@@ -201,7 +201,7 @@ static void take(void *client)
 /* Numbers first, what is known of them last. */
 #define COUNTS (offsetof(struct stamp_session_counts, direction_known) / sizeof(uint64_t))
 
-/* What the server refused or dropped looks like a loss up. */
+/* A probe that the server refused or dropped looks like a loss up. */
 static void class_counts(const struct stamp *stamp, uint32_t class, struct stamp_session_counts *c)
 {
 	uint64_t own;

@@ -58,7 +58,7 @@ static void extended_takes_the_narrowest(void **state)
 	reported.n_samples = 0;
 	assert_false(ktrxer_phc_of_extended(&reported, &r));
 	memset(&reported.ts, 0, sizeof reported.ts);
-	reported.n_samples = UINT32_MAX; /* no kernel says so; it is not believed */
+	reported.n_samples = UINT32_MAX; /* no kernel reports so many samples: the reader refuses the value */
 	assert_true(ktrxer_phc_of_extended(&reported, &r));
 }
 

@@ -190,7 +190,7 @@ def test_a_slew_corrects_the_clock_without_a_step(lab: Lab) -> None:
     assert 14 <= len(slewed) <= 16 and len(still) >= len(rates) - len(slewed) - 2, rates
 
 
-# What a daemon does by adjtimex(2) in `b`: each line is how much CLOCK_MONOTONIC has gained on CLOCK_MONOTONIC_RAW after each second, in us.
+# A daemon calls adjtimex(2) in `b`: each line is the time by which CLOCK_MONOTONIC has gained on CLOCK_MONOTONIC_RAW after each second, in us.
 ADJUST = """
 class Timex(ctypes.Structure):
     _fields_ = [("modes", ctypes.c_uint), *((name, ctypes.c_long) for name in ("offset", "freq", "maxerror", "esterror")),

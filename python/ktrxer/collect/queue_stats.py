@@ -121,7 +121,7 @@ def marks(kind: str, values: Mapping[str, int | float], tins: list[Values]) -> i
     return int(sum(counts)) if counts else None
 
 
-# What the numbers are, for the axis of a plot. Counts have no unit.
+# The unit of the numbers, for the axis of a plot. Counts have no unit.
 _UNITS = (
     ("us", ("ldelay", "drop_next", "delay", "delay_c", "delay_l", "blue_timer", "_us")),
     ("ns", ("latency", "next_packet_delay")),

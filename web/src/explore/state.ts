@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the explorer shows, as the part of its address behind #: a link opens the same view again.
+// The state of the explorer, as the part of its address behind #: a link opens the same view again.
 
 export const TABS = ["picture", "compare", "metadata"] as const;
 export type Tab = (typeof TABS)[number];
