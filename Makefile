@@ -45,7 +45,7 @@ fuzz: ## all fuzz targets for FUZZ_SECONDS together (600)
 
 docs: ## the documentation as a site in build-docs/: pages, manual pages, the header
 	@scripts/setup build docs
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory -j2 build .venv/.ok
 	@scripts/docs $(BUILD) build-docs
 
 setup: ## only install the packages for build, demo and test (prints each command first)

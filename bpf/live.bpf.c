@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The live engine's half in the kernel. BPF_PROG_RUN with live frames runs the program over and over, in batches, and flushes what it
- * redirects at the end of each batch. One run looks at one probe: not there or not due, the frame is dropped, which is a poll; due
- * within microseconds, it is written and waited for; due, it is redirected to the device. What the driver made of a bulk is told by
- * the tracepoint behind its transmit function, frame by frame in their order.
+ * The live engine's half in the kernel. BPF_PROG_RUN with live frames runs the program over and over, in batches, and
+ * flushes what it redirects at the end of each batch. One run looks at one probe: not there or not due, the frame is
+ * dropped, which is a poll; due within microseconds, it is written and waited for; due, it is redirected to the device.
+ * What the driver made of a bulk is told by the tracepoint behind its transmit function, frame by frame in their order.
  */
 #include "live.h"
 #include "live_head.h"
@@ -17,7 +17,9 @@ enum {
 	WAIT_ROUNDS = 1 << 13, /* a round is at least 5 ns */
 };
 
-/* Set before loading: the verifier knows its values. Alone in its section, so that the library finds it at the start. */
+/*
+ * Set before loading: the verifier knows its values. Alone in its section, so that the library finds it at the start.
+ */
 const volatile struct live_config config = { .frame_most = LIVE_FRAME_MAX };
 
 struct {
@@ -179,7 +181,10 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 		return XDP_DROP;
 	}
 	train = slot->train;
-	/* A train leaves in one bulk, and a probe that has a time is flushed with the run that takes it: the last of the batch. */
+	/*
+	 * A train leaves in one bulk, and a probe that has a time is flushed with the run that takes it: the last of
+	 * the batch.
+	 */
 	need = train < LIVE_BULK ? train : LIVE_BULK;
 	if (need > c->batch[me])
 		need = c->batch[me];
@@ -311,7 +316,9 @@ static long complete_one(__u32 round, void *context)
 	return 0;
 }
 
-/* Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor. */
+/*
+ * Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor.
+ */
 static __always_inline struct live_control *flight_here(void)
 {
 	struct live_control *c = control_get();
@@ -342,7 +349,10 @@ int live_taken(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (dev, program, target, err, ...): a frame did not get as far as the driver: the device is down, the frame too long for it. */
+/*
+ * (dev, program, target, err, ...): a frame did not get as far as the driver: the device is down, the frame too long
+ * for it.
+ */
 SEC("raw_tp/xdp_redirect_err")
 int live_turned_back(struct bpf_raw_tracepoint_args *ctx)
 {

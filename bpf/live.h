@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the live program and the library share: three mapped arrays. A probe is a free-running 32-bit number; its slot and its end
- * lie at number & mask.
+ * What the live program and the library share: three mapped arrays. A probe is a free-running 32-bit number; its slot
+ * and its end lie at number & mask.
  *
- *   slots    written by the library before `head` passes them, read by the program (but for `at_ns`, moved by a shift, and `refused`)
+ *   slots    written by the library before `head` passes them, read by the program (but for `at_ns`, moved by a shift,
+ *            and `refused`)
  *   ends     one word a probe: 0 not sent yet, LIVE_FLYING submitted, else how it ended
  *   control  one side's line is not the other's: each poll reads the first line, which changes only with a commit
  */
@@ -56,7 +57,9 @@ struct live_control {
 	__u32 batch[LIVE_WORKERS]; /* as given to the kernel for each call */
 	__u8 pad1[40];
 
-	/* written by the program of the worker that owns the ring; before that, and while no call runs, by the library */
+	/*
+	 * written by the program of the worker that owns the ring; before that, and while no call runs, by the library
+	 */
 	__u32 tail; /* to be looked at next */
 	__u32 head_seen;
 	__u32 owner; /* the worker whose turn it is */

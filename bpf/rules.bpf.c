@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The kernel's part of the receiver: rules in front of the stack. A packet is classified, looked up in the hash of whole 5-tuples, then
- * compared with the rules with wildcards that come before the one found there. A captured packet goes to the program by the ring buffer,
- * or (capture+drop) by AF_XDP. A packet without a rule costs the look-up, and nothing is written for it.
+ * The kernel's part of the receiver: rules in front of the stack. A packet is classified, looked up in the hash of
+ * whole 5-tuples, then compared with the rules with wildcards that come before the one found there. A captured packet
+ * goes to the program by the ring buffer, or (capture+drop) by AF_XDP. A packet without a rule costs the look-up, and
+ * nothing is written for it.
  *
- * Compiled twice: rules_nic.bpf.c reads the NIC's own stamps and the tags that it removed, where kernel and driver offer them.
+ * Compiled twice: rules_nic.bpf.c reads the NIC's own stamps and the tags that it removed, where kernel and driver
+ * offer them.
  */
 #include "rules_classify.h"
 
@@ -53,8 +55,9 @@ struct {
 } lost SEC(".maps");
 
 /*
- * What the packet at hand says. Not on the stack: there the verifier would follow each field along each way through the headers, and
- * loading would take seconds. Of a map's memory it knows nothing, so that all ways look alike to it from here on.
+ * What the packet at hand says. Not on the stack: there the verifier would follow each field along each way through the
+ * headers, and loading would take seconds. Of a map's memory it knows nothing, so that all ways look alike to it from
+ * here on.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -87,7 +90,8 @@ struct {
 /* ------------------------------------------------------------------------------------------------------- which rule */
 
 /*
- * The first of the rules with wildcards that come before `rank` and speaks for the packet: its place in the list; -1: none.
+ * The first of the rules with wildcards that come before `rank` and speaks for the packet: its place in the list; -1:
+ * none.
  */
 static __always_inline int rules_list(const struct krx_view *v, __u32 rank)
 {
@@ -149,7 +153,7 @@ static __always_inline __u32 rules_decide(const struct krx_view *v, struct rules
 	return rank;
 }
 
-/* ------------------------------------------------------------------------------------------------------- what is kept */
+/* ----------------------------------------------------------------------------------------------------- what is kept */
 
 #ifdef RULES_NIC
 extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *ctx, __u64 *timestamp) __ksym;
@@ -222,7 +226,9 @@ static __always_inline void keep_by_ring(struct xdp_md *ctx, const struct rules_
 		*none += 1;
 }
 
-/* To the AF_XDP socket of this queue, the stamp before it. Negative: there is none, or the packet is too long for it. */
+/*
+ * To the AF_XDP socket of this queue, the stamp before it. Negative: there is none, or the packet is too long for it.
+ */
 static __always_inline int keep_by_socket(struct xdp_md *ctx, const struct rules_stamp *stamp, __u32 length)
 {
 	__u32 queue = ctx->rx_queue_index;
@@ -257,7 +263,7 @@ static __always_inline int keep_packet(struct xdp_md *ctx, const struct rules_ve
 	return XDP_PASS;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- a packet */
+/* --------------------------------------------------------------------------------------------------------- a packet */
 
 static __always_inline struct rules_control *control_get(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the rules' program and the library share: the tables that the library fills before the program is loaded, and the records
- * that come back. Addresses and ports are in network order throughout; nothing here is ever swapped on the way of a packet.
+ * What the rules' program and the library share: the tables that the library fills before the program is loaded, and
+ * the records that come back. Addresses and ports are in network order throughout; nothing here is ever swapped on the
+ * way of a packet.
  */
 #ifndef KTRXER_BPF_RULES_H
 #define KTRXER_BPF_RULES_H
@@ -27,8 +28,9 @@ struct rules_key4 {
 };
 
 /*
- * Where whole 5-tuples lie, one bit each: most packets that no rule names are told from their rules by that alone, for a fraction of what a
- * look into the hash costs. Multiplication by odd numbers (Knuth's golden ratio and others), the upper bits are the place.
+ * Where whole 5-tuples lie, one bit each: most packets that no rule names are told from their rules by that alone, for
+ * a fraction of what a look into the hash costs. Multiplication by odd numbers (Knuth's golden ratio and others), the
+ * upper bits are the place.
  */
 struct rules_filter {
 	__u64 words[RULES_FILTER_WORDS];
@@ -99,7 +101,10 @@ struct rules_counts { /* one a rule and processor */
 	__u64 matched, dropped;
 };
 
-/* Stands before a packet: in the ring buffer, and as metadata before an AF_XDP frame (then `length` and `kept` are the frame's own). */
+/*
+ * Stands before a packet: in the ring buffer, and as metadata before an AF_XDP frame (then `length` and `kept` are the
+ * frame's own).
+ */
 struct rules_stamp {
 	__u64 mono_ns;
 	__u64 nic_ns; /* 0: none */
@@ -113,7 +118,10 @@ struct rules_record {
 	__u8 data[];
 };
 
-/* For tests: packets that one BPF_PROG_RUN shows to the program one after another (a call costs 26 ms, whatever it does). */
+/*
+ * For tests: packets that one BPF_PROG_RUN shows to the program one after another (a call costs 26 ms, whatever it
+ * does).
+ */
 enum { RULES_CASES = 1024, RULES_CASE_MOST = 256 };
 struct rules_case {
 	__u32 length;          /* 14 to RULES_CASE_MOST */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Templates in the kernel. BPF_PROG_RUN with live frames runs the program over and over; each run writes the next probe of the template
- * into the frame that it is given and redirects it to the device. There is no slot, no word and no stamp for each probe: only counts, made
- * by the tracepoint behind the driver's transmit function. What the driver refuses is remembered by its number and sent again first.
+ * Templates in the kernel. BPF_PROG_RUN with live frames runs the program over and over; each run writes the next probe
+ * of the template into the frame that it is given and redirects it to the device. There is no slot, no word and no
+ * stamp for each probe: only counts, made by the tracepoint behind the driver's transmit function. What the driver
+ * refuses is remembered by its number and sent again first.
  *
- * The whole frame is written each time. The kernel gives the same pages again, but a receiver on the same machine (veth) may have
- * changed what is in them.
+ * The whole frame is written each time. The kernel gives the same pages again, but a receiver on the same machine
+ * (veth) may have changed what is in them.
  */
 #include "stream.h"
 #include "live_head.h"
@@ -48,8 +49,9 @@ static __always_inline struct stream_worker *worker_get(void)
 }
 
 /*
- * The compiler must not take the values of before loading for good, which the empty asm sees to, without having to read each one
- * again and again, as with a volatile object. The verifier knows what is there, and drops the branches that are not taken.
+ * The compiler must not take the values of before loading for good, which the empty asm sees to, without having to read
+ * each one again and again, as with a volatile object. The verifier knows what is there, and drops the branches that
+ * are not taken.
  */
 static __always_inline const struct stream_config *config_get(void)
 {
@@ -89,7 +91,7 @@ static __noinline int chunk_take(void)
 	return 1;
 }
 
-/* --------------------------------------------------------------------------------------------------------- one probe */
+/* -------------------------------------------------------------------------------------------------------- one probe */
 
 static __always_inline void value_store(void *at, __u8 width, __u64 value)
 {
@@ -173,7 +175,10 @@ int stream_next(struct xdp_md *ctx)
 	if (!l)
 		return XDP_ABORTED;
 	if (!l->left) {
-		/* A batch begins. Nothing is pending between two, unless a tracepoint was not run: their end is not known. */
+		/*
+		 * A batch begins. Nothing is pending between two, unless a tracepoint was not run: their end is not
+		 * known.
+		 */
 		l->left = STREAM_BATCH;
 		l->cpu = bpf_get_smp_processor_id();
 		if (l->completed != l->submitted) {
@@ -233,7 +238,9 @@ int stream_next(struct xdp_md *ctx)
 
 /* ----------------------------------------------------------------------------------------------- what became of it */
 
-/* Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor. */
+/*
+ * Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor.
+ */
 static __always_inline struct stream_worker *flight_here(void)
 {
 	struct stream_worker *l = worker_get();
@@ -302,7 +309,10 @@ int stream_taken(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (dev, program, target, err, ...): a frame did not get as far as the driver: the device is down, the frame too long for it. */
+/*
+ * (dev, program, target, err, ...): a frame did not get as far as the driver: the device is down, the frame too long
+ * for it.
+ */
 SEC("raw_tp/xdp_redirect_err")
 int stream_turned_back(struct bpf_raw_tracepoint_args *ctx)
 {

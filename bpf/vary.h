@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How the fields of a template vary, computed by the same code in the kernel and in user space: so the frames are the same, whoever
- * makes them. A part is a field of 1, 2, 4 or 8 bytes. Its value is a function of the probe's number alone:
+ * How the fields of a template vary, computed by the same code in the kernel and in user space: so the frames of both
+ * are the same. A part is a field of 1, 2, 4 or 8 bytes. Its value is a function of the probe's number alone:
  *
  *   place = (number / every) % count          value = from + step * place                  counter
  *                                             value = from + step * permute(place)         random
@@ -19,7 +19,10 @@ enum {
 
 enum vary_how { VARY_COUNTER = 0, VARY_PERMUTED = 1, VARY_LOOKED_UP = 2 };
 
-/* In which checksum a part is, and whether its bytes stand at the other parity there (RFC 1071: then its sum has its bytes swapped). */
+/*
+ * In which checksum a part is, and whether its bytes stand at the other parity there (RFC 1071: then its sum has its
+ * bytes swapped).
+ */
 enum vary_in { VARY_NOT_IN = 0, VARY_IN = 1, VARY_IN_SWAPPED = 2 };
 
 struct vary_part {
@@ -56,11 +59,11 @@ static inline __u64 vary_mix(__u64 x, __u64 bits, __u64 multiplier, __u64 sum)
 }
 
 /*
- * A permutation of [0, count), any count below 2^63, without a division and without walking on from what falls outside. With
- * 2^bits <= count two windows of 2^bits places cover it, one at each end. Mixing one window and leaving the rest is a permutation, and so
- * are several in turn: lower, upper, lower, upper. Where count is far from a power of two the first quarter of the numbers comes to each
- * part of the space within some percent as often as to the others; in the end it is once each. Written without branches: which window a
- * place is in cannot be predicted.
+ * A permutation of [0, count), any count below 2^63, without a division and without walking on from what falls outside.
+ * With 2^bits <= count two windows of 2^bits places cover it, one at each end. Mixing one window and leaving the rest
+ * is a permutation, and so are several in turn: lower, upper, lower, upper. Where count is far from a power of two the
+ * first quarter of the numbers comes to each part of the space within some percent as often as to the others; in the
+ * end it is once each. Written without branches: which window a place is in cannot be predicted.
  */
 static inline __u64 vary_permute(const struct vary_part *part, __u64 place)
 {
@@ -87,7 +90,10 @@ static inline __u64 vary_place(const struct vary_part *part, __u64 number)
 	return part->count ? round % part->count : round;
 }
 
-/* One's-complement arithmetic is arithmetic modulo 2^16 - 1, in which 2^16 is 1: a wide number's words need not be summed one by one. */
+/*
+ * One's-complement arithmetic is arithmetic modulo 2^16 - 1, in which 2^16 is 1: a wide number's words need not be
+ * summed one by one.
+ */
 static inline __u32 vary_fold(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -109,8 +115,8 @@ static inline __u64 vary_sum_of(__u64 value, __u8 in)
 }
 
 /*
- * RFC 1624: HC' = ~(~HC + ~m + m'). ~HC + ~m for each field is the plan's sum, made once: 0 where all the rest is zeros, else 0xffff for
- * what is 0 modulo 0xffff. So it is the very number that summing all again would give.
+ * RFC 1624: HC' = ~(~HC + ~m + m'). ~HC + ~m for each field is the plan's sum, made once: 0 where all the rest is
+ * zeros, else 0xffff for what is 0 modulo 0xffff. So it is the very number that summing all again would give.
  */
 static inline __u16 vary_checksum(__u64 sum, __u8 udp)
 {

@@ -175,7 +175,7 @@ static int pcap_begin(struct ktrxer_capture *c, struct ktrxer_error *err)
 	if (ret)
 		return ret;
 	if (take16(c, &b) != 2)
-		return ktrxer_fail(err, -EBADMSG, "%s: a pcap file of a version that nobody writes (2.x is known)",
+		return ktrxer_fail(err, -EBADMSG, "%s: a pcap file of a version that no program writes (2.x is known)",
 				   c->name);
 	bytes_skip(&b, 14);
 	c->linktype = (uint16_t)take32(c, &b); /* above are the length of the check sum and its flag */

@@ -1,5 +1,5 @@
 # Measurements of this machine, without a pass or fail. The limits that a change must keep are tests (tests/system/test_figures.py).
-.PHONY: bench soak soak-adversary figures timing
+.PHONY: bench bench-flent bench-pictures soak soak-adversary figures timing
 timing: ## one probe each 10 ms: ktrxer compared with sleeping sockets, by the far end's kernel stamps (ten seconds)
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
@@ -25,3 +25,11 @@ soak-adversary: .venv/.tests ## ten minutes of hostile clients beside honest one
 	@scripts/setup build test
 	@$(MAKE) --no-print-directory build
 	@KTRXER_ADVERSARY_S=$(or $(ADVERSARY_SECONDS),600) scripts/netns-root .venv/bin/python -m pytest -q -rP tests/system/test_adversary.py
+
+# Beside the real Flent.
+bench-flent: .venv/.ok .venv-flent/.ok ## processor time and latency samples of ktrxer run compared with Flent's (needs irtt, fping, and netperf or iperf)
+	@$(MAKE) --no-print-directory build
+	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.flent
+
+bench-pictures: .venv/.ok .venv-flent/.ok ## processor time of ktrxer plot compared with Flent's, on RUN=FILE.ktrxer
+	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.pictures '$(RUN)'

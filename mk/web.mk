@@ -16,10 +16,8 @@ picture: .venv/.ok ## docs/report.png from REPORT=FILE.html (default: a syntheti
 	@$(MAKE) --no-print-directory web/node_modules/.ok
 	web/picture '$(REPORT)' docs/report.png
 
-.PHONY: bench-flent
-bench-flent: build .venv/.ok .venv-flent/.ok ## CPU time and samples of ktrxer run compared with the real Flent (needs irtt, iperf, fping)
-	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.flent
-
-.PHONY: bench-pictures
-bench-pictures: .venv/.ok .venv-flent/.ok ## CPU time of ktrxer plot compared with the real Flent, on RUN=FILE.ktrxer
-	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.pictures '$(RUN)'
+.PHONY: bench-explorer
+bench-explorer: .venv/.ok ## figures of the explorer in Chromium: first picture, frames a second, table of 10,000 runs (needs node and a quiet machine)
+	@scripts/setup web browser
+	@$(MAKE) --no-print-directory web/node_modules/.ok
+	PYTHONPATH=python KTRXER_PYTHON=$(CURDIR)/.venv/bin/python node web/measure.mjs

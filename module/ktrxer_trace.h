@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tracepoints: the way of a probe. `file` is the number of the open file in its fdinfo. */
+/* Tracepoints of a probe's states. `file` is the number of the open file in its fdinfo. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM ktrxer
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that a program maps. vmalloc_user() cannot charge a memory cgroup, so the pages are taken
- * one by one. Where the data cache has colours, the kernel's address of them decides the colour of
- * the mapping: the program maps at ktrxer_memory_offset(), from which the architecture takes it.
+ * Memory that a program maps. vmalloc_user() cannot charge a memory cgroup, so the pages are
+ * allocated one by one. Where the data cache has colours, a mapping must have the colour of the
+ * pages' address in the kernel: the program maps at the offset ktrxer_memory_offset(), from which
+ * the architecture derives the colour.
  */
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -15,7 +16,7 @@
 
 #include "module.h"
 
-/* A user with files: the pages of all of them. */
+/* A user with open files: the pages of all these files. */
 struct ktrxer_user {
 	struct list_head list;
 	kuid_t uid;
@@ -110,7 +111,7 @@ int ktrxer_memory_take(struct ktrxer_memory *memory, size_t bytes, size_t more)
 	const unsigned long count = bytes >> PAGE_SHIFT;
 	int ret;
 
-	/* One ring may not empty a small machine, nor the kernel's addresses of a 32-bit one. */
+	/* One ring may take a quarter of the memory, and of the kernel's addresses on 32 bits. */
 	if (count > totalram_pages() / 4 || bytes > VMALLOC_TOTAL / 4)
 		return -ENOMEM;
 	ret = ktrxer_user_charge(memory, count + (more >> PAGE_SHIFT));
@@ -144,7 +145,7 @@ int ktrxer_memory_map(const struct ktrxer_memory *memory, struct vm_area_struct 
 	    vma_pages(vma) != memory->count || !(vma->vm_flags & VM_SHARED) ||
 	    vma->vm_flags & VM_EXEC)
 		return -EINVAL;
-	/* A child of the program sends and reads nothing by accident. */
+	/* A child process does not inherit the mapping, so it cannot write to the ring. */
 	vm_flags_set(vma, VM_DONTCOPY);
 	return remap_vmalloc_range(vma, memory->at, 0);
 }

@@ -15,7 +15,7 @@ void ktx_exit(void);
 int krx_init(void);
 void krx_exit(void);
 
-/* The caller and the opener of the file: neither lends the other a privilege. */
+/* Both the caller and the opener of the file must have the capability. */
 static inline bool ktrxer_ns_may(const struct file *file, struct user_namespace *ns, int cap)
 {
 	return ns_capable(ns, cap) && file_ns_capable(file, ns, cap);
@@ -31,16 +31,16 @@ long ktrxer_features_get(void __user *to);
  * caller's size, or a negative errno.
  */
 long ktrxer_struct_take(void *to, size_t size, size_t least, const void __user *from);
-/* Gives it back, as many bytes of it as the caller has. */
+/* Copies the struct to the caller, @theirs bytes at most: the size of the caller's struct. */
 long ktrxer_struct_give(void __user *to, const void *from, size_t size, size_t theirs);
 
 /**
  * struct ktrxer_memory - pages that a program maps
- * @at: where the kernel has them in one piece; NULL: there are none
- * @pages: each of them
- * @count: of pages
+ * @at: the contiguous mapping in the kernel; NULL: no pages
+ * @pages: the pages
+ * @count: number of pages
  * @charged: pages that count for the limit of the user
- * @user: whose limit
+ * @user: the user with that limit
  */
 struct ktrxer_memory {
 	void *at;
@@ -51,21 +51,22 @@ struct ktrxer_memory {
 
 /**
  * ktrxer_memory_take() - pages of zeros, charged to the memory cgroup and to the user
- * @memory: where they go; all zero before
+ * @memory: gets the pages; all zero before
  * @bytes: a multiple of the page size
- * @more: bytes beside them that count for the limit of the user
+ * @more: further bytes that count for the limit of the user
  *
  * Return: 0, or -ENOMEM: no memory, or more than RLIMIT_MEMLOCK for all files of this user
  * (CAP_IPC_LOCK lifts that limit).
  */
 int ktrxer_memory_take(struct ktrxer_memory *memory, size_t bytes, size_t more);
-/* Also of one that holds nothing. */
+/* @memory may be without pages. */
 void ktrxer_memory_free(struct ktrxer_memory *memory);
 /*
- * Bytes, for ktrxer_tx_setup.map_offset: the program's addresses have the colour of the kernel's.
+ * Bytes for ktrxer_tx_setup.map_offset: mapped there, the pages have the same cache colour in the
+ * program as in the kernel.
  */
 u32 ktrxer_memory_offset(const struct ktrxer_memory *memory);
-/* mmap() of all of it. */
+/* mmap() of all pages. */
 int ktrxer_memory_map(const struct ktrxer_memory *memory, struct vm_area_struct *vma);
 
 #endif

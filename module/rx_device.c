@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files and their devices, which come, go down, are renamed, move to other namespaces and vanish as
- * they like. All of it under RTNL.
+ * Files and their devices. A device may go down, be renamed, move to another namespace or be
+ * removed at any time. All functions run under RTNL.
  */
 #include <linux/limits.h>
 #include <linux/notifier.h>
@@ -88,7 +88,7 @@ int krx_device_hook(struct krx_file *krx)
 	return ret;
 }
 
-/* Packets may still be with the file until a grace period has passed. */
+/* Hooks may still use the file until a grace period has passed. */
 static void krx_device_part(struct krx_file *krx)
 {
 	if (krx->hooked)
@@ -125,7 +125,7 @@ static int krx_device_event(struct notifier_block *block, unsigned long event, v
 		case NETDEV_DOWN:
 			krx_state_set(krx, KTRXER_RX_DOWN);
 			break;
-		case NETDEV_UNREGISTER: /* also on its way to another namespace */
+		case NETDEV_UNREGISTER: /* also when the device moves to another namespace */
 			krx_device_part(krx);
 			krx_state_set(krx, KTRXER_RX_GONE);
 			break;

@@ -29,7 +29,7 @@ static int krx_file_open(struct inode *inode, struct file *file)
 	mutex_init(&krx->lock);
 	spin_lock_init(&krx->ring.lock);
 	init_waitqueue_head(&krx->readers);
-	file->private_data = krx; /* misc_open() has left its own device there */
+	file->private_data = krx; /* misc_open() has stored its own pointer there */
 	return nonseekable_open(inode, file);
 }
 

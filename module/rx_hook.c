@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The hook. Called in softirq, inside an RCU read section, with packets that others may have a
- * share in: they are read, never written.
+ * The hook. Called in softirq, inside an RCU read section. Packets may be shared with other
+ * users, so they are read and never written.
  *
- * A file's own two hooks stand first in their chain; of two files' the later stands before the
- * earlier.
+ * The two hooks of a file are first in their chains. Hooks of a file that is opened later come
+ * before those of an earlier one.
  *
- * This file and rx_record.c are what each packet runs: they are built for speed, the others to be
- * small (Kbuild).
+ * Each packet passes this file and rx_record.c: they are built for speed, the other files for a
+ * small size (Kbuild).
  */
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -85,7 +85,7 @@ unsigned int krx_hook_ingress(void *priv, struct sk_buff *skb, const struct nf_h
 				frame.link ? krx_number(frame.link + 2 * ETH_ALEN) : KRX_TYPE_RAW);
 }
 
-/* Here IP has been found already, whatever stood before it. */
+/* At PRE_ROUTING skb->data is at the IP header, whatever link header is before it. */
 unsigned int krx_hook_prerouting(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct krx_file *krx = priv;

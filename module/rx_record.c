@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A packet becomes a record of the ring. The program that has mapped the ring may write anything
- * anywhere in it, at any time. The module reads one word of it, the tail, once for each record, and
- * checks its range.
+ * Writes a packet as a record into the ring. The program that has mapped the ring may write any
+ * value anywhere in it, at any time. The module reads one word of the mapping, the tail, once for
+ * each record, and checks its range.
  */
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
@@ -14,13 +14,13 @@
 enum { KRX_ALIGN = 8 };
 
 /*
- * Room for so many bytes in one piece, from `head` on; NULL: there is none. Where they would not
- * fit before the end of the ring the record begins at its start, and `head` moves there.
+ * Contiguous room for `bytes`, from `head` on; NULL: no room. If the record does not fit before
+ * the end of the ring, it begins at the start of the ring, and `head` moves there.
  */
 static struct ktrxer_rx_record *krx_ring_room(const struct krx_ring *ring, u32 bytes, u32 *head)
 {
 	u8 *data = ring->map + ring->data_offset;
-	/* Pairs with the reader's release: it is done with what lies before. */
+	/* Pairs with the reader's release: the reader has read all records before the tail. */
 	u32 used = *head - smp_load_acquire(krx_ring_tail(ring));
 	u32 at = *head & (ring->data_bytes - 1), pad = 0;
 
@@ -32,7 +32,7 @@ static struct ktrxer_rx_record *krx_ring_room(const struct krx_ring *ring, u32 b
 	if (pad) {
 		struct ktrxer_rx_record *r = (void *)(data + at);
 
-		/* Its first 8 bytes are there: a place is a multiple of 8. */
+		/* The first 8 bytes of the record fit: each position is a multiple of 8. */
 		WRITE_ONCE(r->size, pad);
 		WRITE_ONCE(r->flags, KTRXER_RX_PAD);
 		*head += pad;
@@ -59,9 +59,9 @@ static bool krx_frame_copy(const struct krx_frame *frame, u8 *to, u32 n)
 }
 
 /*
- * The arrival stamp is there while somebody has asked for stamps (krx_file_setup() has). What is
- * older than a second is something else: the time at which a packet of this host's own was to
- * leave, on its way through a veth pair of an old kernel.
+ * Packets have an arrival stamp while a user of stamps is registered (krx_file_setup() does that).
+ * A stamp older than a second is no arrival stamp: old kernels leave the launch time of a packet of
+ * this host in this field when the packet passes a veth pair.
  */
 static u32 krx_stamp_take(const struct sk_buff *skb, s64 *real_ns, u64 *mono_ns)
 {
@@ -78,7 +78,7 @@ static u32 krx_stamp_take(const struct sk_buff *skb, s64 *real_ns, u64 *mono_ns)
 	return flags;
 }
 
-/* `at` is where the record will end: where the next one begins. */
+/* `at` becomes the end of the record, where the next record begins. */
 static bool krx_ring_write(const struct krx_file *krx, const struct krx_frame *frame, u32 rule,
 			   u32 generation, u32 *at)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The ring that user space maps, made and taken away. rx_record.c writes it. */
+/* Makes and frees the ring that user space maps. rx_record.c writes it. */
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/vmalloc.h>

@@ -114,8 +114,8 @@ void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count)
 
 		for (i = 0; i < count; i++) {
 			/*
-			 * The writer is a softirq: with those off it is another processor, and the
-			 * sequence tells.
+			 * The writer is a softirq. With softirqs off here, it can only run on
+			 * another processor, and the sequence count detects that.
 			 */
 			local_bh_disable();
 			do {

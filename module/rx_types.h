@@ -1,46 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What /dev/krx is made of, for both of its halves: what user space calls (rx.h), and what each
- * packet meets (rx_hook.c).
+ * The types of /dev/krx, for the file operations (rx.h) and for the path of each packet
+ * (rx_hook.c).
  */
 #ifndef KTRXER_MODULE_RX_TYPES_H
 #define KTRXER_MODULE_RX_TYPES_H
 
 #include <linux/errno.h>
-#include <linux/jhash.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/netfilter.h>
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 #include <linux/u64_stats_sync.h>
 #include <linux/wait.h>
 
 #include "module.h"
-
-/* Offset 0 is the network header. */
-struct krx_source {
-	const struct sk_buff *skb;
-	u32 length;
-};
-
-static inline const __u8 *krx_take(const struct krx_source *s, unsigned long at, unsigned int n,
-				   void *room)
-{
-	return skb_header_pointer(s->skb, at, n, room);
-}
-
-static inline __u32 krx_hash(const void *words, __u32 count, __u32 seed)
-{
-	return jhash2(words, count, seed);
-}
+#include "rx_source.h"
 
 #include <linux/ktrxer_classify.h>
 #include <linux/ktrxer_match.h>
 
-/* One row a processor, which alone writes it, in the hook. */
+/* One for each processor. Only that processor writes it, in the hook. */
 struct krx_counts {
 	struct u64_stats_sync sync;
 	u64 *matched; /* by rule */
@@ -54,9 +36,9 @@ struct krx_table {
 
 struct krx_ring {
 	struct ktrxer_memory memory;
-	void *map; /* of it: struct ktrxer_rx_ring, the reader's page, the records */
+	void *map; /* holds struct ktrxer_rx_ring, the reader's page, the records */
 	u32 map_bytes, data_bytes, data_offset, tail_offset;
-	spinlock_t lock; /* of what follows */
+	spinlock_t lock; /* protects head, captured and lost */
 	u32 head;
 	u64 captured, lost;
 };
@@ -80,13 +62,13 @@ static inline u32 *krx_ring_seen(const struct krx_ring *ring)
 struct krx_file {
 	struct net *net;
 	struct mutex lock; /* one ioctl at a time */
-	bool ready;	   /* set up: the ring is there, and stays. Store-release */
+	bool ready;	   /* set up: the ring exists until release. Store-release */
 	u32 snap, ifindex; /* 0: all devices */
 	struct krx_ring ring;
 	struct krx_table __rcu *table; /* written under `lock` */
 	wait_queue_head_t readers;
 	u32 state; /* enum ktrxer_rx_state */
-	u32 events; /* changes of it */
+	u32 events; /* changes of the state */
 	u32 generation; /* of the last table; under `lock` */
 
 	/* Under RTNL. */
@@ -97,16 +79,16 @@ struct krx_file {
 	u32 ops_count;
 };
 
-/* A packet as it was on the link: its header may have had a tag. */
+/* A packet as it was on the link, where its header may have had a VLAN tag. */
 struct krx_frame {
 	const struct sk_buff *skb; /* from the network header on */
 	const u8 *link; /* Ethernet header; NULL: there is none */
-	u32 link_bytes; /* with the tag that goes back */
-	u32 length;     /* of all */
+	u32 link_bytes; /* with the VLAN tag that is inserted again */
+	u32 length;     /* of the whole packet */
 	bool tagged;
 };
 
-/* False: there was no room, or the packet could not be read; it is counted as lost. */
+/* False: no room, or the packet could not be read; the packet is counted as lost. */
 bool krx_ring_put(struct krx_file *krx, const struct krx_frame *frame, u32 rule, u32 generation);
 
 /* priv: the struct krx_file. */

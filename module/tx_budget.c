@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The budget of a processor: all files together, whatever their timers, wait and send for three
- * quarters of its time at most. Other tasks and other softirqs have the rest, a fifth at least when
- * interrupts and switches are taken from it. What the senders took is paid back a third on top; a
- * sender that finds more than KTX_BUDGET_NS still to be paid rests for KTX_REST_MARGINS of its
- * wake-up margins. A margin covers the switch to another task and back, so most of such a rest is
- * of use to others; a softirq needs no switch, so its rest is the shortest one. A stream of probes
- * that never lets the processor rest (20 us apart) is late by one such rest, which is less than the
- * lateness that a verdict counts (100 us) on machines that wake up within 20 us.
+ * The budget of a processor: all files together, with either timer, wait and send for three
+ * quarters of its time at most. Other tasks and other softirqs have the rest, a fifth at least
+ * after interrupts and switches. Work makes a debt of the time of the work and a third, and the
+ * debt falls as time passes. A sender with a debt above KTX_BUDGET_NS rests for KTX_REST_MARGINS
+ * of its wake-up margins. A margin covers the switch to another task and back, so other tasks can
+ * use most of such a rest; a softirq needs no switch, so its rest is the shortest one. A stream of
+ * probes without pauses (20 us apart) is late by one such rest, which is less than the lateness
+ * that a verdict counts (100 us) on machines that wake up within 20 us.
  */
 #include <linux/percpu.h>
 
 #include "tx.h"
 
 struct ktx_budget {
-	u64 paid_ns; /* when all that was taken is paid back */
+	u64 paid_ns; /* the time at which the debt is 0 */
 	u64 rest_ns; /* the end of the last rest */
 	u64 since_ns; /* charged up to here */
-	u32 working; /* senders between begin and end */
+	u32 working; /* number of senders between begin and end */
 };
 
 static DEFINE_PER_CPU(struct ktx_budget, ktx_budget);
@@ -25,8 +25,8 @@ static DEFINE_PER_CPU(struct ktx_budget, ktx_budget);
 static void ktx_budget_take(struct ktx_budget *budget, u64 now, u64 used)
 {
 	/*
-	 * Another guest of the machine may have had the processor for long: that is no debt of
-	 * ours.
+	 * Another guest of the machine may have had the processor for a long time: that time is no
+	 * debt.
 	 */
 	used = min_t(u64, used, 20 * KTX_BUDGET_NS);
 	budget->paid_ns = max(budget->paid_ns, now - used) + used + (u32)used / 3;

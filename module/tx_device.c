@@ -35,8 +35,8 @@ static int ktx_shape_of(const struct net_device *dev, struct ktx_shape *shape)
 	case ARPHRD_IPGRE:
 	case ARPHRD_IP6GRE:
 		/*
-		 * IP from the first byte on; what a tunnel puts before it is room to be left, not a
-		 * header of ours.
+		 * The frame begins with the IP header; a tunnel puts its own header before it, into
+		 * the headroom.
 		 */
 		shape->headroom += shape->header;
 		shape->header = 0;
@@ -79,11 +79,11 @@ static bool ktx_driver_allowed(const char *name)
 }
 
 /*
- * May its driver's transmit function be called with interrupts off? A driver can take that for a
- * call of netpoll and lose the frame, so only the administrator says yes, by the driver's name.
- * Even so not where it is known to fail: the ports of a switch (DSA), wireless devices, devices
- * made of other devices, and PREEMPT_RT, where the lock of the queue may sleep. veth refuses
- * netpoll since 6.2, which is about its receive side.
+ * May the driver's transmit function be called with interrupts off? A driver can take that for a
+ * call of netpoll and lose the frame, so the administrator must allow it by the driver's name.
+ * Never where it is known to fail: the ports of a switch (DSA), wireless devices, devices made of
+ * other devices, and PREEMPT_RT, where the lock of the queue may sleep. veth refuses netpoll since
+ * 6.2 because of its receive side only.
  */
 static bool ktx_device_quiet(const struct net_device *dev)
 {
@@ -155,7 +155,7 @@ static int ktx_device_event(struct notifier_block *block, unsigned long event, v
 	struct ktx_file *f, *next;
 	LIST_HEAD(left);
 
-	/* Of another type, it has another link header than the frames that were made for it. */
+	/* A device of another type needs another link header than the prepared frames have. */
 	if (event != NETDEV_GOING_DOWN && event != NETDEV_UNREGISTER &&
 	    event != NETDEV_PRE_TYPE_CHANGE)
 		return NOTIFY_DONE;
@@ -164,7 +164,7 @@ static int ktx_device_event(struct notifier_block *block, unsigned long event, v
 			continue;
 		ktx_ring_fail(f, event == NETDEV_GOING_DOWN ? ENETDOWN : ENODEV);
 		ktx_sender_kick(f, true);
-		/* NETDEV_UNREGISTER also on its way to another namespace. */
+		/* NETDEV_UNREGISTER comes also when the device moves to another namespace. */
 		if (event != NETDEV_GOING_DOWN) {
 			RCU_INIT_POINTER(f->dev, NULL);
 			list_move(&f->node, &left);
@@ -172,7 +172,7 @@ static int ktx_device_event(struct notifier_block *block, unsigned long event, v
 	}
 	if (list_empty(&left))
 		return NOTIFY_DONE;
-	synchronize_net(); /* one for all files: afterwards no sender has the device */
+	synchronize_net(); /* once for all files: afterwards no sender uses the device */
 	list_for_each_entry_safe(f, next, &left, node) {
 		list_del(&f->node);
 		ktx_device_put(f, dev);

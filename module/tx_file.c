@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /dev/ktx: what a program may ask of a file, from open to release. */
+/* /dev/ktx: the file operations, from open to release. */
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -35,15 +35,7 @@ static int ktx_open(struct inode *inode, struct file *file)
 	return nonseekable_open(inode, file);
 }
 
-static void ktx_sender_stop(struct ktx_file *f)
-{
-	if (f->timer_kind == KTRXER_TX_TIMER_THREAD)
-		ktx_thread_stop(f);
-	else if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
-		ktx_softirq_stop(f);
-}
-
-/* The last descriptor is closed and the last mapping gone: everything of it ends here. */
+/* The last descriptor is closed and the last mapping removed: the file ends here. */
 static int ktx_release(struct inode *inode, struct file *file)
 {
 	struct ktx_file *f = file->private_data;
@@ -73,7 +65,7 @@ static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 		return -EINVAL;
 	if (setup->retry_ns > (u64)KTX_RETRY_MAX_S * NSEC_PER_SEC)
 		return -EINVAL;
-	/* The caller's own processors: a cpuset holds for what it starts here, too. */
+	/* Only processors of the caller: its cpuset limits the thread, too. */
 	if (setup->cpu != KTRXER_TX_ANY_CPU &&
 	    (setup->cpu >= nr_cpu_ids || !cpu_online(setup->cpu) ||
 	     !cpumask_test_cpu(setup->cpu, current->cpus_ptr)))
@@ -82,8 +74,8 @@ static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 }
 
 /*
- * Another one of the program's processors than the one where it runs: its phase one goes on while
- * the sender waits out the last microseconds. An isolated one only where the program has no other.
+ * Another processor of the program than the one on which it runs, so that its phase one goes on
+ * while the sender spins before a probe. An isolated processor only if the program has no other.
  */
 static u32 ktx_cpu_choose(u32 wanted)
 {
@@ -106,50 +98,6 @@ static u32 ktx_cpu_choose(u32 wanted)
 	return chosen;
 }
 
-static unsigned int timer;
-module_param(timer, uint, 0644);
-MODULE_PARM_DESC(
-	timer,
-	"of files that leave it to the module: 0 by trying both (default), 1 softirq, 2 thread");
-
-static int ktx_sender_start(struct ktx_file *f, u32 wanted)
-{
-	const u32 chosen = READ_ONCE(timer);
-	int ret;
-
-	if (wanted == KTRXER_TX_TIMER_AUTO &&
-	    (chosen == KTRXER_TX_TIMER_SOFTIRQ || chosen == KTRXER_TX_TIMER_THREAD))
-		wanted = chosen;
-	f->timer_kind = wanted;
-	if (wanted == KTRXER_TX_TIMER_NONE) {
-		ktx_margin_begin(f, 0);
-		return 0;
-	}
-	if (wanted != KTRXER_TX_TIMER_SOFTIRQ) {
-		ret = ktx_thread_start(f);
-		if (ret)
-			return ret;
-	}
-	/*
-	 * With the same lateness the thread is the better one: no softirq of others stands before
-	 * it.
-	 */
-	if (wanted == KTRXER_TX_TIMER_AUTO) {
-		const bool softirq =
-			f->softirq_late_ns &&
-			f->softirq_late_ns + f->softirq_late_ns / 4 < f->thread_late_ns;
-
-		if (softirq)
-			ktx_thread_stop(f);
-		f->timer_kind = softirq ? KTRXER_TX_TIMER_SOFTIRQ : KTRXER_TX_TIMER_THREAD;
-	}
-	if (f->timer_kind == KTRXER_TX_TIMER_SOFTIRQ)
-		ktx_softirq_start(f);
-	ktx_margin_begin(f, f->timer_kind == KTRXER_TX_TIMER_THREAD ? f->thread_late_ns
-								  : f->softirq_late_ns);
-	return 0;
-}
-
 static int ktx_setup(struct file *file, struct ktrxer_tx_setup *setup)
 {
 	struct ktx_file *f = file->private_data;
@@ -157,7 +105,7 @@ static int ktx_setup(struct file *file, struct ktrxer_tx_setup *setup)
 
 	if (ret)
 		return ret;
-	/* Real-time threads and softirqs are the host's, not those of a user namespace. */
+	/* Real-time threads and softirqs take time of the host: the capability is needed there. */
 	if (setup->timer != KTRXER_TX_TIMER_NONE &&
 	    !ktrxer_ns_may(file, &init_user_ns, CAP_NET_RAW))
 		return -EPERM;
@@ -214,10 +162,10 @@ static long ktx_ioctl_setup(struct file *file, void __user *to)
 
 /* ----------------------------------------------------------------------------------------- kick */
 
-/* Up to what is published: not beyond it. Without a lock, so that no other call is waited for. */
+/* Cancels published probes before number `to`. Takes no lock, so it waits for no other call. */
 static int ktx_cancel(struct ktx_file *f, u32 to)
 {
-	/* `sent` first, and once: probes that go meanwhile only make less of what is left. */
+	/* Read `sent` first, and once: probes that are sent meanwhile only reduce the rest. */
 	const u32 sent = smp_load_acquire(&f->sent); /* ktx_probe_end() */
 	const u32 head = smp_load_acquire(&f->ring->head); /* the program's release */
 
@@ -229,7 +177,7 @@ static int ktx_cancel(struct ktx_file *f, u32 to)
 	return 0;
 }
 
-/* The driver was full: not the processor's time is waited away. */
+/* The driver's queue was full: sleep, instead of spinning until the next try. */
 static void ktx_nap(u64 until)
 {
 	ktime_t at = ns_to_ktime(until);
@@ -238,7 +186,7 @@ static void ktx_nap(u64 until)
 	schedule_hrtimeout(&at, HRTIMER_MODE_ABS);
 }
 
-/* The KTRXER_TX_TIMER_NONE's phase two. */
+/* Phase two of KTRXER_TX_TIMER_NONE. */
 static u64 ktx_kick_send(struct ktx_file *f)
 {
 	u64 next = 0;
@@ -260,7 +208,7 @@ static u64 ktx_kick_send(struct ktx_file *f)
 	return next;
 }
 
-/* With take_lock, which it gives back. */
+/* Called with take_lock, which this function releases. */
 static void ktx_kick_work(struct ktx_file *f, struct ktrxer_tx_kick *kick)
 {
 	do {
@@ -274,7 +222,7 @@ static void ktx_kick_work(struct ktx_file *f, struct ktrxer_tx_kick *kick)
 			return;
 		smp_mb(); /* the lock is free, before the look; pairs with the one of ktx_kick() */
 		/*
-		 * A cancellation that came meanwhile has not waited for the lock: its work is ours.
+		 * A cancellation that came meanwhile has not waited for the lock: handle it here.
 		 */
 	} while (atomic64_read(&f->cancel) && !READ_ONCE(f->error) && !signal_pending(current) &&
 		 mutex_trylock(&f->take_lock));
@@ -314,7 +262,7 @@ static long ktx_ioctl_kick(struct ktx_file *f, void __user *to)
 	return ret ? ret : ktrxer_struct_give(to, &kick, sizeof(kick), size);
 }
 
-/* The number alone: the size, which is in the command too, may grow. */
+/* Compares the number of the command only: its size may grow. */
 static long ktx_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	struct ktx_file *f = file->private_data;
@@ -365,7 +313,7 @@ static __poll_t ktx_poll(struct file *file, poll_table *table)
 }
 
 #ifdef CONFIG_PROC_FS
-/* One moment's numbers, each of its own. */
+/* Each number is read at its own moment. */
 static void ktx_show_fdinfo(struct seq_file *out, struct file *file)
 {
 	static const char *const timers[] = { "auto", "softirq", "thread", "none" };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Phase one of a frame: a socket buffer that the driver can be given as it is. The frame is copied,
- * all of it: what the checks saw is what is sent, whatever the program writes meanwhile, and a slot
- * is free again as soon as its probe is reported. It is copied ahead of its time, so the copy costs
- * no probe its lateness.
+ * Phase one of a frame: makes a socket buffer for the driver. The whole frame is copied: the bytes
+ * that were checked are sent, whatever the program writes meanwhile, and a slot is free again as
+ * soon as its probe is reported. The copy is made ahead of the send time, so it delays no probe.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_ether.h>
@@ -27,7 +26,7 @@ static int ktx_frame_check(const struct ktx_shape *shape, const u8 *data, u32 le
 
 struct sk_buff *ktx_frame_make(const struct ktx_shape *shape, const void *frame, u32 length)
 {
-	/* So that the network header, not the link's, is aligned. */
+	/* Aligns the network header, not the link header. */
 	const u32 before = shape->headroom - shape->header;
 	struct sk_buff *skb;
 	int ret;

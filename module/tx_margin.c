@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The wake-up margin: how long before its time a probe's waiting begins, so that timer, scheduler
- * and softirqs of others are over when the time has come. Measured when a file is set up, raised
- * when a wake-up came later than that, and reduced slowly.
+ * The wake-up margin: the time from the timer to the send time of a probe, in which timer,
+ * scheduler and softirqs of other traffic finish. Measured when a file is set up, raised when a
+ * wake-up was later than the margin, and reduced slowly.
  */
 #include "tx.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ring that is shared with the program. A program may write anything at any time: an index or
- * a length is read once into a variable of our own, checked, and used from there.
+ * The ring that is shared with the program. A program may write any value at any time: an index or
+ * a length is read once into a private variable, checked, and used from there.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -113,7 +113,7 @@ static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 		request->error = -EINVAL;
 	} else if (length < 1 || length > f->frame_size) {
 		request->error = -EMSGSIZE;
-	/* else it is only to be ended */
+	/* otherwise phase two only ends the probe */
 	} else if (!READ_ONCE(f->error) && !ktx_cancelled(f, number)) {
 		skb = ktx_frame_make(&f->shape, f->frames + (size_t)(number & f->mask) * f->stride,
 				     length);
@@ -125,10 +125,10 @@ static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 	trace_ktx_commit(f->id, number, request->at_ns, length, request->error);
 }
 
-/* The index that the program publishes: it may not go back, nor further than there are slots. */
+/* The index that the program publishes: it may not decrease, nor pass the number of slots. */
 static void ktx_ring_accept(struct ktx_file *f)
 {
-	/* Pairs with the program's release: its slots and frames are there. */
+	/* Pairs with the program's release: its slots and frames are written. */
 	const u32 head = smp_load_acquire(&f->ring->head);
 
 	if (head - f->head > f->count || head - READ_ONCE(f->sent) > f->count)
@@ -148,11 +148,11 @@ u32 ktx_ring_take(struct ktx_file *f, u32 most)
 	for (; n < most && f->taken != f->head && f->taken - smp_load_acquire(&f->sent) < f->window;
 	     n++) {
 		ktx_ring_take_one(f, f->taken);
-		/* The request is whole: ktx_send_next(). */
+		/* Pairs with ktx_send_next(): the request is complete. */
 		smp_store_release(&f->taken, f->taken + 1);
 		/*
-		 * A window takes milliseconds. ksoftirqd, to which the kernel may have left our
-		 * softirq, must not wait for so long.
+		 * A window takes milliseconds. The softirq of the sender may be pending in
+		 * ksoftirqd, which must not wait for so long.
 		 */
 		cond_resched();
 	}
@@ -175,7 +175,7 @@ void ktx_ring_fail(struct ktx_file *f, int error)
 {
 	const int before = cmpxchg(&f->error, 0, error);
 
-	/* A device that went down may be gone a moment later. */
+	/* A device that went down may be removed next: ENODEV replaces ENETDOWN. */
 	if (before && !(before == ENETDOWN && error == ENODEV))
 		return;
 	WRITE_ONCE(f->error, error);
@@ -190,8 +190,8 @@ void ktx_ring_announce(struct ktx_file *f, u64 next_ns)
 	if (sent == f->announced || !wq_has_sleeper(&f->readers))
 		return;
 	/*
-	 * A reader that wakes between two probes which are near each other takes the second one's
-	 * time.
+	 * A reader that wakes between two probes with little time between them delays the second
+	 * one.
 	 */
 	if (next_ns != KTX_NEVER && next_ns < ktime_get_ns() + KTX_QUIET_NS &&
 	    sent - f->announced < f->count / 2)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Phase two: the driver's transmit function, as pktgen calls it: past netfilter and the qdisc, a
- * train by one hold of the queue's lock with xmit_more. Called by the sender alone. What is refused
- * is tried again, first of all, for a bounded time; every probe gets its report.
+ * Phase two: calls the driver's transmit function, as pktgen does: past the qdisc, a train with
+ * one hold of the queue's lock and xmit_more. Called by the sender alone. A refused probe is tried
+ * again, before all others, for a bounded time; every probe gets its report.
  */
 #include <linux/if_vlan.h>
 #ifdef CONFIG_NETFILTER_EGRESS
@@ -46,7 +46,7 @@ static void ktx_probe_end(struct ktx_file *f, enum ktrxer_tx_status status, int 
 	f->tries = 0;
 	f->first_call_ns = 0;
 	/*
-	 * Two releases: phase one may use the request again, and the program the slot.
+	 * Two releases: phase one may use the request again, the program may use the slot again.
 	 */
 	smp_store_release(&f->sent, f->sent + 1);
 	smp_store_release(&f->ring->tail, f->sent); /* the report is whole */
@@ -61,8 +61,8 @@ static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int
 /* ---------------------------------------------------------------------------------------- a try */
 
 /*
- * The first probe was refused: it stays where it is, to be tried again, or has failed. A device
- * that refuses for long gets less and less time.
+ * The first probe was refused: it stays first and is tried again, or it has failed. The longer a
+ * device refuses, the shorter is the time for each further probe.
  */
 static void ktx_refused(struct ktx_file *f, int error)
 {
@@ -83,7 +83,7 @@ static void ktx_refused(struct ktx_file *f, int error)
 	f->backoff_ns = min_t(u64, f->backoff_ns * 2, KTX_BACKOFF_MOST_NS);
 }
 
-/* Why the probe cannot go; 0: the driver decides. */
+/* The reason why the probe cannot be sent; 0: the driver decides. */
 static int ktx_wrong(const struct ktx_file *f, const struct ktx_request *request,
 		     const struct net_device *dev)
 {
@@ -94,7 +94,7 @@ static int ktx_wrong(const struct ktx_file *f, const struct ktx_request *request
 	if (request->flags & KTRXER_TX_QUEUE &&
 	    request->queue >= READ_ONCE(dev->real_num_tx_queues))
 		return -EINVAL;
-	/* As for a packet socket: the outer tag of a frame is not part of what the MTU limits. */
+	/* As for a packet socket: the outer VLAN tag does not count for the MTU. */
 	if (eth_type_vlan(request->skb->protocol))
 		longest += VLAN_HLEN;
 	return request->skb->len > longest ? -EMSGSIZE : 0;
@@ -110,8 +110,8 @@ static bool ktx_egress_hooked(const struct net_device *dev)
 }
 
 /*
- * Netfilter's egress hooks see `count` probes, as they see those of a packet socket that bypasses
- * the qdisc. Before the queue's lock: a rule may send.
+ * Passes `count` probes to netfilter's egress hooks, as the kernel does for a packet socket that
+ * bypasses the qdisc. Called without the queue's lock, because a rule may send.
  */
 static void ktx_egress(struct ktx_file *f, struct net_device *dev, u32 count)
 {
@@ -134,9 +134,9 @@ static void ktx_egress(struct ktx_file *f, struct net_device *dev, u32 count)
 }
 
 /*
- * From the end of the waiting to the stamp it takes a little; so the waiting ends that much
- * earlier. The first stamps say how much: what disturbs makes late and never early, so an earlier
- * one is believed at once. Then small steps follow what changes, to the median of it.
+ * The wait ends earlier by the time from its end to the stamp. The first samples set this
+ * compensation: a disturbance can only delay a stamp, so an early stamp is used in full. Then small
+ * steps follow the median.
  */
 static void ktx_compensation_learn(struct ktx_file *f, u64 call)
 {
@@ -151,7 +151,7 @@ static void ktx_compensation_learn(struct ktx_file *f, u64 call)
 	    (late < 0 && f->compensation_samples < KTX_COMPENSATION_SAMPLES))
 		step = late;
 	else if (late <= KTX_COMPENSATION_RIGHT_NS && late >= -KTX_COMPENSATION_RIGHT_NS)
-		/* within what the clock is read in: a step would only move probes about */
+		/* within the resolution of the wait: a step would only add noise */
 		step = 0;
 	if (f->compensation_samples < KTX_COMPENSATION_SAMPLES)
 		f->compensation_samples++;
@@ -159,7 +159,7 @@ static void ktx_compensation_learn(struct ktx_file *f, u64 call)
 		clamp_t(s32, (s32)f->compensation_ns + step, 0, KTX_COMPENSATION_MAX_NS);
 }
 
-/* With the queue's lock held. False: no more now. */
+/* Called with the queue's lock. False: send no more probes now. */
 static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netdev_queue *txq,
 			bool more)
 {
@@ -187,7 +187,7 @@ static bool ktx_try_one(struct ktx_file *f, struct net_device *dev, struct netde
 	f->expired = 0;
 	if (f->waited)
 		ktx_compensation_learn(f, call);
-	/* The driver had it, and lost it; the congestion of another device below is a hint only. */
+	/* The driver took the frame and dropped it. NET_XMIT_CN of a lower device is a hint. */
 	if (ret != NETDEV_TX_OK && ret != NET_XMIT_CN)
 		ktx_probe_end(f, KTRXER_TX_FAILED, ret < 0 ? ret : -EIO, 0, after - call);
 	else
@@ -221,7 +221,7 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 		goto unlock;
 	}
 	if (ktx_egress_hooked(dev)) {
-		if (irqs_disabled()) /* rules want them on: the probe goes without the guard */
+		if (irqs_disabled()) /* rules need interrupts: send without the guard */
 			goto unlock;
 		ktx_egress(f, dev, count);
 	}
@@ -229,8 +229,8 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 	HARD_TX_LOCK(dev, txq, smp_processor_id());
 	for (; count; count--) {
 		/*
-		 * The last one must ring the doorbell: `more` may not be a promise about one that
-		 * will not go.
+		 * The last frame must ring the doorbell: `more` is false before a frame that will
+		 * not be sent.
 		 */
 		const bool more = count > 1 && !ktx_wrong(f, ktx_request_at(f, f->sent + 1), dev);
 		const int wrong = ktx_wrong(f, ktx_request_at(f, f->sent), dev);
@@ -248,8 +248,8 @@ unlock:
 /* ---------------------------------------------------------------------------------- what is due */
 
 /*
- * How many go with one call: the rest of the train, or all that have no time; without a timer all
- * whose time has come.
+ * The number of probes for one call: the rest of the train, or all probes without a send time;
+ * without a timer all probes that are due.
  */
 static u32 ktx_together(const struct ktx_file *f, u32 taken, u64 now)
 {
@@ -270,7 +270,7 @@ static u32 ktx_together(const struct ktx_file *f, u32 taken, u64 now)
 	return n;
 }
 
-/* Its time has come. True: it goes. */
+/* Applies the late policy to a probe that is due. True: send it. */
 static bool ktx_late_allows(struct ktx_file *f, u64 now)
 {
 	const u64 planned = ktx_planned(f, ktx_request_at(f, f->sent));
@@ -289,7 +289,7 @@ static bool ktx_late_allows(struct ktx_file *f, u64 now)
 }
 
 /*
- * A probe that needs no time to be ended: refused by phase one, cancelled, or the device is gone.
+ * Ends a probe that is not to be sent: refused by phase one, cancelled, or its device has ended.
  */
 static bool ktx_ends_now(struct ktx_file *f)
 {
@@ -325,8 +325,8 @@ bool ktx_send_urgent(const struct ktx_file *f)
 }
 
 /*
- * A cancellation is over when its last probe has ended: else its number would seem to lie ahead
- * after two billion more.
+ * Clears a cancellation when its last probe has ended: after two billion further probes its number
+ * would be ahead of `sent` again.
  */
 static void ktx_cancel_over(struct ktx_file *f)
 {
@@ -336,7 +336,7 @@ static void ktx_cancel_over(struct ktx_file *f)
 		atomic64_cmpxchg(&f->cancel, cancel, 0);
 }
 
-/* What is due: `budget` submissions of `most` frames; `ends` probes that end without one. */
+/* Sends due probes: `budget` submissions of `most` frames; at most `ends` probes end. */
 static u64 ktx_send_some(struct ktx_file *f, unsigned int budget, unsigned int ends, u32 most)
 {
 	u64 next = 0;

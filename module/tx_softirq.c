@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a softirq: no thread, no switch to it. A hard timer raises it `margin` before the
- * time; it waits out the rest, and sets the timer up for the next probe.
+ * The sender as a softirq: no thread, no switch of tasks. A hard timer raises the softirq `margin`
+ * before the send time. The softirq spins for the rest of the time, and starts the timer for the
+ * next probe.
  *
- * It is a tasklet of high priority, not the softirq of a timer (HRTIMER_MODE_SOFT), for two
- * reasons. It comes before the other softirqs of its processor that are raised at that moment. And
- * once any softirq has woken ksoftirqd, Linux 5.10 and 6.1 leave all softirqs but tasklets to that
- * ordinary task, which waits for its turn for milliseconds.
+ * The softirq is a tasklet of high priority, not the softirq of a timer (HRTIMER_MODE_SOFT), for
+ * two reasons. It runs before the other pending softirqs of its processor. And once any softirq has
+ * woken ksoftirqd, Linux 5.10 and 6.1 leave all softirqs but tasklets to that ordinary task, which
+ * may wait for the processor for milliseconds.
  */
 #include <linux/slab.h>
 
@@ -35,9 +36,9 @@ static void ktx_softirq_again(struct ktx_file *f)
 	if (next != KTX_NEVER && ktx_send_urgent(f))
 		next = 0;
 	/*
-	 * The softirqs that run now are over before the timer fires, so its interrupt runs the
-	 * tasklet. Raised before, the tasklet would be left to ksoftirqd after ten turns, or at
-	 * once if a task waits for the processor.
+	 * The softirqs that run now end before the timer fires, so its interrupt runs the tasklet.
+	 * If the tasklet were raised earlier, the kernel would leave it to ksoftirqd after ten
+	 * turns, or at once if a task waits for the processor.
 	 */
 	ktx_softirq_arm(f, next, KTX_SOFTIRQ_GAP_NS);
 	spin_unlock(&f->arm_lock);
@@ -69,8 +70,8 @@ static void ktx_softirq_run(struct tasklet_struct *tasklet)
 		return;
 	}
 	/*
-	 * Probes whose time comes within the margin are waited for here. Other softirqs of the
-	 * processor wait for KTX_MARGIN_MAX_NS at most.
+	 * Spin for probes that are due within the margin. Other softirqs of the processor wait for
+	 * KTX_MARGIN_MAX_NS at most.
 	 */
 	while ((next = ktx_send_due(f, 1)) <= began + f->margin_ns && ktx_margin_now(f) &&
 	       ktime_get_ns() < began + KTX_MARGIN_MAX_NS)
@@ -101,7 +102,7 @@ void ktx_softirq_kick(struct ktx_file *f, bool urgent)
 
 void ktx_softirq_start(struct ktx_file *f)
 {
-	f->closing = false; /* after a set-up that failed behind this */
+	f->closing = false; /* a former set-up may have failed after this call */
 	INIT_WORK(&f->refill, ktx_softirq_refill);
 	tasklet_setup(&f->tasklet, ktx_softirq_run);
 	hrtimer_setup(&f->timer, ktx_softirq_alarm, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender as a real-time thread of its own processor. A hard timer wakes it `margin` before the
- * time; it waits out the rest with bottom halves off, so that what other traffic wants done comes
- * after the probe and not before it. That wait is bounded by the margin, and all that the thread
- * does by the budget of its processor.
+ * The sender as a real-time thread that is bound to a processor. A hard timer wakes the thread
+ * `margin` before the send time. The thread spins for the rest of the time with bottom halves off,
+ * so that softirqs of other traffic run after the probe. The margin bounds this spin, and the
+ * budget of the processor bounds all work of the thread.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
@@ -21,8 +21,8 @@ static enum hrtimer_restart ktx_thread_alarm(struct hrtimer *timer)
 }
 
 /*
- * Until then, or until there is something new. Returns how late it woke, 0 when something else did
- * it.
+ * Sleeps until `until`, or until a kick. Returns the lateness of the wake-up by the timer; 0 if
+ * the timer did not wake the thread.
  */
 static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 {
@@ -30,7 +30,7 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 
 	WRITE_ONCE(f->alarmed, false);
 	WRITE_ONCE(f->idle, until == KTX_NEVER);
-	set_current_state(TASK_IDLE); /* a barrier: from here on a kick wakes us */
+	set_current_state(TASK_IDLE); /* a barrier: from here on a kick wakes the thread */
 	if (kthread_should_stop() || ktx_send_urgent(f) ||
 	    (until == KTX_NEVER && f->sent != READ_ONCE(f->taken))) {
 		__set_current_state(TASK_RUNNING);
@@ -53,9 +53,9 @@ static u64 ktx_thread_sleep(struct ktx_file *f, u64 until)
 }
 
 /*
- * Sleeps for others. Returns how late it woke, as ktx_thread_sleep(). The switches to another task
- * and back belong to the sender's own time: without them a stream that sleeps for a few
- * microseconds before each probe leaves nothing to others.
+ * Sleeps so that other tasks can run. Returns the lateness as ktx_thread_sleep(). The switches to
+ * another task and back are charged to the sender: otherwise a stream that sleeps for a few
+ * microseconds before each probe would leave no time to other tasks.
  */
 static u64 ktx_thread_rest(struct ktx_file *f, u64 until)
 {
@@ -80,8 +80,8 @@ u64 ktx_thread_try(struct ktx_file *f)
 }
 
 /*
- * As much of phase one as there is time for. The lock may be held by a program of no priority,
- * whose work this is then.
+ * Phase one for as many probes as there is time for. If a program without priority holds the lock,
+ * that program does this work.
  */
 static void ktx_thread_take(struct ktx_file *f)
 {
@@ -134,7 +134,7 @@ static int ktx_thread_run(void *context)
 			ktx_thread_rest(f, rest);
 		} else if (next == KTX_NEVER && ktx_ring_has_more(f) &&
 			   !mutex_is_locked(&f->take_lock)) {
-			/* Published a moment ago. */
+			/* Probes were published a moment ago: the next turn takes them. */
 		} else if (next == KTX_NEVER || next > now + margin) {
 			ktx_ring_announce(f, next);
 			ktx_margin_learn(f, ktx_thread_rest(f, next == KTX_NEVER ? next :
@@ -151,7 +151,7 @@ static int ktx_thread_run(void *context)
 
 void ktx_thread_kick(struct ktx_file *f, bool urgent)
 {
-	smp_mb(); /* what is new, before the look at whether it sleeps */
+	smp_mb(); /* the new state is stored before `idle` is read */
 	if (urgent || READ_ONCE(f->idle))
 		wake_up_process(f->thread);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The rest of the waiting, from the wake-up to the time. Bottom halves are off, so other traffic's
- * softirqs come after the probe; but an interrupt at the very moment would make it late by its own
- * length. So the last microseconds, as many as the longest interrupt seen of late took, are waited
- * out with interrupts off: one that begins before them is over when the time has come, one that
- * comes later waits until the driver has the frame.
+ * The spin from the wake-up to the send time. Bottom halves are off, so softirqs of other traffic
+ * run after the probe; but an interrupt at the send time would delay the probe by its own length.
+ * For drivers that allow it, interrupts are off in the last microseconds, for as long as the
+ * longest recent interrupt took: an interrupt that begins before them is over at the send time, and
+ * a later one waits until the driver has the frame.
  */
 #include <linux/moduleparam.h>
 
@@ -16,7 +16,7 @@ MODULE_PARM_DESC(
 	guard_us,
 	"microseconds before a probe that interrupts may be off for guard_drivers, 20 at most");
 
-/* Some nanoseconds, without a look at the clock. */
+/* Spins for some nanoseconds without reading the clock. */
 static noinline void ktx_burn(u32 turns)
 {
 	while (turns--)
@@ -24,8 +24,8 @@ static noinline void ktx_burn(u32 turns)
 }
 
 /*
- * What a look at the clock costs, and how many turns a microsecond has: the better one of some
- * tries, since others may come between.
+ * Measures the cost of reading the clock, and the turns of ktx_burn() in a microsecond: the best
+ * of KTX_WAIT_TRIALS tries, because another guest or an NMI may disturb one.
  */
 static void ktx_wait_measure(struct ktx_file *f)
 {
@@ -61,7 +61,7 @@ void ktx_wait_begin(struct ktx_file *f)
 	WRITE_ONCE(f->ring->guard_ns, (u32)f->guard_ns);
 }
 
-/* Returns the longest time between two looks at the clock: an interrupt's, if there was one. */
+/* Returns the longest time between two readings of the clock: that of the longest interrupt. */
 static u64 ktx_spin(u64 until)
 {
 	u64 before = ktime_get_ns(), longest = 0;
@@ -78,7 +78,7 @@ static u64 ktx_spin(u64 until)
 }
 
 /*
- * What is longer than the guard may be (another guest of this machine ran) is none of its business.
+ * A gap that is longer than the largest guard (another guest of this machine ran) is ignored.
  */
 static void ktx_guard_learn(struct ktx_file *f, u64 longest)
 {
@@ -106,8 +106,8 @@ void ktx_wait_out(struct ktx_file *f, u64 until)
 	ktx_guard_learn(f, ktx_spin(until - guard));
 	local_irq_save(flags);
 	/*
-	 * One more look at the clock would come up to its own cost too late: the rest is counted
-	 * off. The compensation covers the constant part.
+	 * Reading the clock once more would end the wait up to one reading too late, so the rest is
+	 * spent in ktx_burn(). The compensation covers the constant part.
 	 */
 	while ((left = until - ktime_get_ns()) > (s64)f->look_ns)
 		;

@@ -2,9 +2,10 @@
 /*
  * arrivals ADDRESS PORT COUNT SECONDS
  *
- * The judge: when did each UDP probe arrive, by the kernel's own stamp (SO_TIMESTAMPNS)? Prints "ready" when it listens; after COUNT
- * probes, SECONDS or SIGTERM one line for each probe, "NUMBER STAMP_NS", NUMBER being the first 8 bytes of the payload, big-endian. The lines
- * come at the end: while probes arrive nothing is written. Frozen: see meson.build.
+ * The judge: when did each UDP probe arrive, by the kernel's own stamp (SO_TIMESTAMPNS)? Prints "ready" when it
+ * listens; after COUNT probes, SECONDS or SIGTERM one line for each probe, "NUMBER STAMP_NS", NUMBER being the first 8
+ * bytes of the payload, big-endian. The lines come at the end: while probes arrive nothing is written. Frozen: see
+ * meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -99,7 +100,8 @@ int main(int argc, char *argv[])
 
 		for (int i = 0; i < BATCH; i++) {
 			parts[i] = (struct iovec){ .iov_base = payload[i], .iov_len = SIZE };
-			messages[i].msg_hdr = (struct msghdr){ .msg_iov = &parts[i], .msg_iovlen = 1, .msg_control = &control[i],
+			messages[i].msg_hdr = (struct msghdr){ .msg_iov = &parts[i], .msg_iovlen = 1,
+							       .msg_control = &control[i],
 							       .msg_controllen = sizeof control[i] };
 		}
 		n = recvmmsg(fd, messages, BATCH, MSG_WAITFORONE, NULL);

@@ -2,9 +2,9 @@
 /*
  * bursts udp-sendto|udp-sendmmsg|raw-sendto|raw-sendmmsg FROM TO PORT COUNT SIZE INTERVAL_US PAYLOAD
  *
- * COUNT bursts of SIZE probes, back to back, begun INTERVAL_US apart by absolute sleeps: pairs (SIZE 2) and trains of what the host's stack
- * offers. raw: IP_HDRINCL, no UDP checksum. The payload begins with the probe's number, 8 bytes big-endian. What finds no room is tried
- * again. Frozen: see meson.build.
+ * COUNT bursts of SIZE probes, back to back, begun INTERVAL_US apart by absolute sleeps: pairs (SIZE 2) and trains of
+ * what the host's stack offers. raw: IP_HDRINCL, no UDP checksum. The payload begins with the probe's number, 8 bytes
+ * big-endian. What finds no room is tried again. Frozen: see meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,8 +31,10 @@ int main(int argc, char *argv[])
 	long count, size, interval_us, length, skip;
 	int fd, raw, many;
 
-	if (argc != 9 || inet_pton(AF_INET, argv[2], &from.sin_addr) != 1 || inet_pton(AF_INET, argv[3], &to.sin_addr) != 1) {
-		fprintf(stderr, "usage: bursts udp-sendto|udp-sendmmsg|raw-sendto|raw-sendmmsg FROM TO PORT COUNT SIZE INTERVAL_US PAYLOAD\n");
+	if (argc != 9 || inet_pton(AF_INET, argv[2], &from.sin_addr) != 1 ||
+	    inet_pton(AF_INET, argv[3], &to.sin_addr) != 1) {
+		fprintf(stderr, "usage: bursts udp-sendto|udp-sendmmsg|raw-sendto|raw-sendmmsg FROM TO PORT COUNT SIZE "
+				"INTERVAL_US PAYLOAD\n");
 		return 2;
 	}
 	raw = !strncmp(argv[1], "raw", 3);
@@ -54,13 +56,16 @@ int main(int argc, char *argv[])
 	skip = raw ? 0 : HEADERS;
 	memset(messages, 0, sizeof messages);
 	for (int i = 0; i < BATCH; i++) {
-		struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .tot_len = htons((uint16_t)(HEADERS + length)),
-				    .frag_off = htons(IP_DF), .saddr = from.sin_addr.s_addr, .daddr = to.sin_addr.s_addr };
-		struct udphdr udp = { .source = htons(40000), .dest = to.sin_port, .len = htons((uint16_t)(8 + length)) };
+		struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+				    .tot_len = htons((uint16_t)(HEADERS + length)), .frag_off = htons(IP_DF),
+				    .saddr = from.sin_addr.s_addr, .daddr = to.sin_addr.s_addr };
+		struct udphdr udp = { .source = htons(40000), .dest = to.sin_port,
+				      .len = htons((uint16_t)(8 + length)) };
 
 		memcpy(packets[i], &ip, sizeof ip);
 		memcpy(packets[i] + sizeof ip, &udp, sizeof udp);
-		parts[i] = (struct iovec){ .iov_base = packets[i] + skip, .iov_len = (size_t)(HEADERS + length - skip) };
+		parts[i] = (struct iovec){ .iov_base = packets[i] + skip,
+					   .iov_len = (size_t)(HEADERS + length - skip) };
 		messages[i].msg_hdr.msg_iov = &parts[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}
@@ -69,7 +74,10 @@ int main(int argc, char *argv[])
 		next.tv_nsec += interval_us % 1000000 * 1000;
 		next.tv_sec += interval_us / 1000000 + next.tv_nsec / 1000000000;
 		next.tv_nsec %= 1000000000;
-		/* Numbered before the time comes: what is to be done between two probes of a burst is the sending alone. */
+		/*
+		 * Numbered before the time comes: what is to be done between two probes of a burst is the sending
+		 * alone.
+		 */
 		for (int i = 0; i < BATCH && i < size; i++)
 			for (int b = 0; b < 8; b++)
 				packets[i][HEADERS + b] = (uint8_t)((number + (uint64_t)i) >> (56 - 8 * b));
@@ -80,7 +88,8 @@ int main(int argc, char *argv[])
 			if (done) /* a burst of more than one batch */
 				for (long i = 0; i < batch; i++)
 					for (int b = 0; b < 8; b++)
-						packets[i][HEADERS + b] = (uint8_t)((number + (uint64_t)i) >> (56 - 8 * b));
+						packets[i][HEADERS + b] =
+							(uint8_t)((number + (uint64_t)i) >> (56 - 8 * b));
 			for (long sent = 0; sent < batch;) {
 				long n = many ? sendmmsg(fd, messages + sent, (unsigned int)(batch - sent), 0)
 					      : send(fd, parts[sent].iov_base, parts[sent].iov_len, 0) < 0 ? -1 : 1;

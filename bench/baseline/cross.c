@@ -2,8 +2,9 @@
 /*
  * cross ADDRESS PORT PER_SECOND SECONDS
  *
- * Cross traffic as in the papers: UDP datagrams of 100 to 1400 bytes (on IP, uniformly), PER_SECOND of them, paced by absolute sleeps. What
- * is late goes out at once. Prints {"sent": N, "refused": N, "duration_ns": N}. Frozen: see meson.build.
+ * Cross traffic as in the papers: UDP datagrams of 100 to 1400 bytes (on IP, uniformly), PER_SECOND of them, paced by
+ * absolute sleeps. What is late goes out at once. Prints {"sent": N, "refused": N, "duration_ns": N}. Frozen: see
+ * meson.build.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -48,7 +49,8 @@ int main(int argc, char *argv[])
 		uint64_t due = start + i * 1000000000u / rate;
 
 		if (due > now) {
-			struct timespec t = { .tv_sec = (time_t)(due / 1000000000u), .tv_nsec = (long)(due % 1000000000u) };
+			struct timespec t = { .tv_sec = (time_t)(due / 1000000000u),
+					      .tv_nsec = (long)(due % 1000000000u) };
 
 			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 		}
@@ -58,6 +60,7 @@ int main(int argc, char *argv[])
 		else
 			sent++;
 	}
-	printf("{\"sent\": %llu, \"refused\": %llu, \"duration_ns\": %llu}\n", sent, refused, (unsigned long long)(now - start));
+	printf("{\"sent\": %llu, \"refused\": %llu, \"duration_ns\": %llu}\n", sent, refused,
+	       (unsigned long long)(now - start));
 	return 0;
 }

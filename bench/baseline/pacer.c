@@ -5,7 +5,8 @@
  * What sleeper does, by two other sockets.
  *   raw-usleep    a raw IP socket (IP_HDRINCL, no UDP checksum), and a sleep of the interval after each sendto()
  *   raw-absolute  the same, and sleeps to absolute times
- *   txtime        a UDP socket that gives each datagram its launch time (SO_TXTIME, CLOCK_MONOTONIC) 5 ms ahead; the fq qdisc keeps it
+ *   txtime        a UDP socket that gives each datagram its launch time (SO_TXTIME, CLOCK_MONOTONIC) 5 ms ahead; the fq
+ *                 qdisc keeps it
  * The payload begins with the probe's number, 8 bytes big-endian. Frozen: see meson.build.
  */
 #include <arpa/inet.h>
@@ -61,14 +62,16 @@ int main(int argc, char *argv[])
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(uint64_t))];
-	} control = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SO_TXTIME, .cmsg_len = CMSG_LEN(sizeof(uint64_t)) } };
+	} control = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SO_TXTIME,
+				.cmsg_len = CMSG_LEN(sizeof(uint64_t)) } };
 	struct iovec part;
 	struct msghdr message = { .msg_name = &to, .msg_namelen = sizeof to, .msg_iov = &part, .msg_iovlen = 1 };
 	long interval_us, count, length;
 	int fd, raw, absolute, txtime;
 	long long start;
 
-	if (argc != 8 || inet_pton(AF_INET, argv[2], &from.sin_addr) != 1 || inet_pton(AF_INET, argv[3], &to.sin_addr) != 1) {
+	if (argc != 8 || inet_pton(AF_INET, argv[2], &from.sin_addr) != 1 ||
+	    inet_pton(AF_INET, argv[3], &to.sin_addr) != 1) {
 		fprintf(stderr, "usage: pacer raw-usleep|raw-absolute|txtime FROM TO PORT INTERVAL_US COUNT PAYLOAD\n");
 		return 2;
 	}
@@ -89,9 +92,11 @@ int main(int argc, char *argv[])
 	if (txtime && setsockopt(fd, SOL_SOCKET, SO_TXTIME, &how, sizeof how) < 0)
 		return die("SO_TXTIME");
 	if (raw) {
-		struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .tot_len = htons((uint16_t)(HEADERS + length)),
-				    .frag_off = htons(IP_DF), .saddr = from.sin_addr.s_addr, .daddr = to.sin_addr.s_addr };
-		struct udphdr udp = { .source = htons(40000), .dest = to.sin_port, .len = htons((uint16_t)(8 + length)) };
+		struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+				    .tot_len = htons((uint16_t)(HEADERS + length)), .frag_off = htons(IP_DF),
+				    .saddr = from.sin_addr.s_addr, .daddr = to.sin_addr.s_addr };
+		struct udphdr udp = { .source = htons(40000), .dest = to.sin_port,
+				      .len = htons((uint16_t)(8 + length)) };
 
 		memcpy(packet, &ip, sizeof ip);
 		memcpy(packet + sizeof ip, &udp, sizeof udp);

@@ -2,8 +2,8 @@
 /*
  * raw_rate FROM TO PORT SECONDS PAYLOAD
  *
- * As many UDP probes as sendmmsg() takes from a raw socket with IP_HDRINCL, 64 a call: the baseline of the papers. No UDP checksum.
- * Prints {"sent": N, "duration_ns": N}. Frozen: see meson.build.
+ * As many UDP probes as sendmmsg() takes from a raw socket with IP_HDRINCL, 64 a call: the baseline of the papers. No
+ * UDP checksum. Prints {"sent": N, "duration_ns": N}. Frozen: see meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,7 +44,8 @@ int main(int argc, char *argv[])
 	long length;
 	int fd;
 
-	if (argc != 6 || inet_pton(AF_INET, argv[1], &from.sin_addr) != 1 || inet_pton(AF_INET, argv[2], &to.sin_addr) != 1 ||
+	if (argc != 6 || inet_pton(AF_INET, argv[1], &from.sin_addr) != 1 ||
+	    inet_pton(AF_INET, argv[2], &to.sin_addr) != 1 ||
 	    (length = atol(argv[5])) < 8 || length > 2048) {
 		fprintf(stderr, "usage: raw_rate FROM TO PORT SECONDS PAYLOAD (8 to 2048)\n");
 		return 2;
@@ -60,7 +61,8 @@ int main(int argc, char *argv[])
 		probes[i].ip = (struct iphdr){ .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
 					       .tot_len = htons((uint16_t)(28 + length)), .frag_off = htons(IP_DF),
 					       .saddr = from.sin_addr.s_addr, .daddr = to.sin_addr.s_addr };
-		probes[i].udp = (struct udphdr){ .source = htons(40000), .dest = port, .len = htons((uint16_t)(8 + length)) };
+		probes[i].udp = (struct udphdr){ .source = htons(40000), .dest = port,
+						 .len = htons((uint16_t)(8 + length)) };
 		parts[i] = (struct iovec){ .iov_base = &probes[i], .iov_len = (size_t)(28 + length) };
 		messages[i].msg_hdr.msg_iov = &parts[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
@@ -81,6 +83,7 @@ int main(int argc, char *argv[])
 			return 1;
 		}
 	}
-	printf("{\"sent\": %llu, \"duration_ns\": %llu}\n", (unsigned long long)sent, (unsigned long long)(now - start));
+	printf("{\"sent\": %llu, \"duration_ns\": %llu}\n", (unsigned long long)sent,
+	       (unsigned long long)(now - start));
 	return 0;
 }

@@ -2,8 +2,8 @@
 /*
  * sendto_rate ADDRESS PORT SECONDS PAYLOAD
  *
- * As many UDP datagrams as sendto() takes, one a call: the `socket` of the papers. Prints how many, and in how many nanoseconds:
- * {"sent": N, "duration_ns": N}. Frozen: see meson.build.
+ * As many UDP datagrams as sendto() takes, one a call: the `socket` of the papers. Prints how many, and in how many
+ * nanoseconds: {"sent": N, "duration_ns": N}. Frozen: see meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +31,8 @@ int main(int argc, char *argv[])
 	long length;
 	int fd;
 
-	if (argc != 5 || inet_pton(AF_INET, argv[1], &to.sin_addr) != 1 || (length = atol(argv[4])) < 8 || length > 2048) {
+	if (argc != 5 || inet_pton(AF_INET, argv[1], &to.sin_addr) != 1 || (length = atol(argv[4])) < 8 ||
+	    length > 2048) {
 		fprintf(stderr, "usage: sendto_rate ADDRESS PORT SECONDS PAYLOAD (8 to 2048)\n");
 		return 2;
 	}
@@ -53,6 +54,7 @@ int main(int argc, char *argv[])
 			return 1;
 		}
 	}
-	printf("{\"sent\": %llu, \"duration_ns\": %llu}\n", (unsigned long long)sent, (unsigned long long)(now - start));
+	printf("{\"sent\": %llu, \"duration_ns\": %llu}\n", (unsigned long long)sent,
+	       (unsigned long long)(now - start));
 	return 0;
 }

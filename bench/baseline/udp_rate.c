@@ -2,8 +2,8 @@
 /*
  * udp_rate ADDRESS PORT SECONDS PAYLOAD
  *
- * As many UDP datagrams as sendmmsg() takes from one connected socket, 64 a call. Prints how many, and in how many nanoseconds:
- * {"sent": N, "duration_ns": N}. Frozen: see meson.build.
+ * As many UDP datagrams as sendmmsg() takes from one connected socket, 64 a call. Prints how many, and in how many
+ * nanoseconds: {"sent": N, "duration_ns": N}. Frozen: see meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,7 +35,8 @@ int main(int argc, char *argv[])
 	long length;
 	int fd;
 
-	if (argc != 5 || inet_pton(AF_INET, argv[1], &to.sin_addr) != 1 || (length = atol(argv[4])) < 8 || length > 2048) {
+	if (argc != 5 || inet_pton(AF_INET, argv[1], &to.sin_addr) != 1 || (length = atol(argv[4])) < 8 ||
+	    length > 2048) {
 		fprintf(stderr, "usage: udp_rate ADDRESS PORT SECONDS PAYLOAD (8 to 2048)\n");
 		return 2;
 	}
@@ -67,6 +68,7 @@ int main(int argc, char *argv[])
 			return 1;
 		}
 	}
-	printf("{\"sent\": %llu, \"duration_ns\": %llu}\n", (unsigned long long)sent, (unsigned long long)(now - start));
+	printf("{\"sent\": %llu, \"duration_ns\": %llu}\n", (unsigned long long)sent,
+	       (unsigned long long)(now - start));
 	return 0;
 }

@@ -31,22 +31,25 @@ struct bench_options {
 };
 
 /* Where the probes go; and what the Python part does, which are refused here. */
-#define BENCH_PATH_OPTIONS(FIELDS)                                                                                                    \
-	OPTION_DEVICE(offsetof(FIELDS, device), .heading = "Path", \
-		      .help = "Send by this device instead of between two hosts in network namespaces of the " \
-			      "bench's own"), \
-	{ .name = "to", .type = OPT_ADDRESS, .offset = offsetof(FIELDS, to), .argument = "IP", .help = "Destination, with --device" },         \
-	{ .name = "far-device", .type = OPT_STRING, .offset = offsetof(FIELDS, far_device), .argument = "DEV",                                  \
-	  .help = "Where the probes arrive, with --device: a device of this machine, because one clock measures both ends" },             \
-	{ .name = "far-netns", .type = OPT_STRING, .offset = offsetof(FIELDS, far_netns), .argument = "NAME",                                   \
+#define BENCH_PATH_OPTIONS(FIELDS)                                                                                     \
+	OPTION_DEVICE(offsetof(FIELDS, device), .heading = "Path",                                                     \
+		      .help = "Send by this device instead of between two hosts in network namespaces of the bench's " \
+			      "own"),                                                                                  \
+	{ .name = "to", .type = OPT_ADDRESS, .offset = offsetof(FIELDS, to), .argument = "IP",                         \
+	  .help = "Destination, with --device" },                                                                      \
+	{ .name = "far-device", .type = OPT_STRING, .offset = offsetof(FIELDS, far_device), .argument = "DEV",         \
+	  .help = "Where the probes arrive, with --device: a device of this machine, because one clock measures both " \
+		  "ends" },                                                                                            \
+	{ .name = "far-netns", .type = OPT_STRING, .offset = offsetof(FIELDS, far_netns), .argument = "NAME",          \
 	  .help = "The network namespace of --far-device" }
 #define BENCH_ROUNDS_OPTION(FIELDS, HELP) \
 	{ .name = "rounds", .letter = 'n', .type = OPT_UINT, .offset = offsetof(FIELDS, rounds), .argument = "N", \
 	  .fallback = "7", .min = 1, .max = 1000, .help = HELP }
-#define BENCH_TABLE_OPTIONS(FIELDS)                                                                                                   \
-	{ .name = "csv", .type = OPT_STRING, .offset = offsetof(FIELDS, csv), .argument = "FILE", .heading = "Results",                          \
-	  .help = "Write the rows to a CSV file" },                                                                                      \
-	{ .name = "compare", .type = OPT_STRING, .offset = offsetof(FIELDS, compare), .argument = "OLD.json",                                    \
+#define BENCH_TABLE_OPTIONS(FIELDS)                                                                                    \
+	{ .name = "csv", .type = OPT_STRING, .offset = offsetof(FIELDS, csv), .argument = "FILE",                      \
+	  .heading = "Results",                                                                                        \
+	  .help = "Write the rows to a CSV file" },                                                                    \
+	{ .name = "compare", .type = OPT_STRING, .offset = offsetof(FIELDS, compare), .argument = "OLD.json",          \
 	  .help = "Show what has changed since an older run, whose --json output this file is" }
 
 /* When a probe goes to the engine, and what it is told (O5 of the OMware paper). */
@@ -59,7 +62,7 @@ enum bench_method {
 	BENCH_METHODS,
 };
 
-/* Somebody who sends. */
+/* A sender. */
 struct bench_who {
 	char name[BENCH_NAME], engine_name[BENCH_NAME];
 	bool engine;              /* else a frozen program */
@@ -69,7 +72,7 @@ struct bench_who {
 	bool kernel_waits;        /* engines */
 	enum bench_method method; /* engines, of timed probes */
 	uint64_t ahead_ns;        /* BENCH_OFR: the pre-dispatch period */
-	bool realtime;            /* the program runs under SCHED_FIFO; engines ask for it themselves */
+	bool realtime;            /* the program runs under SCHED_FIFO; engines set it themselves */
 };
 
 enum bench_pattern {

@@ -6,24 +6,31 @@
 
 #define ROUNDS \
 	BENCH_ROUNDS_OPTION(struct bench_options, "Rounds; in each everybody sends once, in an order that rotates")
-#define CROSS                                                                                                                         \
-	{ .name = "cross", .letter = 'x', .type = OPT_STRING, .offset = FIELD(cross), .argument = "R,R...", .fallback = "0",              \
-	  .help = "Cross traffic beside the probes, packets a second: random sizes of 100 to 1400 bytes at random times, from the sender's host" }
-#define BOTH_WAYS                                                                                                                      \
-	{ .name = "both-ways", .type = OPT_FLAG, .offset = FIELD(both_ways), .help = "As much cross traffic from the far host, too" }
+#define CROSS                                                                                                          \
+	{ .name = "cross", .letter = 'x', .type = OPT_STRING, .offset = FIELD(cross), .argument = "R,R...",            \
+	  .fallback = "0",                                                                                             \
+	  .help = "Cross traffic beside the probes, packets a second: random sizes of 100 to 1400 bytes at random "    \
+		  "times, from the sender's host" }
+#define BOTH_WAYS                                                                                                      \
+	{ .name = "both-ways", .type = OPT_FLAG, .offset = FIELD(both_ways),                                           \
+	  .help = "As much cross traffic from the far host, too" }
 #define PAYLOAD(value) \
 	OPTION_PAYLOAD(FIELD(payload), OPT_RANGE, .argument = "A..B/STEP", .fallback = value, .min = 8, .max = 1472, \
 		       .help = "Bytes of UDP payload", .heading = "What is sent")
 #define COUNT(value, words) OPTION_COUNT(FIELD(count), .fallback = value, .min = 2, .max = 100000, .help = words)
 #define INTERVAL(value, between) \
 	OPTION_INTERVAL(FIELD(interval_ns), between, .fallback = value, .min = 1000, .max = 10 * 1000000000ULL)
-#define REST                                                                                                                          \
-	{ .name = "seed", .type = OPT_UINT, .offset = FIELD(seed), .argument = "N", .fallback = "1", .help = "Of the cross traffic" },        \
-	{ .name = "engines", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engines), .argument = "E,E...", .heading = "Senders",           \
-	  .help = "Only these engines; by default all that work here" },                                                                 \
-	{ .name = "no-baselines", .type = OPT_FLAG, .offset = FIELD(no_baselines), .help = "Leave the frozen baseline programs out" },       \
-	{ .name = "no-bpf", .type = OPT_FLAG, .offset = FIELD(no_bpf), .help = "Judge by the kernel's receive stamps, not by XDP" },         \
-	BENCH_PATH_OPTIONS(struct bench_options), BENCH_TABLE_OPTIONS(struct bench_options),                                                  \
+#define REST                                                                                                           \
+	{ .name = "seed", .type = OPT_UINT, .offset = FIELD(seed), .argument = "N", .fallback = "1",                   \
+	  .help = "Of the cross traffic" },                                                                            \
+	{ .name = "engines", .letter = 'e', .type = OPT_STRING, .offset = FIELD(engines), .argument = "E,E...",        \
+	  .heading = "Senders",                                                                                        \
+	  .help = "Only these engines; by default all that work here" },                                               \
+	{ .name = "no-baselines", .type = OPT_FLAG, .offset = FIELD(no_baselines),                                     \
+	  .help = "Leave the frozen baseline programs out" },                                                          \
+	{ .name = "no-bpf", .type = OPT_FLAG, .offset = FIELD(no_bpf),                                                 \
+	  .help = "Judge by the kernel's receive stamps, not by XDP" },                                                \
+	BENCH_PATH_OPTIONS(struct bench_options), BENCH_TABLE_OPTIONS(struct bench_options),                           \
 	{ 0 }
 
 static const struct opt rate_opts[] = {
@@ -41,12 +48,14 @@ static const struct opt rate_opts[] = {
 static const struct opt schedule_opts[] = {
 	PAYLOAD("100"), CROSS, BOTH_WAYS, INTERVAL("10ms", "probes"), COUNT("100", "Probes in a round"), ROUNDS,
 	{ .name = "methods", .letter = 'm', .type = OPT_STRING, .offset = FIELD(methods), .argument = "M,M...",
-	  .help = "Experiments E3 and E4: oir (engines are given all probes at the start), ofr (each a fixed period before its time), osm (each when a "
-		  "sleep ends), rsm (a raw socket when a sleep ends)" },
-	{ .name = "predispatch", .type = OPT_STRING, .offset = FIELD(predispatch), .argument = "D,D...", .fallback = "500us",
+	  .help = "Experiments E3 and E4: oir (engines are given all probes at the start), ofr (each a fixed period "
+		  "before its time), osm (each when a sleep ends), rsm (a raw socket when a sleep ends)" },
+	{ .name = "predispatch", .type = OPT_STRING, .offset = FIELD(predispatch), .argument = "D,D...",
+	  .fallback = "500us",
 	  .help = "The periods of ofr" },
 	{ .name = "fq", .type = OPT_FLAG, .offset = FIELD(fq),
-	  .help = "Give the sending one of the bench's own hosts the fq qdisc: engine txtime and a plain SO_TXTIME socket take part" },
+	  .help = "Give the sending one of the bench's own hosts the fq qdisc: engine txtime and a plain SO_TXTIME "
+		  "socket take part" },
 	REST,
 };
 /* clang-format on */
@@ -58,7 +67,8 @@ static const struct opt pairs_opts[] = {
 /* clang-format off */
 static const struct opt stamps_opts[] = {
 	PAYLOAD("28"), CROSS,
-	{ .name = "gaps", .type = OPT_STRING, .offset = FIELD(gaps), .argument = "D,D...", .fallback = "0us,10us,100us,1ms,10ms,100ms",
+	{ .name = "gaps", .type = OPT_STRING, .offset = FIELD(gaps), .argument = "D,D...",
+	  .fallback = "0us,10us,100us,1ms,10ms,100ms",
 	  .help = "Gaps between the two probes of a pair; 0us: back to back" },
 	COUNT("200", "Pairs in a round, fewer where the gap is long: a round takes 2 s at most"), ROUNDS, REST,
 };
@@ -86,13 +96,14 @@ static int run_stamps(struct cli *cli, const void *options)
 	return bench_run_kind(cli, &bench_stamps, options);
 }
 
-#define COMMON                                                                                                                        \
-	"All engines that work here and frozen baseline programs send in turns over the same path: in each round everybody once, in an order " \
-	"that rotates. Unless --device says otherwise the path is a veth pair between two network namespaces of the bench's own, which are "  \
-	"gone with the process, however it ends. The far end decides: an XDP program there stamps and counts each probe by its number, the "   \
-	"same for all; where there is no XDP the kernel's receive stamps do it, and the result says so.\n\n"                                   \
-	"Rounds during which the machine was away for more than a millisecond, or lost steal time, are counted as stalled and do not enter "   \
-	"the figures unless there are no others."
+#define COMMON                                                                                                         \
+	"All engines that work here and frozen baseline programs send in turns over the same path: in each round "     \
+	"everybody once, in an order that rotates. Unless --device says otherwise the path is a veth pair between "    \
+	"two network namespaces of the bench's own, which are gone with the process, however it ends. The far end "    \
+	"decides: an XDP program there stamps and counts each probe by its number, the same for all; where there is "  \
+	"no XDP the kernel's receive stamps do it, and the result says so.\n\n"                                        \
+	"Rounds during which the machine was away for more than a millisecond, or lost steal time, are counted as "    \
+	"stalled and do not enter the figures unless there are no others."
 
 /* ----------------------------------------------------------------------------------------------- the same once more */
 
@@ -106,7 +117,8 @@ struct again_options {
 static const struct opt again_opts[] = {
 	{ .name = "compare", .type = OPT_STRING, .offset = AGAIN(compare), .argument = "OLD.json",
 	  .help = "Run the bench of this file once more, with its settings, and say what has changed" },
-	{ .name = "csv", .type = OPT_STRING, .offset = AGAIN(csv), .argument = "FILE", .help = "Write the rows to a CSV file" },
+	{ .name = "csv", .type = OPT_STRING, .offset = AGAIN(csv), .argument = "FILE",
+	  .help = "Write the rows to a CSV file" },
 	{ 0 },
 };
 /* clang-format on */
@@ -158,8 +170,8 @@ const struct command cmd_bench_schedule = {
 	.description = OPT_PROSE(COMMON),
 	.examples =
 		"ktrxer bench schedule --cross 0,36k\tExperiment E2, without and with cross traffic.\n"
-		"ktrxer bench schedule -m oir,ofr,osm,rsm -i 1ms --payload 12..1472/730\tExperiment E3: who waits, and "
-		"since when.\n"
+		"ktrxer bench schedule -m oir,ofr,osm,rsm -i 1ms --payload 12..1472/730\tExperiment E3: which part "
+		"waits, and since when.\n"
 		"ktrxer bench schedule -m ofr --predispatch 0,100us,500us,1ms -i 1ms\tExperiment E4: how long before.\n"
 		"ktrxer bench schedule --compare old.json\tHas it changed?\n",
 	.options = schedule_opts,

@@ -120,7 +120,7 @@ static int start(struct bench_cross **out, const struct ktrxer_path *path, uint6
 	t.engine = engine;
 	t.purpose = KTX_FOR_RATE;
 	t.wait = KTX_WAIT_SLEEP;
-	/* Whom the processor was denied does not come back with a burst: that would be other traffic than asked for. */
+	/* After a time without the processor there is no burst: it would be other traffic than requested. */
 	t.late = KTX_LATE_SKIP;
 	t.late_ns = LATE_NS;
 	t.flags = KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS;
@@ -171,7 +171,7 @@ static int start_back(struct bench_run *run, uint64_t pps, struct ktrxer_error *
 	if (rc == 0)
 		rc = start(&run->cross[1], &path, run->o->seed + 1, pps, err);
 	if (bench_net_near(&run->net) < 0 && rc == 0)
-		rc = ktrxer_fail(err, -EIO, "--both-ways: no way back from the far host");
+		rc = ktrxer_fail(err, -EIO, "--both-ways: no route from the far host to this one");
 	return rc;
 }
 

@@ -25,7 +25,7 @@ static int try(struct farend *f, const struct farend_judge *judge, const struct 
 	back = bench_net_near(net);
 	if (rc == 0) {
 		f->judge = judge;
-		rc = back < 0 ? ktrxer_fail(err, back, "no way back from the far host") : 0;
+		rc = back < 0 ? ktrxer_fail(err, back, "no route from the far host to this one") : 0;
 	}
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A judge's insides: two files know how to be one, bench_farend.c chooses. */
+/* The functions of a judge: two files implement them, bench_farend.c chooses one. */
 #ifndef KTRXER_CLI_BENCH_FAREND_IMPL_H
 #define KTRXER_CLI_BENCH_FAREND_IMPL_H
 

@@ -61,7 +61,7 @@ static bool kernel_has(const struct btf *btf, const char *function)
 	return btf && btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) > 0;
 }
 
-/* The programs that stamp the driver's calls: only where they were asked for, and the kernel tells of the driver. */
+/* The programs that stamp the driver's calls: only where they are requested and the kernel has the tracepoints. */
 static void choose_calls(struct farend *f, struct bpf_object *object, enum call_way wanted)
 {
 	struct btf *btf = wanted == BY_FENTRY ? btf__load_vmlinux_btf() : NULL;
@@ -198,7 +198,7 @@ static int xdp_open(struct farend *f, const struct bench_net *net, const struct 
 
 		snprintf(f->note + used, sizeof f->note - used,
 			 "%sby tracepoints: before the call (net_dev_start_xmit), after that of a bulk "
-			 "(xdp_devmap_xmit); who bypasses the qdisc layer (packet, xsk) is not seen by them",
+			 "(xdp_devmap_xmit); they do not see senders that bypass the qdisc layer (packet, xsk)",
 			 used ? "; " : "");
 	}
 	return 0;

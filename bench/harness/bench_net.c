@@ -75,7 +75,7 @@ static int open_path(struct bench_net *net, const struct bench_net_options *o, s
 				   ktrxer_strerror(rc, word, sizeof word));
 	net->far_index = if_nametoindex(net->far_device);
 	if ((rc = bench_net_near(net)) < 0)
-		return ktrxer_fail(err, rc, "no way back from the far host: %s",
+		return ktrxer_fail(err, rc, "no route from the far host to this one: %s",
 				   ktrxer_strerror(rc, word, sizeof word));
 	if (!net->far_index)
 		return ktrxer_fail(err, -ENODEV, "--far-device %s: no such device at the far end", o->far_device);

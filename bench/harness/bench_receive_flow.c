@@ -135,7 +135,7 @@ static int with_rules(struct receive_bench *b, const struct krx_rule *rules, int
 	if (rc == 0)
 		rc = krx_open(&rx, &options, rules, count, err);
 	if (bench_net_near(&b->net) < 0 && rc == 0)
-		rc = ktrxer_fail(err, -EIO, "no way back from the far host");
+		rc = ktrxer_fail(err, -EIO, "no route from the far host to this one");
 	if (rc == 0)
 		rc = one_flow(b, text, mbps, err);
 	krx_close(rx);

@@ -90,7 +90,7 @@ static int listener_open(struct receive_bench *b, struct listener *l, struct krx
 	if (!rc) {
 		rc = krx_open(&l->rx, &options, &rule, 1, err);
 		if (bench_net_near(&b->net) < 0 && !rc)
-			rc = ktrxer_fail(err, -EIO, "no way back from the far host");
+			rc = ktrxer_fail(err, -EIO, "no route from the far host to this one");
 	}
 	if (!rc)
 		rc = krx_stats(l->rx, stats, NULL, 0);

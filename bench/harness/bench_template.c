@@ -20,7 +20,7 @@ struct team {
 	struct bench_run *run;
 	uint64_t end_ns;
 	pthread_mutex_t lock;
-	uint64_t next; /* first number that nobody has */
+	uint64_t next; /* the first number that no thread has */
 };
 
 struct member {

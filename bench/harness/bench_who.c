@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Who takes part: the engines that work on this device, by the library's own list, and the kind's baselines. */
+/* The senders: the engines that work on this device, by the library's own list, and the kind's baselines. */
 #include "bench.h"
 
 #include "error.h"
@@ -135,7 +135,7 @@ static void add_baselines(struct bench_run *run)
 		if (run->o->methods && !run->methods[b->method])
 			continue;
 		if (b->needs_fq && !fq)
-			continue; /* nobody would keep its times */
+			continue; /* no other qdisc keeps its times */
 		if (b->realtime && !realtime)
 			leave_out(run, b->name, "no real-time priority here (CAP_SYS_NICE)");
 		else

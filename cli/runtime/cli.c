@@ -89,7 +89,7 @@ static void list(const struct command *const *commands, FILE *to)
 		fputs("\nExperiments (these need the Python part of ktrxer):\n", to);
 	for (const struct handover *it = handover_table; it->name; it++)
 		fprintf(to, "  %-16s  %s\n", it->name, it->summary);
-	fputs("\n`ktrxer COMMAND --help` tells more, `ktrxer --version` which one this is.\n", to);
+	fputs("\n`ktrxer COMMAND --help` has more, `ktrxer --version` prints the version.\n", to);
 }
 
 static bool is_handover(const char *word)

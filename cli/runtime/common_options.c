@@ -16,7 +16,8 @@
 		"jsonl", 0, OPT_FLAG, FIELD(jsonl),                                                                    \
 			.help = "Print one JSON object a line while it happens: start, samples and events, end"        \
 	}
-#define QUIET_OPTION { "quiet", 'q', OPT_FLAG, FIELD(quiet), .help = "Print no text; the exit status says whether it was valid" }
+#define QUIET_OPTION                                                                                                   \
+	{ "quiet", 'q', OPT_FLAG, FIELD(quiet), .help = "Print no text; the exit status says whether it was valid" }
 
 static const struct opt report_options[] = { JSON_OPTION, QUIET_OPTION, { NULL } };
 

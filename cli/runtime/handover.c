@@ -3,8 +3,8 @@
  * Another program is started by an absolute path and by nothing else: no PATH, and with privileges no word of the
  * environment. It is, in this order,
  *   1. for the Python part $KTRXER_PY, an absolute path, when we have no privileges;
- *   2. beside an executable in a build tree (BUILD/cli/ktrxer) ../../python/ktrxer-py, or ../bench/harness/NAME, when no
- *      other user could have put it there. A small build (optimization=s, no bench, no Python part) does not look;
+ *   2. beside an executable in a build tree (BUILD/cli/ktrxer) ../../python/ktrxer-py, or ../bench/harness/NAME, when
+ *      no other user could have put it there. A small build (optimization=s, no bench, no Python part) does not look;
  *   3. LIBEXECDIR/ktrxer/NAME, as compiled in.
  */
 #include "handover.h"

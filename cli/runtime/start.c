@@ -56,7 +56,7 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
 			return -errno;
 	}
 	if (left < 0) {
-		verdict_say(cli, VERDICT_DEGRADED, "the start that --start-at asked for had passed %s before",
+		verdict_say(cli, VERDICT_DEGRADED, "the time of --start-at had passed %s before the start",
 			    ktrxer_format_ns(text, -left));
 		*start_ns = pair.mono_ns;
 	} else {

@@ -257,7 +257,7 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, uint64_t answ
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%llu of %llu probes that this host's stack took have no stamp of the driver: their "
 			    "neighbour did not answer, a queue of this host dropped them, or their stamps were lost. "
-			    "They may not be lost on the path",
+			    "The path may not have lost them",
 			    (unsigned long long)missing, (unsigned long long)a->sent);
 	if (late_ns)
 		judge_lateness(cli, a, lateness, late_ns);

@@ -7,7 +7,7 @@
 
 static int64_t clock_ns(clockid_t clock)
 {
-	struct timespec ts;
+	struct timespec ts = { 0 };
 
 	clock_gettime(clock, &ts);
 	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
@@ -21,6 +21,20 @@ uint64_t ktrxer_now_ns(void)
 struct sandwich {
 	int64_t before, real, after;
 };
+
+/*
+ * The coarse clocks are those of the kernel's last tick: their difference is exact, unless a tick came between two of
+ * the readings. It gives the time of CLOCK_MONOTONIC at which `real` was read. Without it two maps of one process
+ * differ by up to half the width of a sandwich, and a round trip between stamps that they convert may be below 0.
+ */
+static void sandwich_close(struct sandwich *s)
+{
+	const int64_t mono = clock_ns(CLOCK_MONOTONIC_COARSE);
+	const int64_t exact = s->real - (clock_ns(CLOCK_REALTIME_COARSE) - mono);
+
+	if (clock_ns(CLOCK_MONOTONIC_COARSE) == mono && exact >= s->before && exact <= s->after)
+		s->before = s->after = exact;
+}
 
 /* The narrowest of a few tries: an interrupt between two reads widens one of them, seldom all. */
 static struct sandwich sandwich_take(clockid_t clock, int tries)
@@ -36,6 +50,8 @@ static struct sandwich sandwich_take(clockid_t clock, int tries)
 		if (i == 0 || s.after - s.before < best.after - best.before)
 			best = s;
 	}
+	if (clock == CLOCK_REALTIME)
+		sandwich_close(&best);
 	return best;
 }
 

@@ -3,7 +3,8 @@
  * Stamps of other clocks become CLOCK_MONOTONIC here, at the edge, and keep the error of the conversion.
  *
  * CLOCK_REALTIME and CLOCK_MONOTONIC are slewed alike, so their difference is a constant but for steps: each sample
- * narrows the interval that the constant must lie in, and a sample that contradicts the interval is a step.
+ * narrows the interval that the constant must lie in, to a nanosecond where the coarse clocks agree with the sample; a
+ * sample that contradicts the interval is a step.
  */
 #ifndef KTRXER_LIB_CLOCK_H
 #define KTRXER_LIB_CLOCK_H

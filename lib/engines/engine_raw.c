@@ -201,10 +201,16 @@ static int raw_event_fd(const struct ktx_engine_state *state)
 	return state->sock.stamps && state->version ? state->sock.fd : -1;
 }
 
+static bool raw_holds(const struct ktx_engine_state *state)
+{
+	return ktx_sock_holds(&state->sock);
+}
+
 static const struct ktx_submit_ops raw_submit = {
 	.send = raw_send,
 	.warm = raw_warm,
 	.reap = raw_reap,
+	.holds = raw_holds,
 	.restart_stamps = raw_restart_stamps,
 };
 

@@ -387,10 +387,16 @@ static int udp_reply_fd(const struct ktx_engine_state *state)
 	return state->sock.fd;
 }
 
+static bool udp_holds(const struct ktx_engine_state *state)
+{
+	return ktx_sock_holds(&state->sock);
+}
+
 static const struct ktx_submit_ops udp_submit = {
 	.send = udp_send,
 	.warm = udp_warm,
 	.reap = udp_reap,
+	.holds = udp_holds,
 	.restart_stamps = udp_restart_stamps,
 };
 

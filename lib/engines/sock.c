@@ -4,6 +4,7 @@
 #include "txstamp.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,6 +34,15 @@ void ktx_sock_stamps(struct ktx_sock *sock, int fd, const struct ktx_options *op
 uint32_t ktx_sock_stamp_features(const struct ktx_sock *sock)
 {
 	return (sock->stamps ? KTX_CAN_DRIVER_STAMP : 0) | (sock->sched ? KTX_CAN_SCHED_STAMP : 0);
+}
+
+/* The kernel counts a packet as the socket's memory until the driver has taken it, or a queue has dropped it. */
+bool ktx_sock_holds(const struct ktx_sock *sock)
+{
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+	socklen_t size = sizeof memory;
+
+	return getsockopt(sock->fd, SOL_SOCKET, SO_MEMINFO, memory, &size) == 0 && memory[SK_MEMINFO_WMEM_ALLOC];
 }
 
 int ktx_sock_send(struct ktx_sock *sock, int count)

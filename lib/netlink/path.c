@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Where frames go: device, source, next hop and its link address, all as this network namespace's kernel sees them. */
+/* Where frames go: device, source, next hop and its link address, all as in the tables of this network namespace. */
 #include "path.h"
 
 #include "options.h"
@@ -161,8 +161,8 @@ static int route_choose(struct resolution *r)
 	int ret;
 
 	/*
-	 * A source of others is looked up without it: the kernel knows no way for packets that it would not send
-	 * itself.
+	 * An address that is not this host's is no source of the look-up: the kernel has no route for packets that it
+	 * would not send itself.
 	 */
 	r->own_source = from->family && !is_any(from) && ktrxer_route_is_own(r->rtnl, from, r->device);
 	ret = ktrxer_route_get(r->rtnl, &r->route, to, r->own_source ? from : NULL, r->device, r->err);
@@ -170,7 +170,7 @@ static int route_choose(struct resolution *r)
 		ret = route_fits(r);
 	if (ret == -ENETUNREACH && r->options.next_hop_mac && r->have_device && from->family) {
 		/*
-		 * Who says device, source and link address needs no route: it is a frame, whatever this host's tables
+		 * A frame whose device, source and link address are given needs no route, whatever this host's tables
 		 * hold.
 		 */
 		if (r->err)

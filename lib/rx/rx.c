@@ -243,6 +243,9 @@ int krx_open(struct krx **out, const struct krx_options *given, const struct krx
 	}
 	if (options.device) {
 		ret = ktrxer_device_get(&device, options.device, err);
+		if (!ret && !device.up)
+			ret = ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
+					  device.name, device.name);
 		if (ret)
 			goto fail;
 	}

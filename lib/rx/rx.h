@@ -41,7 +41,7 @@ struct krx_backend {
 	int (*fd)(const struct krx_backend_state *state);
 
 	/*
-	 * 1 and a packet, all fields but `rule` set, its data valid (and writable by nobody) until the next call; 0
+	 * 1 and a packet, all fields but `rule` set, its data valid (and read-only) until the next call; 0
 	 * when none is there; or a negative errno. Never blocks.
 	 */
 	int (*next)(struct krx_backend_state *state, struct krx_packet *packet);

@@ -180,9 +180,6 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "the module sees what arrives, not what this host sends: do without outgoing "
 				   "packets, or use the back end 'packet'");
-	if (setup->device && !setup->device->up)
-		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
-				   setup->device->name, setup->device->name);
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");

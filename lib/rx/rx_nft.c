@@ -91,9 +91,6 @@ static int nft_backend_open(struct krx_backend_state **out, const struct krx_bac
 
 	if (!setup->device)
 		return ktrxer_fail(err, -EINVAL, "rules that drop sit on one device: name the device");
-	if (!setup->device->up)
-		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
-				   setup->device->name, setup->device->name);
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");

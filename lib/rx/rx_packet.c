@@ -213,12 +213,8 @@ static int listen_on(struct krx_backend_state *s, const struct krx_backend_setup
 	nanosleep(&pause, NULL);
 	ktrxer_clock_map_init(&s->clocks);
 	s->opened_ns = ktrxer_now_ns();
-	if (bind(s->fd, (struct sockaddr *)&address, sizeof address)) {
-		if (errno == ENETDOWN)
-			return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
-					   setup->device->name, setup->device->name);
+	if (bind(s->fd, (struct sockaddr *)&address, sizeof address))
 		return fail_errno(err, "cannot be listened to", setup);
-	}
 	return 0;
 }
 
@@ -240,9 +236,6 @@ static int packet_open(struct krx_backend_state **out, const struct krx_backend_
 	bool skip_outgoing = !setup->options->see_outgoing;
 	int ret;
 
-	if (setup->device && !setup->device->up)
-		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
-				   setup->device->name, setup->device->name);
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return ktrxer_fail(err, -ENOMEM, "receiver: no memory");

@@ -149,17 +149,12 @@ static void xdp_close(struct krx_backend_state *s)
 
 static int suits(const struct krx_backend_setup *setup, struct ktrxer_error *err)
 {
-	const struct ktrxer_device *device = setup->device;
-
-	if (!device)
+	if (!setup->device)
 		return ktrxer_fail(err, -EINVAL, "XDP rules sit on one device: name the device");
 	if (setup->options->see_outgoing)
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "XDP sees what arrives, not what this host sends: do without outgoing packets, or "
 				   "use the back end 'packet'");
-	if (!device->up)
-		return ktrxer_fail(err, -ENETDOWN, "device '%s' is down; `ip link set %s up` brings it up",
-				   device->name, device->name);
 	return 0;
 }
 

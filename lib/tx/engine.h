@@ -130,6 +130,9 @@ struct ktx_submit_ops {
 	 */
 	int (*give_up)(struct ktx_engine_state *state, struct ktx_request *request);
 
+	/* Does a packet that was submitted wait in a queue of this host? Of each engine with KTX_CAN_SCHED_STAMP. */
+	bool (*holds)(const struct ktx_engine_state *state);
+
 	/* Makes the numbers of stamps begin at 0 again (stampmap.h says when); NULL: they cannot go wrong. */
 	void (*restart_stamps)(struct ktx_engine_state *state);
 

@@ -33,7 +33,10 @@ static bool stamp_overdue(const struct ktx *tx, const struct ktx_request *reques
 
 	if (waited < KTX_STAMP_WAIT_NS || request->departure >= KTX_DEPARTURE_DRIVER)
 		return false;
-	if (!tx->pump.driver_seen || !request->sched_ns || waited >= KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S)
+	if (!request->sched_ns || waited >= KTX_OWN_QUEUE_WAIT_S * (uint64_t)KTRXER_NS_PER_S)
+		return true;
+	/* A device without stamps, or one whose queue was long from the start: its first stamp is still to come. */
+	if (!tx->pump.driver_seen && !tx->engine->submit->holds(tx->state))
 		return true;
 	if (tx->pump.passed_ns && (int32_t)(tx->pump.passer - number) > 0 && tx->pump.reaped_ns > tx->pump.passed_ns &&
 	    tx->pump.reaped_ns - tx->pump.passed_ns >= KTX_STAMP_WAIT_NS)

@@ -7,10 +7,11 @@
  * How long such a limit stays useful depends on how fast the offset may change. Two models,
  * docs/decisions/0038-clock-offset.md:
  *
- *   disciplined   The offset changes by at most CLOCK_OFFSET_RATE_PPM at any time, in any pattern: a time daemon may slew either clock. Each limit
- *                 spreads from its time as a cone of that slope. Holds for stamps of CLOCK_REALTIME and CLOCK_MONOTONIC.
- *   free running  In addition the rate changes by at most CLOCK_OFFSET_DRIFT_PPM_PER_S: two oscillators that nothing adjusts. Holds only for stamps
- *                 from which the adjustments of both kernels were removed.
+ *   disciplined   The offset changes by at most CLOCK_OFFSET_RATE_PPM at any time, in any pattern: a time daemon may
+ *                 slew either clock. Each limit spreads from its time as a cone of that slope. Holds for stamps of
+ *                 CLOCK_REALTIME and CLOCK_MONOTONIC.
+ *   free running  In addition the rate changes by at most CLOCK_OFFSET_DRIFT_PPM_PER_S: two oscillators that nothing
+ *                 adjusts. Holds only for stamps from which the adjustments of both kernels were removed.
  *
  * The uncertainty at each time is the interval of all offsets that the round trips and the model allow. It assumes no
  * symmetry of the path, and holds in every sample as long as the model does. Round trips that contradict the

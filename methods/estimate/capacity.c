@@ -12,40 +12,6 @@ static double rate(uint64_t bits, double gap_ns)
 	return gap_ns > 0 ? (double)bits * 1e9 / gap_ns : INFINITY;
 }
 
-/* ---------------------------------------------------------------------------------------------------- minimum delay */
-
-int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns,
-			   uint32_t resolution_ns, struct capacity_minimum *r)
-{
-	double first = INFINITY, last = INFINITY, least = INFINITY, gap;
-
-	*r = (struct capacity_minimum){ 0 };
-	for (size_t i = 0; i < count; i++) {
-		/* Delays with a clock offset may be near the limits of their type: sums are made in floating point. */
-		double d1 = (double)pairs[i].first_delay_ns, d2 = (double)pairs[i].last_delay_ns;
-
-		if (pairs[i].gap_ns <= 0) {
-			r->left_out++;
-			continue;
-		}
-		r->used++;
-		first = d1 < first ? d1 : first;
-		last = d2 < last ? d2 : last;
-		if (d1 + d2 < least) {
-			least = d1 + d2;
-			r->index = i;
-		}
-	}
-	if (!r->used || !bits)
-		return -EINVAL;
-	gap = (double)pairs[r->index].gap_ns;
-	r->excess_ns = least - first - last < 9e18 ? (int64_t)(least - first - last) : INT64_MAX;
-	r->accepted = r->excess_ns <= (int64_t)tolerance_ns;
-	r->capacity = (struct capacity_estimate){ rate(bits, gap), rate(bits, gap + resolution_ns),
-						  rate(bits, gap - resolution_ns) };
-	return 0;
-}
-
 uint32_t capacity_bulk_length(uint32_t length, int64_t gap_ns, uint32_t threshold_ns, uint32_t most)
 {
 	if (gap_ns >= (int64_t)threshold_ns || length >= most)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Capacity of the narrow link (RFC 5136) from packets that were sent back to back: the minimum-delay filter (Kapoor et
- * al., CapProbe, SIGCOMM 2004), the same for bulks (Chen et al., PBProbe, 2009), and the modes of many pairs (Dovrolis,
- * Ramanathan, Moore, ToN 2004).
+ * Capacity of the narrow link (RFC 5136) from packets that were sent back to back: the length of bulks (Chen et al.,
+ * PBProbe, 2009), and the modes of many pairs (Dovrolis, Ramanathan, Moore, ToN 2004). pairs.h has the filter by the
+ * least delay.
  */
 #ifndef KTRXER_METHODS_CAPACITY_H
 #define KTRXER_METHODS_CAPACITY_H
@@ -10,40 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* The first and the last packet of a pair, or of a bulk. Delays may all contain the same unknown clock offset. */
-struct capacity_pair {
-	int64_t first_delay_ns, last_delay_ns;
-	int64_t gap_ns; /* last arrival minus first */
-};
-
-struct capacity_estimate {
-	double bit_s;
-	double low_bit_s,
-		/*
-		 * the gap plus and minus the clock's resolution; high is INFINITY where the gap is not larger than that
-		 */
-		high_bit_s;
-};
-
-struct capacity_minimum {
-	struct capacity_estimate capacity;
-	size_t used, left_out; /* pairs with a gap above zero, and the others */
-	size_t index;          /* of the pair that was chosen: the least sum of both delays */
-	int64_t excess_ns;     /* of this sum over the sum of both least delays */
-	/*
-	 * excess_ns is within the tolerance: neither packet of the pair waited behind cross traffic. Otherwise more
-	 * pairs are needed.
-	 */
-	bool accepted;
-};
-
-/*
- * CapProbe, equation min(d1 + d2) = min(d1) + min(d2). `bits`: the length in bits of the packets after the first (on
- * the wire where the answer is to be the link's rate). -EINVAL: no pair with a gap above zero, or no bits.
- */
-int capacity_minimum_delay(const struct capacity_pair *pairs, size_t count, uint64_t bits, uint32_t tolerance_ns,
-			   uint32_t resolution_ns, struct capacity_minimum *result);
 
 /*
  * PBProbe: how many packets the next bulk has after the first. Ten times as many while the gap of the bulk is below

@@ -69,7 +69,7 @@ uint32_t control_link_waiting(const struct control_link *link)
 	return link->out_used - link->out_at;
 }
 
-/* What the socket takes now. An error is told once, to whoever meets it first: it is kept for the reader. */
+/* Sends what the socket takes now. The socket reports an error once, to the first call: it is kept for the reader. */
 void control_link_push(struct control_link *link)
 {
 	link->held = false;

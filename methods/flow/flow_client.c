@@ -168,7 +168,8 @@ static void start(struct flow_client *c)
 	c->result.start_ns = at_ns;
 	c->deadline_ns = KTRXER_NEVER;
 	c->timer.at_ns = c->ping_ns;
-	c->options.started(c->options.context, at_ns, requested && at_ns > requested ? at_ns - requested : 0);
+	if (c->options.started)
+		c->options.started(c->options.context, at_ns, requested && at_ns > requested ? at_ns - requested : 0);
 	flow_set_start(c->flows, at_ns);
 }
 
@@ -221,7 +222,8 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 {
 	struct flow_client *c = context;
 
-	c->options.sample(c->options.context, flow, sample, NULL);
+	if (c->options.sample)
+		c->options.sample(c->options.context, flow, sample, NULL);
 }
 
 static void on_packet(void *context, uint32_t flow, const struct flow_packet *packet)
@@ -272,7 +274,8 @@ static void on_connected(void *context, uint32_t flow, int fd)
 {
 	struct flow_client *c = context;
 
-	c->options.connected(c->options.context, flow, fd);
+	if (c->options.connected)
+		c->options.connected(c->options.context, flow, fd);
 }
 
 static void on_connect_failed(void *context, uint32_t flow, int error)
@@ -418,7 +421,8 @@ static void on_samples(struct flow_client *c, const struct control_frame *frame)
 		origin.bound_ns = c->live_bound_ns;
 		if (!c->seen)
 			first_seen(c, sample.time_ns - c->specs[flow].start_ns);
-		c->options.sample(c->options.context, flow, &sample, &origin);
+		if (c->options.sample)
+			c->options.sample(c->options.context, flow, &sample, &origin);
 	}
 }
 

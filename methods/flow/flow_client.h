@@ -40,7 +40,10 @@ struct flow_client_options {
 	const struct flow_spec *specs; /* request.flows of them; copied */
 	struct control_request request;
 	uint64_t start_ns; /* 0: as soon as all is ready */
-	/* `origin` NULL: taken here. Else by the server, and sample->time_ns is on our clock. */
+	/*
+	 * What happens. sample, connected and started may be NULL. `origin` NULL: taken here. Else by the server, and
+	 * sample->time_ns is on our clock.
+	 */
 	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample,
 		       const struct flow_origin *origin);
 	void (*connected)(void *context, uint32_t flow, int fd);

@@ -7,7 +7,7 @@
 
 enum {
 	FLOW_COUNT_WINDOW = 4096,  /* so far back a packet is known to be a second copy */
-	FLOW_COUNT_LEAP = 1 << 24, /* nobody loses so many in a row: it is no number of this flow */
+	FLOW_COUNT_LEAP = 1 << 24, /* no path loses so many in a row: it is no number of this flow */
 };
 
 struct flow_count {

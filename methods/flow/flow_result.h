@@ -34,9 +34,11 @@ uint64_t flow_rate_bps(uint64_t bytes, uint64_t span_ns);
 
 struct flow_result {
 	const struct flow_side *sender, *receiver;
-	const struct flow_side *
-		decider; /* the end that decides whether the flow was complete: the sender, because a receiver cannot see data that
-					    was never sent; the receiver where the sender's end is not known */
+	/*
+	 * The end that decides whether the flow was complete: the sender, because a receiver cannot see data that was
+	 * never sent; the receiver where the sender's end is not known.
+	 */
+	const struct flow_side *decider;
 	bool as_planned;           /* it ended after its time or its bytes */
 	uint64_t start_ns, end_ns; /* end_ns: of what `bytes` counts */
 	uint64_t duration_ns;      /* from start to end; the start is the same at both ends */

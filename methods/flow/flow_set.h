@@ -2,7 +2,7 @@
 /*
  * Flows, at the one end or the other: each begins at its time, moves bytes, is sampled with all the others on one grid
  * of absolute times, and ends. Client and server hold the same set with the roles exchanged; what a flow does depends
- * on who sends, and on nothing else. All of it happens in the loop of loop.h.
+ * on which end sends, and on nothing else. All of it happens in the loop of loop.h.
  *
  * A sample is taken of every flow that runs whenever the grid says so, however much or little it has moved.
  */
@@ -129,9 +129,9 @@ void flow_set_missed(struct flow_set *set, uint32_t index);
 /* For the operations: it has ended, by itself. */
 void flow_finish(struct flow *flow, enum flow_reason reason, int error);
 /*
- * The connection of a receiver whose time is not over has ended. A sender ends hard (what it has not sent yet is
- * nobody's), by a clock that we know only so well, and says so on the control connection; that word may come after the
- * reset. A sender that dies says nothing.
+ * The connection of a receiver whose time is not over has ended. A sender resets its connection at its end time and
+ * drops what it has not sent yet. Its clock is known with an uncertainty, and its report on the control connection may
+ * come after the reset. A sender that dies reports nothing.
  */
 void flow_cut(struct flow *flow, int error);
 const struct flow_set_options *flow_set_options(const struct flow_set *set);

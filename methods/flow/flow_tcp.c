@@ -15,8 +15,8 @@
 enum {
 	READ_MOST = 1 << 20,
 	/*
-	 * A sender's queue beyond what is in flight: enough for one turn of the loop, and little that is old when it
-	 * leaves.
+	 * A sender's queue of data that is not sent yet: enough for one turn of the loop, and little that is old when
+	 * it leaves.
 	 */
 	UNSENT_MOST = 512 << 10,
 	/*
@@ -125,7 +125,9 @@ bool flow_tcp_traffic(int fd, uint64_t *up_bytes, uint64_t *down_bytes)
 		return false;
 	(void)!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
 	head = family == AF_INET6 ? HEADERS6 : HEADERS4;
-	*up_bytes = info.tcpi_bytes_acked + info.tcpi_segs_out * head;
+	/* Of the bytes that were sent again all times count, except in kernels before 4.19. */
+	*up_bytes = HAS(have, tcpi_bytes_sent) ? info.tcpi_bytes_sent : info.tcpi_bytes_acked;
+	*up_bytes += info.tcpi_segs_out * head;
 	*down_bytes = info.tcpi_bytes_received + info.tcpi_segs_in * head;
 	return true;
 }
@@ -165,7 +167,8 @@ static uint64_t times8(uint64_t bytes_s)
 	} while (0)
 
 /*
- * What lies below WAKE_AT. An end stays where it is, for whoever is woken by it; an error is told once, so it is kept.
+ * Reads what lies below WAKE_AT. The end of the stream stays in the socket, for the source that it wakes; the socket
+ * reports an error once, so it is kept.
  */
 static void read_rest(struct flow *flow)
 {

@@ -28,7 +28,7 @@ int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]
 /* A receiver with a socket of its own, and one that is told of its packets. */
 int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err);
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
-/* A receiver's socket says who it is, to this port of the sender. */
+/* A receiver's socket sends its preface, which names its flow, to this port of the sender. */
 int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port,
 		  const uint8_t preface[CONTROL_PREFACE]);
 /*

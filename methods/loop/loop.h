@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The event loop of clients and server: descriptors that are ready, times that have come, one thread. Each service is a
- * module with sources and timers in it; none of them may block. Times are absolute, on CLOCK_MONOTONIC, and kept to a
+ * module with sources and timers in it, which may not block. Times are absolute, on CLOCK_MONOTONIC, and kept to a
  * few microseconds.
  */
 #ifndef KTRXER_METHODS_LOOP_H

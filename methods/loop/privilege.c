@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NOBODY 65534
+#define UNPRIVILEGED 65534
 
 static bool capabilities_are_gone(void)
 {
@@ -30,8 +30,10 @@ int privilege_drop(struct privilege_left *left, struct ktrxer_error *err)
 	struct __user_cap_data_struct none[2] = { 0 };
 
 	memset(left, 0, sizeof *left);
-	if (geteuid() == 0 && (setgroups(0, NULL) == 0 || errno == EPERM) && setresgid(NOBODY, NOBODY, NOBODY) == 0)
-		(void)!setresuid(NOBODY, NOBODY, NOBODY); /* the C library does this for all threads */
+	if (geteuid() == 0 && (setgroups(0, NULL) == 0 || errno == EPERM) &&
+	    setresgid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED) == 0)
+		/* the C library does this for all threads */
+		(void)!setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED);
 	(void)!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	syscall(SYS_capset, &head, none);
 	left->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;

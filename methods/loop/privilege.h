@@ -14,7 +14,7 @@ struct privilege_left {
 };
 
 /*
- * Root becomes nobody (65534) where that user can be had (not in a user namespace that lacks it), all capabilities go,
+ * Root becomes the user 65534 where that user can be had (not in a user namespace that lacks it), all capabilities go,
  * and none can come back: the ambient set is empty, and NO_NEW_PRIVS is set. Capabilities belong to a thread: call it
  * before others are started. A negative errno when a capability is left that should be gone.
  */

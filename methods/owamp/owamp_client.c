@@ -33,15 +33,15 @@ struct client {
 	struct ktrxer_clock_pair clock;
 	uint64_t start_ns, up_end_ns, down_end_ns;
 	uint16_t error;
-	bool sent_all, got_all, over; /* over: all packets are there, or their time is */
+	bool sent_all, got_all, over; /* over: all packets have arrived, or their time-out has passed */
 };
 
 static const char *const accepts[] = {
 	[OWAMP_FAILURE] = "without a reason",
-	[OWAMP_INTERNAL] = "because of an error of its own",
-	[OWAMP_NOT_SUPPORTED] = "because it does not support a part of it: addresses, DSCP, or size",
-	[OWAMP_NEVER] = "because it exceeds a limit of the server: number, rate or duration of the packets",
-	[OWAMP_BUSY] = "because it has no resources left: try later",
+	[OWAMP_INTERNAL] = "because of an internal error of the server",
+	[OWAMP_NOT_SUPPORTED] = "because the server does not support the addresses, DSCP or size of the packets",
+	[OWAMP_NEVER] = "because the number, rate or duration of the packets exceeds a limit of the server",
+	[OWAMP_BUSY] = "because the server has no resources left: try later",
 };
 
 static int accepted(uint8_t accept, const char *what, struct ktrxer_error *err)
@@ -193,7 +193,7 @@ static void end_due(struct loop_timer *timer, uint64_t now_ns)
 		finish(c);
 }
 
-/* The server stops the sessions, or it has gone: the next read tells which. */
+/* The server stops the sessions, or the connection has ended: the next read shows which. */
 static void control_ready(struct loop_source *source, uint32_t events)
 {
 	struct client *c = (struct client *)source;

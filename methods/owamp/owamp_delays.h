@@ -11,8 +11,8 @@ struct owamp_delays {
 	uint32_t sent, arrived, lost, duplicates;
 	uint32_t reordered;    /* arrived after a packet with a higher number */
 	int64_t least_ns;      /* the least delay: with an unknown offset of the clocks, if they are not synchronised */
-	bool synchronised;     /* both clocks report so, for each packet */
-	uint64_t bound_ns;     /* of a delay, by what the clocks report; UINT64_MAX: not known */
+	bool synchronised;     /* both hosts report synchronised clocks for each packet */
+	uint64_t bound_ns;     /* uncertainty of a delay, as both hosts report it; UINT64_MAX: not known */
 	uint8_t hops[2];       /* least and most: 255 - TTL; both 255: not known */
 	uint32_t sched;        /* delays that begin in the sender's packet scheduler, not before its system call */
 	uint64_t contradicted; /* send times that are more than 68 years away from the arrival */

@@ -96,8 +96,8 @@ int owamp_link_read(struct owamp_link *l, uint8_t *data, size_t length, struct k
 				return rc;
 		} else if (n == 0) {
 			return ktrxer_fail(err, -ECONNRESET,
-					   "the server closed the control connection: it may have too many clients, or "
-					   "not understand the request");
+					   "the server closed the control connection: the server may have too many "
+					   "clients, or may not support the request");
 		} else if (n < 0 && errno != EINTR) {
 			return ktrxer_fail(err, -errno, "the control connection to the server broke: %m");
 		} else if (n > 0) {

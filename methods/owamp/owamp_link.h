@@ -6,7 +6,7 @@
 #include <ktrxer.h>
 
 struct owamp_link {
-	int fd, stop_fd; /* stop_fd -1: none, or it has been obeyed */
+	int fd, stop_fd; /* stop_fd -1: none, or the stop has been handled */
 	struct ktrxer_addr local;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The sender of an OWAMP session: test packets at the times of its schedule. The time in a packet is that just before
- * its system call, so a packet that leaves late has no longer delay for it. A packet that the kernel does not take is
+ * its system call, so the lateness of a packet is no part of its delay. A packet that the kernel does not take is
  * skipped, and reported as such.
  */
 #ifndef KTRXER_METHODS_OWAMP_SENDER_H

@@ -7,6 +7,7 @@
 #include "limiter.h"
 #include "name.h"
 #include "owamp_session.h"
+#include "server_socket.h"
 #include "stamp_packet.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ enum {
 	IN_BYTES = OWAMP_STOP_BYTES + OWAMP_HMAC_BYTES +
 		OWAMP_SERVER_SESSIONS * (OWAMP_STOPPED_BYTES + OWAMP_SKIP_BYTES * OWAMP_SKIPS_MOST + OWAMP_BLOCK),
 };
-#define PATIENCE_NS (60 * (uint64_t)KTRXER_NS_PER_S) /* for a message, or for what a test has left to do */
+#define PATIENCE_NS (60 * (uint64_t)KTRXER_NS_PER_S) /* for a message, or for the rest of a test */
 #define REVIEW_NS ((uint64_t)KTRXER_NS_PER_S)
 
 enum state { SETUP, REQUESTS, TESTING };
@@ -311,7 +312,7 @@ static bool fetch_taken(struct client *c)
 	return out != NULL;
 }
 
-/* Bytes of the message that begins at c->in; 0: not known yet; negative: it is none. */
+/* Bytes of the message that begins at c->in; 0: not known yet; negative: the bytes are no message. */
 static ssize_t message_length(const struct client *c)
 {
 	size_t length = OWAMP_STOP_BYTES;
@@ -369,7 +370,7 @@ static bool message_taken(struct client *c, size_t length)
 	}
 }
 
-/* One message, if it is all there. False: the connection is closed, or waits. */
+/* One message, if all of it has arrived. False: the connection is closed, or waits for input or output. */
 static bool message_next(struct client *c)
 {
 	const ssize_t length = message_length(c);
@@ -398,7 +399,7 @@ static void client_ready(struct loop_source *source, uint32_t events)
 		return;
 	n = recv(source->fd, c->in + c->have, IN_BYTES - c->have, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		n = 0; /* what came before may have a message */
+		n = 0; /* the bytes before may contain a message */
 	else if (n <= 0) {
 		client_close(c);
 		return;
@@ -491,31 +492,18 @@ int owamp_server_listen(struct owamp_server *s, const struct ktrxer_addr *bind_t
 			struct ktrxer_error *err)
 {
 	struct listener *l = &s->listeners[s->listener_count];
-	const bool v6 = bind_to->family == AF_INET6;
-	union ktrxer_name name;
-	const socklen_t length = ktrxer_name_make(&name, bind_to, port);
-	const int one = 1;
-	char text[KTRXER_ADDR_TEXT];
 	int fd, rc;
 
 	if (s->listener_count == OWAMP_SERVER_LISTENERS)
 		return ktrxer_fail(err, -ENOSPC, "more addresses than %d", OWAMP_SERVER_LISTENERS);
-	fd = socket(bind_to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = server_socket_listen(0, bind_to, port, BACKLOG, err);
 	if (fd < 0)
-		return ktrxer_fail(err, -errno, "TCP socket for OWAMP: %m");
-	if (v6)
-		(void)!setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
-	(void)!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	rc = bind(fd, &name.sa, length) || listen(fd, BACKLOG) ? -errno : 0;
+		return fd;
 	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready }, .server = s };
-	if (rc == 0)
-		rc = loop_watch(s->loop, &l->source, EPOLLIN);
+	rc = loop_watch(s->loop, &l->source, EPOLLIN);
 	if (rc < 0) {
 		close(fd);
-		errno = -rc;
-		return ktrxer_fail(
-			err, rc, "TCP port %u of %s for OWAMP: %m; `ss -tlnp sport = :%u` shows a program that has it",
-			port, ktrxer_addr_format(bind_to, text), port);
+		return ktrxer_fail(err, rc, "TCP port %u for OWAMP: the event loop takes no more sockets", port);
 	}
 	s->listener_count++;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Echo: round trips of ICMP or UDP echo. This file knows which reply answers which probe and what that means (RFC 2681
+ * Echo: round trips of ICMP or UDP echo. This file finds the probe that a reply answers, and the result (RFC 2681
  * round-trip delay, RFC 6673 round-trip loss, RFC 5560 duplicates, RFC 4737 reordering); it sends nothing and reads no
  * clock.
  *

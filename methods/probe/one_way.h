@@ -14,8 +14,10 @@
 struct one_way_result {
 	bool known;                 /* else nothing below but the delays (empty), steps and synchronised is valid */
 	struct stamp_delays delays; /* ns; of every sample of the longest segment */
-	/* The parts of the uncertainty of each delay, in ns: offset at the middle of the run, what its change until each delay adds, the conversion
-	   of T1 and T4, the resolution of the reflector's stamps; and their sum. */
+	/*
+	 * The parts of the uncertainty of each delay, in ns: offset at the middle of the run, what its change until
+	 * each delay adds, the conversion of T1 and T4, the resolution of the reflector's stamps; and their sum.
+	 */
 	uint64_t clock_ns, skew_ns, host_ns, resolution_ns, total_ns;
 	int64_t offset_ns; /* reflector's CLOCK_REALTIME minus this host's, at clock.at_ns */
 	/* reflector's CLOCK_REALTIME minus this host's CLOCK_MONOTONIC; the segment with the most round trips */

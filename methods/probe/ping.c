@@ -2,14 +2,12 @@
 #include "ping.h"
 
 #include "bytes.h"
+#include "echo_replies.h"
 #include "error.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-
-/* The head of an answer is enough: number and secret, behind an IP header with options and an ICMP header. */
-enum { SNAP = 256, TURN = 256 };
 
 struct ping {
 	struct prober p;
@@ -41,8 +39,10 @@ static bool commit(void *client, uint64_t at_ns)
 	return true;
 }
 
-static void answer(struct ping *ping, enum echo_event event, const struct echo_result *r)
+static void answer(void *client, enum echo_event event, const struct echo_result *r)
 {
+	struct ping *ping = client;
+
 	if (event == ECHO_NOTHING || event == ECHO_FOREIGN)
 		return;
 	if (event == ECHO_ROUND_TRIP && !prober_record(&ping->p, r->rtt_ns, r->own_queue_ns, r->sent_source, r->source))
@@ -63,34 +63,13 @@ static void take_reports(struct ping *ping)
 	} while (prober_more(&ping->p, n, 32));
 }
 
-static void take_replies(struct ping *ping)
-{
-	struct reply in;
-	int rc = 0;
-
-	/* At most so many in a turn: a flood of packets that are no answers ends with the next look at the clock. */
-	for (int i = 0; i < TURN && ((rc = reply_receiver_next(&ping->p.receiver, &in)) > 0 || rc == -EAGAIN); i++) {
-		const struct echo_arrival arrival = {
-			.received_ns = in.received_ns, .source = in.source, .ttl = in.ttl, .from = in.from
-		};
-		struct echo_result result;
-		struct echo_reply reply;
-
-		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, ping->proto) &&
-		    (ping->proto == KTRXER_UDP || reply.id == ping->p.id))
-			answer(ping, echo_table_reply(ping->table, &reply, &arrival, &result), &result);
-	}
-	if (rc < 0 && rc != -EAGAIN)
-		prober_fail(&ping->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
-}
-
 static void take(void *client)
 {
 	struct ping *ping = client;
 	uint64_t number;
 
 	take_reports(ping);
-	take_replies(ping);
+	echo_replies_take(&ping->p, ping->table, ping->proto, answer);
 	while (echo_table_lost(ping->table, ktrxer_now_ns(), &number))
 		ping->p.events.lost(ping->p.events.context, number, 0);
 }
@@ -181,7 +160,7 @@ int ping_new(struct ping **out, const struct ping_spec *spec, struct ktrxer_erro
 	if ((rc = prober_open(&ping->p, 64, 14 + 40 + 8 + s->payload, err)) < 0 ||
 	    (rc = prober_identify(&ping->p, make_frame, err)) < 0)
 		return rc;
-	return prober_listen(&ping->p, ping->proto, SNAP, err);
+	return prober_listen(&ping->p, ping->proto, ECHO_REPLY_SNAP, err);
 }
 
 void ping_counts(const struct ping *ping, struct echo_counts *counts)

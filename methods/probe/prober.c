@@ -13,6 +13,8 @@
 #define MARGIN_MOST_NS (200 * (uint64_t)KTRXER_NS_PER_US)
 enum { MARGIN_SHARE = 50 };
 enum { LOOK_PROBES = 8 }; /* or after so many probes: a socket's buffer holds hundreds */
+/* So long after its probe a prober with long intervals takes the stamps: the probes of other processes are due now. */
+#define AFTER_SENDING_NS ((uint64_t)KTRXER_NS_PER_MS)
 /* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
@@ -79,7 +81,8 @@ static void take_network_errors(struct prober *p)
 	for (int n; (n = ktx_network_errors(p->tx, errors, 8)) > 0;)
 		for (int i = 0; i < n; i++) {
 			p->result.network_errors++;
-			p->events.network_error(p->events.context, &errors[i]);
+			if (p->events.network_error)
+				p->events.network_error(p->events.context, &errors[i]);
 		}
 }
 
@@ -90,7 +93,8 @@ uint64_t prober_take(struct prober *p)
 	p->work->take(p->client);
 	take_network_errors(p);
 	p->result.socket_drops = p->receiver.socket_drops;
-	p->events.tick(p->events.context);
+	if (p->events.tick)
+		p->events.tick(p->events.context);
 	return pump_at;
 }
 
@@ -126,6 +130,7 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 	uint64_t next, span;
 
 	wait_exactly(p);
+	p->sends = !p->unhurried && p->exact_ns <= ktrxer_now_ns();
 	p->exact_ns = KTRXER_NEVER;
 	next = p->step(p);
 
@@ -140,7 +145,9 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 	span = next > now_ns ? next - now_ns : 0;
 	p->wake_ns = span ? next : 0;
 	p->blind = p->unhurried && span <= LOOK_NS / 2;
-	if (p->blind)
+	if (p->sends)
+		span = earliest(span, AFTER_SENDING_NS);
+	if (p->blind || p->sends)
 		loop_wait_blind(p->loop);
 	/* A second at most: only this limit ends a wait that a defect made endless. */
 	timer->at_ns = now_ns + earliest(span, KTRXER_NS_PER_S);
@@ -202,6 +209,8 @@ static bool time_to_look(struct prober *p)
 {
 	const uint64_t now = ktrxer_now_ns();
 
+	if (p->sends)
+		return false;
 	if (p->blind && now - p->looked_ns < LOOK_NS / 2 && p->result.committed - p->looked < LOOK_PROBES &&
 	    p->work->next_loss(p->client) > now)
 		return false;

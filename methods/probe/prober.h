@@ -37,7 +37,7 @@ struct prober_client {
 	uint64_t (*next_loss)(void *client); /* when the next probe is given up; KTRXER_NEVER */
 };
 
-/* Calls while the prober runs. `context` is that of prober_run(). */
+/* Calls while the prober runs. `context` is that of prober_run(). tick and network_error may be NULL. */
 struct probe_events {
 	void (*lost)(void *context, uint64_t number, uint32_t which); /* which: of the probes at one send time */
 	void (*network_error)(void *context, const struct ktx_network_error *error); /* an ICMP error about a probe */
@@ -88,6 +88,7 @@ struct prober {
 	uint64_t looked_ns, looked; /* time of the last look, and `committed` then */
 	uint64_t exact_ns; /* the send time that ends the present sleep; KTRXER_NEVER: another reason ends it */
 	uint64_t wake_ns;  /* the end of the present sleep; 0: not by time */
+	bool sends;        /* this round sends, and a later one takes what has arrived */
 	uint64_t margin_ns, margin_max_ns; /* a sleep ends so long before exact_ns, then the thread spins */
 	struct loop *loop;
 	struct loop_timer timer;

@@ -136,11 +136,27 @@ static void take_answers(struct stamp *stamp)
 		prober_fail(&stamp->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
 }
 
+#ifndef KTRXER_SMALL
+static void take_ttl(struct stamp_ttl *seen, uint8_t ttl)
+{
+	if (!ttl)
+		return;
+	seen->changes += seen->last && ttl != seen->last;
+	seen->last = ttl;
+	seen->low = seen->low && seen->low < ttl ? seen->low : ttl;
+	seen->high = seen->high > ttl ? seen->high : ttl;
+}
+#endif
+
 static void take_sample(struct stamp *stamp, uint32_t which, struct stamp_sample *s)
 {
 	int rc;
 
 	one_way_clocks(stamp->one_way, s);
+#ifndef KTRXER_SMALL
+	take_ttl(&stamp->result.classes[which].ttl_up, s->ttl_up);
+	take_ttl(&stamp->result.classes[which].ttl_down, s->ttl_down);
+#endif
 	/* A result of its own: the statistics are of the answers within the time-out (RFC 2681). */
 	if (s->too_late) {
 		stamp->events.sample(stamp->events.probe.context, which, s);
@@ -233,6 +249,7 @@ static void sum_counts(const struct stamp *stamp, struct stamp_session_counts *s
 		sum->direction_known &= c.direction_known;
 		sum->stateful |= c.stateful;
 		sum->follow_up_seen |= c.follow_up_seen;
+		sum->marks_known |= c.marks_known;
 	}
 	sum->server_refused = refused;
 	sum->server_dropped = dropped;

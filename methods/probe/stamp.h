@@ -40,12 +40,19 @@ struct stamp_events {
 	void (*clock_step)(void *context); /* the clocks of the two hosts were stepped against each other */
 };
 
+/* The TTLs (hop limits) of the answered probes of one direction on arrival. Not in small builds. */
+struct stamp_ttl {
+	uint8_t low, high, last; /* 0: not known */
+	uint32_t changes;        /* from one probe to the next */
+};
+
 struct stamp_class_result {
 	uint8_t tos;
 	uint16_t ssid;
 	struct stamp_session_counts counts;
 	const struct ktrxer_hist *rtt; /* ns */
 	uint64_t untimed;              /* round trips without times */
+	struct stamp_ttl ttl_up, ttl_down;
 };
 
 struct stamp_result {

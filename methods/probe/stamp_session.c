@@ -150,6 +150,7 @@ static void complete(struct stamp_session *s, struct entry *e)
 		s->counts.reordered_up += e->sample.reordered_up;
 		s->counts.reordered_down += e->sample.reordered_down;
 		if (e->sample.tos_up != 0xff) {
+			s->counts.marks_known = true;
 			s->counts.mark_changed_up += mark_changed(s->options.tos, e->sample.tos_up);
 			s->counts.mark_changed_down += mark_changed(e->sample.tos_back, e->sample.tos_down);
 		}
@@ -393,7 +394,7 @@ static struct entry *probe_of(struct stamp_session *s, const struct stamp_reply 
 	if (number < 0 || (uint64_t)number >= s->end)
 		return NULL;
 	e = entry_of(s, (uint64_t)number);
-	/* The time that we wrote comes back: whoever forges an answer must have seen the probe. */
+	/* An answer holds the time of its probe, so that only a host that has seen the probe can forge it. */
 	if (!e || e->state == UNSENT || e->time != reply->sender_time ||
 	    (reply->ssid && reply->ssid != s->options.ssid))
 		return NULL;

@@ -96,6 +96,7 @@ struct stamp_session_counts {
 	bool direction_known; /* the reflector counts, or nothing was lost. From here on no numbers */
 	bool stateful;        /* it was seen to count */
 	bool follow_up_seen;
+	bool marks_known; /* an answer had a class-of-service TLV */
 };
 
 struct stamp_session;

@@ -7,6 +7,7 @@
 #include "limits.h"
 #include "name.h"
 #include "serve_session.h"
+#include "server_socket.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -95,8 +96,10 @@ static void pending_leave(struct pending *s, bool closes)
 	s->control->counts[s->group]--;
 }
 
-/* The place of a new connection. When none is free, the oldest of the prefix with most connections gives way: a greedy prefix displaces
- * its own connections. */
+/*
+ * The place of a new connection. When none is free, the oldest of the prefix with most connections gives way: a greedy
+ * prefix displaces its own connections.
+ */
 static struct pending *pending_place(struct serve_control *control)
 {
 	struct pending *place = &control->pending[0];
@@ -240,7 +243,7 @@ static void pending_read(struct pending *s)
 static void pending_ready(struct loop_source *source, uint32_t events)
 {
 	struct pending *s = (struct pending *)source;
-	/* Not a byte more: what follows belongs to whoever it turns out to be for. */
+	/* Not a byte more: what follows belongs to the flow or session that the preface names. */
 	ssize_t n = recv(source->fd, s->preface + s->have, CONTROL_PREFACE - s->have, MSG_DONTWAIT);
 	static const uint8_t word[6] = { 'k', 't', 'r', 'x', 'e', 'r' };
 
@@ -343,49 +346,22 @@ static void control_due(struct loop_timer *timer, uint64_t now_ns)
 	timer->at_ns = first;
 }
 
-static int listen_fail(struct ktrxer_error *err, int rc, const struct ktrxer_addr *bind_to, uint16_t port)
-{
-	char text[KTRXER_ADDR_TEXT];
-
-	ktrxer_addr_format(bind_to, text);
-	if (rc == -EADDRINUSE)
-		return ktrxer_fail(err, rc,
-				   "TCP port %u of %s is taken by another program; `ss -tlpn sport = :%u` shows which",
-				   port, text, port);
-	if (rc == -EACCES)
-		return ktrxer_fail(err, rc, "TCP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do",
-				   port);
-	return ktrxer_fail(err, rc, "TCP port %u of %s: %m", port, text);
-}
-
 int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *to, uint16_t port, int passed_fd,
 			 struct ktrxer_error *err)
 {
 	struct listener *l = &control->listeners[control->listener_count];
-	const bool v6 = to->family == AF_INET6, passed = KTRXER_SERVER_EXTRAS && passed_fd;
-	union ktrxer_name name;
-	const int one = 1;
-	socklen_t length;
-	int fd, rc = 0;
+	int fd, rc;
 
 	if (control->listener_count == KTRXER_SERVE_ADDRESSES)
 		return ktrxer_fail(err, -ENOSPC, "more addresses than %d", KTRXER_SERVE_ADDRESSES);
-	length = ktrxer_name_make(&name, to, port);
-	fd = passed ? passed_fd : socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = server_socket_listen(KTRXER_SERVER_EXTRAS ? passed_fd : 0, to, port, BACKLOG, err);
 	if (fd < 0)
-		return listen_fail(err, -errno, to, port);
-	/* The connections of a server that was stopped a moment ago are no other program. */
-	(void)!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	if (v6)
-		(void)!setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
+		return fd;
 	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready }, .control = control };
-	if ((!passed && bind(fd, &name.sa, length) != 0) || listen(fd, BACKLOG) != 0)
-		rc = -errno;
-	if (rc == 0)
-		rc = loop_watch(control->registry.loop, &l->source, EPOLLIN);
+	rc = loop_watch(control->registry.loop, &l->source, EPOLLIN);
 	if (rc < 0) {
 		close(fd);
-		return listen_fail(err, rc, to, port);
+		return ktrxer_fail(err, rc, "TCP port %u: the event loop takes no more sockets", port);
 	}
 	control->listener_count++;
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The server's side of flows: who may ask (control.h), what he gets, and what nobody gets. docs/reference/control.md
- * says what each limit is for.
+ * The server's side of flows: which clients may request flows (control.h), and the limits of each request.
+ * docs/reference/control.md has the reason of each limit.
  *
- * Whoever has not shown that he knows the token costs a descriptor and some hundred bytes, for a few seconds; there is
- * a fixed number of such places, and the newest comer takes the oldest one's.
+ * A client that has not proved that it has the token costs a descriptor and some hundred bytes, for a few seconds;
+ * there is a fixed number of such places, and the newest client takes the oldest one's.
  */
 #ifndef KTRXER_METHODS_SERVE_CONTROL_H
 #define KTRXER_METHODS_SERVE_CONTROL_H

@@ -3,7 +3,7 @@
 
 #include "error.h"
 #include "limits.h"
-#include "name.h"
+#include "server_socket.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -253,22 +253,11 @@ static void metrics_due(struct loop_timer *timer, uint64_t now_ns)
 
 /* ------------------------------------------------------------------------------------------------ beginning and end */
 
-static int listen_fail(struct ktrxer_error *err, int rc, const struct serve_metrics_options *o)
-{
-	char text[KTRXER_ADDR_TEXT];
-
-	return ktrxer_fail(err, rc, "metrics: TCP port %u of %s cannot be opened: %m", o->port,
-			   ktrxer_addr_format(&o->bind, text));
-}
-
 int serve_metrics_open(struct serve_metrics **out, struct loop *loop, const struct serve_metrics_options *options,
 		       struct ktrxer_error *err)
 {
 	struct serve_metrics *m = calloc(1, sizeof *m);
-	union ktrxer_name name;
-	const socklen_t length = ktrxer_name_make(&name, &options->bind, options->port);
-	const int one = 1;
-	int rc = 0;
+	int rc;
 
 	*out = NULL;
 	if (!m)
@@ -279,29 +268,22 @@ int serve_metrics_open(struct serve_metrics **out, struct loop *loop, const stru
 	for (int i = 0; i < KTRXER_METRICS_CONNECTIONS; i++)
 		m->scrapes[i].source.fd = -1;
 	m->source = (struct loop_source){ .ready = listener_ready };
-	m->source.fd = socket(options->bind.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (m->source.fd < 0) {
-		rc = -errno;
-		goto failed;
-	}
-	(void)!setsockopt(m->source.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	if (options->bind.family == AF_INET6)
-		(void)!setsockopt(m->source.fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
-	if (bind(m->source.fd, &name.sa, length) != 0 || listen(m->source.fd, BACKLOG) != 0) {
-		rc = -errno;
-		goto failed;
-	}
-	rc = loop_watch(loop, &m->source, EPOLLIN);
+	rc = server_socket_listen(0, &options->bind, options->port, BACKLOG, err);
 	if (rc < 0)
 		goto failed;
+	m->source.fd = rc;
+	rc = loop_watch(loop, &m->source, EPOLLIN);
+	if (rc < 0) {
+		close(m->source.fd);
+		ktrxer_fail(err, rc, "metrics: the event loop takes no more sockets");
+		goto failed;
+	}
 	loop_timer_add(loop, &m->timer);
 	*out = m;
 	return 0;
 failed:
-	if (m->source.fd >= 0)
-		close(m->source.fd);
 	free(m);
-	return listen_fail(err, rc, options);
+	return rc;
 }
 
 void serve_metrics_close(struct serve_metrics *m)

@@ -76,7 +76,7 @@ struct serve_registry {
 void registry_add(struct serve_registry *registry, struct session *session); /* gives it its number */
 void registry_remove(struct serve_registry *registry, struct session *session);
 struct session *registry_session(struct serve_registry *registry, uint32_t id);
-uint32_t registry_clients(const struct serve_registry *registry); /* who have shown the token */
+uint32_t registry_clients(const struct serve_registry *registry); /* that have shown the token */
 /* A client at this address has proven the token now. The oldest one makes room. */
 void registry_trust(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
 bool registry_trusted(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);

@@ -6,6 +6,7 @@
 #include "limits.h"
 #include "message.h"
 #include "name.h"
+#include "server_socket.h"
 #include "stampmap.h"
 #include "txstamp.h"
 
@@ -67,29 +68,6 @@ static int set(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof value) ? -errno : 0;
 }
 
-static int bind_to(int fd, const struct serve_udp_options *o, struct ktrxer_error *err)
-{
-	union ktrxer_name name;
-	const socklen_t length = ktrxer_name_make(&name, &o->bind, o->port);
-	char text[KTRXER_ADDR_TEXT];
-	int rc;
-
-	if (bind(fd, &name.sa, length) == 0)
-		return 0;
-	rc = -errno;
-	ktrxer_addr_format(&o->bind, text);
-	if (rc == -EADDRINUSE)
-		return ktrxer_fail(err, rc,
-				   "UDP port %u of %s is taken by another program; `ss -ulpn sport = :%u` shows which",
-				   o->port, text, o->port);
-	if (rc == -EADDRNOTAVAIL)
-		return ktrxer_fail(err, rc, "%s is no address of this host; `ip address` lists them", text);
-	if (rc == -EACCES)
-		return ktrxer_fail(err, rc, "UDP port %u needs root or CAP_NET_BIND_SERVICE, as all below 1024 do",
-				   o->port);
-	return ktrxer_fail(err, rc, "UDP port %u of %s: %m", o->port, text);
-}
-
 static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 {
 	const struct serve_udp_options *o = &udp->options;
@@ -101,11 +79,10 @@ static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 		return ktrxer_fail(err, rc, "UDP socket: %m");
 	}
 	if (udp->v6) {
-		set(fd, SOL_IPV6, IPV6_V6ONLY, 1); /* fails after bind(): a passed socket has it */
 		rc = set(fd, SOL_IPV6, IPV6_RECVPKTINFO, 1);
 		/*
-		 * Fragments of an answer are those of its request: too large for the way back is not our affair to find
-		 * out.
+		 * An answer is fragmented as its request was: the server does no discovery of the path MTU to its
+		 * clients.
 		 */
 		set(fd, SOL_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
 	} else {
@@ -125,7 +102,7 @@ static int socket_make(struct serve_udp *udp, struct ktrxer_error *err)
 	udp->has_send_stamps = ktrxer_replystamp_enable(fd) == 0;
 	if (!udp->has_send_stamps)
 		ktrxer_rxstamp_enable(fd);
-	rc = passed ? 0 : bind_to(fd, o, err);
+	rc = passed ? 0 : server_socket_bind(fd, &o->bind, o->port, err);
 	if (rc == 0)
 		return fd;
 fail:

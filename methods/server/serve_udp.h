@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A UDP socket of the server: batches in, batches out. Each datagram is offered to `claim` (flows that are registered);
- * what nobody claims is STAMP and goes to the reflector.
+ * an unclaimed datagram is STAMP and goes to the reflector.
  *
  * T2 is the kernel's stamp of the arrival. T3 is read just before the batch is submitted; when an answer really left
  * is asked of the kernel for those answers alone whose sender wants to know (follow-up telemetry), and told to the

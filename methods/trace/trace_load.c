@@ -46,13 +46,6 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 	}
 }
 
-static void on_connected(void *context, uint32_t flow, int fd)
-{
-	(void)context;
-	(void)flow;
-	(void)fd;
-}
-
 static void on_started(void *context, uint64_t start_ns, uint64_t late_ns)
 {
 	struct run *run = context;
@@ -175,7 +168,6 @@ int trace_load_run(struct trace_load *load, struct trace *trace, const struct tr
 					  .specs = run->specs,
 					  .request = run->request,
 					  .sample = on_sample,
-					  .connected = on_connected,
 					  .started = on_started,
 					  .ended = on_ended,
 					  .done = on_done,

@@ -2,15 +2,14 @@
 #include "train_echo.h"
 
 #include "bytes.h"
-#include "echo.h"
+#include "echo_replies.h"
 #include "error.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* The head of a reply is enough: number and secret, behind an IP header with options and an ICMP header. */
-enum { SNAP = 256, TURN = 256, SLOTS = 64, HEADERS = 14 + 40 + 8, TTL = 64 };
+enum { SLOTS = 64, HEADERS = 14 + 40 + 8, TTL = 64 };
 
 /*
  * The probes at a send time are the two packets of one pair. Send time n has the size n % 2, and the packets have the
@@ -62,10 +61,10 @@ static bool commit(void *client, uint64_t at_ns)
 	return true;
 }
 
-static void arrived(struct run *run, enum echo_event event, const struct echo_result *r)
+static void arrived(void *client, enum echo_event event, const struct echo_result *r)
 {
 	if (event == ECHO_ROUND_TRIP && r->source)
-		pair_of(run, r->number)->arrived_ns[r->number % 2] = r->received_ns;
+		pair_of(client, r->number)->arrived_ns[r->number % 2] = r->received_ns;
 }
 
 static void take_reports(struct run *run)
@@ -88,32 +87,13 @@ static void take_reports(struct run *run)
 	} while (prober_more(&run->p, n, 32));
 }
 
-static void take_replies(struct run *run)
-{
-	struct reply in;
-	int rc = 0;
-
-	for (int i = 0; i < TURN && ((rc = reply_receiver_next(&run->p.receiver, &in)) > 0 || rc == -EAGAIN); i++) {
-		const struct echo_arrival arrival = {
-			.received_ns = in.received_ns, .source = in.source, .ttl = in.ttl, .from = in.from
-		};
-		struct echo_result result;
-		struct echo_reply reply;
-
-		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, run->proto) && reply.id == run->p.id)
-			arrived(run, echo_table_reply(run->table, &reply, &arrival, &result), &result);
-	}
-	if (rc < 0 && rc != -EAGAIN)
-		prober_fail(&run->p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
-}
-
 static void take(void *client)
 {
 	struct run *run = client;
 	uint64_t number;
 
 	take_reports(run);
-	take_replies(run);
+	echo_replies_take(&run->p, run->table, run->proto, arrived);
 	while (echo_table_lost(run->table, ktrxer_now_ns(), &number))
 		;
 }
@@ -130,24 +110,6 @@ static bool ended(void *client)
 static uint64_t next_loss(void *client)
 {
 	return echo_table_next_loss(((const struct run *)client)->table);
-}
-
-static void on_lost(void *context, uint64_t number, uint32_t which)
-{
-	(void)context;
-	(void)number;
-	(void)which;
-}
-
-static void on_network_error(void *context, const struct ktx_network_error *error)
-{
-	(void)context;
-	(void)error;
-}
-
-static void on_tick(void *context)
-{
-	(void)context;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -217,7 +179,7 @@ static int open_all(struct run *run, struct ktrxer_error *err)
 	if ((rc = prober_open(&run->p, SLOTS, HEADERS + large, err)) < 0 ||
 	    (rc = prober_identify(&run->p, make_frames, err)) < 0)
 		return rc;
-	return prober_listen(&run->p, run->proto, SNAP, err);
+	return prober_listen(&run->p, run->proto, ECHO_REPLY_SNAP, err);
 }
 
 int train_echo_run(struct train_echo *echo, const struct train_echo_options *o, struct ktrxer_error *err)
@@ -225,9 +187,7 @@ int train_echo_run(struct train_echo *echo, const struct train_echo_options *o, 
 	static const struct prober_client client = {
 		.commit = commit, .take = take, .ended = ended, .next_loss = next_loss
 	};
-	static const struct probe_events events = { .lost = on_lost,
-						    .network_error = on_network_error,
-						    .tick = on_tick };
+	static const struct probe_events events = { 0 };
 	struct run run = { .o = o,
 			   .echo = echo,
 			   .proto = o->probe.to.family == AF_INET6 ? KTRXER_ICMPV6 : KTRXER_ICMP };

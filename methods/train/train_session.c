@@ -48,28 +48,6 @@ static void on_ended(void *context, uint32_t flow, bool remote, const struct flo
 	((struct run *)context)->session->packets[flow].ends[remote] = *end;
 }
 
-static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin)
-{
-	(void)context;
-	(void)flow;
-	(void)sample;
-	(void)origin;
-}
-
-static void on_connected(void *context, uint32_t flow, int fd)
-{
-	(void)context;
-	(void)flow;
-	(void)fd;
-}
-
-static void on_started(void *context, uint64_t start_ns, uint64_t late_ns)
-{
-	(void)context;
-	(void)start_ns;
-	(void)late_ns;
-}
-
 static void on_done(void *context)
 {
 	struct run *run = context;
@@ -157,9 +135,6 @@ int train_session_run(struct train_session *s, const struct train_session_option
 					 .specs = o->specs,
 					 .request = request_of(o),
 					 .start_ns = o->start_ns,
-					 .sample = on_sample,
-					 .connected = on_connected,
-					 .started = on_started,
 					 .ended = on_ended,
 					 .packet = on_packet,
 					 .done = on_done,

@@ -39,15 +39,15 @@ struct client {
 
 static const char *const answers[UDPSTP_ANSWERS] = {
 	[UDPSTP_BAD_VERSION] = "the server has another version of the protocol",
-	[UDPSTP_BAD_JUMBO] = "the server wants another setting of jumbo frames",
+	[UDPSTP_BAD_JUMBO] = "the server requires the other setting of jumbo frames",
 	[UDPSTP_AUTH_NOT_CONFIGURED] = "the server has no authentication: leave the token out",
 	[UDPSTP_AUTH_REQUIRED] = "the server requires authentication: give its token",
 	[UDPSTP_AUTH_INVALID] = "the server does not have this mode of authentication",
-	[UDPSTP_AUTH_FAILED] = "the token is not the server's",
+	[UDPSTP_AUTH_FAILED] = "the server has another token",
 	[UDPSTP_AUTH_TIME] = "the clocks of the hosts differ by more than 150 s: set them",
 	[UDPSTP_BANDWIDTH_REQUIRED] = "the server requires the highest rate of the test to be stated",
 	[UDPSTP_CAPACITY_EXCEEDED] = "the server has no capacity left for this rate: ask for less, or later",
-	[UDPSTP_BAD_MTU] = "the server wants the other setting of packets of 1500 bytes",
+	[UDPSTP_BAD_MTU] = "the server requires the other setting of packets of 1500 bytes",
 	[UDPSTP_BAD_CONNECTIONS] = "the server does not accept the parameters of the connection",
 	[UDPSTP_NO_CONNECTION] = "the server has no connection left: try later",
 };
@@ -221,7 +221,7 @@ static void setup_answered(struct client *c, const uint8_t *data, size_t length)
 	if (udpstp_setup_read(&s, data, length) < 0 || s.request != UDPSTP_SETUP_RESPONSE || s.ident != c->ident)
 		return;
 	if (s.answer == UDPSTP_BAD_JUMBO && !(c->modifiers & UDPSTP_JUMBO)) {
-		c->modifiers |= UDPSTP_JUMBO; /* both ends must have the same setting, and this one does with either */
+		c->modifiers |= UDPSTP_JUMBO; /* both ends must have the same setting, and this client supports both */
 		c->ident++;
 		setup_request(c);
 		return;
@@ -230,13 +230,13 @@ static void setup_answered(struct client *c, const uint8_t *data, size_t length)
 		const char *text = s.answer < UDPSTP_ANSWERS ? answers[s.answer] : NULL;
 
 		fail(c, s.answer == UDPSTP_AUTH_FAILED || s.answer == UDPSTP_AUTH_REQUIRED ? -EACCES : -ECONNREFUSED,
-		     text ? text : "the server refuses the test, and gives no reason that this client has a text for");
+		     text ? text : "the server refuses the test with a code that RFC 9946 does not define");
 		return;
 	}
 	if (!signed_by_server(c, data, length)) {
 		fail(c, -EACCES,
-		     "the server's answer is not signed with the token: another host answers, or the "
-		     "token is not the server's");
+		     "the answer is not signed with the token: another host answers, or the server has "
+		     "another token");
 		return;
 	}
 	if (!s.port) {

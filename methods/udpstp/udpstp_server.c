@@ -5,6 +5,7 @@
 #include "error.h"
 #include "message.h"
 #include "name.h"
+#include "server_socket.h"
 #include "udpstp_rates.h"
 
 #include <errno.h>
@@ -463,10 +464,7 @@ int udpstp_server_listen(struct udpstp_server *s, const struct ktrxer_addr *bind
 {
 	struct listener *l = &s->listeners[s->listener_count];
 	const bool v6 = bind_to->family == AF_INET6;
-	union ktrxer_name name;
-	const socklen_t length = ktrxer_name_make(&name, bind_to, port);
 	const int one = 1;
-	char text[KTRXER_ADDR_TEXT];
 	int fd, rc;
 
 	if (s->listener_count == UDPSTP_SERVER_LISTENERS)
@@ -474,23 +472,19 @@ int udpstp_server_listen(struct udpstp_server *s, const struct ktrxer_addr *bind
 	fd = socket(bind_to->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return ktrxer_fail(err, -errno, "UDP socket for UDPSTP: %m");
-	if (v6)
-		(void)!setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof one);
 	rc = setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &one, sizeof one) ? -errno : 0;
-	if (rc == 0 && bind(fd, &name.sa, length))
-		rc = -errno;
+	if (rc < 0)
+		ktrxer_fail(err, rc, "UDP socket for UDPSTP (IP_PKTINFO): %m");
+	else
+		rc = server_socket_bind(fd, bind_to, port, err);
 	*l = (struct listener){ .source = { .fd = fd, .ready = listener_ready },
 				.server = s,
 				.family = bind_to->family };
-	if (rc == 0)
-		rc = loop_watch(s->loop, &l->source, EPOLLIN);
+	if (rc == 0 && (rc = loop_watch(s->loop, &l->source, EPOLLIN)) < 0)
+		ktrxer_fail(err, rc, "UDP port %u for UDPSTP: the event loop takes no more sockets", port);
 	if (rc < 0) {
 		close(fd);
-		errno = -rc;
-		return ktrxer_fail(err, rc,
-				   "UDP port %u of %s for UDPSTP: %m; `ss -ulpn sport = :%u` shows a program "
-				   "that has it",
-				   port, ktrxer_addr_format(bind_to, text), port);
+		return rc;
 	}
 	s->listener_count++;
 	return 0;

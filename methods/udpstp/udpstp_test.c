@@ -18,7 +18,7 @@ enum { BATCH = 64, BATCHES = 16 /* in a row, before other sources get their turn
 
 #define NS_PER_MS ((uint64_t)KTRXER_NS_PER_MS)
 #define NS_PER_S ((uint64_t)KTRXER_NS_PER_S)
-#define STOPPED_NS NS_PER_S      /* without a PDU for so long the peer is told, and a sender sends row 0 */
+#define STOPPED_NS NS_PER_S      /* after so long without a PDU: reported to the peer, row 0 is sent */
 #define SILENT_NS (5 * NS_PER_S) /* the watchdog of the protocol */
 #define CONFIRM_NS NS_PER_S      /* for the peer to confirm the end */
 #define AFTER_NS (500 * NS_PER_MS) /* the server sends so long after the time, so that the last sub-interval is whole */
@@ -107,7 +107,7 @@ static void rate_of_search(struct udpstp_test *t, struct udpstp_rate *rate)
 
 /* -------------------------------------------------------------------------------------------------- status, as sent */
 
-/* A sub-interval is over half a trial early at the most: it is looked for with each status PDU. */
+/* Checked with each status PDU, so a sub-interval ends up to half a trial before or after its time. */
 static bool interval_over(struct udpstp_test *t, uint64_t now_ns)
 {
 	const struct udpstp_activation *a = &t->o.activation;
@@ -209,7 +209,7 @@ static void heard(struct udpstp_test *t, uint8_t action)
 	if (action == UDPSTP_GOES_ON)
 		return;
 	if (t->o.server) {
-		end(t, UDPSTP_FINISHED); /* the client confirms the end, or wants it */
+		end(t, UDPSTP_FINISHED); /* the client confirms the end, or requests it */
 	} else if (t->action == UDPSTP_GOES_ON) {
 		t->action = UDPSTP_STOP;
 		if (!t->sender) {

@@ -66,7 +66,7 @@ void control_keys_derive(struct control_keys *keys, const struct hmac_key *token
 	struct sha256 message;
 
 	memset(keys, 0, sizeof *keys);
-	/* The prefaces hold the versions as well: nobody on the way can talk the two ends into another one. */
+	/* The prefaces hold the versions as well: an attacker on the path cannot make the ends use another one. */
 	hmac_begin(&message, token);
 	sha256_add(&message, label, sizeof label);
 	sha256_add(&message, client, CONTROL_PREFACE);
@@ -145,6 +145,6 @@ int control_open(struct control_keys *keys, const uint8_t *data, size_t have, ui
 	*taken = CONTROL_HEAD + frame->length + CONTROL_MAC;
 	if (frame->sealed)
 		keys->received++;
-	/* Who has another token cannot make one that we would accept, and is to be heard all the same. */
+	/* A server with another token cannot seal a frame for this client, but its refusal has to reach the user. */
 	return frame->sealed || (frame->type == CONTROL_REFUSE && !keys->server) ? 1 : -EBADMSG;
 }

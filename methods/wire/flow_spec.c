@@ -15,7 +15,7 @@ const char *const flow_error_words[FLOW_ERRORS] = {
 	[FLOW_NOT_ALLOWED] = "the system does not allow it (permission, firewall)",
 	[FLOW_NO_ROOM] = "the system has no more memory, buffers or descriptors",
 	[FLOW_IN_USE] = "the address or port is in use",
-	[FLOW_OTHER] = "an error of the system's that has no word here",
+	[FLOW_OTHER] = "a system error that has no name here",
 };
 
 enum flow_error flow_error_of(int error)

@@ -29,8 +29,8 @@ static inline size_t stamp_base_length(bool auth)
 /*
  * Nanoseconds since 1970 as NTP's 64 bits (RFC 5905, 6: seconds since 1900 and 2^-32 s) or as PTP's truncated 64
  * (seconds and nanoseconds). Both wrap within 136 years. PTP counts TAI; what we write is UTC in either format, since
- * the kernel knows no TAI that anyone vouches for: between two hosts that differ in this a constant of whole seconds
- * shows as clock offset.
+ * the kernel's offset of TAI is rarely set: between two hosts that differ in this a constant of whole seconds shows as
+ * clock offset.
  */
 uint64_t stamp_time_of_ns(int64_t real_ns, bool ptp);
 /* The one that lies nearest to `near_ns`, within 68 years. False: PTP nanoseconds beyond a second. */
@@ -78,7 +78,7 @@ void stamp_reply_set_time(uint8_t *packet, uint64_t time, bool auth);
 /*
  * Is this a reflector's answer, by all appearances: zeros where only an answer has zeros between values, and T2 at most
  * 16 s before T3? The padding of a TWAMP sender is random or zero; that it looks like this by chance is a matter of
- * 2^-44. Whoever answers such a packet may be talking to another reflector, for ever.
+ * 2^-44. Two reflectors that answer such packets would answer each other for ever.
  */
 bool stamp_looks_reflected(const uint8_t *packet, size_t length, bool auth);
 

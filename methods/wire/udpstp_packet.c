@@ -4,10 +4,111 @@
 #include "bytes.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Where the parts of the common end are, from its begin. */
 enum { AUTH_TIME = 1, AUTH_DIGEST = 5, AUTH_KEY_ID = 37, AUTH_CHECKSUM = 39, LOAD_CHECKSUM = 30 };
+
+/* ----------------------------------------------------------------------------------------------------------- fields */
+
+/* A field after the identifier: its place in the struct, and its bytes there, which are as many as in the PDU. */
+struct field {
+	uint16_t at;
+	uint8_t bytes;
+};
+
+enum { RESERVED = UINT16_MAX }; /* the place of bytes that are 0 */
+
+#define FIELD(type, member) { offsetof(struct type, member), sizeof(((struct type *)NULL)->member) }
+#define RATE(F) \
+	F(rate.interval_us[0]), F(rate.payload[0]), F(rate.burst[0]), F(rate.interval_us[1]), F(rate.payload[1]), \
+		F(rate.burst[1]), F(rate.add)
+#define COUNT(fields) (sizeof(fields) / sizeof(fields)[0])
+
+/* clang-format off */
+#define F(member) FIELD(udpstp_setup, member)
+static const struct field setup_fields[] = {
+	F(version), F(index), F(count), F(ident), F(request), F(answer), F(max_mbit_s), F(port), F(modifiers),
+};
+#undef F
+#define F(member) FIELD(udpstp_activation, member)
+static const struct field activation_fields[] = {
+	F(version), F(request), F(response), F(low_ms), F(upper_ms), F(trial_ms), F(test_s), { RESERVED, 1 }, F(tos),
+	F(row), F(one_way), F(high_speed_delta), F(slow_adjust), F(sequence_errors), F(ignore_reordering),
+	F(modifiers), F(algorithm), { RESERVED, 1 }, RATE(F), F(interval_ms),
+};
+#undef F
+#define F(member) FIELD(udpstp_load, member)
+static const struct field load_fields[] = {
+	F(action), F(stopped), F(sequence), F(payload), F(status_errors), F(status_s), F(status_ns), F(sent_s),
+	F(sent_ns), F(answer_delay_ms),
+};
+#undef F
+#define F(member) FIELD(udpstp_status, member)
+static const struct field status_fields[] = {
+	F(action), F(stopped), F(sequence), RATE(F), F(interval_number),
+	F(interval.datagrams), F(interval.bytes), F(interval.lasts_us), F(interval.lost), F(interval.reordered),
+	F(interval.duplicates), F(interval.variation_min), F(interval.variation_max), F(interval.variation_sum),
+	F(interval.variation_count), F(interval.rtt_min), F(interval.rtt_max), F(interval.accumulated_ms),
+	F(lost), F(reordered), F(duplicates), F(clock_delta_min), F(variation_min), F(variation_max), F(variation_sum),
+	F(variation_count), F(rtt_min), F(rtt_variation), F(minimum_new), { RESERVED, 3 }, F(trial_us),
+	F(trial_datagrams), F(trial_bytes), F(sent_s), F(sent_ns),
+};
+#undef F
+/* clang-format on */
+
+/* The PDU is long enough. */
+static void fields_read(void *to, const struct field *fields, size_t count, const uint8_t *data)
+{
+	data += sizeof(uint16_t);
+	for (size_t i = 0; i < count; data += fields[i++].bytes) {
+		uint8_t *place;
+
+		if (fields[i].at == RESERVED)
+			continue;
+		place = (uint8_t *)to + fields[i].at;
+		if (fields[i].bytes == 1)
+			*place = *data;
+		else if (fields[i].bytes == 2)
+			memcpy(place, &(uint16_t){ load_be16(data) }, 2);
+		else if (fields[i].bytes == 4)
+			memcpy(place, &(uint32_t){ load_be32(data) }, 4);
+		else
+			memcpy(place, &(uint64_t){ load_be64(data) }, 8);
+	}
+}
+
+static void fields_write(uint8_t *data, size_t length, enum udpstp_pdu pdu, const void *from,
+			 const struct field *fields, size_t count)
+{
+	memset(data, 0, length);
+	store_be16(data, (uint16_t)pdu);
+	data += sizeof(uint16_t);
+	for (size_t i = 0; i < count; data += fields[i++].bytes) {
+		const uint8_t *place;
+		uint16_t two;
+		uint32_t four;
+		uint64_t eight;
+
+		if (fields[i].at == RESERVED)
+			continue;
+		place = (const uint8_t *)from + fields[i].at;
+		if (fields[i].bytes == 1) {
+			*data = *place;
+		} else if (fields[i].bytes == 2) {
+			memcpy(&two, place, sizeof two);
+			store_be16(data, two);
+		} else if (fields[i].bytes == 4) {
+			memcpy(&four, place, sizeof four);
+			store_be32(data, four);
+		} else {
+			memcpy(&eight, place, sizeof eight);
+			store_be64(data, eight);
+		}
+	}
+}
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
@@ -28,292 +129,78 @@ bool udpstp_is(const uint8_t *data, size_t length, enum udpstp_pdu pdu)
 	return length >= 2 && load_be16(data) == (uint16_t)pdu;
 }
 
-static bool begin(struct bytes *b, const uint8_t *data, size_t length, size_t wanted, enum udpstp_pdu pdu)
+/* A whole PDU with the common end. */
+static bool is_whole(const uint8_t *data, size_t length, size_t wanted, enum udpstp_pdu pdu)
 {
-	*b = bytes_of(data, length);
-	if (length != wanted || bytes_be16(b) != (uint16_t)pdu)
-		return false;
-	return !load_be16(data + length - 2) || checksum_fits(data, length);
+	return length == wanted && udpstp_is(data, length, pdu) &&
+	       (!load_be16(data + length - 2) || checksum_fits(data, length));
 }
 
 int udpstp_setup_read(struct udpstp_setup *s, const uint8_t *data, size_t length)
 {
-	struct bytes b;
-
-	if (!begin(&b, data, length, UDPSTP_SETUP_BYTES, UDPSTP_SETUP))
+	if (!is_whole(data, length, UDPSTP_SETUP_BYTES, UDPSTP_SETUP))
 		return -EBADMSG;
-	s->version = bytes_be16(&b);
-	s->index = bytes_u8(&b);
-	s->count = bytes_u8(&b);
-	s->ident = bytes_be16(&b);
-	s->request = bytes_u8(&b);
-	s->answer = bytes_u8(&b);
-	s->max_mbit_s = bytes_be16(&b);
-	s->port = bytes_be16(&b);
-	s->modifiers = bytes_u8(&b);
-	return b.ok && (s->request == UDPSTP_SETUP_REQUEST || s->request == UDPSTP_SETUP_RESPONSE) ? 0 : -EBADMSG;
-}
-
-static void rate_read(struct udpstp_rate *rate, struct bytes *b)
-{
-	for (int i = 0; i < 2; i++) {
-		rate->interval_us[i] = bytes_be32(b);
-		rate->payload[i] = bytes_be32(b);
-		rate->burst[i] = bytes_be32(b);
-	}
-	rate->add = bytes_be32(b);
+	fields_read(s, setup_fields, COUNT(setup_fields), data);
+	return s->request == UDPSTP_SETUP_REQUEST || s->request == UDPSTP_SETUP_RESPONSE ? 0 : -EBADMSG;
 }
 
 int udpstp_activation_read(struct udpstp_activation *a, const uint8_t *data, size_t length)
 {
-	struct bytes b;
-
-	if (!begin(&b, data, length, UDPSTP_ACTIVATION_BYTES, UDPSTP_ACTIVATION))
+	if (!is_whole(data, length, UDPSTP_ACTIVATION_BYTES, UDPSTP_ACTIVATION))
 		return -EBADMSG;
-	a->version = bytes_be16(&b);
-	a->request = bytes_u8(&b);
-	a->response = bytes_u8(&b);
-	a->low_ms = bytes_be16(&b);
-	a->upper_ms = bytes_be16(&b);
-	a->trial_ms = bytes_be16(&b);
-	a->test_s = bytes_be16(&b);
-	bytes_skip(&b, 1);
-	a->tos = bytes_u8(&b);
-	a->row = bytes_be16(&b);
-	a->one_way = bytes_u8(&b);
-	a->high_speed_delta = bytes_u8(&b);
-	a->slow_adjust = bytes_be16(&b);
-	a->sequence_errors = bytes_be16(&b);
-	a->ignore_reordering = bytes_u8(&b);
-	a->modifiers = bytes_u8(&b);
-	a->algorithm = bytes_u8(&b);
-	bytes_skip(&b, 1);
-	rate_read(&a->rate, &b);
-	a->interval_ms = bytes_be16(&b);
-	return b.ok && (a->request == UDPSTP_UP || a->request == UDPSTP_DOWN) ? 0 : -EBADMSG;
+	fields_read(a, activation_fields, COUNT(activation_fields), data);
+	return a->request == UDPSTP_UP || a->request == UDPSTP_DOWN ? 0 : -EBADMSG;
 }
 
 int udpstp_load_read(struct udpstp_load *l, const uint8_t *data, size_t length, size_t whole)
 {
-	struct bytes b = bytes_of(data, length);
-
-	if (length < UDPSTP_LOAD_HEAD || bytes_be16(&b) != UDPSTP_LOAD)
+	if (length < UDPSTP_LOAD_HEAD || !udpstp_is(data, length, UDPSTP_LOAD))
 		return -EBADMSG;
 	if (load_be16(data + LOAD_CHECKSUM) && !checksum_fits(data, UDPSTP_LOAD_HEAD))
 		return -EBADMSG;
-	l->action = bytes_u8(&b);
-	l->stopped = bytes_u8(&b);
-	l->sequence = bytes_be32(&b);
-	l->payload = bytes_be16(&b);
-	l->status_errors = bytes_be16(&b);
-	l->status_s = bytes_be32(&b);
-	l->status_ns = bytes_be32(&b);
-	l->sent_s = bytes_be32(&b);
-	l->sent_ns = bytes_be32(&b);
-	l->answer_delay_ms = bytes_be16(&b);
-	return b.ok && l->payload == whole && l->action <= UDPSTP_STOP && l->sequence && l->sent_ns < 1000000000u &&
+	fields_read(l, load_fields, COUNT(load_fields), data);
+	return l->payload == whole && l->action <= UDPSTP_STOP && l->sequence && l->sent_ns < 1000000000u &&
 			       l->status_ns < 1000000000u
 		       ? 0
 		       : -EBADMSG;
 }
 
-static void interval_read(struct udpstp_interval *i, struct bytes *b)
-{
-	i->datagrams = bytes_be32(b);
-	i->bytes = bytes_be64(b);
-	i->lasts_us = bytes_be32(b);
-	i->lost = bytes_be32(b);
-	i->reordered = bytes_be32(b);
-	i->duplicates = bytes_be32(b);
-	i->variation_min = bytes_be32(b);
-	i->variation_max = bytes_be32(b);
-	i->variation_sum = bytes_be32(b);
-	i->variation_count = bytes_be32(b);
-	i->rtt_min = bytes_be32(b);
-	i->rtt_max = bytes_be32(b);
-	i->accumulated_ms = bytes_be32(b);
-}
-
 int udpstp_status_read(struct udpstp_status *s, const uint8_t *data, size_t length)
 {
-	struct bytes b;
-
-	if (!begin(&b, data, length, UDPSTP_STATUS_BYTES, UDPSTP_STATUS))
+	if (!is_whole(data, length, UDPSTP_STATUS_BYTES, UDPSTP_STATUS))
 		return -EBADMSG;
-	s->action = bytes_u8(&b);
-	s->stopped = bytes_u8(&b);
-	s->sequence = bytes_be32(&b);
-	rate_read(&s->rate, &b);
-	s->interval_number = bytes_be32(&b);
-	interval_read(&s->interval, &b);
-	s->lost = bytes_be32(&b);
-	s->reordered = bytes_be32(&b);
-	s->duplicates = bytes_be32(&b);
-	s->clock_delta_min = bytes_be32(&b);
-	s->variation_min = bytes_be32(&b);
-	s->variation_max = bytes_be32(&b);
-	s->variation_sum = bytes_be32(&b);
-	s->variation_count = bytes_be32(&b);
-	s->rtt_min = bytes_be32(&b);
-	s->rtt_variation = bytes_be32(&b);
-	s->minimum_new = bytes_u8(&b);
-	bytes_skip(&b, 3);
-	s->trial_us = bytes_be32(&b);
-	s->trial_datagrams = bytes_be32(&b);
-	s->trial_bytes = bytes_be32(&b);
-	s->sent_s = bytes_be32(&b);
-	s->sent_ns = bytes_be32(&b);
-	return b.ok && s->action <= UDPSTP_STOP && s->sequence && s->sent_ns < 1000000000u ? 0 : -EBADMSG;
+	fields_read(s, status_fields, COUNT(status_fields), data);
+	return s->action <= UDPSTP_STOP && s->sequence && s->sent_ns < 1000000000u ? 0 : -EBADMSG;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- writing */
 
-static void put8(uint8_t **at, uint8_t value)
-{
-	*(*at)++ = value;
-}
-
-static void put16(uint8_t **at, uint16_t value)
-{
-	store_be16(*at, value);
-	*at += 2;
-}
-
-static void put32(uint8_t **at, uint32_t value)
-{
-	store_be32(*at, value);
-	*at += 4;
-}
-
 void udpstp_setup_write(uint8_t *data, const struct udpstp_setup *s)
 {
-	uint8_t *at = data;
-
-	memset(data, 0, UDPSTP_SETUP_BYTES);
-	put16(&at, UDPSTP_SETUP);
-	put16(&at, s->version);
-	put8(&at, s->index);
-	put8(&at, s->count);
-	put16(&at, s->ident);
-	put8(&at, s->request);
-	put8(&at, s->answer);
-	put16(&at, s->max_mbit_s);
-	put16(&at, s->port);
-	put8(&at, s->modifiers);
+	fields_write(data, UDPSTP_SETUP_BYTES, UDPSTP_SETUP, s, setup_fields, COUNT(setup_fields));
 }
 
 void udpstp_null_write(uint8_t *data)
 {
-	uint8_t *at = data;
+	/* Version and request, which is at the place of an index. */
+	const struct udpstp_setup request = { .version = UDPSTP_VERSION, .index = 1 };
 
-	memset(data, 0, UDPSTP_NULL_BYTES);
-	put16(&at, UDPSTP_NULL);
-	put16(&at, UDPSTP_VERSION);
-	put8(&at, 1); /* a request */
-}
-
-static void rate_write(uint8_t **at, const struct udpstp_rate *rate)
-{
-	for (int i = 0; i < 2; i++) {
-		put32(at, rate->interval_us[i]);
-		put32(at, rate->payload[i]);
-		put32(at, rate->burst[i]);
-	}
-	put32(at, rate->add);
+	fields_write(data, UDPSTP_NULL_BYTES, UDPSTP_NULL, &request, setup_fields, COUNT(setup_fields));
 }
 
 void udpstp_activation_write(uint8_t *data, const struct udpstp_activation *a)
 {
-	uint8_t *at = data;
-
-	memset(data, 0, UDPSTP_ACTIVATION_BYTES);
-	put16(&at, UDPSTP_ACTIVATION);
-	put16(&at, a->version);
-	put8(&at, a->request);
-	put8(&at, a->response);
-	put16(&at, a->low_ms);
-	put16(&at, a->upper_ms);
-	put16(&at, a->trial_ms);
-	put16(&at, a->test_s);
-	put8(&at, 0);
-	put8(&at, a->tos);
-	put16(&at, a->row);
-	put8(&at, a->one_way);
-	put8(&at, a->high_speed_delta);
-	put16(&at, a->slow_adjust);
-	put16(&at, a->sequence_errors);
-	put8(&at, a->ignore_reordering);
-	put8(&at, a->modifiers);
-	put8(&at, a->algorithm);
-	put8(&at, 0);
-	rate_write(&at, &a->rate);
-	put16(&at, a->interval_ms);
+	fields_write(data, UDPSTP_ACTIVATION_BYTES, UDPSTP_ACTIVATION, a, activation_fields, COUNT(activation_fields));
 }
 
 void udpstp_load_write(uint8_t *data, const struct udpstp_load *l)
 {
-	uint8_t *at = data;
-
-	put16(&at, UDPSTP_LOAD);
-	put8(&at, l->action);
-	put8(&at, l->stopped);
-	put32(&at, l->sequence);
-	put16(&at, l->payload);
-	put16(&at, l->status_errors);
-	put32(&at, l->status_s);
-	put32(&at, l->status_ns);
-	put32(&at, l->sent_s);
-	put32(&at, l->sent_ns);
-	put16(&at, l->answer_delay_ms);
-	put16(&at, 0);
-}
-
-static void interval_write(uint8_t **at, const struct udpstp_interval *i)
-{
-	put32(at, i->datagrams);
-	put32(at, (uint32_t)(i->bytes >> 32));
-	put32(at, (uint32_t)i->bytes);
-	put32(at, i->lasts_us);
-	put32(at, i->lost);
-	put32(at, i->reordered);
-	put32(at, i->duplicates);
-	put32(at, i->variation_min);
-	put32(at, i->variation_max);
-	put32(at, i->variation_sum);
-	put32(at, i->variation_count);
-	put32(at, i->rtt_min);
-	put32(at, i->rtt_max);
-	put32(at, i->accumulated_ms);
+	fields_write(data, UDPSTP_LOAD_HEAD, UDPSTP_LOAD, l, load_fields, COUNT(load_fields));
 }
 
 void udpstp_status_write(uint8_t *data, const struct udpstp_status *s)
 {
-	uint8_t *at = data;
-
-	memset(data, 0, UDPSTP_STATUS_BYTES);
-	put16(&at, UDPSTP_STATUS);
-	put8(&at, s->action);
-	put8(&at, s->stopped);
-	put32(&at, s->sequence);
-	rate_write(&at, &s->rate);
-	put32(&at, s->interval_number);
-	interval_write(&at, &s->interval);
-	put32(&at, s->lost);
-	put32(&at, s->reordered);
-	put32(&at, s->duplicates);
-	put32(&at, s->clock_delta_min);
-	put32(&at, s->variation_min);
-	put32(&at, s->variation_max);
-	put32(&at, s->variation_sum);
-	put32(&at, s->variation_count);
-	put32(&at, s->rtt_min);
-	put32(&at, s->rtt_variation);
-	put32(&at, (uint32_t)s->minimum_new << 24);
-	put32(&at, s->trial_us);
-	put32(&at, s->trial_datagrams);
-	put32(&at, s->trial_bytes);
-	put32(&at, s->sent_s);
-	put32(&at, s->sent_ns);
+	fields_write(data, UDPSTP_STATUS_BYTES, UDPSTP_STATUS, s, status_fields, COUNT(status_fields));
 }
 
 /* --------------------------------------------------------------------------------------------------- authentication */

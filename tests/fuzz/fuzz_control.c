@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Both ends of the control protocol, against an end that has the token and says what it likes. First byte: who is
- * spoken to; then frames, each one byte of type, two of length, its body. A length whose highest bit is set is sent as
+ * Both ends of the control protocol, against an end that has the token and sends any bytes. First byte: which end
+ * receives; then frames, each one byte of type, two of length, its body. A length whose highest bit is set is sent as
  * it is, without a HMAC. Type 0xf0 to the server is no frame: the flow of that number is registered, as its datagram
  * would do it. No loop runs, so no time passes; what comes is all there is.
  */
@@ -186,20 +186,6 @@ static void on_packet(void *context, uint32_t flow, bool remote, const struct fl
 		abort();
 }
 
-static void on_connected(void *context, uint32_t flow, int fd)
-{
-	(void)context;
-	(void)flow;
-	(void)fd;
-}
-
-static void on_started(void *context, uint64_t start_ns, uint64_t late_ns)
-{
-	(void)context;
-	(void)start_ns;
-	(void)late_ns;
-}
-
 static void on_ended(void *context, uint32_t flow, bool remote, const struct flow_end *end)
 {
 	(void)context;
@@ -223,7 +209,7 @@ static void on_done(void *context)
 	((struct world *)context)->gone = true;
 }
 
-/* Somebody to connect to, who never says a word. */
+/* A listener that never sends a byte. */
 static uint16_t listener(int *fd)
 {
 	struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -243,7 +229,8 @@ static void client(struct world *w, struct bytes *b)
 		{ .down = false },
 		{ .down = true },
 		{ .down = true, .udp = true, .rate_bps = 1000, .payload_min = 24, .payload_max = 24 },
-		{ .down = true, .udp = true, .model = FLOW_TRAIN, .rate_bps = 1000, .payload_min = 24, .payload_max = 24, .train = 2 },
+		{ .down = true, .udp = true, .model = FLOW_TRAIN, .rate_bps = 1000, .payload_min = 24,
+		  .payload_max = 24, .train = 2 },
 	};
 	/* clang-format on */
 	int fd;
@@ -254,8 +241,6 @@ static void client(struct world *w, struct bytes *b)
 					       .specs = specs,
 					       .request = { .flows = 4, .for_ns = 1000000000, .sample_ns = 1000000000 },
 					       .sample = on_sample,
-					       .connected = on_connected,
-					       .started = on_started,
 					       .ended = on_ended,
 					       .packet = on_packet,
 					       .done = on_done,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A rule as text: what is accepted keeps the laws, and comes back the same when written and read again. */
+/* A rule as text: an accepted rule has allowed fields, and is the same when it is written and read again. */
 #include "rule.h"
 
 #include <stdlib.h>

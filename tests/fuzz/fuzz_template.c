@@ -18,7 +18,8 @@ static struct ktx_vary field_of(const uint8_t *at)
 {
 	/* clang-format off */
 	struct ktx_vary vary = {
-		.field = (enum ktx_field)(at[0] % 14), .how = (enum ktx_vary_how)(1 + at[1] % 2), .at = at[2], .width = 1u << (at[3] & 3),
+		.field = (enum ktx_field)(at[0] % 14), .how = (enum ktx_vary_how)(1 + at[1] % 2), .at = at[2],
+		.width = 1u << (at[3] & 3),
 		.step = at[4], .every = at[5], .seed = at[6], .from = load_be64(at + 8), .count = load_be64(at + 16),
 	};
 	/* clang-format on */
@@ -31,8 +32,8 @@ static struct ktx_vary field_of(const uint8_t *at)
 }
 
 /*
- * A sum of 0 is right for all but UDP; of a frame that nobody has looked at yet it may say as well that the sum cannot
- * be known.
+ * A sum of 0 is right for all but UDP; for a frame that was not parsed yet the result may be as well that the sum is
+ * not known.
  */
 static bool checksum_right(const uint8_t *frame, uint32_t length, enum ktrxer_link link, bool known)
 {
@@ -50,7 +51,7 @@ static bool checksum_right(const uint8_t *frame, uint32_t length, enum ktrxer_li
 static void check_frame(const struct ktx_template *t, const uint8_t *original, uint32_t length, enum ktrxer_link link,
 			uint64_t number)
 {
-	uint8_t *frame = malloc(length); /* of that size: whoever writes behind it is seen */
+	uint8_t *frame = malloc(length); /* of that size: a write behind it is seen */
 	const struct vary_plan *plan = &t->plan;
 
 	ktx_template_fill(t, frame, number);

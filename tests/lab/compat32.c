@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A 32-bit program that speaks to /dev/ktx and /dev/krx of a 64-bit kernel: sends three frames on one end of a veth pair, captures them at
- * the other, and compares. No C library: none for 32 bits is needed where it is built, and none where it runs. Exits with the number of the
- * line that failed, cut to 8 bits; 0: all is well.
+ * A 32-bit program that speaks to /dev/ktx and /dev/krx of a 64-bit kernel: sends three frames on one end of a veth
+ * pair, captures them at the other, and compares. No C library: none for 32 bits is needed where it is built, and none
+ * where it runs. Exits with the number of the line that failed, cut to 8 bits; 0: all is well.
  */
 #include <linux/ktrxer.h>
 
@@ -12,7 +12,10 @@ static long call(long number, long a, long b, long c, long d, long e)
 {
 	long result;
 
-	/* mmap2 has a sixth argument, the offset in pages, which is 0 here: in ebp, which the compiler does not give away. */
+	/*
+	 * mmap2 has a sixth argument, the offset in pages, which is 0 here: in ebp, which the compiler does not give
+	 * away.
+	 */
 	__asm__ volatile("push %%ebp; xor %%ebp, %%ebp; int $0x80; pop %%ebp"
 			 : "=a"(result)
 			 : "a"(number), "b"(a), "c"(b), "d"(c), "S"(d), "D"(e)
@@ -22,7 +25,7 @@ static long call(long number, long a, long b, long c, long d, long e)
 
 #define CHECK(what) do { if (!(what)) call(EXIT, __LINE__ & 255 ? __LINE__ & 255 : 1, 0, 0, 0, 0); } while (0)
 
-/* The layout that a 64-bit program sees. */
+/* The layout in a 64-bit program. */
 _Static_assert(sizeof(void *) == 4, "built for 32 bits");
 _Static_assert(sizeof(struct ktrxer_tx_setup) == 96 && sizeof(struct ktrxer_tx_slot) == 32 &&
 		       sizeof(struct ktrxer_tx_report) == 48,

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from inside import run
@@ -12,12 +12,14 @@ from krx_link import link  # noqa: F401
 from ktrxer.lab import pytest_plugin as plugin
 from ktrxer.lab.pytest_plugin import (  # noqa: F401
     HERE,
+    limited,
     pytest_collection_finish,
     pytest_generate_tests,
     pytest_runtest_protocol,
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
+from module_help import module, wire  # noqa: F401
 
 LIMIT_S = 400  # limit of one test on the host; in a device the boot is limited, and the device's own time is not
 
@@ -36,16 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    def late(*_: object) -> None:
-        pytest.fail(f"not done after {LIMIT_S} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(LIMIT_S if HERE is None else 0)
-    try:
+    with limited(LIMIT_S if HERE is None else 0):
         yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture
@@ -63,3 +57,11 @@ def pair() -> Iterator[None]:
     finally:
         for name in names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+@pytest.fixture
+def command() -> str:
+    path = Path("/usr/bin/ktrxer")
+    if not path.exists():
+        pytest.skip(f"no build for the {os.environ['KTRXER_LAB_DEVICE']} (make lab-builds)")
+    return str(path)

@@ -51,7 +51,7 @@ def put_of(name: str, kernel: str | None, scratch: Path) -> tuple[tuple[Path, st
 
 
 def measure(name: str, kernel: str | None, words: Sequence[str], limit_s: float, show: bool = False) -> list[Row]:
-    """The rows of one device. Raises if the job or one of its table cells fails."""
+    """The rows of one device. Raises if the job or one figure of its tables fails."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="ktrxer-figures-") as scratch:
         job = vm.Job(("python3", "/figures_job.py", *words), put=put_of(name, kernel, Path(scratch)), layers=("python",), limit_s=limit_s)

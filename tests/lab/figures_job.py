@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A job for the devices: E1, E2, O3 and E6 of every sender, beside cross traffic. Prints a JSON object a line for each cell.
+"""A job for the devices: E1, E2, O3 and E6 of every sender, beside cross traffic. Prints a JSON object a line for each figure.
 
 Two namespaces, `near` and `far`, joined by a veth pair; each end is called `wire`. Cross traffic enters `near` through its own device, like a
 NIC's interrupts (traffic/traffic.c), is routed, and leaves through the same wire as the probes; the far end discards it. All senders are judged
@@ -294,7 +294,7 @@ def rounded(value: float) -> float:
     return round(value, 3)
 
 
-# ----------------------------------------------------------------------------------------------------------------- the cells
+# --------------------------------------------------------------------------------------------------------------- the figures
 
 
 def late_ones() -> list[tuple[int, float]]:
@@ -409,7 +409,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--what", default="e2,o3,e1,e6")
     parser.add_argument("--loads", default="0,12000,24000,36000", help="packets a second, routed; what is too much becomes the most that is kept")
     parser.add_argument("--own", default="", help="packets a second, sent by a program of this host")
-    parser.add_argument("--count", type=int, default=301, help="probes of a cell of E2 beside cross traffic")
+    parser.add_argument("--count", type=int, default=301, help="probes of each figure of E2 beside cross traffic")
     parser.add_argument("--interval", type=int, default=2000, help="of those, in us")
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--runs", type=int, default=5)

@@ -18,14 +18,6 @@ DEVICES = ("pc", "phone", "router")
 ENGINES = ("udp", "raw", "packet", "xsk")
 
 
-@pytest.fixture
-def command() -> str:
-    path = Path("/usr/bin/ktrxer")
-    if not path.exists():
-        pytest.skip(f"no build for the {os.environ['KTRXER_LAB_DEVICE']} (make lab-builds)")
-    return str(path)
-
-
 def in_near(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(["ip", "netns", "exec", "near", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -24,7 +24,7 @@ def lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 def greets_and_goes() -> None:
     run("dmesg", "-c")
-    run("insmod", "/root/hello.ko", "who=lab")
+    run("insmod", "/root/hello.ko", "name=lab")
     time.sleep(0.05)
     assert "hello" in Path("/proc/modules").read_text()
     run("rmmod", "hello")

@@ -42,10 +42,9 @@ from ktx_raw import (
     frame,
     now,
 )
-from module_help import MODULE, kernel_warnings, module, wire
+from module_help import MODULE, kernel_warnings
 from test_module_rx_faults import CAP_NET_RAW, capabilities_set, in_child
 
-__all__ = ["module", "wire"]
 KINDS = {"softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
 TIMED = {"softirq": SOFTIRQ, "thread": THREAD}
 PARAMETERS = Path("/sys/module/ktrxer/parameters")

@@ -15,9 +15,8 @@ import pytest
 from inside import run
 from ktrxer.lab.pytest_plugin import in_device
 from module_help import MODULE, kernel_warnings, unload
-from test_engines import DEVICES, command, in_near, send_on_time, told
+from test_engines import DEVICES, in_near, send_on_time, told
 
-__all__ = ["command"]
 NEAR = ("ip", "netns", "exec", "near")
 TO = ("--device", "wire", "10.9.0.2", "--port", "9")
 

@@ -16,10 +16,7 @@ import test_module_tx
 import test_module_tx_faults
 from ktrxer.lab import device
 from ktrxer.lab.pytest_plugin import HERE
-from module_help import module, wire
-from test_module_rx_recv import command
 
-__all__ = ["command", "module", "wire"]
 KERNELS = ("5.10", "6.12", "7.3")
 SUBJECTS = (test_module_tx, test_module_tx_faults, test_module_abuse, test_module_rx, test_module_rx_faults, test_module_rx_recv)
 AT_LENGTH = ("test_rules_decide_as_a_linear_scan_does_at_length",)  # minutes for the same comparison

@@ -18,9 +18,6 @@ from inside import run
 from krx import CAPTURE, CAPTURE_DROP, DROP, PROMISCUOUS, Krx, Link, Rule, within
 from krx_link import MODULES, stack
 from ktrxer.lab.pytest_plugin import in_device
-from test_module_rx_recv import command
-
-__all__ = ["command"]
 
 SECONDS = 4.0
 REAL = in_device("pc", time="real", modules=MODULES, slow=("pc",))

@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 from typing import Self
 
 import pytest
@@ -24,14 +23,6 @@ from krx import (
 from krx_link import EVERYWHERE, stack
 
 # ------------------------------------------------------------------------------------------------- `ktrxer recv` over it
-
-
-@pytest.fixture
-def command() -> str:
-    path = Path("/usr/bin/ktrxer")
-    if not path.exists():
-        pytest.skip(f"no build for the {os.environ['KTRXER_LAB_DEVICE']} (make lab-builds)")
-    return str(path)
 
 
 class Recv:

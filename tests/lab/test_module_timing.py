@@ -13,9 +13,8 @@ import pytest
 from inside import run
 from ktrxer.lab.pytest_plugin import in_device
 from ktx_raw import GUARD, MS, SENT, SOFTIRQ, THREAD, Ear, Ktx, frame, now
-from module_help import MODULE, module, wire
+from module_help import MODULE
 
-__all__ = ["module", "wire"]
 PPS = 36_000
 COUNT = 500
 # An interrupt that begins shortly before a probe's time delays it by its own rest. The goal is 1 us and 5 us; docs/measurements/2026-11-23-module-budget.md

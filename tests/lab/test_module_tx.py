@@ -37,9 +37,8 @@ from ktx_raw import (
     frame,
     now,
 )
-from module_help import MODULE, module, wire
+from module_help import MODULE
 
-__all__ = ["module", "wire"]
 DEVICES = ("pc", "phone", "router")
 KINDS = {"softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
 

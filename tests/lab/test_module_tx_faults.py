@@ -45,9 +45,8 @@ from ktx_raw import (
     now,
     setup_words,
 )
-from module_help import MODULE, kernel_warnings, module, unload, wire
+from module_help import MODULE, kernel_warnings, unload
 
-__all__ = ["module", "wire"]
 KINDS = {"softirq": SOFTIRQ, "thread": THREAD, "none": NONE}
 
 

@@ -19,11 +19,10 @@ import test_module_tx
 import test_module_tx_faults
 from inside import run
 from ktrxer.lab.pytest_plugin import in_device
-from module_help import MODULE, module, wire
+from module_help import MODULE
 from soak_chaos import Chaos
 from soak_kernel import REPORTS, kernel_log, leaks, reports
 
-__all__ = ["module", "wire"]
 KERNEL = "6.12-debug"
 LIMIT_S = 3000.0
 VIRTUAL = in_device("pc", kernel=KERNEL, modules=MODULE, timeout=LIMIT_S)

@@ -98,6 +98,8 @@ end = {"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reason
        "host": {"cpu_percent": 1.0, "steal_percent": 0.0, "clock_steps": 0}, "output": {"dropped": 0}, "clock": {"offset_ns": 10**9, "bound_ns": 777, "at_ns": start, "skew_ppm": 0.0}}
 if behaviour == "server_dies":
     end |= {"verdict": "degraded", "reasons": ["2 flows ended early"]}
+if behaviour == "bleached":
+    end["mark_changed_up"] = answered
 if behaviour == "late":
     end |= {"verdict": "invalid", "reasons": ["30 of 100 probes (30.0 %) left more than 1 ms late"]}
 if several > 1:

@@ -363,7 +363,7 @@ def test_two_at_once_are_refused(tmp_path, fake, capsys):
     child = begun(tmp_path, SLOW)
     try:
         assert command.main(["--resume", str(tmp_path / "b.batch.jsonl")]) == 2
-        assert "another `ktrxer batch` works on it" in capsys.readouterr().err
+        assert "another `ktrxer batch` uses this journal" in capsys.readouterr().err
     finally:
         child.kill()
         child.communicate(timeout=10)
@@ -375,6 +375,24 @@ def test_a_run_that_is_killed_is_made_again(tmp_path, fake, capsys):
     assert "1 runs in 2 tries: 1 valid" in out and "killed by signal 9" in err
     first, second = journal.load(tmp_path / "b.batch.jsonl").tries
     assert (first.file, first.verdict, first.status) == (None, None, -9) and second.verdict == "valid"
+
+
+def test_one_process_forks_all_runs(tmp_path, fake):
+    assert command.main([str(written(tmp_path, "repetitions = 3\n" + BASE))]) == 0
+    parents = (tmp_path / "parents.txt").read_text().split()
+    assert len(parents) == 3
+    assert len(set(parents)) == 1
+    assert not Path(f"/proc/{parents[0]}").exists()
+
+
+def test_a_run_whose_parent_is_killed_ends_with_it_and_is_made_again(tmp_path, fake, capsys):
+    begun_at = time.monotonic()
+    assert command.main([str(written(tmp_path, BASE.replace("valid", "orphan")))]) == 0
+    out, err = capsys.readouterr()
+    assert "1 runs in 2 tries: 1 valid" in out and "killed by signal 9" in err
+    assert time.monotonic() - begun_at < 25
+    first, second = journal.load(tmp_path / "b.batch.jsonl").tries
+    assert (first.file, first.status, second.verdict) == (None, -9, "valid")
 
 
 def test_a_disk_that_fills_in_mid_batch_ends_it_and_it_goes_on_afterwards(tmp_path, fake, capsys, monkeypatch):
@@ -390,7 +408,7 @@ def test_a_disk_that_fills_in_mid_batch_ends_it_and_it_goes_on_afterwards(tmp_pa
     assert command.main([str(written(tmp_path, "repetitions = 3\n" + BASE))]) == 1
     err = capsys.readouterr().err
     path = tmp_path / "b.batch.jsonl"
-    assert f"{path}: No space left on device; the batch ends; when this is mended, `ktrxer batch --resume {path}` goes on" in err
+    assert f"{path}: No space left on device; the batch ends; remove the cause, then `ktrxer batch --resume {path}` continues it" in err
     monkeypatch.setattr(journal.os, "write", whole)
     assert command.main(["--resume", str(path)]) == 0
     assert "3 runs in 3 tries: 3 valid" in capsys.readouterr().out
@@ -416,7 +434,7 @@ def test_another_boot_is_named(tmp_path, fake, capsys):
     lines = [line for line in path.read_text().splitlines() if '"boot"' not in line]
     path.write_text("\n".join([lines[0], json.dumps({"type": "boot", "id": "another"}), *lines[1:]]) + "\n")
     assert command.main(["--resume", str(path)]) == 0
-    assert "this host has been started anew since" in capsys.readouterr().err
+    assert "this host was restarted since" in capsys.readouterr().err
 
 
 def test_a_damaged_journal_loses_no_whole_line(tmp_path, fake, capsys):
@@ -453,13 +471,22 @@ def test_resume_takes_no_further_settings(tmp_path, capsys):
 
 def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
     text = BASE.replace("valid", "{t}") + "[matrix]\nt = ['valid', 'spread']\n"
-    assert command.main([str(written(tmp_path, text)), "--until", "p50(rtt) ±2%"]) == 0
+    text += "[until]\nfigure = 'p50(rtt)'\nwithin = '2%'\nleast = 5\n"
+    assert command.main([str(written(tmp_path, text))]) == 0
     out = capsys.readouterr().out
     counted = Counter(line.split()[0] for line in calls(tmp_path))
     assert counted["valid"] == 5
     assert 5 < counted["spread"] < 40
     assert "b: valid: reached after 5 runs" in out
     assert "b: spread: reached after " in out
+
+
+def test_until_looks_after_thirty_runs_at_first(tmp_path, capsys):
+    assert command.main([str(written(tmp_path, BASE)), "--until", "p50(rtt) ±2%", "--dry-run"]) == 0
+    assert "1 combination, 30 to 100 repetitions" in capsys.readouterr().out
+    more = "[until]\nfigure = 'p50(rtt)'\nwithin = '2%'\nleast = 300\n"
+    assert command.main([str(written(tmp_path, BASE + more)), "--dry-run"]) == 0
+    assert "1 combination, 300 to 300 repetitions" in capsys.readouterr().out
 
 
 def test_one_group_has_nothing_to_compare(tmp_path, fake, capsys):

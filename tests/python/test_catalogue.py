@@ -145,7 +145,7 @@ def test_all_82_names_of_flent():
     assert files == {entry.recipe for entry in TABLE.values()}, "a recipe that no name has, or a name without a recipe"
     print(f"figure: {len(SERIES.keys() & TABLE.keys())} of 82 names of Flent by {len(recipes)} recipes; {len(EXPLAINED)} explained")
     for name in EXPLAINED:
-        with pytest.raises(PlanError, match=f"{name} has no recipe: it "):
+        with pytest.raises(PlanError, match=f"{name} has no recipe: the test "):
             catalogue.find(name)
 
 

@@ -31,7 +31,7 @@ def directory(tmp_path_factory):
 def say(capsys, *words):
     status = main([str(word) for word in words])
     told = capsys.readouterr()
-    assert "\x1b[31m" not in told.out + told.err and "\x1b[31m" not in told.err, "nobody's title moves a cursor"
+    assert "\x1b[31m" not in told.out + told.err and "\x1b[31m" not in told.err, "no title moves a cursor"
     return status, told.out, told.err
 
 
@@ -130,12 +130,12 @@ def test_tests(capsys):
     found = {line.split()[0]: line.split(maxsplit=1)[1] for line in out.splitlines()[:-2]}
     assert (status, err) == (0, "") and len(found) > 80 and found["ping"] == "ICMP and UDP round trips on an idle path"
     status, out, _ = say(capsys, "tests", "tcp_nup")
-    assert "Parameter upload_streams (int, default 'num_cpus', 0 to 1000)" not in out and "default 'num_cpus', 1 to 1000" in out
+    assert "\n  upload_streams (1 to 1,000, or num_cpus; default num_cpus): how many flows" in out and "  TCP upload::1 " in out
     status, out, _ = say(capsys, "tests", "rtt_fair", "rrul_icmp")
-    assert "Far ends (-H): 4" in out and "to HOST4" in out and "Parameter ping_labels (tuple[str, ...], default '')" in out
+    assert "Far ends (-H): 4" in out and "to HOST4" in out and "\n  ping_labels (list: text; default empty): the end of" in out
     assert "Steps: stream 1 0 to 5 s; stream 1, stream 2 5 to 65 s" in say(capsys, "tests", "tcp_2up_delay")[1]
     status, out, _ = say(capsys, "tests", "http")
-    assert status == 0 and ("Plots: http_delay" in out or "no runner is called 'http'" in out)
+    assert status == 0 and ("): http_delay, http_delay_cdf" in out or "no runner is called 'http'" in out)
     made = json.loads(say(capsys, "tests", "--json")[1])
     assert {"name", "summary", "series", "parameters", "plots"} <= made["tests"][0].keys()
     assert say(capsys, "tests", "tcp_nop")[0] == 2
@@ -156,10 +156,10 @@ def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (`ktrxer run --help` tells more)\n"),
-    (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, where `ktrxer serve` runs; once for each of them for a test with several (`ktrxer run --help` tells more)\n"),
-    (["summary"], "ktrxer summary: RUN is missing: a run, finished or not; a file of Flent's; a directory of them (`ktrxer summary --help` tells more)\n"),
-    (["recover"], "ktrxer recover: NAME.ktrxer.part is missing: the directory that `ktrxer run` left (`ktrxer recover --help` tells more)\n"),
+    (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (see `ktrxer run --help`)\n"),
+    (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends (see `ktrxer run --help`)\n"),
+    (["summary"], "ktrxer summary: RUN is missing: a run, finished or not; a file of Flent's; a directory of them (see `ktrxer summary --help`)\n"),
+    (["recover"], "ktrxer recover: NAME.ktrxer.part is missing: the directory that `ktrxer run` left (see `ktrxer recover --help`)\n"),
 ])
 def test_what_is_missing_is_explained(words, expected, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -177,6 +177,23 @@ def test_a_command_line_is_read_before_anything_large_is_loaded():
     code = "import sys; from ktrxer import cli; from ktrxer.commands import run, tests, runs, summary, recover; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "pyarrow", "rich", "asyncio", "matplotlib"} & set(loaded)
+
+
+def test_a_run_does_not_load_pandas():
+    """pyarrow would, where it is installed. Here a module of this name stands for it; afterwards a recipe may import it."""
+    code = """if True:
+        import sys, pathlib, tempfile
+        folder = pathlib.Path(tempfile.mkdtemp())
+        (folder / "pandas.py").write_text("__version__ = '3.0.0'")
+        sys.path.insert(0, str(folder))
+        from ktrxer.commands.common import without_pandas
+        without_pandas()
+        import pyarrow as pa
+        pa.array([1, 2])
+        assert "pandas" not in sys.modules
+        import pandas
+        assert pandas.__file__.startswith(str(folder))"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_without_its_packages_it_says_which_and_what_now(directory):

@@ -6,29 +6,27 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import synthetic as made_runs
+from compared import P95, RATE, START, group, member
 from ktrxer.analyse import cache as caches
 from ktrxer.analyse import grouping
 from ktrxer.analyse.collection import collect
 from ktrxer.analyse.compare import Margin, check, compare, sentences
-from ktrxer.analyse.figures import Figure, of_run, of_summary
-from ktrxer.analyse.grouping import Group, GroupingError, Member
+from ktrxer.analyse.figures import narrow, of_run, of_summary
+from ktrxer.analyse.grouping import Group, GroupingError
 from ktrxer.commands import compare as command
 from ktrxer.estimate.difference import Difference, difference, holm, trend
-from ktrxer.store import open_run
+from ktrxer.store import Phase, open_run
 from ktrxer.summary.figures import summarise
-
-START = datetime.fromisoformat("2026-11-21T10:00:00+00:00")
-P95 = Figure("udp.rtt.load.p95", "UDP round trip, loaded, p95", "ms", 0.0, "lower", True)
-RATE = Figure("rate.tcp_upload", "TCP upload, mean rate", "Mbit/s", 0.0, "higher", True)
-
 
 # ------------------------------------------------------------------------------------------------------------------ estimators
 
@@ -107,20 +105,6 @@ def test_trend_finds_a_drift_and_its_slope():
 
 
 # ------------------------------------------------------------------------------------------------------------------ runs
-
-
-def member(name: str, minute: float, title: str = "", verdict: str = "valid", kernel: str = "6.18.0", **figures: float) -> Member:
-    meta = made_runs.describe(8, 2, title)
-    meta = replace(meta, created=(START + timedelta(minutes=minute)).isoformat(), verdict=verdict, host=replace(meta.host, kernel=kernel))
-    return Member(name, grouping.facts(meta), {key.replace("__", "."): value for key, value in figures.items()})
-
-
-def group(name: str, p95: list[float], minutes: list[float], rate: float = 48) -> Group:
-    members = [
-        member(f"{name}{i}", at, udp__rtt__load__p95=value, rate__tcp_upload=rate * (1 + 0.001 * (i % 3)))
-        for i, (value, at) in enumerate(zip(p95, minutes, strict=True))
-    ]
-    return Group(name, members)
 
 
 def both(p95_a: list[float], p95_b: list[float], apart: bool = False):
@@ -273,6 +257,20 @@ def test_by_title_json_and_the_cache(files, capsys):
     assert json.loads(capsys.readouterr().out) == first
 
 
+def test_a_comparison_imports_no_more_than_it_needs(files, tmp_path):
+    """The imports take longer than a comparison of figures from the cache."""
+    words = ["compare", str(files / "long"), "--", str(files / "short")]
+    code = f"import sys; from ktrxer.cli import main; main({words!r}); print(*sys.modules, file=sys.stderr)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(command.__file__).parents[2]), "XDG_CACHE_HOME": str(tmp_path)}
+    loaded = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        assert "B: short, 4 runs" in done.stdout
+        loaded.append(set(done.stderr.split()))
+    assert not {"ktrxer.runners", "ktrxer.catalogue", "ktrxer.places", "pandas", "rich"} & loaded[0]
+    assert not {"pyarrow", "ktrxer.summary.figures", "multiprocessing"} & loaded[1]
+
+
 def test_the_cache_is_used_and_a_changed_file_is_read_again(files, tmp_path):
     path = tmp_path / "run.ktrxer"
     path.write_bytes((files / "long" / "long0.ktrxer").read_bytes())
@@ -293,8 +291,18 @@ def test_the_cache_is_used_and_a_changed_file_is_read_again(files, tmp_path):
 
 def test_the_light_figures_are_those_of_the_summary(files):
     """A comparison leaves out what it does not need: that changes no figure."""
+    run, light = (open_run(files / "long" / "long0.ktrxer") for _ in range(2))
+    assert of_run(narrow(light)) == of_run(run) == of_summary(summarise(run))
+    assert "lateness_ns" not in light.table("latency").column_names
+
+
+def test_a_sample_in_two_phases_of_one_name_counts_once(files):
+    """Phases of a file of unknown origin may overlap."""
     run = open_run(files / "long" / "long0.ktrxer")
-    assert of_run(run) == of_summary(summarise(run))
+    expected = of_run(run)
+    load = run.meta.phase("load")
+    run.meta.phases += [Phase("load", load.from_ns + 10**9, load.to_ns - 10**9), Phase("load", load.from_ns + 10**9, load.to_ns)]
+    assert of_run(run) == expected
 
 
 def test_a_killed_process_is_named(files, tmp_path):

@@ -156,7 +156,7 @@ def test_a_port_that_is_taken_is_named(runs: Path, capsys: pytest.CaptureFixture
         port = taken.getsockname()[1]
         assert main(["view", str(runs), "--port", str(port)]) == 1
     text = capsys.readouterr().err
-    assert f"127.0.0.1 port {port}: cannot be listened on" in text and "another --port" in text
+    assert f"127.0.0.1 port {port}: the explorer cannot listen there" in text and "another --port" in text
 
 
 @pytest.mark.parametrize(("words", "text"), [(["nowhere"], "no such directory"), (["-p", "70000"], "from 0 to 65535")])

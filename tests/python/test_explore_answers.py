@@ -266,11 +266,11 @@ def test_two_groups_are_compared_as_by_the_command(answers: Answers, capsys: pyt
     assert head["comparison"]["sentences"][0] in json.dumps(printed)
 
 
-def test_the_metadata_that_differ_are_listed(answers: Answers) -> None:
+def test_the_metadata_of_each_readable_run_are_answered(answers: Answers) -> None:
+    """The page finds the values in which they differ (web/test/site.test.ts)."""
     found = answers.metadata({"runs": [FIFO[0], FQ[0], "half.ktrxer"]})
-    rows = {row[0]: row[1:] for row in found["differences"]}
-    assert rows["settings/qdisc"] == ["pfifo", "fq_codel"] and len(found["problems"]) == 1
-    assert answers.runs({"columns": ["settings/qdisc"]})  # each key is a column, too
+    assert [one["metadata"]["settings"]["qdisc"] for one in found["runs"]] == ["pfifo", "fq_codel"] and len(found["problems"]) == 1
+    assert answers.runs({"columns": ["settings/qdisc"]})  # each path is a column, too
     hostile = answers.metadata({"runs": ["hostile.ktrxer", RRUL]})
     json.dumps(hostile, allow_nan=False)
 

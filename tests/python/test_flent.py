@@ -73,7 +73,7 @@ def test_pings_are_put_at_the_instant_they_left_and_the_missing_are_lost(tmp_pat
     assert any("2 lost" in note for note in run.meta.metadata["notes"])
     udp = arrays(run, "Ping (ms) UDP EF", "latency")
     assert (udp["up_ns"][0], udp["down_ns"][0]) == (9e6, 12e6)
-    assert udp["state"].tolist()[7] == 2 and udp["t_ns"][7] == pytest.approx(7 * 0.2e9, abs=1000), "lost on the way there"
+    assert udp["state"].tolist()[7] == 2 and udp["t_ns"][7] == pytest.approx(7 * 0.2e9, abs=1000), "lost on the up path"
 
 
 def test_rates_become_bytes_that_add_up(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_names_and_titles_are_text_and_nothing_else(tmp_path: Path) -> None:
     value["metadata"] |= {"NAME": "/etc/passwd", "OUTPUT": "/tmp/owned", "LOCAL_HOST": script, "HOSTS": [script, 3], "TEST_PARAMETERS": {script: script}}
     value["raw_values"][script] = [{"t": files.T0, "val": 1.0}]
     run = run_of(tmp_path, value)
-    assert run.meta.title == "<script>alert(1)</script>\ufffd[2J\ufffd\ufffd\ufffd", "kept as text; whoever shows it must show text"
+    assert run.meta.title == "<script>alert(1)</script>\ufffd[2J\ufffd\ufffd\ufffd", "kept as text; a page must show it as text"
     assert run.meta.test == "/etc/passwd", "a label: it is never a path"
     assert clean(script) in [one.name for one in run.meta.series]
     json.dumps(run.meta.metadata).encode()

@@ -201,7 +201,7 @@ def test_the_end_of_standard_input_ends_it(web):
         pass
     child.stdin.close()
     last = child.stdout.read().splitlines()[-1]
-    assert child.wait(timeout=20) == 1 and json.loads(last)["reasons"] == ["it was stopped before its end"]
+    assert child.wait(timeout=20) == 1 and json.loads(last)["reasons"] == ["the load was stopped before its end"]
 
 
 @pytest.mark.parametrize(("given", "complaint"), [
@@ -237,5 +237,5 @@ def test_the_runner_reads_its_program(web):
     rows = samples.take()["bytes"]
     assert set(rows["series"]) == {0, 1} and max(rows["bytes"]) > 0
     assert samples.result is not None and samples.result["verdict"] == "valid"
-    ended = Ended(Runner(0, "x", "http_load", [], end={"verdict": "invalid", "reasons": ["no byte was moved"]}), 1)
+    ended = Ended(Runner(0, "x", "http_load", [], end={"verdict": "invalid", "reasons": ["no byte was transferred"]}), 1)
     assert [reason.severity for reason in runner.health(ended)] == ["degraded"]

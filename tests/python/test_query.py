@@ -18,7 +18,7 @@ from ktrxer.analyse.figures import of_run
 from ktrxer.analyse.query import Limits, QueryError, query
 from ktrxer.cli import main
 from ktrxer.commands.opening import open_any
-from ktrxer.store import StoreError, columns, open_run
+from ktrxer.store import RunWriter, StoreError, columns, open_run
 from ktrxer.store.writer import write_finished
 from synthetic import synthetic
 
@@ -103,6 +103,34 @@ def test_a_copy_of_a_run_is_another_run(made, tmp_path):
     dataset.write(sorted(tmp_path.glob("*.ktrxer")), open_any, to)
     for place in (tmp_path, to):
         assert ask("SELECT run, count(*) FROM latency JOIN runs USING (run) GROUP BY run ORDER BY run", place) == [("one", *once), ("two", *once)]
+
+
+def test_a_run_that_was_cut_off_is_left_out_beside_its_repeat(made, tmp_path, capsys):
+    whole = open_run(made / "r0.ktrxer")
+    tables = {kind: whole.table(kind) for kind in whole.kinds()}
+    for name, number, cut in (("a", "1", False), ("b", "2", False), ("b-first", "2", True), ("c", "3", True), ("d", "", True)):
+        labels = {"batch": "x", "batch_id": "7", "number": number, "try": "1"} if number else {}
+        meta = replace(whole.meta, metadata={"labels": labels}, verdict=None if cut else "valid")
+        if cut:
+            writer = RunWriter(tmp_path, meta, name)
+            writer.append("latency", {"series": [0], "t_ns": [5], "seq": [0], "state": [0], "rtt_ns": [1000]})
+            writer.sync()
+            writer.abandon()
+        else:
+            write_finished(tmp_path / f"{name}.ktrxer", meta, tables, tmp_path / ".edited.tmp")
+    for _ in range(2):  # the second time from the cache
+        status, out, err = say(capsys, "query", "SELECT run FROM runs ORDER BY run", tmp_path, "--csv")
+        assert (status, out.split(), err) == (0, ["run", "a", "b", "c", "d"], LEFT_OUT)
+    assert [row[0] for row in query("SELECT DISTINCT run FROM latency ORDER BY run", tmp_path, open_any, None, Limits()).rows] == ["a", "b", "c", "d"]
+    listed = say(capsys, "runs", tmp_path, "--columns", "state,file")[1].splitlines()[1:]
+    assert sorted(tuple(line.rsplit(maxsplit=1)) for line in listed) == [
+        ("cut off", "c.ktrxer.part"), ("cut off", "d.ktrxer.part"), ("finished", "a.ktrxer"), ("finished", "b.ktrxer"),
+        ("repeated", "b-first.ktrxer.part")]  # fmt: skip
+    assert say(capsys, "runs", tmp_path, "--parquet", tmp_path / "set")[0] == 0
+    assert ask("SELECT run FROM runs ORDER BY run", tmp_path / "set") == [("a",), ("b",), ("c",), ("d",)]
+
+
+LEFT_OUT = "ktrxer query: left out: b-first.ktrxer.part: it was cut off, and b.ktrxer repeats it\n"
 
 
 def test_only_the_files_that_a_condition_needs_are_read(made, monkeypatch):

@@ -184,10 +184,10 @@ def test_a_good_tool(counter, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how, reason", [
-    ("garbage", r"printed \d+ lines? that (is|are) not of its kind; the first: Segmentation fault"),
-    ("endless", r"lines that are not of its kind; the first: xxxx"),
+    ("garbage", r"printed \d+ lines? that cannot be read as results; the first: Segmentation fault"),
+    ("endless", r"lines that cannot be read as results; the first: xxxx"),
     ("early", r"ended with exit status 1: no route to host"),
-    ("stamped", r"lines that are not of its kind; the first: a time stamp -\d+ ns after the start"),
+    ("stamped", r"lines that cannot be read as results; the first: a time stamp -\d+ ns after the start"),
     ("defect", r"the runner counter has a defect, line \d+: AttributeError: oops"),
     ("hangs", r"it did not end by itself, and was stopped"),
     ("after its end", r"it did not end by itself, and was stopped"),

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Sequential stopping: the interval of a mean that is looked at after each run."""
 
+import math
+
 import numpy as np
 import pytest
+from ktrxer.batch.spec import LEAST
 from ktrxer.estimate.sequential import precision, student_t
+from simulate import until
 
 
 def test_an_interval_that_is_looked_at_after_each_run_holds_the_mean_as_often_as_stated():
@@ -28,6 +32,13 @@ def test_an_interval_of_skewed_figures_that_is_looked_at_after_each_run_holds_th
             values.append(float(100 * rng.lognormal(-0.02, 0.2)))
         held += found.low <= 100 <= found.high
     assert held / 200 >= 0.95
+
+
+@pytest.mark.parametrize("name", ["100 in nine runs of ten, 200 in one", "100 in eight runs of ten, 200 in two"])
+def test_a_figure_that_doubles_in_some_runs_is_held_too(name):
+    held, _ = until(name, 0.2, LEAST, 400)
+    assert held >= 0.95 - 2 * math.sqrt(0.05 * 0.95 / 400)
+    assert until("100 in nine runs of ten, 200 in one", 0.2, 5, 100)[0] < 0.8  # the reason for LEAST
 
 
 def test_an_infinite_figure_is_never_known_well_enough():

@@ -47,7 +47,7 @@ def whole(tmp_path_factory):
     return synthetic(tmp_path_factory.mktemp("whole"))
 
 
-# ----------------------------------------------------------------------------------------------------------------- there and back
+# ----------------------------------------------------------------------------------------------------------------- written and read
 
 
 def test_a_run_comes_back_as_it_was(tmp_path):
@@ -411,7 +411,7 @@ def test_a_flipped_bit_is_seen_or_does_not_matter(tmp_path, whole, at, bit):
     except StoreError:
         return
     good = open_run(whole)
-    assert all(tables[kind].equals(good.table(kind)) for kind in columns.KINDS), "a flip that nobody noticed changed the data"
+    assert all(tables[kind].equals(good.table(kind)) for kind in columns.KINDS), "a flip that no check found changed the data"
 
 
 @settings(QUICK, max_examples=25)

@@ -23,7 +23,7 @@ from ktrxer.panels import plots
 from ktrxer.store import RunWriter, open_run
 from ktrxer.summary.figures import summarise
 from ktrxer.view import page, report
-from ktrxer.view.figure import FORMATS
+from ktrxer.view.arguments import FORMATS
 from synthetic import describe, synthetic
 
 
@@ -57,7 +57,7 @@ def test_a_picture_of_each_kind(place: Path, here: Path, kind: str, capsys: pyte
     assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "all", "-o", f"x.{kind}"]) == 0
     assert capsys.readouterr().out == f"x.{kind}\n"
     made = (here / f"x.{kind}").read_bytes()
-    assert made.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[kind])
+    assert made.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG", "csv": b"panel,series,x,"}[kind])
     assert (here / f"x.{kind}").stat().st_mode & 0o777 == 0o666 & ~_umask()
     assert len(list(here.iterdir())) == 1  # no incomplete file is left
 
@@ -140,8 +140,8 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
         (["RRUL", "--plot", "pign"], 2, "unknown plot 'pign'; did you mean ping? There are: all, totals, "),
         (["RRUL", "--plot", "nope"], 2, "unknown plot 'nope'; there are: all, totals, "),
         (["missing.ktrxer", "--plot", "nope_scaled"], 2, "unknown plot 'nope_scaled'; there are: all, "),
-        (["RRUL", "-o", "x.gif"], 2, "x.gif: unknown image format; the name must end in .svg, .pdf, .png"),
-        (["RRUL", "-o", "nowhere/x.svg"], 1, "nowhere: cannot be written to: No such file or directory"),
+        (["RRUL", "-o", "x.gif"], 2, "x.gif: unknown format; the name must end in .svg, .pdf, .png, .csv"),
+        (["RRUL", "-o", "nowhere/x.svg"], 1, "nowhere/x.svg: cannot be written: No such file or directory"),
         (["missing.ktrxer"], 1, "missing.ktrxer: No such file or directory"),
         (["EMPTY", "--plot", "all", "-o", "x.svg"], 1, "empty: no samples for the plot 'all'"),
         ([], 2, "RUN is missing: a file NAME.ktrxer"),

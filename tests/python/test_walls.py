@@ -62,7 +62,17 @@ def test_a_tree_without_faults(tmp_path: Path) -> None:
             "a circle of files: lib/tx/a.c, lib/tx/b.c",
             id="circle of files",
         ),
-        pytest.param({"tests/walls.toml": TREE["tests/walls.toml"].replace("[packages]", '"lib/tx/tx" = ["lib/tx/gone"]\n[packages]')}, "does not use lib/tx/gone any more", id="exception that nobody needs"),
+        pytest.param(
+            {"module/a.h": "static inline void a(void)\n{\n\tb();\n}\n", "module/b.c": '#include "a.h"\nvoid b(void)\n{\n}\n'},
+            "a circle of files of module/: module/a.h, module/b.c",
+            id="circle through an inline function of the module",
+        ),
+        pytest.param(
+            {"bpf/r.h": "#define TAKE(at) \\\n\ttake(at)\n#include <linux/c.h>\n", "module/uapi/linux/c.h": '#include "r.h"\n'},
+            "a circle of files of bpf/: bpf/r.h, module/uapi/linux/c.h",
+            id="circle of headers of bpf",
+        ),
+        pytest.param({"tests/walls.toml": TREE["tests/walls.toml"].replace("[packages]", '"lib/tx/tx" = ["lib/tx/gone"]\n[packages]')}, "does not use lib/tx/gone any more", id="exception that is not needed"),
         pytest.param({"lib/new/a.c": "int a;\n"}, "no rule says what lib/new/ may use", id="folder without a rule"),
         pytest.param({"lib/tx/error.h": ""}, "two headers of one name", id="two headers of one name"),
         pytest.param({"lib/tx/a.c": '#include "../base/error.h"\n'}, "a header is named without its folder", id="path in an include"),
@@ -86,6 +96,17 @@ def test_walls_find(tmp_path: Path, more: dict[str, str], words: str) -> None:
     assert status == 1 and words in output, output
 
 
+def test_walls_of_the_module_find_calls_only(tmp_path: Path) -> None:
+    """A prototype, a comment, a static function and a member of the same name are no use."""
+    more = {
+        "module/a.h": "struct s {\n\tint b;\n};\nvoid b(void); /* c() { b(); } */\n",
+        "module/b.c": '#include "a.h"\nstatic int c(int n)\n{\n\treturn n;\n}\nvoid b(void)\n{\n\tc(1);\n}\n',
+        "module/c.c": '#include "a.h"\nstatic int c(int n)\n{\n\tb();\n\treturn n;\n}\nint (*d)(int) = c;\n',
+    }
+    status, output = judge(tmp_path, "walls", more)
+    assert status == 0, output
+
+
 def test_walls_want_a_build(tmp_path: Path) -> None:
     status, output = judge(tmp_path, "walls", {}, build=False)
     assert status == 1 and "calls were not looked at" in output, output
@@ -95,6 +116,13 @@ def test_paths_find(tmp_path: Path) -> None:
     status, output = judge(tmp_path, "paths", {"lib/tx/a.c": "/* see lib/tx/tx.h, lib/gone.c, error.h and gone.h */\n"})
     assert status == 1, output
     assert sorted(output.split("no such file: ")[1:]) == ["lib/tx/a.c:1: gone.h\n", "lib/tx/a.c:1: lib/gone.c\n"], output
+
+
+def test_paths_find_targets_of_make(tmp_path: Path) -> None:
+    rules = "all: one\none:\n\ttrue\n$(A:%=cross-%): cross-%: all\nX := 1\n"
+    page = "`make one`, `sudo make cross-mips` and `make two A=1`, not `make ONE` and `make x.o`\n"
+    status, output = judge(tmp_path, "paths", {"mk/a.mk": rules, "docs/a.md": page})
+    assert (status, output) == (1, "no such target of make: docs/a.md:1: two\n")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Preloaded, it makes this kernel look like another one to whoever calls bpf(), for the tests of the live engine:
+ * Preloaded, it makes this kernel look like another one to callers of bpf(), for the tests of the live engine:
  * KTRXER_BPF_SHIM=no-live (BPF_PROG_RUN knows no live frames: before Linux 5.18), no-bpf (no such call),
  * no-tracepoint (CONFIG_BPF_EVENTS is off), no-map-memory (maps find no memory).
  */

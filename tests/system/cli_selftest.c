@@ -221,7 +221,7 @@ static const struct command cmd_every = {
 	.run = run_every,
 };
 static const struct command cmd_secret = {
-	.name = "secret", .summary = "Not spoken of", .run = run_every, .hidden = true
+	.name = "secret", .summary = "A hidden command", .run = run_every, .hidden = true
 };
 
 struct number_options {

@@ -103,7 +103,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	int rc = (int)syscall(SYS_clock_gettime, clock, t);
 
-	if (rc == 0 && clock == CLOCK_REALTIME)
+	if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
 		add(t, error_at(t->tv_sec * SECOND + t->tv_nsec));
 	else if (rc == 0 && clock == CLOCK_MONOTONIC && slew_ppm)
 		add(t, error_at(true_ns()));

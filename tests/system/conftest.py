@@ -18,6 +18,7 @@ from far_end import Engine, gro
 from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
 from ktrxer.bench import contest
 from ktrxer.lab import hosts
+from ktrxer.lab.pytest_plugin import limited
 from noise import LIMIT_S
 from stamps import stamp  # noqa: F401
 
@@ -34,18 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A test that hangs fails after its time limit, and the rest of its file runs."""
-
-    def late(*_: object) -> None:
-        pytest.fail(f"not done after {LIMIT_S} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(LIMIT_S)
-    try:
+    with limited(LIMIT_S):
         yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -281,7 +281,7 @@ def responding(host, proto: str, *more: str) -> Iterator[None]:
 def echoing(host) -> Iterator[None]:
     """A UDP echo service (RFC 862) for both versions."""
     program = ("import socket; s=socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', 7)); print('ready', flush=True)\n"
-               "while True:\n data, who = s.recvfrom(65600); s.sendto(data, who)\n")
+               "while True:\n data, peer = s.recvfrom(65600); s.sendto(data, peer)\n")
     child = host.popen([sys.executable, "-c", program])
     assert child.stdout.readline() == "ready\n"
     try:

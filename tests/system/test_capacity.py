@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import udpstp_peer as peer
+from clients import client, servers
 from flows import secret
 
 PEER = [sys.executable, Path(__file__).resolve().parent / "udpstp_peer.py"]
@@ -26,30 +27,14 @@ LIMIT = ("--max-bitrate", "20M")
 
 @pytest.fixture
 def capacity(ktrxer, token):
-    def go(host, to, *options, token=token, status=None, **more):
-        words = ["--token-file", token] if token else []
-        done = host.run([ktrxer, "capacity", to, *words, *map(str, options)], check=False, timeout=60, **more)
-        assert status in (None, done.returncode), done.stdout + done.stderr
-        return done
-
-    return go
+    return client(ktrxer, "capacity", token=token)
 
 
 @pytest.fixture
 def peer_serves(shared_pair):
-    started = []
-
-    def start(*flags, token=TOKEN):
-        process = shared_pair[1].popen([*PEER, "serve", shared_pair[1].address, str(PORT), token, *flags])
-        started.append(process)
-        assert process.stdout.readline() == "ready\n"
-        return process
-
-    yield start
-    for one in started:
-        if one.poll() is None:
-            one.kill()
-        one.communicate()
+    _, b = shared_pair
+    with servers(b, *PEER, "serve", b.address, str(PORT)) as start:
+        yield lambda *flags, token=TOKEN: start(token, *flags)
 
 
 def peer_asks(host, to, *words, token=TOKEN):
@@ -155,7 +140,7 @@ def test_what_is_refused(shared_pair, capacity, serve, token, tmp_path):
     assert "no program serves UDPSTP" in capacity(a, b.address, status=1).stderr
     other = secret(tmp_path / "other", "another token that is long enough")
     serve(b, "--token-file", token, "--port", 8621, "--udpstp-port", PORT, "--max-bitrate", "20M", "--max-clients", 1)
-    assert "the token is not the server's" in capacity(a, b.address, token=other, status=1).stderr
+    assert "the server has another token" in capacity(a, b.address, token=other, status=1).stderr
     assert "requires authentication" in capacity(a, b.address, token=None, status=1).stderr
     assert "requires the highest rate" in capacity(a, b.address, status=1).stderr
     assert "no capacity left" in capacity(a, b.address, "--max-bitrate", "30M", status=1).stderr

@@ -321,7 +321,7 @@ def test_python_part_is_named_when_missing(tmp_path):
 
 @pytest.fixture
 def open_path():
-    """Like tmp_path, but other users may enter it, so that the user `nobody` can start programs in it."""
+    """Like tmp_path, but other users may enter it, so that the user 65534 can start programs in it."""
     path = Path(tempfile.mkdtemp(prefix="ktrxer-cli-")).resolve()
     path.chmod(0o755)
     yield path

@@ -184,6 +184,29 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
 
 
 @pytest.mark.plain_build
+def test_two_runs_at_once_in_one_directory(started):
+    """The same test with the same title, against one server: each run has its own file, with all of its own samples and nothing of the other."""
+    words = ("tcp_upload", "-l", "2", "--delay", "0.3", "-i", "20ms", "-t", "twin", "--json", "--no-extras")
+    told = []
+    for status, out, err in [ended(child) for child in [started(*words), started(*words)]]:
+        assert status in (0, 1) and not err, err
+        told.append(json.loads(out))
+    runs = [open_run(one["file"]) for one in told]
+    assert sorted(started.runs.iterdir()) == sorted(run.path for run in runs) and len({run.meta.id for run in runs}) == 2
+    apart = abs(runs[0].meta.zero.monotonic_ns - runs[1].meta.zero.monotonic_ns)
+    assert apart < runs[0].meta.length_ns, f"they began {apart / 1e9:.1f} s apart: they did not run at once"
+    sums = []
+    for run in runs:
+        assert not any(word in reason for reason in run.meta.reasons for word in ("failed", "covered", "recorded", "accounts")), run.meta.reasons
+        assert list(run.arrays(run.series("Ping (ms) ICMP"))["seq"]) == list(range(130)), "2.6 s, a probe each 20 ms"
+        (flow,) = (run.arrays(series) for series in run.meta.of_kind("bytes"))
+        assert {0, 1} == set(flow["end"]) and all(flow["bytes"][flow["end"] == end].max() > 0 for end in (0, 1)), "counted at both ends"
+        sums.append(int(flow["bytes"][flow["end"] == 1].max()))
+    print(f"figure: two runs that began {apart / 1e9:.3f} s apart, received bytes {sums}")
+    assert sum(sums) < MBIT * 1e6 / 8 * (2 + apart / 1e9) * 1.1, "the two flows share the path: no count holds the bytes of both"
+
+
+@pytest.mark.plain_build
 def test_the_server_dies_in_mid_run(started):
     child = started("tcp_bidirectional", "-l", "4", "--delay", "0.5", "--json", "--no-extras")
     for _ in range(300):

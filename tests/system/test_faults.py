@@ -213,8 +213,8 @@ def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
 
 @pytest.fixture
 def unprivileged(requires_real_root, ktrxer):
-    """The command at a path that every user can execute, and the command prefix that runs it as `nobody` without capabilities."""
-    folder = Path(tempfile.mkdtemp(prefix="ktrxer-nobody-"))
+    """The command at a path that every user can execute, and the command prefix that runs it as the user 65534 without capabilities."""
+    folder = Path(tempfile.mkdtemp(prefix="ktrxer-unprivileged-"))
     folder.chmod(0o755)
     copy = Path(shutil.copy(ktrxer, folder))
     copy.chmod(0o755)

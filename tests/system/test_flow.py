@@ -214,8 +214,8 @@ def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp
     other = secret(tmp_path / "other", "quite another token, as long as the first")
     assert "token is not the one of that server" in refusal(a, b.address, token=other)
     assert "4 flows are more than its limit of 3" in refusal(a, b.address, "--flows", 4, "--for", "1s")
-    assert "lets nothing last longer than 5s" in refusal(a, b.address, "--for", "6s")
-    assert "lets nothing last longer than 5s" in refusal(a, b.address, "--for", "4s", "--flows", 3, "--stagger", "1s")
+    assert "limits the duration to 5s" in refusal(a, b.address, "--for", "6s")
+    assert "limits the duration to 5s" in refusal(a, b.address, "--for", "4s", "--flows", 3, "--stagger", "1s")
     assert "limit of 100.000 Mbit/s" in refusal(a, b.address, "--flows", 3, "--bitrate", "40M", "--for", "1s")
     assert "'nonesuch'" in refusal(a, b.address, "--cc", "nonesuch", "--for", "1s")
     locked = controls()[1]

@@ -189,9 +189,9 @@ def test_a_time_limit(nothing_left: None, file: Path) -> None:
         (["run", "access", "true"], "ktrxer lab: true: the command comes after --, as in: ktrxer lab run access -- true"),
         (["vm", "uname", "-a"], "ktrxer lab: uname -a: the command comes after --, as in: ktrxer lab vm -- uname -a"),
         (["run", "access", "--nonsense", "--", "true"], "ktrxer lab: --nonsense: no such option or argument (`ktrxer lab run --help` lists them)"),
-        (["rnu"], "ktrxer lab: 'rnu': no such subcommand; did you mean run? (--help tells more)"),
-        (["xyz"], "ktrxer lab: 'xyz': no such subcommand; choose one of: run, vm, devices, setup, module, topology (--help tells more)"),
-        ([], "ktrxer lab: SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology (--help tells more)"),
+        (["rnu"], "ktrxer lab: 'rnu': no such subcommand; did you mean run? (see --help)"),
+        (["xyz"], "ktrxer lab: 'xyz': no such subcommand; choose one of: run, vm, devices, setup, module, topology (see --help)"),
+        ([], "ktrxer lab: SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology (see --help)"),
         (["run", "access", "--timeout", "0", "--", "true"], "ktrxer lab: --timeout 0s: expected 100ms to 168h"),
     ],
 )
@@ -296,7 +296,7 @@ def nobody(nothing_left: None) -> Iterator[list[str]]:
     check = "import ktrxer.lab.command, sys; assert sys.version_info >= (3, 11)"
     python = next((one for one in (sys.executable, "/usr/bin/python3") if can(one, "-c", check)), None)
     if python is None:
-        pytest.skip(f"nobody may not read {ROOT}, or run a Python of 3.11 or newer")
+        pytest.skip(f"the user 65534 may not read {ROOT}, or run a Python of 3.11 or newer")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         path = Path(folder) / "slow.toml"

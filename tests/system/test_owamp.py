@@ -14,6 +14,7 @@ from pathlib import Path
 
 import owamp_peer as peer
 import pytest
+from clients import client, servers
 
 PEER = [sys.executable, Path(__file__).resolve().parent / "owamp_peer.py"]
 PORT = 861
@@ -22,29 +23,14 @@ QUICK = ("--interval", "20ms", "--timeout", "300ms")
 
 @pytest.fixture
 def owamp(ktrxer):
-    def go(host, to, *options, status=None, **more):
-        done = host.run([ktrxer, "owamp", to, *map(str, options)], check=False, timeout=60, **more)
-        assert status in (None, done.returncode), done.stdout + done.stderr
-        return done
-
-    return go
+    return client(ktrxer, "owamp")
 
 
 @pytest.fixture
 def peer_serves(shared_pair):
-    started = []
-
-    def start(*flags):
-        process = shared_pair[1].popen([*PEER, "serve", shared_pair[1].address, str(PORT), *flags])
-        started.append(process)
-        assert process.stdout.readline() == "ready\n"
-        return process
-
-    yield start
-    for one in started:
-        if one.poll() is None:
-            one.kill()
-        one.communicate()
+    _, b = shared_pair
+    with servers(b, *PEER, "serve", b.address, str(PORT)) as start:
+        yield start
 
 
 def peer_does(host, *words):

@@ -25,7 +25,7 @@ while True:
     try:
         s.sendto(bytes(1200), (sys.argv[1], 9))
     except OSError:
-        pass  # the queue is full, as it is meant to be
+        pass  # the queue is full, as the test requires
     due += 1242 * 8 / (float(sys.argv[2]) * 1e6)
     time.sleep(max(0, due - time.monotonic()))
 """
@@ -139,6 +139,25 @@ def test_ping_has_this_hosts_queue(pair, ktrxer, interval):
     assert end["rtt_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
     assert end["own_queue_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
     assert end["own_qdisc"] == "tbf" and end["lateness_us"]["p50"] < 5000
+
+
+@pytest.mark.parametrize("shaped", ["a0", "br0"])
+def test_a_queue_below_or_above_a_bridge(pair, ktrxer, shaped):
+    """The route of this host leads to its bridge br0, of which a0 is a port. The packet scheduler of the first device stamps, and the driver of the last."""
+    a, b = pair
+    address = a.address
+    for words in ("link add br0 type bridge", "addr flush dev a0", "link set a0 master br0", f"addr add {address}/24 dev br0", "link set br0 up"):
+        a.ip(*words.split())
+
+    def measure():
+        return json.loads(a.run([ktrxer, "ping", b.address, "-i", "50ms", "--for", "3s", "--json"], check=False, timeout=60).stdout)
+
+    with full_queue(a, shaped, b.address):
+        end, reference = beside_ping(a, b, measure, 3)
+    print(f"figure: round trip {end['rtt_us']['p50'] / 1000:.2f} ms, by ping {reference:.2f} ms; own queue {end['own_queue_us']['p50'] / 1000:.2f} ms")
+    assert reference > FULL_MS / 2 and end["device"] == "br0"
+    assert end["rtt_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
+    assert end["own_queue_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
 
 
 def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):

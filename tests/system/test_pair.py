@@ -9,17 +9,13 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
 import json
 
 import pytest
+from clients import client
 from flows import secret
 
 
 @pytest.fixture
 def pair(ktrxer, token):
-    def go(a, host, *options, token=token, status=None):
-        done = a.run([ktrxer, "pair", host, "--token-file", token, *map(str, options)], check=False, timeout=30)
-        assert status in (None, done.returncode), done.stdout + done.stderr
-        return done
-
-    return go
+    return client(ktrxer, "pair", token=token)
 
 
 @pytest.mark.parametrize("address", ["address", "address6"])

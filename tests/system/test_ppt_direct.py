@@ -11,6 +11,7 @@ import json
 import signal
 
 import pytest
+from clients import client
 from shims import shim
 from stamps import parse
 
@@ -22,12 +23,7 @@ def slow_device(host, device, kbit, limit):
 
 @pytest.fixture
 def direct(ktrxer):
-    def go(a, host, *options, status=None):
-        done = a.run([ktrxer, "ppt", "direct", host, *map(str, options)], check=False, timeout=60)
-        assert status in (None, done.returncode), done.stdout + done.stderr
-        return done
-
-    return go
+    return client(ktrxer, "ppt", "direct")
 
 
 KNOWN = (("here", "sending", "user_to_sched_us"), ("here", "sending", "sched_to_driver_us"), ("here", "receiving", "kernel_to_user_us"),

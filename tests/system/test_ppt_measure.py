@@ -10,16 +10,12 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
 import json
 
 import pytest
+from clients import client
 
 
 @pytest.fixture
 def measure(ktrxer, token):
-    def go(a, host, *options, token=token, status=None):
-        done = a.run([ktrxer, "ppt", "measure", host, "--token-file", token, *map(str, options)], check=False, timeout=40)
-        assert status in (None, done.returncode), done.stdout + done.stderr
-        return done
-
-    return go
+    return client(ktrxer, "ppt", "measure", token=token)
 
 
 COUNTS = ("lost", "unsent", "reordered", "one_stamp", "not_back_to_back", "usable")

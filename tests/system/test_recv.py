@@ -328,7 +328,7 @@ def run(net, *args, prefix=(), ns=None):
 def test_without_privileges_it_says_what_is_missing(net, requires_real_root):
     nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all")
     if subprocess.run([*nobody, str(KTRXER), "--help"], capture_output=True).returncode:
-        pytest.skip("the user nobody cannot reach the build directory")
+        pytest.skip("the user 65534 cannot reach the build directory")
     done = run(net, "--device", "b0", prefix=nobody)
     assert done.returncode == 1
     assert "CAP_NET_RAW" in done.stderr and "unshare -Urn" in done.stderr

@@ -26,9 +26,7 @@ from waiting import until
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
 
 
-@pytest.fixture(scope="module")
-def net():
-    yield from judged()
+net = pytest.fixture(judged, scope="module")
 
 
 # ------------------------------------------------------------------------------------------------------ what rules do
@@ -236,7 +234,7 @@ def test_overrun_is_counted_to_the_last_packet(net, ring, what):
 
 
 def sniff(net, port):
-    """Flags of the TCP segments that B sends to a port, as A's device sees them."""
+    """Flags of the TCP segments that B sends to a port, as they arrive at A's device."""
     code = ("import socket, sys\n"
             "s = socket.socket(17, 3, socket.htons(3)); s.bind(('a0', 0)); print('ready', flush=True)\n"
             "while True:\n"

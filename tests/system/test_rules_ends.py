@@ -23,9 +23,7 @@ from waiting import until
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
 
 
-@pytest.fixture(scope="module")
-def net():
-    yield from judged()
+net = pytest.fixture(judged, scope="module")
 
 
 # -------------------------------------------------------------------------------------------------- nothing stays behind

@@ -21,9 +21,7 @@ from waiting import until
 pytestmark = pytest.mark.usefixtures("requires_namespaces", "requires_real_root")
 
 
-@pytest.fixture(scope="module")
-def net():
-    yield from judged()
+net = pytest.fixture(judged, scope="module")
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input
@@ -64,7 +62,7 @@ def test_without_privileges_it_says_what_is_missing(net):
     nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all")
     raw = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+net_raw", "--ambient-caps=+net_raw", "--bounding-set=+net_raw")
     if subprocess.run([*nobody, str(KTRXER), "--help"], capture_output=True).returncode:
-        pytest.skip("the user nobody cannot reach the build directory")
+        pytest.skip("the user 65534 cannot reach the build directory")
     for prefix, backend, capability in ((nobody, "xdp", "CAP_NET_RAW"), (raw, "xdp", "CAP_BPF"), (raw, "nftables", "CAP_NET_ADMIN")):
         done = run(net, "--device", "b0", "--backend", backend, "--rule", "drop udp from any to any", prefix=prefix)
         assert done.returncode == 1 and capability in done.stderr and "root" in done.stderr, done.stderr

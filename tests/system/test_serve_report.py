@@ -276,4 +276,4 @@ def test_a_port_of_metrics_that_is_taken(shared_pair, ktrxer, serve, token):
     _, b = shared_pair
     serve(b, "--token-file", token, "--metrics", "127.0.0.1:9620")
     done = b.run([ktrxer, "serve", "--port", "8630", "--token-file", token, "--metrics", "127.0.0.1:9620"], check=False, timeout=20)
-    assert done.returncode == 1 and "metrics: TCP port 9620 of 127.0.0.1 cannot be opened: Address already in use" in done.stderr
+    assert done.returncode == 1 and "TCP port 9620 of 127.0.0.1 is taken by another program" in done.stderr

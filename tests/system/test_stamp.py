@@ -198,8 +198,8 @@ NO_SSID = """
 import socket, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("10.77.0.2", 8620)); print("up", flush=True); n = 0
 while True:
-    p, who = s.recvfrom(9000)
-    s.sendto(struct.pack("!I8sHH8sI8sHHBxxx", n, p[4:12], 0x8001, 0, p[4:12], *struct.unpack("!I8sH", p[:14]), 0, 64), who); n += 1
+    p, peer = s.recvfrom(9000)
+    s.sendto(struct.pack("!I8sHH8sI8sHHBxxx", n, p[4:12], 0x8001, 0, p[4:12], *struct.unpack("!I8sH", p[:14]), 0, 64), peer); n += 1
 """
 
 
@@ -230,12 +230,12 @@ def there(p):
 while True:
     p, client = outer.recvfrom(9000)
     n = struct.unpack("!I", p[:4])[0]
-    if n % 20 == 3: held = p; continue                      # overtaken on the way up
+    if n % 20 == 3: held = p; continue                      # overtaken on the up path
     answers = [there(p)]
     if held is not None: answers.append(there(held)); held = None
     if n % 20 == 7: answers.append(there(p))                # twice there
     if n % 20 == 11: answers.append(answers[0])             # twice back
-    if n % 20 == 15: kept = answers.pop()                   # overtaken on the way down
+    if n % 20 == 15: kept = answers.pop()                   # overtaken on the down path
     elif kept is not None: answers.append(kept); kept = None
     for one in answers: outer.sendto(one, client)
 """

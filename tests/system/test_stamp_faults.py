@@ -39,7 +39,7 @@ def test_server_stopped(pair, ktrxer, serve):
     flowing(a, 80)
     server.stop()
     end, _ = parse(client.communicate(timeout=20)[0])
-    assert end["received"] > 20 and end["lost"] > 20 and end["lost_unknown"] > 20, "nobody is left who could tell in which direction"
+    assert end["received"] > 20 and end["lost"] > 20 and end["lost_unknown"] > 20, "no counter of the reflector is left that shows the direction"
 
 
 def test_client_gone(pair, ktrxer, stamp, serve):

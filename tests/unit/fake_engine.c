@@ -122,6 +122,12 @@ static int fake_reap(struct ktx_engine_state *state, const struct ktx_completion
 	return n;
 }
 
+static bool fake_holds(const struct ktx_engine_state *state)
+{
+	(void)state;
+	return !fake.no_queue && fake.stamped_key != fake.next_key;
+}
+
 static int fake_give_up(struct ktx_engine_state *state, struct ktx_request *request)
 {
 	(void)state;
@@ -280,7 +286,7 @@ static bool fake_stream_ended(const struct ktx_engine_state *state)
 
 /* -------------------------------------------------------------------------------------------------------- the table */
 
-static const struct ktx_submit_ops fake_submit = { .send = fake_send, .reap = fake_reap };
+static const struct ktx_submit_ops fake_submit = { .send = fake_send, .reap = fake_reap, .holds = fake_holds };
 static const struct ktx_submit_ops holder_submit = { .send = fake_send, .reap = fake_reap, .give_up = fake_give_up };
 static const struct ktx_submit_ops queue_submit = {
 	.send = queue_send,
@@ -298,25 +304,29 @@ static const struct ktx_stream_ops kernel_stream = {
 	.ended = fake_stream_ended,
 };
 
-#define COMMON \
-	.summary = "for tests", .can = KTX_CAN_HOST_STACK, .probe = fake_probe, .open = fake_open, .close = fake_close, .check = fake_check, \
+#define COMMON                                                                                                         \
+	.summary = "for tests", .can = KTX_CAN_HOST_STACK, .probe = fake_probe, .open = fake_open,                     \
+	.close = fake_close, .check = fake_check,                                                                      \
 	.event_fd = fake_event_fd
 
 /* clang-format off */
 static const struct ktx_engine fake_engine = {
-	COMMON, .name = "fake", .submit = &fake_submit, .why_timing = "the only one", .why_rate = "the only one", .features = fake_features,
+	COMMON, .name = "fake", .submit = &fake_submit, .why_timing = "the only one", .why_rate = "the only one",
+	.features = fake_features,
 };
 /* clang-format on */
 
 /* clang-format off */
 static const struct ktx_engine holder_engine = {
-	COMMON, .name = "holder", .submit = &holder_submit, .reap_ns = 200000, .frame_max = 1000, .features = fake_features,
+	COMMON, .name = "holder", .submit = &holder_submit, .reap_ns = 200000, .frame_max = 1000,
+	.features = fake_features,
 };
 /* clang-format on */
 
 /* clang-format off */
 static const struct ktx_engine kernel_engine = {
-	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000, .features = kernel_features,
+	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000,
+	.features = kernel_features,
 };
 /* clang-format on */
 

@@ -5,7 +5,8 @@
  * time.
  *
  *   fake    the user side waits; the one that `auto` takes
- *   holder  the same with buffers of its own, of which no descriptor tells when they come back; frames of 1000 bytes at most
+ *   holder  the same with buffers of its own, of which no descriptor tells when they come back; frames of 1000 bytes at
+ *           most
  *   kernel  the kernel waits
  *   queue   a queue in the kernel waits
  */
@@ -20,15 +21,16 @@ struct fake_script {
 	_Atomic int refuse_with; /* ... with this */
 	_Atomic int take_most;   /* of one batch; 0: all */
 	_Atomic bool stamps, stamps_come;
-	int64_t stamp_after_ns; /* the submission */
-	uint32_t
-		clock_bound_ns; /* the worst error of the stamps by CLOCK_REALTIME: a reader of both clocks may be descheduled between them */
+	int64_t stamp_after_ns;  /* the submission */
+	uint32_t clock_bound_ns; /* the worst error of the stamps by CLOCK_REALTIME: a reader of both clocks may be
+				   descheduled between them */
 	int64_t nic_ahead_ns,
 		nic_after_ns; /* a NIC's clock, and when it stamps after the submission; 0: there is none */
 	int send_lasts_ms;
 	_Atomic int sends, largest; /* seen */
 	uint32_t next_key, stamped_key;
-	bool scheds; /* the packet scheduler stamps each frame when it is submitted, before the driver does */
+	bool scheds;   /* the packet scheduler stamps each frame when it is submitted, before the driver does */
+	bool no_queue; /* frames leave when they are submitted, whenever their stamps come */
 	uint32_t sched_key;
 	_Atomic uint32_t lost_key; /* plus 1: the queue dropped this one, and the driver never stamps it */
 	uint64_t sent_at[4096];

@@ -284,9 +284,8 @@ static const struct world plain = { .access = 10, .noise_ns = 500, .skew = 50e-6
 
 /* ------------------------------------------------------------------------------------------------------- whole runs */
 
-static void test_the_truth_is_in_the_range(void **state)
+TEST(test_the_truth_is_in_the_range)
 {
-	(void)state;
 	for (double rate = 10e6; rate < rate_most(); rate *= 10) {
 		double bytes = 0, pathload_bytes = 0;
 
@@ -310,7 +309,7 @@ static void test_the_truth_is_in_the_range(void **state)
 	}
 }
 
-static void test_faults_of_the_path_and_of_the_hosts(void **state)
+TEST(test_faults_of_the_path_and_of_the_hosts)
 {
 	const struct {
 		const char *name;
@@ -325,7 +324,6 @@ static void test_faults_of_the_path_and_of_the_hosts(void **state)
 		{ "stamps up to 10 us late", { .access = 10, .noise_ns = 10e3 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
 		print_message("%s:\n", worlds[i].name);
 		for (double rate = 10e6; rate < rate_most(); rate *= 10)
@@ -342,9 +340,8 @@ static void test_faults_of_the_path_and_of_the_hosts(void **state)
 	}
 }
 
-static void test_coalesced_arrivals(void **state)
+TEST(test_coalesced_arrivals)
 {
-	(void)state;
 	for (double rate = 10e6; rate < rate_most(); rate *= 10)
 		for (int load = 0; load <= 90; load += 30) {
 			struct world w = plain;
@@ -362,9 +359,8 @@ static void test_coalesced_arrivals(void **state)
 		}
 }
 
-static void test_slops_finds_a_constant_rate(void **state)
+TEST(test_slops_finds_a_constant_rate)
 {
-	(void)state;
 	for (double rate = 10e6; rate < rate_most(); rate *= 10)
 		for (int load = 0; load <= 90; load += 30) {
 			struct world w = plain;
@@ -376,9 +372,8 @@ static void test_slops_finds_a_constant_rate(void **state)
 		}
 }
 
-static void test_chirps_are_near_the_truth(void **state)
+TEST(test_chirps_are_near_the_truth)
 {
-	(void)state;
 	for (int load = 30; load <= 60; load += 30) {
 		struct world w = plain;
 		struct outcome o;
@@ -408,11 +403,10 @@ static bool without_doubt(const struct outcome *o)
  * Two loaded links: a probe must find both queues empty, so the range of the empty queue is too low. Cross traffic of
  * the second link comes between packets that the first one sent back to back.
  */
-static void test_a_second_loaded_link_is_noticed(void **state)
+TEST(test_a_second_loaded_link_is_noticed)
 {
 	const double loads[][2] = { { 0.6, 0.3 }, { 0.3, 0.6 }, { 0.3, 0.3 }, { 0.5, 0.5 }, { 0.6, 0.6 } };
 
-	(void)state;
 	for (double rate = 10e6; rate < rate_most(); rate *= 10)
 		for (size_t l = 0; l < sizeof loads / sizeof *loads; l++)
 			for (int cross = 0; cross < (int)CROSS; cross++) {
@@ -440,9 +434,8 @@ static void test_a_second_loaded_link_is_noticed(void **state)
 }
 
 /* One loaded link behind a faster one: the gaps of packets sent back to back are nearly those of the link. */
-static void test_one_loaded_link_is_not_taken_for_several(void **state)
+TEST(test_one_loaded_link_is_not_taken_for_several)
 {
-	(void)state;
 	for (double rate = 10e6; rate < rate_most(); rate *= 10)
 		for (int cross = 0; cross < (int)CROSS; cross++)
 			for (int load = 0; load <= 90; load += 30) {
@@ -464,9 +457,8 @@ static void test_one_loaded_link_is_not_taken_for_several(void **state)
 }
 
 /* Each half of the measurement sees another link: no figure of it is that of either. */
-static void test_a_rate_that_changes_during_the_measurement(void **state)
+TEST(test_a_rate_that_changes_during_the_measurement)
 {
-	(void)state;
 	for (double rate = 10e6; rate < rate_most(); rate *= 10)
 		for (int load = 0; load <= 60; load += 30)
 			for (double factor = 0.5; factor < 4; factor *= 4) {
@@ -547,9 +539,8 @@ static uint64_t on_a_link(const struct abw_plan *plan, size_t i)
 	return at_once(plan, i) + i % plan->packets * (plan->gap_ns ? plan->gap_ns : plan->ip_bytes * 80ull);
 }
 
-static void test_arrivals_that_give_no_range(void **state)
+TEST(test_arrivals_that_give_no_range)
 {
-	(void)state;
 	assert_int_equal(after(never, 1), ABW_LOST);
 	assert_int_equal(after(backwards, 1), ABW_LOST);
 	assert_int_equal(after(at_once, 1), ABW_COALESCED);
@@ -557,11 +548,10 @@ static void test_arrivals_that_give_no_range(void **state)
 	assert_int_equal(after(on_a_link, 1.5), ABW_SENDER);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
 	struct abw abw;
 
-	(void)state;
 	assert_int_equal(abw_begin(&abw, &(struct abw_options){ .large_bytes = 100, .small_bytes = 52 }), -EINVAL);
 	assert_int_equal(abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500, .small_bytes = 1000 }), -EINVAL);
 	assert_int_equal(abw_begin(&abw, &(struct abw_options){ .large_bytes = 1500 }), -EINVAL);
@@ -571,22 +561,4 @@ static void test_options(void **state)
 		0);
 	assert_true(8e9 * abw.plan.packets * abw.plan.ip_bytes / (double)abw.plan.period_ns <= 1e6);
 	abw_end(&abw);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_truth_is_in_the_range),
-		cmocka_unit_test(test_faults_of_the_path_and_of_the_hosts),
-		cmocka_unit_test(test_coalesced_arrivals),
-		cmocka_unit_test(test_slops_finds_a_constant_rate),
-		cmocka_unit_test(test_chirps_are_near_the_truth),
-		cmocka_unit_test(test_a_second_loaded_link_is_noticed),
-		cmocka_unit_test(test_one_loaded_link_is_not_taken_for_several),
-		cmocka_unit_test(test_a_rate_that_changes_during_the_measurement),
-		cmocka_unit_test(test_arrivals_that_give_no_range),
-		cmocka_unit_test(test_options),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,9 +30,8 @@ static struct abw_trend_result trend_of(double drift, double jitter_ns, uint32_t
 	return r;
 }
 
-static void test_trends(void **state)
+TEST(test_trends)
 {
-	(void)state;
 	assert_int_equal(trend_of(0.1, 10e3, 100, 0, 0).trend, ABW_RISING);
 	assert_true(fabs(trend_of(0.1, 10e3, 100, 0, 0).drift - 0.1) < 0.01);
 	assert_true(fabs(trend_of(0.1, 10e3, 100, 0, 0).gap_ns - 100e3) < 1);
@@ -66,9 +65,8 @@ static enum abw_fleet fleet_of(size_t rising, size_t level, size_t ambiguous, si
 	return abw_fleet(streams, n);
 }
 
-static void test_fleets(void **state)
+TEST(test_fleets)
 {
-	(void)state;
 	assert_int_equal(fleet_of(6, 4, 2, 0), ABW_FLEET_ABOVE);
 	assert_int_equal(fleet_of(4, 6, 2, 0), ABW_FLEET_BELOW);
 	assert_int_equal(fleet_of(6, 6, 0, 0), ABW_FLEET_GREY);
@@ -77,9 +75,8 @@ static void test_fleets(void **state)
 	assert_int_equal(fleet_of(0, 0, 0, 0), ABW_FLEET_UNUSABLE);
 }
 
-static void test_search(void **state)
+TEST(test_search)
 {
-	(void)state;
 	for (double truth = 2; truth < 100; truth += 7)
 		for (double grey = 0; grey < 10; grey += 4) {
 			struct abw_search s = { .high = 101, .resolution = 5 };
@@ -98,11 +95,10 @@ static void test_search(void **state)
 		}
 }
 
-static void test_a_fleet_that_contradicts_the_grey_region(void **state)
+TEST(test_a_fleet_that_contradicts_the_grey_region)
 {
 	struct abw_search s = { .high = 100, .resolution = 5 };
 
-	(void)state;
 	abw_search_take(&s, 50, ABW_FLEET_GREY);
 	abw_search_take(&s, 75, ABW_FLEET_BELOW);
 	assert_true(s.low == 75 && abw_search_rate(&s) > 75);
@@ -112,11 +108,10 @@ static void test_a_fleet_that_contradicts_the_grey_region(void **state)
 }
 
 /* Packets of 1514 bytes at 1 Gbit/s, stamps with steps of 256 ns that are up to 600 ns late. */
-static void test_gaps_of_a_clock_with_steps(void **state)
+TEST(test_gaps_of_a_clock_with_steps)
 {
 	enum { TRAINS = 8, PACKETS = 5 };
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		uint64_t sent[TRAINS * PACKETS], arrived[TRAINS * PACKETS], random = seed;
 		struct abw_line line;
@@ -133,12 +128,11 @@ static void test_gaps_of_a_clock_with_steps(void **state)
 	}
 }
 
-static void test_idle_share(void **state)
+TEST(test_idle_share)
 {
 	struct abw_delay delays[1000];
 	struct abw_idle r;
 
-	(void)state;
 	for (int share = 0; share <= 10; share++) {
 		uint64_t seed = 3;
 
@@ -161,12 +155,11 @@ static void test_idle_share(void **state)
 	assert_int_equal(abw_idle(delays, 0, 500, 1000, &r), -EINVAL);
 }
 
-static void test_chirp(void **state)
+TEST(test_chirp)
 {
 	uint64_t sent[40], arrived[40] = { 0 };
 	double gap = 1200e3, at = 1e9, free_ns = 0; /* from 10 Mbit/s */
 
-	(void)state;
 	for (int i = 0; i < 40; i++, at += gap, gap /= 1.1) {
 		free_ns = fmax(free_ns, at) + 120e3; /* a link of 100 Mbit/s */
 		sent[i] = (uint64_t)at;
@@ -176,19 +169,4 @@ static void test_chirp(void **state)
 	assert_true(abw_chirp(&(struct abw_train){ sent, arrived, ABW_TREND_LEAST - 1 }, 12000, 0) == 0);
 	memset(arrived, 0, sizeof arrived);
 	assert_true(abw_chirp(&(struct abw_train){ sent, arrived, 40 }, 12000, 0) == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trends),
-		cmocka_unit_test(test_fleets),
-		cmocka_unit_test(test_search),
-		cmocka_unit_test(test_a_fleet_that_contradicts_the_grey_region),
-		cmocka_unit_test(test_gaps_of_a_clock_with_steps),
-		cmocka_unit_test(test_idle_share),
-		cmocka_unit_test(test_chirp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@ static void same_text(const char *text, const char *canonical)
 	assert_true(ktrxer_addr_equal(&addr, &again));
 }
 
-static void parses(void **state)
+TEST(parses)
 {
 	struct ktrxer_addr addr;
 
-	(void)state;
 	same_text("192.0.2.1", "192.0.2.1");
 	same_text("0.0.0.0", "0.0.0.0");
 	same_text("255.255.255.255", "255.255.255.255");
@@ -51,7 +50,7 @@ static void parses(void **state)
 	assert_memory_equal(addr.bytes, ((uint8_t[16]){ 10, 1, 2, 3 }), 16);
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	/* clang-format off */
 	static const char *const bad[] = {
@@ -69,7 +68,6 @@ static void refuses(void **state)
 	/* clang-format on */
 	struct ktrxer_addr addr, before;
 
-	(void)state;
 	memset(&before, 0x5a, sizeof before);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		int ret;
@@ -87,7 +85,7 @@ static void refuses(void **state)
 	assert_int_equal(ktrxer_addr_parse(&addr, "fe80::1%4294967297"), -ENODEV);
 }
 
-static void ports(void **state)
+TEST(ports)
 {
 	static const struct {
 		const char *text, *addr;
@@ -112,7 +110,6 @@ static void ports(void **state)
 	struct ktrxer_addr addr;
 	uint16_t port;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
 		port = 1234;
 		if (ktrxer_addr_port_parse(&addr, &port, good[i].text))
@@ -131,11 +128,10 @@ static void ports(void **state)
 	assert_int_equal(ktrxer_addr_port_parse(&addr, &port, NULL), -EINVAL);
 }
 
-static void equality(void **state)
+TEST(equality)
 {
 	struct ktrxer_addr a, b;
 
-	(void)state;
 	ktrxer_addr_parse(&a, "10.0.0.1");
 	ktrxer_addr_parse(&b, "10.0.0.1");
 	b.bytes[9] = 1; /* past an IPv4 address nothing counts */
@@ -149,7 +145,7 @@ static void equality(void **state)
 	assert_true(ktrxer_addr_equal(&a, &b));
 }
 
-static void local_use(void **state)
+TEST(local_use)
 {
 	static const char *const yes[] = {
 		"10.0.0.0",    "10.255.255.254",   "172.16.0.1",  "172.31.255.254", "192.168.0.1",
@@ -172,7 +168,6 @@ static void local_use(void **state)
 	/* clang-format on */
 	struct ktrxer_addr addr = { .family = 0 };
 
-	(void)state;
 	assert_false(ktrxer_addr_is_local_use(&addr));
 	for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
 		assert_int_equal(ktrxer_addr_parse(&addr, yes[i]), 0);
@@ -184,14 +179,4 @@ static void local_use(void **state)
 		if (ktrxer_addr_is_local_use(&addr))
 			fail_msg("%s is not local use", no[i]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parses),   cmocka_unit_test(refuses),   cmocka_unit_test(ports),
-		cmocka_unit_test(equality), cmocka_unit_test(local_use),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,20 +30,18 @@ static void check(const char *key_text, const char *plain_text, const char *ciph
 	assert_memory_equal(plain, cipher, 16);
 }
 
-static void fips_197(void **state)
+TEST(fips_197)
 {
-	(void)state;
 	check("2b7e151628aed2a6abf7158809cf4f3c", "3243f6a8885a308d313198a2e0370734",
 	      "3925841d02dc09fbdc118597196a0b32");
 	check("000102030405060708090a0b0c0d0e0f", "00112233445566778899aabbccddeeff",
 	      "69c4e0d86a7b0430d8cdb78070b4c55a");
 }
 
-static void sp_800_38a(void **state)
+TEST(sp_800_38a)
 {
 	static const char key[] = "2b7e151628aed2a6abf7158809cf4f3c";
 
-	(void)state;
 	/* F.1.1 ECB-AES128 */
 	check(key, "6bc1bee22e409f96e93d7e117393172a", "3ad77bb40d7a3660a89ecaf32466ef97");
 	check(key, "ae2d8a571e03ac9c9eb76fac45af8e51", "f5d3d58503b9699de785895a96fdbaaf");
@@ -55,14 +53,13 @@ static void sp_800_38a(void **state)
 }
 
 /* NIST's Monte Carlo idea: each output is the next input; it drives every entry of the table through every position. */
-static void chain_reaches_the_whole_table(void **state)
+TEST(chain_reaches_the_whole_table)
 {
 	uint8_t block[16] = { 0 }, key[16] = { 0 };
 	bool seen[256] = { false };
 	struct aes128 aes;
 	int values = 0;
 
-	(void)state;
 	ktrxer_aes128_key(&aes, key);
 	ktrxer_aes128_encrypt(&aes, block, block);
 	check("00000000000000000000000000000000", "00000000000000000000000000000000",
@@ -75,15 +72,4 @@ static void chain_reaches_the_whole_table(void **state)
 		}
 	}
 	assert_int_equal(values, 256);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fips_197),
-		cmocka_unit_test(sp_800_38a),
-		cmocka_unit_test(chain_reaches_the_whole_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

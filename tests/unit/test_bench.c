@@ -6,13 +6,12 @@
 
 #include <errno.h>
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
 	uint64_t v[BENCH_LEVELS];
 	struct ktrxer_error err;
 	int n;
 
-	(void)state;
 	assert_int_equal(bench_list_parse(v, &n, "0,12k,24k,36k", false, "--cross", &err), 0);
 	assert_int_equal(n, 4);
 	assert_int_equal(v[3], 36000);
@@ -26,11 +25,4 @@ static void test_lists(void **state)
 	assert_int_equal(bench_list_parse(v, &n, "111111111111111111111111111111111111111111111111111111111", false,
 					  "--cross", &err),
 			 -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lists) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

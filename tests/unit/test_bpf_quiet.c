@@ -37,13 +37,12 @@ static void *opens_bad_objects(void *context)
 	return NULL;
 }
 
-static void threads_give_the_print_function_back(void **state)
+TEST(threads_give_the_print_function_back)
 {
 	libbpf_print_fn_t before = libbpf_set_print(of_this_process);
 	pthread_t threads[4];
 	void *failed;
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, opens_bad_objects, NULL), 0);
 	for (int i = 0; i < 4; i++) {
@@ -55,25 +54,14 @@ static void threads_give_the_print_function_back(void **state)
 }
 
 /* A begins, B begins, A ends, B ends: with one saved function for each caller, B would restore the silent one. */
-static void overlapping_callers(void **state)
+TEST(overlapping_callers)
 {
 	libbpf_print_fn_t before = libbpf_set_print(of_this_process);
 
-	(void)state;
 	ktrxer_bpf_quiet_begin();
 	ktrxer_bpf_quiet_begin();
 	ktrxer_bpf_quiet_end();
 	assert_true(libbpf_set_print(NULL) != of_this_process); /* NULL reads in new libbpf, and silences in old */
 	ktrxer_bpf_quiet_end();
 	assert_true(libbpf_set_print(before) == of_this_process);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_give_the_print_function_back),
-		cmocka_unit_test(overlapping_callers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

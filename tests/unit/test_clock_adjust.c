@@ -12,13 +12,12 @@
 #define MS 1000000LL
 #define BASE 1795000000000000000LL
 
-static void readings_agree_with_each_other(void **state)
+TEST(readings_agree_with_each_other)
 {
 	const clockid_t clocks[] = { CLOCK_REALTIME, CLOCK_MONOTONIC };
 	struct clock_watch w = { 0 };
 	struct clock_adjust a;
 
-	(void)state;
 	for (int which = 0; which < 2; which++) {
 		w = (struct clock_watch){ 0 };
 		for (int i = 0; i < 1000; i++) {
@@ -46,9 +45,8 @@ static struct clock_watch watched(int64_t ppm, int64_t step_ns)
 	return w;
 }
 
-static void changes_are_counted_once_and_with_their_size(void **state)
+TEST(changes_are_counted_once_and_with_their_size)
 {
-	(void)state;
 	assert_int_equal(watched(0, 0).changes, 0);
 	assert_int_equal(watched(590, 0).changes, 0);
 	assert_int_equal(watched(-590, 0).changes, 0);
@@ -60,12 +58,11 @@ static void changes_are_counted_once_and_with_their_size(void **state)
 	assert_int_equal(watched(0, -3000 * MS).largest_ns, -3000 * MS);
 }
 
-static void no_reading_overflows(void **state)
+TEST(no_reading_overflows)
 {
 	const int64_t any[] = { INT64_MIN, INT64_MAX, 0, -1, INT64_MAX, INT64_MIN, INT64_MIN };
 	struct clock_watch w = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < 49; i++) {
 		const struct clock_adjust a = { .ns = any[i % 7], .bound_ns = UINT32_MAX, .at_ns = any[i / 7] };
 
@@ -95,13 +92,12 @@ static struct stamp_clock reflected(struct reflector *r, int64_t adjusted_ns)
 }
 
 /* The adjustment itself is the time since the start of the host. */
-static void a_reflector_reports_changes_only(void **state)
+TEST(a_reflector_reports_changes_only)
 {
 	const struct reflector_options options = { .secret = 1 };
 	struct stamp_clock first, second, again;
 	struct reflector *r;
 
-	(void)state;
 	assert_int_equal(reflector_new(&r, &options), 0);
 	first = reflected(r, BASE);
 	second = reflected(r, BASE - 5 * MS);
@@ -114,22 +110,8 @@ static void a_reflector_reports_changes_only(void **state)
 	assert_true(again.adjusted_ns == 0 && again.origin != first.origin);
 }
 
-static void a_length_that_is_wrong_is_malformed(void **state)
+TEST(a_length_that_is_wrong_is_malformed)
 {
-	(void)state;
 	for (uint16_t length = 0; length < 40; length++)
 		assert_int_equal(stamp_tlv_length_ok(STAMP_TLV_CLOCK, length), length == 16);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readings_agree_with_each_other),
-		cmocka_unit_test(changes_are_counted_once_and_with_their_size),
-		cmocka_unit_test(no_reading_overflows),
-		cmocka_unit_test(a_reflector_reports_changes_only),
-		cmocka_unit_test(a_length_that_is_wrong_is_malformed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,9 +79,8 @@ static struct clock_offset *estimator(void)
 	return est;
 }
 
-static void a_skew_of_50_ppm_within_1(void **state)
+TEST(a_skew_of_50_ppm_within_1)
 {
-	(void)state;
 	for (uint64_t round = 1; round <= 30; round++) {
 		struct world w = { .skew = (round % 2 ? 50e-6 : -50e-6),
 				   .offset = 3e6,
@@ -116,7 +115,7 @@ static void a_skew_of_50_ppm_within_1(void **state)
 }
 
 /* The uncertainty assumes no symmetry of the path: here all of the delay is up. */
-static void an_asymmetric_path_stays_within_its_bound(void **state)
+TEST(an_asymmetric_path_stays_within_its_bound)
 {
 	struct world w = {
 		.offset = -5e9, .there = 10e6, .back = 1000, .noise = 1e6, .share = 0.1, .interval = 0.01 * S, .t1 = 77
@@ -124,7 +123,6 @@ static void an_asymmetric_path_stays_within_its_bound(void **state)
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
 
-	(void)state;
 	seed = 5;
 	for (int i = 0; i < 1000; i++)
 		one(est, &w);
@@ -138,9 +136,8 @@ static void an_asymmetric_path_stays_within_its_bound(void **state)
  * A load fills a queue of two seconds, up, down or both, after three seconds of idle round trips. The estimate of that
  * moment holds, and does not follow the rate that those three seconds seemed to show.
  */
-static void in_mid_run_over_a_filling_queue(void **state)
+TEST(in_mid_run_over_a_filling_queue)
 {
-	(void)state;
 	for (uint64_t round = 1; round <= 40; round++) {
 		const bool up = round % 4 < 3, down = round % 4 != 1;
 		const double skew = ((double)(round % 7) - 3) * (round < 20 ? 15e-6 : 150e-6);
@@ -170,9 +167,8 @@ static void in_mid_run_over_a_filling_queue(void **state)
 				const int64_t wrong = error_at(est, at, truth(&w, at), &bound);
 
 				assert_true(wrong <= (int64_t)bound);
-				assert_true(
-					bound <
-					48000000); /* half the idle round trip, and 600 ppm for a minute and some seconds */
+				/* half the idle round trip, and 600 ppm for a minute and some seconds */
+				assert_true(bound < 48000000);
 				assert_true(round >= 20 || wrong < 7000000); /* the same with usual rates */
 			}
 		}
@@ -180,13 +176,12 @@ static void in_mid_run_over_a_filling_queue(void **state)
 	}
 }
 
-static void few_points_say_little(void **state)
+TEST(few_points_say_little)
 {
 	struct world w = { .there = 1e6, .back = 1e6, .interval = 0.01 * S, .t1 = 1000 };
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
 
-	(void)state;
 	clock_offset_settle(est);
 	clock_offset_result(est, CLOCK_OFFSET_LONGEST, &r);
 	assert_int_equal(r.points, 0);
@@ -199,7 +194,7 @@ static void few_points_say_little(void **state)
 	clock_offset_free(est);
 }
 
-static void steps_begin_segments(void **state)
+TEST(steps_begin_segments)
 {
 	struct world w = { .skew = 20e-6,
 			   .offset = 1e6,
@@ -214,7 +209,6 @@ static void steps_begin_segments(void **state)
 	int64_t before;
 	int steps = 0;
 
-	(void)state;
 	seed = 9;
 	for (int i = 0; i < 600; i++)
 		assert_int_equal(one(est, &w), CLOCK_OFFSET_TAKEN);
@@ -234,7 +228,7 @@ static void steps_begin_segments(void **state)
 	clock_offset_free(est);
 }
 
-static void wrong_stamps_do_no_harm(void **state)
+TEST(wrong_stamps_do_no_harm)
 {
 	struct world w = { .offset = 1e6,
 			   .there = 100000,
@@ -246,17 +240,20 @@ static void wrong_stamps_do_no_harm(void **state)
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
 
-	(void)state;
 	for (int i = 0; i < 300; i++) {
 		one(est, &w);
 		if (i % 50 == 20) { /* a wrong stamp, alone */
 			/* clang-format off */
 			const struct clock_exchange wrong[] = {
 				{ .t1_ns = w.t1, .t2_ns = 0, .t3_ns = 1, .t4_ns = w.t1 + 100 },
-				{ .t1_ns = w.t1 + 1, .t2_ns = INT64_MAX / 2, .t3_ns = INT64_MAX / 2, .t4_ns = w.t1 + 100 },
-				{ .t1_ns = 1, .t2_ns = BASE, .t3_ns = BASE, .t4_ns = 2 },               /* older than the last one */
-				{ .t1_ns = w.t1, .t2_ns = BASE, .t3_ns = BASE, .t4_ns = w.t1 - 1 },     /* it came before it left */
-				{ .t1_ns = w.t1, .t2_ns = BASE, .t3_ns = BASE + 101, .t4_ns = w.t1 + 100 }, /* a round trip below 0 */
+				{ .t1_ns = w.t1 + 1, .t2_ns = INT64_MAX / 2, .t3_ns = INT64_MAX / 2,
+				  .t4_ns = w.t1 + 100 },
+				/* older than the last one */
+				{ .t1_ns = 1, .t2_ns = BASE, .t3_ns = BASE, .t4_ns = 2 },
+				/* it came before it left */
+				{ .t1_ns = w.t1, .t2_ns = BASE, .t3_ns = BASE, .t4_ns = w.t1 - 1 },
+				/* a round trip below 0 */
+				{ .t1_ns = w.t1, .t2_ns = BASE, .t3_ns = BASE + 101, .t4_ns = w.t1 + 100 },
 			};
 			/* clang-format on */
 
@@ -276,7 +273,7 @@ static void wrong_stamps_do_no_harm(void **state)
  * An oscillator does not change its rate by 50 ppm at once. If the stamps are said to be free of adjustments, they are
  * not.
  */
-static void a_change_of_rate_contradicts_free_running_clocks(void **state)
+TEST(a_change_of_rate_contradicts_free_running_clocks)
 {
 	struct world w = { .skew = 0,
 			   .there = 1000,
@@ -290,7 +287,6 @@ static void a_change_of_rate_contradicts_free_running_clocks(void **state)
 	struct clock_offset_result r;
 	uint64_t bound;
 
-	(void)state;
 	for (int i = 0; i < 600; i++) {
 		one(est, &w);
 		w.offset += i < 300 ? 0 : 5000; /* 50 ppm from here on */
@@ -306,13 +302,12 @@ static void a_change_of_rate_contradicts_free_running_clocks(void **state)
 	clock_offset_free(est);
 }
 
-static void long_runs_in_little_memory(void **state)
+TEST(long_runs_in_little_memory)
 {
 	struct world w = { .skew = 10e-6, .interval = 0.001 * S, .t1 = 1000, .free_running = true };
 	struct clock_offset *est = estimator();
 	struct clock_offset_result r;
 
-	(void)state;
 	seed = 3;
 	for (int i = 0; i < 300000; i++) {
 		/* A parabola puts every point on the hull. */
@@ -538,9 +533,8 @@ static void simulate(const struct scenario *s, struct tally *t)
 }
 
 /* The stated level is all samples, not a share of them. */
-static void the_truth_is_within_the_bound_in_every_sample(void **state)
+TEST(the_truth_is_within_the_bound_in_every_sample)
 {
-	(void)state;
 	for (int kind = 0; kind < 200; kind++) {
 		struct tally t = { 0 };
 		struct scenario s;
@@ -567,9 +561,8 @@ static void the_truth_is_within_the_bound_in_every_sample(void **state)
 }
 
 /* Rates that drift by 0.6 ppm in 600 s, a round trip of 50 us. */
-static void a_slow_drift_over_a_long_run(void **state)
+TEST(a_slow_drift_over_a_long_run)
 {
-	(void)state;
 	for (int raw = 0; raw < 2; raw++) {
 		struct scenario s = { .length = 600 * S,
 				      .interval = 0.1 * S,
@@ -592,9 +585,8 @@ static void a_slow_drift_over_a_long_run(void **state)
 }
 
 /* The far clock is slewed by 500 ppm for 4 s, while a load hides all short round trips. */
-static void a_slew_under_load(void **state)
+TEST(a_slew_under_load)
 {
-	(void)state;
 	for (int raw = 0; raw < 2; raw++) {
 		struct scenario s = { .length = 30 * S,
 				      .interval = 0.05 * S,
@@ -620,19 +612,4 @@ static void a_slew_under_load(void **state)
 		assert_int_equal(t.wrong, 0);
 		assert_true(t.worst_bound < (raw ? 40 * US : 6 * MS));
 	}
-}
-
-int main(void)
-{
-	/* clang-format off */
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_skew_of_50_ppm_within_1), cmocka_unit_test(an_asymmetric_path_stays_within_its_bound),
-		cmocka_unit_test(in_mid_run_over_a_filling_queue), cmocka_unit_test(few_points_say_little), cmocka_unit_test(steps_begin_segments),
-		cmocka_unit_test(wrong_stamps_do_no_harm), cmocka_unit_test(a_change_of_rate_contradicts_free_running_clocks),
-		cmocka_unit_test(long_runs_in_little_memory), cmocka_unit_test(the_truth_is_within_the_bound_in_every_sample),
-		cmocka_unit_test(a_slow_drift_over_a_long_run), cmocka_unit_test(a_slew_under_load),
-	};
-	/* clang-format on */
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

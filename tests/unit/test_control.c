@@ -32,7 +32,7 @@ static uint32_t seal(struct control_keys *keys, uint8_t *out, uint8_t type, cons
 	return control_seal(keys, out, type, (uint32_t)strlen(body));
 }
 
-static void prefaces(void **state)
+TEST(prefaces)
 {
 	struct control_preface p = { .kind = CONTROL_DATA,
 				     .version = 9,
@@ -42,7 +42,6 @@ static void prefaces(void **state)
 			       q;
 	uint8_t bytes[CONTROL_PREFACE];
 
-	(void)state;
 	control_preface_write(bytes, &p);
 	assert_memory_equal(bytes, "ktrxerD\x09\x01\x02\x03\x04\x00\x00\x00\x4d\x01\x02\x03", 19);
 	assert_int_equal(control_preface_read(&q, bytes, sizeof bytes), 0);
@@ -56,14 +55,13 @@ static void prefaces(void **state)
 	assert_int_equal(control_preface_read(&q, bytes, sizeof bytes), -EPROTO);
 }
 
-static void a_frame_comes_through_once(void **state)
+TEST(a_frame_comes_through_once)
 {
 	struct control_frame frame;
 	uint8_t wire[256];
 	struct two t;
 	uint32_t n, taken;
 
-	(void)state;
 	meet(&t, "a token", "a token", 1);
 	n = seal(&t.client, wire, CONTROL_REQUEST, "words");
 	for (uint32_t have = 0; have < n; have++) {
@@ -75,20 +73,19 @@ static void a_frame_comes_through_once(void **state)
 	assert_memory_equal(frame.body, "words", 5);
 	/* The same again is out of its place. */
 	assert_int_equal(control_open(&t.server, wire, n, 100, &frame, &taken), -EBADMSG);
-	/* And nobody can be sent his own words. */
+	/* A frame of one end is no frame for the same end. */
 	n = seal(&t.client, wire, CONTROL_PING, "12345678");
 	assert_int_equal(control_open(&t.client, wire, n, 100, &frame, &taken), -EBADMSG);
 	assert_int_equal(control_open(&t.server, wire, n, 7, &frame, &taken), -EMSGSIZE);
 	assert_int_equal(control_open(&t.server, wire, n, 8, &frame, &taken), 1);
 }
 
-static void every_bit_counts(void **state)
+TEST(every_bit_counts)
 {
 	uint8_t wire[256];
 	struct two t;
 	uint32_t n, taken;
 
-	(void)state;
 	meet(&t, "a token", "a token", 1);
 	n = seal(&t.client, wire, CONTROL_STOP, "words");
 	for (uint32_t bit = 0; bit < n * 8; bit++) {
@@ -102,21 +99,20 @@ static void every_bit_counts(void **state)
 	}
 }
 
-static void keys_belong_to_one_meeting(void **state)
+TEST(keys_belong_to_one_meeting)
 {
 	struct two first, again, other;
 	struct control_frame frame;
 	uint8_t wire[256], a[CONTROL_COOKIE], b[CONTROL_COOKIE];
 	uint32_t n, taken;
 
-	(void)state;
 	meet(&first, "a token", "a token", 1);
 	meet(&again, "a token", "a token", 2); /* the server's nonce alone is another */
 	meet(&other, "a token", "another token", 1);
 	n = seal(&first.client, wire, CONTROL_REQUEST, "words");
 	assert_int_equal(control_open(&again.server, wire, n, 100, &frame, &taken), -EBADMSG);
 	assert_int_equal(control_open(&other.server, wire, n, 100, &frame, &taken), -EBADMSG);
-	/* A refusal is heard by a client whoever made it, never by a server, and it is told apart. */
+	/* A client accepts a refusal that any server made, and marks it; a server accepts none. */
 	n = seal(&other.server, wire, CONTROL_REFUSE, "012345678");
 	assert_int_equal(control_open(&other.client, wire, n, 100, &frame, &taken), 1);
 	assert_false(frame.sealed);
@@ -143,7 +139,7 @@ static struct control_frame as_frame(const uint8_t *body, uint32_t length)
 	return (struct control_frame){ .body = body, .length = length, .sealed = true };
 }
 
-static void a_request(void **state)
+TEST(a_request)
 {
 	struct control_request r = { .flows = 3,
 				     .for_ns = 10,
@@ -158,7 +154,6 @@ static void a_request(void **state)
 	uint32_t n;
 	struct control_frame f;
 
-	(void)state;
 	n = control_request_write(body, &r);
 	f = as_frame(body, n);
 	assert_int_equal(control_request_read(&q, &f), 0);
@@ -193,7 +188,7 @@ static void a_request(void **state)
 	assert_int_equal(control_request_read(&q, &f), -EPROTO);
 }
 
-static void flows(void **state)
+TEST(flows)
 {
 	struct control_request r = { .flows = 2, .cc_count = 1, .ccs = { "reno" } };
 	struct flow_spec in[2] = {
@@ -205,7 +200,6 @@ static void flows(void **state)
 	struct control_frame f = as_frame(body, control_flows_write(body, 7, 2, in));
 	uint32_t first;
 
-	(void)state;
 	assert_int_equal(f.length, 6 + 2 * CONTROL_RECORD);
 	assert_int_equal(control_flows_read(out, &first, &f, &r), 2);
 	assert_int_equal(first, 7);
@@ -232,7 +226,7 @@ static void flows(void **state)
 	}
 }
 
-static void trains(void **state)
+TEST(trains)
 {
 	const struct control_request r = { .flows = 1 };
 	const struct flow_spec in = { .udp = true,
@@ -248,7 +242,6 @@ static void trains(void **state)
 	struct control_frame f = as_frame(body, control_flows_write(body, 0, 1, &in));
 	uint32_t first;
 
-	(void)state;
 	assert_int_equal(control_flows_read(&out, &first, &f, &r), 1);
 	assert_memory_equal(&in, &out, sizeof in);
 	bad.train_gap_ns = 600000; /* longer than half of the time between trains */
@@ -256,7 +249,7 @@ static void trains(void **state)
 	assert_int_equal(control_flows_read(&out, &first, &f, &r), -EPROTO);
 }
 
-static void packets_of_trains(void **state)
+TEST(packets_of_trains)
 {
 	const struct flow_packet in[] = { { 0, 5000000000ull, FLOW_PACKET_ARRIVED },
 					  { 1, 4999999000ull, FLOW_PACKET_SENT },
@@ -268,7 +261,6 @@ static void packets_of_trains(void **state)
 	struct bytes b;
 	uint32_t length = 0, flow;
 
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++)
 		length += flow_packet_write(block + length, i, &in[i], &before);
 	b = bytes_of(block, length);
@@ -289,7 +281,7 @@ static void packets_of_trains(void **state)
 	assert_int_equal(flow_packet_read(&b, 4, &flow, &out, &before), -EPROTO);
 }
 
-static void last_words(void **state)
+TEST(last_words)
 {
 	struct flow_end end = { .reason = FLOW_BROKEN,
 				.error = FLOW_RESET,
@@ -306,7 +298,6 @@ static void last_words(void **state)
 	struct control_frame f = as_frame(body, control_flow_end_write(body, 9, &end));
 	uint32_t flow;
 
-	(void)state;
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(flow == 9 && back.reason == end.reason && back.error == end.error && back.time_ns == 1 &&
 		    back.bytes == 2 && back.packets == 3 && back.missed == 4 && back.waited == 5);
@@ -331,7 +322,7 @@ static void last_words(void **state)
 
 /* ---------------------------------------------------------------------------------------------------------- samples */
 
-static void samples(void **state)
+TEST(samples)
 {
 	struct flow_history written, read_back;
 	uint8_t block[4 * FLOW_SAMPLE_MOST + FLOW_SAMPLES_HEAD];
@@ -345,7 +336,6 @@ static void samples(void **state)
 	uint64_t base;
 	uint32_t n, which;
 
-	(void)state;
 	assert_int_equal(flow_history_new(&written, 3), 0);
 	assert_int_equal(flow_history_new(&read_back, 3), 0);
 	for (int i = 0; i < FLOW_TCP_VALUES; i++)
@@ -376,7 +366,7 @@ static void samples(void **state)
 	flow_history_free(&read_back);
 }
 
-static void samples_of_no_flow(void **state)
+TEST(samples_of_no_flow)
 {
 	static const uint8_t unknown_flow[] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0 },
 			     unknown_kind[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0 },
@@ -388,7 +378,6 @@ static void samples_of_no_flow(void **state)
 	uint64_t base;
 	uint32_t which;
 
-	(void)state;
 	assert_int_equal(flow_history_new(&read_back, 1), 0);
 	flow_samples_open(&b, unknown_flow, sizeof unknown_flow, &base);
 	assert_int_equal(flow_sample_read(&b, base, &which, &out, &read_back), -EPROTO);
@@ -397,23 +386,4 @@ static void samples_of_no_flow(void **state)
 	flow_samples_open(&b, too_long, sizeof too_long, &base);
 	assert_int_equal(flow_sample_read(&b, base, &which, &out, &read_back), -EPROTO);
 	flow_history_free(&read_back);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prefaces),
-		cmocka_unit_test(a_frame_comes_through_once),
-		cmocka_unit_test(every_bit_counts),
-		cmocka_unit_test(keys_belong_to_one_meeting),
-		cmocka_unit_test(a_request),
-		cmocka_unit_test(flows),
-		cmocka_unit_test(trains),
-		cmocka_unit_test(packets_of_trains),
-		cmocka_unit_test(last_words),
-		cmocka_unit_test(samples),
-		cmocka_unit_test(samples_of_no_flow),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,13 +44,12 @@ static enum echo_event reply(struct echo_table *table, uint64_t number, uint64_t
 	return echo_table_reply(table, &r, &a, result);
 }
 
-static void a_round_trip_in_either_order(void **state)
+TEST(a_round_trip_in_either_order)
 {
 	struct echo_table *table = table_new(8);
 	struct echo_result r;
 	struct echo_counts c;
 
-	(void)state;
 	assert_int_equal(echo_table_commit(table, 0), 0);
 	assert_int_equal(report(table, 0, 10 * MS, &r), ECHO_NOTHING);
 	assert_int_equal(reply(table, 0, 12 * MS, &r), ECHO_ROUND_TRIP);
@@ -69,14 +68,13 @@ static void a_round_trip_in_either_order(void **state)
 	echo_table_free(table);
 }
 
-static void loss_duplicates_and_the_late(void **state)
+TEST(loss_duplicates_and_the_late)
 {
 	struct echo_table *table = table_new(8);
 	struct echo_result r;
 	struct echo_counts c;
 	uint64_t lost;
 
-	(void)state;
 	for (uint64_t n = 0; n < 3; n++) {
 		assert_int_equal(echo_table_commit(table, n), 0);
 		report(table, n, (n + 1) * MS, &r);
@@ -106,13 +104,12 @@ static void loss_duplicates_and_the_late(void **state)
  * The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later
  * settles it.
  */
-static void a_probe_that_was_overtaken_is_lost(void **state)
+TEST(a_probe_that_was_overtaken_is_lost)
 {
 	struct echo_table *table;
 	struct echo_result r;
 	uint64_t lost;
 
-	(void)state;
 	assert_int_equal(echo_table_new(&table, 8, 10000 * MS, SECRET, true), 0);
 	for (uint64_t n = 0; n < 3; n++) {
 		assert_int_equal(echo_table_commit(table, n), 0);
@@ -128,13 +125,12 @@ static void a_probe_that_was_overtaken_is_lost(void **state)
 	echo_table_free(table);
 }
 
-static void reordering_is_rfc_4737(void **state)
+TEST(reordering_is_rfc_4737)
 {
 	struct echo_table *table = table_new(8);
 	struct echo_result r;
 	struct echo_counts c;
 
-	(void)state;
 	for (uint64_t n = 0; n < 4; n++) {
 		echo_table_commit(table, n);
 		report(table, n, (n + 1) * MS, &r);
@@ -152,7 +148,7 @@ static void reordering_is_rfc_4737(void **state)
 	echo_table_free(table);
 }
 
-static void foreign_answers_count_for_nothing(void **state)
+TEST(foreign_answers_count_for_nothing)
 {
 	struct echo_table *table = table_new(8);
 	const struct echo_arrival a = { .received_ns = 5 * MS };
@@ -160,7 +156,6 @@ static void foreign_answers_count_for_nothing(void **state)
 	struct echo_result r;
 	struct echo_counts c;
 
-	(void)state;
 	echo_table_commit(table, 0);
 	report(table, 0, MS, &r);
 	forged.secret++;
@@ -184,13 +179,12 @@ static void foreign_answers_count_for_nothing(void **state)
 	echo_table_free(table);
 }
 
-static void the_window_is_full_until_something_ends(void **state)
+TEST(the_window_is_full_until_something_ends)
 {
 	struct echo_table *table = table_new(4);
 	struct echo_result r;
 	uint64_t lost;
 
-	(void)state;
 	for (uint64_t n = 0; n < 4; n++) {
 		assert_int_equal(echo_table_commit(table, n), 0);
 		report(table, n, MS, &r);
@@ -198,18 +192,17 @@ static void the_window_is_full_until_something_ends(void **state)
 	assert_int_equal(echo_table_commit(table, 4), -EAGAIN);
 	assert_true(echo_table_lost(table, 2000 * MS, &lost));
 	assert_int_equal(echo_table_commit(table, 4), 0);
-	/* the lost one's place is taken: its answer is nobody's now */
+	/* the place of the lost probe is taken: its answer belongs to no probe now */
 	assert_int_equal(reply(table, 0, 3000 * MS, &r), ECHO_FOREIGN);
 	echo_table_free(table);
 }
 
-static void short_payloads_go_by_the_sequence(void **state)
+TEST(short_payloads_go_by_the_sequence)
 {
 	struct echo_table *table;
 	const struct echo_arrival a = { .received_ns = 70000 * MS };
 	struct echo_result r;
 
-	(void)state;
 	assert_int_equal(echo_table_new(&table, 8, 1000 * MS, 0, true), 0);
 	for (uint64_t n = 0; n < 65540; n++) {
 		assert_int_equal(echo_table_commit(table, n), 0);
@@ -222,12 +215,11 @@ static void short_payloads_go_by_the_sequence(void **state)
 	echo_table_free(table);
 }
 
-static void parses_replies_and_nothing_else(void **state)
+TEST(parses_replies_and_nothing_else)
 {
 	uint8_t p[24] = { 0, 0, 0xab, 0xcd, 0x12, 0x34, 0x00, 0x05 };
 	struct echo_reply r;
 
-	(void)state;
 	store_be64(p + 8, 5);
 	store_be64(p + 16, SECRET);
 	assert_true(echo_reply_parse(&r, p, sizeof p, KTRXER_ICMP));
@@ -249,30 +241,12 @@ static void parses_replies_and_nothing_else(void **state)
 	assert_false(echo_reply_parse(&r, p, sizeof p, KTRXER_TCP));
 }
 
-static void odd_windows_are_refused(void **state)
+TEST(odd_windows_are_refused)
 {
 	struct echo_table *table;
 
-	(void)state;
 	assert_int_equal(echo_table_new(&table, 0, 1, 1, true), -EINVAL);
 	assert_int_equal(echo_table_new(&table, 3, 1, 1, true), -EINVAL);
 	assert_int_equal(echo_table_new(&table, 131072, 1, 1, true), -EINVAL);
 	assert_null(table);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_round_trip_in_either_order),
-		cmocka_unit_test(loss_duplicates_and_the_late),
-		cmocka_unit_test(a_probe_that_was_overtaken_is_lost),
-		cmocka_unit_test(reordering_is_rfc_4737),
-		cmocka_unit_test(foreign_answers_count_for_nothing),
-		cmocka_unit_test(the_window_is_full_until_something_ends),
-		cmocka_unit_test(short_payloads_go_by_the_sequence),
-		cmocka_unit_test(parses_replies_and_nothing_else),
-		cmocka_unit_test(odd_windows_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

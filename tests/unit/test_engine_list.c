@@ -8,13 +8,12 @@
 
 enum { ENGINES_MOST = 16 };
 
-static void those_that_need_a_device_say_so(void **state)
+TEST(those_that_need_a_device_say_so)
 {
 	struct ktx_engine_info engines[ENGINES_MOST];
 	const int n = ktx_engines(engines, ENGINES_MOST, NULL);
 	int free_of_it = 0;
 
-	(void)state;
 	assert_in_range(n, 5, ENGINES_MOST);
 	for (int i = 0; i < n; i++) {
 		const bool asks = strncmp(engines[i].reason, "needs a device", 14) == 0;
@@ -38,13 +37,4 @@ static void those_that_need_a_device_say_so(void **state)
 		assert_true(ktx_engine_by_stack(free_choice[i], true));
 		assert_false(ktx_engine_by_stack(free_choice[i], false));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(those_that_need_a_device_say_so),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

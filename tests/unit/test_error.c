@@ -5,23 +5,21 @@
 #include <errno.h>
 #include <string.h>
 
-static void fills_text_and_returns_code(void **state)
+TEST(fills_text_and_returns_code)
 {
 	struct ktrxer_error err = { 0 };
 
-	(void)state;
 	assert_int_equal(ktrxer_fail(&err, -ENODEV, "device '%s'", "eth9"), -ENODEV);
 	assert_int_equal(err.code, -ENODEV);
 	assert_string_equal(err.text, "device 'eth9'");
-	assert_int_equal(ktrxer_fail(NULL, -EINVAL, "nobody listens"), -EINVAL);
+	assert_int_equal(ktrxer_fail(NULL, -EINVAL, "no message object"), -EINVAL);
 }
 
-static void cuts_the_middle_and_cleans(void **state)
+TEST(cuts_the_middle_and_cleans)
 {
 	struct ktrxer_error err;
 	char name[2 * KTRXER_ERROR_TEXT];
 
-	(void)state;
 	memset(name, 'x', sizeof name - 1);
 	name[sizeof name - 1] = '\0';
 	ktrxer_fail(&err, -EINVAL, "%s", name);
@@ -35,14 +33,4 @@ static void cuts_the_middle_and_cleans(void **state)
 	assert_string_equal(err.text, name + sizeof name - KTRXER_ERROR_TEXT); /* fits: whole */
 	ktrxer_fail(&err, -EINVAL, "a\nb\x1b[31m");
 	assert_string_equal(err.text, "a?b?[31m");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fills_text_and_returns_code),
-		cmocka_unit_test(cuts_the_middle_and_cleans),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,13 +8,12 @@
 
 static const uint8_t seed[16] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
-static void constant_never_drifts(void **state)
+TEST(constant_never_drifts)
 {
 	const struct flow_spec spec = { .udp = true, .rate_bps = 7000000, .payload_min = 1000, .payload_max = 1000 };
 	struct traffic_model model;
 	uint32_t payload;
 
-	(void)state;
 	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (uint64_t i = 0; i < 100000; i++) {
 		/* i packets of 8000 bits at 7 Mbit/s: a gap that is no whole number of nanoseconds. */
@@ -24,14 +23,13 @@ static void constant_never_drifts(void **state)
 	traffic_model_end(&model);
 }
 
-static void sizes_are_drawn_evenly(void **state)
+TEST(sizes_are_drawn_evenly)
 {
 	const struct flow_spec spec = { .udp = true, .rate_bps = 10000000, .payload_min = 100, .payload_max = 103 };
 	struct traffic_model model;
 	uint64_t last = 0, bits = 0;
 	uint32_t payload, counts[4] = { 0 };
 
-	(void)state;
 	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (int i = 0; i < 40000; i++) {
 		const uint64_t at = traffic_model_next(&model, &payload);
@@ -48,7 +46,7 @@ static void sizes_are_drawn_evenly(void **state)
 	traffic_model_end(&model);
 }
 
-static void poisson_has_its_rate(void **state)
+TEST(poisson_has_its_rate)
 {
 	const struct flow_spec spec = {
 		.udp = true, .model = FLOW_POISSON, .rate_bps = 8000000, .payload_min = 1000, .payload_max = 1000
@@ -57,7 +55,6 @@ static void poisson_has_its_rate(void **state)
 	uint64_t at = 0, last = 0, longer = 0;
 	uint32_t payload;
 
-	(void)state;
 	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (int i = 0; i < 100000; i++) {
 		at = traffic_model_next(&model, &payload);
@@ -69,7 +66,7 @@ static void poisson_has_its_rate(void **state)
 	traffic_model_end(&model);
 }
 
-static void trains_have_their_rate_gaps_and_sizes(void **state)
+TEST(trains_have_their_rate_gaps_and_sizes)
 {
 	const struct flow_spec spec = { .udp = true,
 					.model = FLOW_TRAIN,
@@ -83,7 +80,6 @@ static void trains_have_their_rate_gaps_and_sizes(void **state)
 	struct traffic_model model;
 	uint64_t jitter_min = UINT64_MAX, jitter_max = 0;
 
-	(void)state;
 	assert_int_equal(flow_train_bits(&spec), 8000);
 	assert_true(flow_train_fits(&spec));
 	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
@@ -112,7 +108,7 @@ static void trains_have_their_rate_gaps_and_sizes(void **state)
 	traffic_model_end(&model);
 }
 
-static void trains_have_limits(void **state)
+TEST(trains_have_limits)
 {
 	const struct flow_spec fits = { .udp = true,
 					.model = FLOW_TRAIN,
@@ -123,7 +119,6 @@ static void trains_have_limits(void **state)
 					.train_gap_ns = 250000 };
 	struct flow_spec spec = fits;
 
-	(void)state;
 	assert_true(flow_train_fits(&spec));
 	spec.train_gap_ns++;
 	assert_false(flow_train_fits(&spec));
@@ -145,7 +140,7 @@ static void trains_have_limits(void **state)
 	assert_false(flow_train_fits(&spec));
 }
 
-static void voip_talks_and_pauses(void **state)
+TEST(voip_talks_and_pauses)
 {
 	const struct flow_spec spec = {
 		.udp = true, .model = FLOW_VOIP, .rate_bps = 68800, .payload_min = 172, .payload_max = 172
@@ -155,7 +150,6 @@ static void voip_talks_and_pauses(void **state)
 	uint32_t payload;
 	int packets;
 
-	(void)state;
 	assert_int_equal(traffic_model_begin(&model, &spec, seed), 0);
 	for (packets = 0; at < 36000ull * 1000000000; packets++) {
 		at = traffic_model_next(&model, &payload);
@@ -180,11 +174,10 @@ static void count(struct flow_count *c, uint64_t number)
 	flow_count_packet(c, number, 100, 2);
 }
 
-static void in_order_nothing_is_missing(void **state)
+TEST(in_order_nothing_is_missing)
 {
 	struct flow_count c = { 0 };
 
-	(void)state;
 	for (uint64_t i = 0; i < 20000; i++)
 		flow_count_packet(&c, i, 100, (uint8_t)(i % 4));
 	assert_true(c.packets == 20000 && c.bytes == 2000000 && c.reordered == 0 && c.duplicates == 0);
@@ -193,11 +186,10 @@ static void in_order_nothing_is_missing(void **state)
 	assert_int_equal(flow_count_lost(&c, 20005), 5); /* the last ones: only the sender's word tells */
 }
 
-static void each_fate_is_reported(void **state)
+TEST(each_fate_is_reported)
 {
 	struct flow_count c = { 0 };
 
-	(void)state;
 	count(&c, 0);
 	count(&c, 1);
 	count(&c, 1); /* twice */
@@ -217,13 +209,12 @@ static void each_fate_is_reported(void **state)
 }
 
 /* Against a list that forgets nothing. */
-static void any_order_within_the_window(void **state)
+TEST(any_order_within_the_window)
 {
 	static uint8_t times[4000];
 	struct flow_count c = { 0 };
 	uint64_t unique = 0, twice = 0, high = 0, random = 1;
 
-	(void)state;
 	for (int i = 0; i < 30000; i++) {
 		uint64_t number;
 
@@ -237,21 +228,4 @@ static void any_order_within_the_window(void **state)
 	}
 	assert_true(c.packets == unique && c.duplicates == twice && c.next == high + 1);
 	assert_int_equal(flow_count_lost(&c, 0), high + 1 - unique);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(constant_never_drifts),
-		cmocka_unit_test(sizes_are_drawn_evenly),
-		cmocka_unit_test(poisson_has_its_rate),
-		cmocka_unit_test(voip_talks_and_pauses),
-		cmocka_unit_test(trains_have_their_rate_gaps_and_sizes),
-		cmocka_unit_test(trains_have_limits),
-		cmocka_unit_test(in_order_nothing_is_missing),
-		cmocka_unit_test(each_fate_is_reported),
-		cmocka_unit_test(any_order_within_the_window),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

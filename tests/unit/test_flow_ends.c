@@ -204,7 +204,7 @@ static void clock_on_ended(void *context, uint32_t flow, const struct flow_end *
 	loop_stop(clockwork.loop);
 }
 
-static void a_sample_is_of_its_time_or_missing(void **state)
+TEST(a_sample_is_of_its_time_or_missing)
 {
 	static const struct flow_ops ops = { .begin = clock_begin, .sample = clock_sample, .close = clock_close };
 	struct flow_set_options o = {
@@ -213,7 +213,6 @@ static void a_sample_is_of_its_time_or_missing(void **state)
 	const struct flow_spec spec = { .down = true };
 	struct flow_set *set;
 
-	(void)state;
 	assert_int_equal(loop_new(&clockwork.loop), 0);
 	o.loop = clockwork.loop;
 	assert_int_equal(flow_set_new(&set, &o), 0);
@@ -229,9 +228,8 @@ static void a_sample_is_of_its_time_or_missing(void **state)
 	loop_free(clockwork.loop);
 }
 
-static void an_end_by_plan_is_reported(void **state)
+TEST(an_end_by_plan_is_reported)
 {
-	(void)state;
 	for (int server = 0; server < 2; server++) {
 		act(&(struct play){ { RESET, REPORTS_PLANNED }, server, FLOW_PLANNED, FLOW_NO_ERROR });
 		act(&(struct play){ { REPORTS_PLANNED, RESET }, server, FLOW_PLANNED, FLOW_NO_ERROR });
@@ -239,9 +237,8 @@ static void an_end_by_plan_is_reported(void **state)
 	}
 }
 
-static void an_end_without_the_word_is_a_fault(void **state)
+TEST(an_end_without_the_word_is_a_fault)
 {
-	(void)state;
 	for (int server = 0; server < 2; server++) {
 		act(&(struct play){ { RESET, REPORTS_BROKEN }, server, FLOW_BROKEN, FLOW_RESET });
 		act(&(struct play){ { REPORTS_BROKEN, RESET }, server, FLOW_BROKEN, FLOW_RESET });
@@ -250,15 +247,4 @@ static void an_end_without_the_word_is_a_fault(void **state)
 		act(&(struct play){ { RESET, PATIENCE_ENDS }, server, FLOW_BROKEN, FLOW_RESET });
 		act(&(struct play){ { CLOSE, PATIENCE_ENDS }, server, FLOW_CLOSED, FLOW_NO_ERROR });
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_end_by_plan_is_reported),
-		cmocka_unit_test(an_end_without_the_word_is_a_fault),
-		cmocka_unit_test(a_sample_is_of_its_time_or_missing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,14 +24,13 @@ static void run_for(struct flow_record *record, const struct flow_spec *spec, ui
 	}
 }
 
-static void the_rate_is_of_what_the_receiver_read(void **state)
+TEST(the_rate_is_of_what_the_receiver_read)
 {
 	const struct flow_spec spec = { .down = true, .start_ns = 500 * MS };
 	const uint64_t end_ns = START + spec.start_ns + 10 * S;
 	struct flow_record record = { 0 };
 	struct flow_result r;
 
-	(void)state;
 	run_for(&record, &spec, 10 * S);
 	flow_record_end(&record, false,
 			&(struct flow_end){ .reason = FLOW_CLOSED, .time_ns = end_ns, .bytes = 1250000 });
@@ -44,27 +43,25 @@ static void the_rate_is_of_what_the_receiver_read(void **state)
 	assert_true(r.samples == 102 && r.missing_samples == 0 && r.start_ns == START + 500 * MS);
 }
 
-static void without_its_receiver_a_flow_counts_by_its_sender(void **state)
+TEST(without_its_receiver_a_flow_counts_by_its_sender)
 {
 	const struct flow_spec spec = { 0 };
 	struct flow_record record = { 0 };
 	const struct flow_sample s = sample_at(START + 2 * S, 250000, FLOW_TCP);
 	struct flow_result r;
 
-	(void)state;
 	flow_record_sample(&record, &spec, false, &s);
 	flow_result(&r, &spec, &record, START, 200 * MS);
 	assert_true(r.bytes == 250000 && r.rate_bps == 1000000 && !r.received_known && r.acked_known && !r.as_planned);
 	assert_true(r.decider == r.receiver); /* the sender's end is not known */
 }
 
-static void samples_that_are_missing_are_counted(void **state)
+TEST(samples_that_are_missing_are_counted)
 {
 	const struct flow_spec spec = { 0 };
 	struct flow_record record = { 0 };
 	struct flow_result r;
 
-	(void)state;
 	for (uint64_t at = 0; at <= 10 * S; at += 400 * MS) { /* every second one */
 		const struct flow_sample s = sample_at(START + at, at, FLOW_BYTES);
 
@@ -75,14 +72,13 @@ static void samples_that_are_missing_are_counted(void **state)
 }
 
 /* It takes no samples meanwhile but the last one: the wait is as long as the queue needs. */
-static void a_receiver_that_waits_for_late_packets_misses_no_sample(void **state)
+TEST(a_receiver_that_waits_for_late_packets_misses_no_sample)
 {
 	const struct flow_spec spec = { .udp = true };
 	const struct flow_sample last = sample_at(START + 12 * S, 1, FLOW_UDP);
 	struct flow_record record = { 0 };
 	struct flow_result r;
 
-	(void)state;
 	run_for(&record, &spec, 10 * S);
 	flow_record_sample(&record, &spec, true, &last);
 	flow_record_end(&record, false, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = START + 10 * S });
@@ -91,13 +87,12 @@ static void a_receiver_that_waits_for_late_packets_misses_no_sample(void **state
 	assert_int_equal(r.missing_samples, 0);
 }
 
-static void a_flow_without_any_report(void **state)
+TEST(a_flow_without_any_report)
 {
 	const struct flow_spec spec = { .down = true };
 	const struct flow_record record = { 0 };
 	struct flow_result r;
 
-	(void)state;
 	flow_result(&r, &spec, &record, START, 200 * MS);
 	assert_true(!r.bytes && !r.rate_bps && !r.duration_ns && !r.lasted_ns && !r.samples && !r.missing_samples &&
 		    !r.as_planned);
@@ -105,13 +100,12 @@ static void a_flow_without_any_report(void **state)
 }
 
 /* A TCP sender's values count wherever it is, of a UDP flow the receiver's alone. */
-static void values_are_those_of_the_end_that_has_them(void **state)
+TEST(values_are_those_of_the_end_that_has_them)
 {
 	const struct flow_spec tcp = { 0 }, udp = { .udp = true };
 	struct flow_record record = { 0 };
 	struct flow_sample s = sample_at(START, 1, FLOW_TCP);
 
-	(void)state;
 	assert_true(flow_value(&record, FLOW_RETRANSMITS) == UINT64_MAX);
 	s.values[FLOW_RETRANSMITS] = 7;
 	flow_record_sample(&record, &tcp, false, &s);
@@ -126,7 +120,7 @@ static void values_are_those_of_the_end_that_has_them(void **state)
 }
 
 /* Two flows up, the second one 5 s later; one down that does not count there. */
-static void a_direction_is_from_the_first_start_to_the_last_end(void **state)
+TEST(a_direction_is_from_the_first_start_to_the_last_end)
 {
 	const struct flow_spec specs[3] = { { .udp = true },
 					    { .udp = true, .start_ns = 5 * S },
@@ -135,7 +129,6 @@ static void a_direction_is_from_the_first_start_to_the_last_end(void **state)
 	struct flow_result results[3];
 	struct flow_total total;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct flow_sample s = sample_at(START + specs[i].start_ns + 5 * S, 0, FLOW_UDP);
 
@@ -154,19 +147,4 @@ static void a_direction_is_from_the_first_start_to_the_last_end(void **state)
 		    total.sent == 200);
 	flow_total(&total, true, 3, specs, records, results);
 	assert_true(total.flows == 1 && total.rate_bps == 2000000 && total.lost == 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_rate_is_of_what_the_receiver_read),
-		cmocka_unit_test(without_its_receiver_a_flow_counts_by_its_sender),
-		cmocka_unit_test(samples_that_are_missing_are_counted),
-		cmocka_unit_test(a_receiver_that_waits_for_late_packets_misses_no_sample),
-		cmocka_unit_test(a_flow_without_any_report),
-		cmocka_unit_test(values_are_those_of_the_end_that_has_them),
-		cmocka_unit_test(a_direction_is_from_the_first_start_to_the_last_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,14 +82,13 @@ static struct ktrxer_frame_spec a_spec(const struct ktrxer_path *path, uint8_t p
 	return spec;
 }
 
-static void builds(void **state)
+TEST(builds)
 {
 	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET), e6 = a_path(KTRXER_LINK_ETHERNET, AF_INET6);
 	struct ktrxer_path r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET), r6 = a_path(KTRXER_LINK_RAW_IP, AF_INET6);
 	struct ktrxer_frame_spec spec = a_spec(&e4, KTRXER_UDP);
 	uint8_t frame[128];
 
-	(void)state;
 	assert_int_equal(ktrxer_frame_header_length(&spec), 42);
 	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), eth4udp);
 
@@ -118,14 +117,13 @@ static void builds(void **state)
 	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), eth4empty);
 }
 
-static void udp_never_has_a_checksum_of_zero(void **state)
+TEST(udp_never_has_a_checksum_of_zero)
 {
 	struct ktrxer_path r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET), r6 = a_path(KTRXER_LINK_RAW_IP, AF_INET6);
 	struct ktrxer_frame_spec spec = a_spec(&r4, KTRXER_UDP);
 	uint8_t frame[128];
 	int length;
 
-	(void)state;
 	spec.payload = (const uint8_t[]){ 0x77, 0x56 };
 	spec.payload_length = 2;
 	same_bytes(frame, length = ktrxer_frame_build(frame, sizeof frame, &spec), raw4zero);
@@ -139,13 +137,12 @@ static void udp_never_has_a_checksum_of_zero(void **state)
 	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), raw6zero);
 }
 
-static void payload_in_place(void **state)
+TEST(payload_in_place)
 {
 	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET);
 	struct ktrxer_frame_spec spec = a_spec(&e4, KTRXER_UDP);
 	uint8_t frame[128];
 
-	(void)state;
 	/* where it belongs already, and in the way of the headers */
 	for (int at = 0; at <= 42; at += 1) {
 		memset(frame, 0xee, sizeof frame);
@@ -156,13 +153,12 @@ static void payload_in_place(void **state)
 	}
 }
 
-static void zero_payload_overwrites(void **state)
+TEST(zero_payload_overwrites)
 {
 	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET);
 	struct ktrxer_frame_spec spec = a_spec(&e4, KTRXER_UDP);
 	uint8_t frame[128];
 
-	(void)state;
 	memset(frame, 0xee, sizeof frame);
 	spec.payload = NULL;
 	spec.payload_length = 5;
@@ -170,14 +166,13 @@ static void zero_payload_overwrites(void **state)
 	assert_memory_equal(frame + 42, "\0\0\0\0\0\xee", 6);
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
 	static uint8_t big[65536 + 64], data[65536];
 	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET), r6 = a_path(KTRXER_LINK_RAW_IP, AF_INET6);
 	struct ktrxer_frame_spec spec = a_spec(&e4, KTRXER_UDP);
 	uint8_t head[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)(7 * i + 3);
 	spec.payload = data;
@@ -210,14 +205,13 @@ static void sizes(void **state)
 	assert_int_equal(ktrxer_frame_build(big, sizeof big, &spec), 65535);
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET), e6 = a_path(KTRXER_LINK_ETHERNET, AF_INET6);
 	struct ktrxer_path mixed = e4, none = e4;
 	uint8_t frame[128];
 	struct ktrxer_frame_spec spec;
 
-	(void)state;
 	mixed.source = e6.source;
 	none.to.family = none.source.family = 0;
 	spec = a_spec(&mixed, KTRXER_UDP);
@@ -265,9 +259,8 @@ static void checksum_one(const char *hex, enum ktrxer_link link, uint32_t field,
 	assert_memory_equal(frame, good, length);
 }
 
-static void checksums(void **state)
+TEST(checksums)
 {
-	(void)state;
 	checksum_one(eth4udp, KTRXER_LINK_ETHERNET, 40, 45);
 	checksum_one(eth6udp, KTRXER_LINK_ETHERNET, 60, 65);
 	checksum_one(raw4icmp, KTRXER_LINK_RAW_IP, 22, 30);
@@ -277,14 +270,13 @@ static void checksums(void **state)
 	checksum_one(raw4tcp, KTRXER_LINK_RAW_IP, 36, 44);
 }
 
-static void zero_is_a_sum_for_icmp(void **state)
+TEST(zero_is_a_sum_for_icmp)
 {
 	struct ktrxer_path r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET);
 	struct ktrxer_frame_spec spec = a_spec(&r4, KTRXER_ICMP);
 	uint8_t frame[64], sum[2];
 	int length;
 
-	(void)state;
 	/* the payload that makes the sum 0 is the checksum of the same packet with a payload of zeros */
 	spec.payload = NULL;
 	spec.payload_length = 2;
@@ -300,12 +292,11 @@ static void zero_is_a_sum_for_icmp(void **state)
 	assert_int_equal(frame[20], 8);
 }
 
-static void checksum_refuses(void **state)
+TEST(checksum_refuses)
 {
 	uint8_t frame[128], good[128];
 	uint32_t length = from_hex(good, eth4udp);
 
-	(void)state;
 	/* cut anywhere it is no such frame, and is left as it was */
 	for (uint32_t cut = 0; cut < length; cut++) {
 		uint8_t *exact = malloc(cut ? cut : 1); /* so that a sanitizer sees a step too far */
@@ -337,13 +328,12 @@ static void checksum_refuses(void **state)
 }
 
 /* The stack's engines have frames without a link header, whatever device the path names. */
-static void the_spec_decides_what_a_frame_begins_with(void **state)
+TEST(the_spec_decides_what_a_frame_begins_with)
 {
 	struct ktrxer_path path = a_path(KTRXER_LINK_ETHERNET, AF_INET);
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;
 	uint8_t whole[128], tail[128];
 
-	(void)state;
 	spec.path = &path;
 	spec.proto = KTRXER_UDP;
 	spec.payload = payload;
@@ -393,14 +383,13 @@ static struct ktrxer_frame_spec an_ack(const struct ktrxer_path *path)
 	return spec;
 }
 
-static void builds_tcp_replies_and_tags(void **state)
+TEST(builds_tcp_replies_and_tags)
 {
 	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET), e6 = a_path(KTRXER_LINK_ETHERNET, AF_INET6);
 	struct ktrxer_path r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET), r6 = a_path(KTRXER_LINK_RAW_IP, AF_INET6);
 	struct ktrxer_frame_spec spec = a_syn(&e4);
 	uint8_t frame[128];
 
-	(void)state;
 	assert_int_equal(ktrxer_frame_header_length(&spec), 66);
 	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), eth4syn);
 	/* Options where the header is written. */
@@ -431,14 +420,13 @@ static void builds_tcp_replies_and_tags(void **state)
 	same_bytes(frame, ktrxer_frame_build(frame, sizeof frame, &spec), raw6reply);
 }
 
-static void refuses_fields_of_another_protocol(void **state)
+TEST(refuses_fields_of_another_protocol)
 {
 	struct ktrxer_path e4 = a_path(KTRXER_LINK_ETHERNET, AF_INET), r4 = a_path(KTRXER_LINK_RAW_IP, AF_INET);
 	const struct ktrxer_frame_spec udp = a_spec(&e4, KTRXER_UDP), syn = a_syn(&e4);
 	struct ktrxer_frame_spec cases[9] = { udp, udp, udp, udp, syn, syn, syn, udp, a_spec(&e4, KTRXER_ICMP) };
 	uint8_t frame[256], options[KTRXER_TCP_OPTIONS_MAX] = { 1 };
 
-	(void)state;
 	cases[0].tcp_flags = KTRXER_TCP_SYN;
 	cases[1].tcp_options_length = 1;
 	cases[2].echo_reply = true;
@@ -471,12 +459,11 @@ static struct ktrxer_frame_view view_of(const char *hex, enum ktrxer_link link)
 	return view;
 }
 
-static void reads(void **state)
+TEST(reads)
 {
 	struct ktrxer_frame_view view = view_of(eth4syn, KTRXER_LINK_ETHERNET);
 	char text[KTRXER_ADDR_TEXT];
 
-	(void)state;
 	assert_string_equal(ktrxer_addr_format(&view.from, text), "192.0.2.1");
 	assert_string_equal(ktrxer_addr_format(&view.to, text), "198.51.100.7");
 	assert_int_equal(view.proto, KTRXER_TCP);
@@ -517,13 +504,12 @@ static void reads(void **state)
 	assert_int_equal(view_of(eth6udp, KTRXER_LINK_ETHERNET).payload, 62);
 }
 
-static void reads_no_broken_frame(void **state)
+TEST(reads_no_broken_frame)
 {
 	struct ktrxer_frame_view view;
 	uint8_t good[128], arp[60] = { [12] = 8, [13] = 6 };
 	uint32_t length = from_hex(good, eth4syn);
 
-	(void)state;
 	assert_int_equal(ktrxer_frame_read(NULL, good, length, KTRXER_LINK_ETHERNET), -EINVAL);
 	assert_int_equal(ktrxer_frame_read(&view, NULL, length, KTRXER_LINK_ETHERNET), -EINVAL);
 	assert_int_equal(ktrxer_frame_read(&view, arp, sizeof arp, KTRXER_LINK_ETHERNET), -EBADMSG);
@@ -546,26 +532,4 @@ static void reads_no_broken_frame(void **state)
 	good[20] = 0x20; /* more fragments */
 	assert_int_equal(ktrxer_frame_read(&view, good, length, KTRXER_LINK_ETHERNET), -EBADMSG);
 	assert_true(view.fragment && view.first_fragment && !view.malformed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(builds),
-		cmocka_unit_test(builds_tcp_replies_and_tags),
-		cmocka_unit_test(refuses_fields_of_another_protocol),
-		cmocka_unit_test(reads),
-		cmocka_unit_test(reads_no_broken_frame),
-		cmocka_unit_test(udp_never_has_a_checksum_of_zero),
-		cmocka_unit_test(payload_in_place),
-		cmocka_unit_test(zero_payload_overwrites),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(the_spec_decides_what_a_frame_begins_with),
-		cmocka_unit_test(checksums),
-		cmocka_unit_test(zero_is_a_sum_for_icmp),
-		cmocka_unit_test(checksum_refuses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,13 +16,12 @@ static void make(int64_t *gaps, double share_low, double low, double low_sigma, 
 	estimate_sort(gaps, COUNT);
 }
 
-static void the_period_of_a_timer(void **state)
+TEST(the_period_of_a_timer)
 {
 	static const double periods[] = { 20000, 50000, 125000, 250000 };
 	struct gap_clusters c;
 	int64_t gaps[COUNT];
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		make(gaps, 0.7, 800, 200, periods[i], 1500);
 		gap_clusters(gaps, COUNT, &c);
@@ -33,12 +32,11 @@ static void the_period_of_a_timer(void **state)
 	}
 }
 
-static void outliers_are_left_out(void **state)
+TEST(outliers_are_left_out)
 {
 	struct gap_clusters c;
 	int64_t gaps[COUNT];
 
-	(void)state;
 	make(gaps, 0.5, 900, 200, 125000, 2000);
 	for (int i = COUNT - 5; i < COUNT; i++)
 		gaps[i] = 90000000 + i;
@@ -47,12 +45,11 @@ static void outliers_are_left_out(void **state)
 	assert_true(c.separate && c.high_ns > 124000 && c.high_ns < 126000);
 }
 
-static void one_group_is_no_coalescing(void **state)
+TEST(one_group_is_no_coalescing)
 {
 	struct gap_clusters c;
 	int64_t gaps[COUNT];
 
-	(void)state;
 	make(gaps, 1, 79000, 1500, 0, 0);
 	gap_clusters(gaps, COUNT, &c);
 	assert_false(c.separate);
@@ -67,39 +64,24 @@ static void one_group_is_no_coalescing(void **state)
 }
 
 /* A pair that cross traffic parts: two groups, but the lower one is the link's transmission time. */
-static void cross_traffic_is_no_coalescing(void **state)
+TEST(cross_traffic_is_no_coalescing)
 {
 	struct gap_clusters c;
 	int64_t gaps[COUNT];
 
-	(void)state;
 	make(gaps, 0.6, 12100, 100, 250000, 3000);
 	gap_clusters(gaps, COUNT, &c);
 	assert_true(c.separate);
 	assert_false(gap_clusters_coalesced(&c, 12000));
 }
 
-static void few_gaps(void **state)
+TEST(few_gaps)
 {
 	const int64_t gaps[] = { 1, 2, 100000, 100001, 100002, 100003 };
 	struct gap_clusters c;
 
-	(void)state;
 	for (size_t count = 0; count <= 6; count++) {
 		gap_clusters(gaps, count, &c);
 		assert_false(c.separate);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_period_of_a_timer),
-		cmocka_unit_test(outliers_are_left_out),
-		cmocka_unit_test(one_group_is_no_coalescing),
-		cmocka_unit_test(cross_traffic_is_no_coalescing),
-		cmocka_unit_test(few_gaps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

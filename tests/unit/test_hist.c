@@ -97,12 +97,11 @@ static int64_t shape(int kind, uint64_t i)
 	}
 }
 
-static void agrees_with_sorted_arrays(void **state)
+TEST(agrees_with_sorted_arrays)
 {
 	enum { MOST = 20000 };
 	int64_t *values = malloc(MOST * sizeof(*values));
 
-	(void)state;
 	assert_non_null(values);
 	seed = 88172645463325252ULL;
 	for (int kind = 0; kind <= 10; kind++) {
@@ -121,11 +120,10 @@ static void agrees_with_sorted_arrays(void **state)
 	free(values);
 }
 
-static void empty_is_zero(void **state)
+TEST(empty_is_zero)
 {
 	struct ktrxer_hist *hist = ktrxer_hist_new();
 
-	(void)state;
 	assert_int_equal(ktrxer_hist_count(hist), 0);
 	assert_int_equal(ktrxer_hist_quantile(hist, 500000), 0);
 	assert_int_equal(ktrxer_hist_min(hist), 0);
@@ -139,13 +137,12 @@ static void empty_is_zero(void **state)
 	ktrxer_hist_free(NULL);
 }
 
-static void one_value_is_itself(void **state)
+TEST(one_value_is_itself)
 {
 	static const int64_t values[] = {
 		0, 1, -1, 2047, 2048, -2047, -2048, 999999999, INT64_MAX, INT64_MIN, (int64_t)1 << 62
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		struct ktrxer_hist *hist = ktrxer_hist_new();
 
@@ -157,13 +154,12 @@ static void one_value_is_itself(void **state)
 	}
 }
 
-static void merges(void **state)
+TEST(merges)
 {
 	enum { N = 5000 };
 	static int64_t both[2 * N];
 	struct ktrxer_hist *a = ktrxer_hist_new(), *b = ktrxer_hist_new();
 
-	(void)state;
 	seed = 42;
 	for (int i = 0; i < N; i++) {
 		both[i] = shape(2, 0);
@@ -177,11 +173,10 @@ static void merges(void **state)
 	ktrxer_hist_free(b);
 }
 
-static void counts_past_32_bits(void **state)
+TEST(counts_past_32_bits)
 {
 	struct ktrxer_hist *hist = ktrxer_hist_new();
 
-	(void)state;
 	ktrxer_hist_record(hist, -100);
 	ktrxer_hist_record(hist, 200);
 	ktrxer_hist_record(hist, 200);
@@ -202,11 +197,10 @@ static void counts_past_32_bits(void **state)
 }
 
 /* The wrap of a counter in record() itself: 2^32 - 1 by merging, then one more. */
-static void record_carries(void **state)
+TEST(record_carries)
 {
 	struct ktrxer_hist *hist = ktrxer_hist_new();
 
-	(void)state;
 	for (int i = 0; i < 32; i++) {
 		ktrxer_hist_merge(hist, hist);
 		ktrxer_hist_record(hist, 9);
@@ -218,15 +212,4 @@ static void record_carries(void **state)
 	assert_int_equal(ktrxer_hist_quantile(hist, 999999), 9);
 	assert_int_equal(ktrxer_hist_quantile(hist, 500000), 9);
 	ktrxer_hist_free(hist);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_sorted_arrays), cmocka_unit_test(empty_is_zero),
-		cmocka_unit_test(one_value_is_itself),       cmocka_unit_test(merges),
-		cmocka_unit_test(counts_past_32_bits),       cmocka_unit_test(record_carries),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

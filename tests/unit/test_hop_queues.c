@@ -49,10 +49,9 @@ static void estimate(struct path *p)
 	assert_int_equal(hop_queues_estimate(p->hops, HOPS, TIMES, TIMES, p->queues, &p->fullest), 0);
 }
 
-static void the_queue_that_fills_is_found_at_each_place(void **state)
+TEST(the_queue_that_fills_is_found_at_each_place)
 {
 
-	(void)state;
 	for (int first = 1; first < HOPS; first++) {
 		struct path p;
 
@@ -75,10 +74,9 @@ static void the_queue_that_fills_is_found_at_each_place(void **state)
 	}
 }
 
-static void without_a_queue_none_is_named(void **state)
+TEST(without_a_queue_none_is_named)
 {
 
-	(void)state;
 	for (int round = 0; round < 200; round++) {
 		struct path p;
 
@@ -88,11 +86,10 @@ static void without_a_queue_none_is_named(void **state)
 	}
 }
 
-static void a_router_that_answers_slowly_under_load_is_not_a_queue(void **state)
+TEST(a_router_that_answers_slowly_under_load_is_not_a_queue)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	queue_fill(&p, 4);
 	for (int i = 0; i < TIMES; i++)
@@ -109,11 +106,10 @@ static void a_router_that_answers_slowly_under_load_is_not_a_queue(void **state)
  * The queue grows between a probe to one hop and the probe to the next one, 2 ms later: in step with the packets of the
  * flows, always by the same time. In virtual time this is exact.
  */
-static void a_queue_that_grows_between_two_probes_is_one_queue(void **state)
+TEST(a_queue_that_grows_between_two_probes_is_one_queue)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	for (int hop = 3; hop < HOPS; hop++)
 		for (int i = 0; i < TIMES; i++) {
@@ -126,11 +122,10 @@ static void a_queue_that_grows_between_two_probes_is_one_queue(void **state)
 	assert_false(p.queues[4].fills);
 }
 
-static void hops_without_answers_are_left_out(void **state)
+TEST(hops_without_answers_are_left_out)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	queue_fill(&p, 4);
 	for (int i = 0; i < TIMES; i++)
@@ -145,11 +140,10 @@ static void hops_without_answers_are_left_out(void **state)
 	assert_int_equal(p.queues[2].after, 0);
 }
 
-static void probes_lost_in_a_full_queue_leave_the_others(void **state)
+TEST(probes_lost_in_a_full_queue_leave_the_others)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	queue_fill(&p, 3);
 	for (int hop = 3; hop < HOPS; hop++)
@@ -162,11 +156,10 @@ static void probes_lost_in_a_full_queue_leave_the_others(void **state)
 	assert_false(p.queues[4].fills || p.queues[5].fills);
 }
 
-static void hops_that_never_answer_together_have_no_difference(void **state)
+TEST(hops_that_never_answer_together_have_no_difference)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	queue_fill(&p, 5);
 	for (int i = 0; i < TIMES; i++)
@@ -177,11 +170,10 @@ static void hops_that_never_answer_together_have_no_difference(void **state)
 	assert_int_equal(p.fullest, HOPS);
 }
 
-static void the_queue_of_this_host_is_hop_0(void **state)
+TEST(the_queue_of_this_host_is_hop_0)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	p.hops[0] = (struct hop_times){ p.idle[0], p.loaded[0] };
 	for (int i = 0; i < TIMES; i++) {
@@ -196,11 +188,10 @@ static void the_queue_of_this_host_is_hop_0(void **state)
 	assert_true(p.queues[5].added_ns > 30 * MS);
 }
 
-static void two_queues_fill(void **state)
+TEST(two_queues_fill)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	queue_fill(&p, 2);
 	for (int i = 0; i < TIMES; i++)
@@ -213,11 +204,10 @@ static void two_queues_fill(void **state)
 	assert_true(p.queues[4].queue_ns > 4 * MS && p.queues[4].queue_ns < 6 * MS);
 }
 
-static void too_few_repetitions(void **state)
+TEST(too_few_repetitions)
 {
 	struct path p;
 
-	(void)state;
 	path_make(&p);
 	queue_fill(&p, 2);
 	for (size_t times = 0; times <= HOP_QUEUES_LEAST; times++) {
@@ -228,7 +218,7 @@ static void too_few_repetitions(void **state)
 }
 
 /* The stated uncertainty holds the true delay as often as stated, and where there are more than 1000 repetitions. */
-static void the_uncertainty_is_as_stated(void **state)
+TEST(the_uncertainty_is_as_stated)
 {
 	enum { ROUNDS = 1000, LONG = 1600 };
 	static int64_t idle[LONG], loaded[LONG];
@@ -236,7 +226,6 @@ static void the_uncertainty_is_as_stated(void **state)
 	struct hop_queue queues[2];
 	size_t fullest;
 
-	(void)state;
 	for (size_t times = 20; times <= LONG; times *= 4) {
 		const int rounds = times > 500 ? ROUNDS / 5 : ROUNDS;
 		int held = 0;
@@ -252,23 +241,4 @@ static void the_uncertainty_is_as_stated(void **state)
 		}
 		assert_true(held >= rounds * 98 / 100);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_queue_that_fills_is_found_at_each_place),
-		cmocka_unit_test(without_a_queue_none_is_named),
-		cmocka_unit_test(a_router_that_answers_slowly_under_load_is_not_a_queue),
-		cmocka_unit_test(a_queue_that_grows_between_two_probes_is_one_queue),
-		cmocka_unit_test(hops_without_answers_are_left_out),
-		cmocka_unit_test(probes_lost_in_a_full_queue_leave_the_others),
-		cmocka_unit_test(hops_that_never_answer_together_have_no_difference),
-		cmocka_unit_test(the_queue_of_this_host_is_hop_0),
-		cmocka_unit_test(two_queues_fill),
-		cmocka_unit_test(too_few_repetitions),
-		cmocka_unit_test(the_uncertainty_is_as_stated),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

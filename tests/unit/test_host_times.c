@@ -17,11 +17,10 @@ static void times_new(struct host_times *t)
 		assert_non_null(t->layers[i] = ktrxer_hist_new());
 }
 
-static void a_difference_is_recorded_in_its_layer(void **state)
+TEST(a_difference_is_recorded_in_its_layer)
 {
 	struct host_times t;
 
-	(void)state;
 	times_new(&t);
 	host_times_record(&t, HOST_NIC_KERNEL, REAL, REAL + 1500, SECOND);
 	host_times_record(&t, HOST_NIC_KERNEL, REAL, REAL, SECOND);
@@ -33,11 +32,10 @@ static void a_difference_is_recorded_in_its_layer(void **state)
 	assert_null(t.layers[0]);
 }
 
-static void a_missing_stamp_is_no_time(void **state)
+TEST(a_missing_stamp_is_no_time)
 {
 	struct host_times t;
 
-	(void)state;
 	times_new(&t);
 	host_times_record(&t, HOST_DRIVER_NIC, REAL, 0, SECOND);
 	host_times_record(&t, HOST_DRIVER_NIC, 0, REAL, SECOND);
@@ -46,11 +44,10 @@ static void a_missing_stamp_is_no_time(void **state)
 	host_times_free(&t);
 }
 
-static void a_step_of_the_clock_is_counted_and_left_out(void **state)
+TEST(a_step_of_the_clock_is_counted_and_left_out)
 {
 	struct host_times t;
 
-	(void)state;
 	times_new(&t);
 	host_times_record(&t, HOST_SCHED_DRIVER, REAL, REAL - 1, SECOND);
 	host_times_record(&t, HOST_SCHED_DRIVER, REAL, REAL + 3600 * (int64_t)SECOND, SECOND);
@@ -60,28 +57,15 @@ static void a_step_of_the_clock_is_counted_and_left_out(void **state)
 	host_times_free(&t);
 }
 
-static void busy_threads_use_processor_time_and_end(void **state)
+TEST(busy_threads_use_processor_time_and_end)
 {
 	struct busy_threads *threads;
 	struct timespec used = { 0 };
 
-	(void)state;
 	assert_true(busy_threads_processors() >= 1);
 	assert_int_equal(busy_threads_start(&threads, 2), 0);
 	while (used.tv_sec == 0 && used.tv_nsec < 50000000)
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
 	busy_threads_stop(threads);
 	busy_threads_stop(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_difference_is_recorded_in_its_layer),
-		cmocka_unit_test(a_missing_stamp_is_no_time),
-		cmocka_unit_test(a_step_of_the_clock_is_counted_and_left_out),
-		cmocka_unit_test(busy_threads_use_processor_time_and_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

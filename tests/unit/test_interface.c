@@ -110,14 +110,13 @@ static int make(const struct opener *o, const void *options)
 	return rc;
 }
 
-static void one_policy_for_size(void **state)
+TEST(one_policy_for_size)
 {
 	union {
 		size_t size;
 		uint8_t bytes[512];
 	} options;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof openers / sizeof *openers; i++) {
 		const struct opener *o = &openers[i];
 
@@ -170,7 +169,7 @@ static int make_rule(const void *rule, void **out)
 	{ message, make, &(valid), sizeof(valid), (size_t)((const char *)&(valid).field - (const char *)&(valid)), \
 	  least, most }
 
-static void values_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
 	static const uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5 };
 	static const int far_out[] = { 31, 32, 33, 255, 256, 65536, INT_MAX, -1, INT_MIN };
@@ -197,7 +196,6 @@ static void values_out_of_range_are_refused(void **state)
 	};
 	void *out;
 
-	(void)state;
 	tx.engine = "no such engine"; /* valid options come as far as this */
 	schedule.kind = KTRXER_SCHEDULE_PERIODIC;
 	schedule.gap_num = 5;
@@ -240,7 +238,7 @@ static void values_out_of_range_are_refused(void **state)
 }
 
 /* A caller of the first version, with any bytes behind its struct, means the same as one of today with zeros there. */
-static void a_smaller_size_means_zeros(void **state)
+TEST(a_smaller_size_means_zeros)
 {
 	static const uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5 };
 	struct ktrxer_path path = { .device.link = KTRXER_LINK_ETHERNET,
@@ -254,7 +252,6 @@ static void a_smaller_size_means_zeros(void **state)
 	struct ktx_template *t;
 	int length;
 
-	(void)state;
 	schedule.kind = KTRXER_SCHEDULE_PERIODIC;
 	schedule.gap_num = 5;
 	schedule.size = END_OF(ktrxer_schedule_options, offsets);
@@ -278,7 +275,7 @@ static void a_smaller_size_means_zeros(void **state)
 	assert_int_equal(ktrxer_frame_build(again, sizeof again, &spec), length - 14);
 }
 
-static void null_is_refused(void **state)
+TEST(null_is_refused)
 {
 	const struct krx_options options = KRX_OPTIONS_INIT;
 	const struct ktrxer_schedule_options schedule = KTRXER_SCHEDULE_OPTIONS_INIT;
@@ -302,7 +299,6 @@ static void null_is_refused(void **state)
 	uint16_t port = 7;
 	char text[KRX_RULE_TEXT];
 
-	(void)state;
 	/* Transmitters. */
 	message_expected(ktx_open(NULL, &transmitter, &err), -EINVAL);
 	for (int bit = 6; bit < 32; bit++) { /* flags that this version does not know */
@@ -386,12 +382,11 @@ static void null_is_refused(void **state)
 }
 
 /* The number of engines, however many of them there is room for. */
-static void engines_are_counted(void **state)
+TEST(engines_are_counted)
 {
 	struct ktx_engine_info engines[16] = { 0 };
 	const int n = ktx_engines(NULL, 0, NULL);
 
-	(void)state;
 	assert_in_range(n, 2, 16);
 	assert_int_equal(ktx_engines(NULL, 1, NULL), -EINVAL);
 	assert_int_equal(ktx_engines(engines, -1, NULL), -EINVAL);
@@ -401,15 +396,4 @@ static void engines_are_counted(void **state)
 	assert_null(engines[1].name);
 	assert_int_equal(ktx_engines(engines, 16, NULL), n);
 	assert_non_null(engines[n - 1].name);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_policy_for_size),        cmocka_unit_test(values_out_of_range_are_refused),
-		cmocka_unit_test(a_smaller_size_means_zeros), cmocka_unit_test(null_is_refused),
-		cmocka_unit_test(engines_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static struct ktx *open_pumped(void)
 		(struct ktx_options){ .size = sizeof(struct ktx_options), .flags = KTX_CALLER_PUMPS, .cpu = -1 });
 }
 
-static void null_is_refused(void **state)
+TEST(null_is_refused)
 {
 	static const uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5 };
 	struct ktx_template_options of = KTX_TEMPLATE_OPTIONS_INIT;
@@ -43,7 +43,6 @@ static void null_is_refused(void **state)
 	uint64_t next;
 	struct ktx_slot slot;
 
-	(void)state;
 	of.frame = frame;
 	of.length = sizeof frame;
 	of.link = KTRXER_LINK_ETHERNET;
@@ -80,13 +79,12 @@ static void null_is_refused(void **state)
 }
 
 /* Where no errno can come back: no effect, zeros and "". */
-static void null_without_an_errno(void **state)
+TEST(null_without_an_errno)
 {
 	struct ktx *tx = open_pumped();
 	struct ktx_accounts accounts;
 	struct ktx_info info;
 
-	(void)state;
 	ktx_cancel(NULL);
 	ktx_info(tx, NULL);
 	memset(&info, 0xff, sizeof info);
@@ -104,13 +102,12 @@ static void null_without_an_errno(void **state)
 	ktx_close(tx);
 }
 
-static void sizes_below_zero_are_refused(void **state)
+TEST(sizes_below_zero_are_refused)
 {
 	struct ktx_network_error error;
 	struct ktx *tx = open_pumped();
 	struct ktx_report report;
 
-	(void)state;
 	const struct row rows[] = {
 		ROW(ktx_reports(tx, &report, -1), -EINVAL), ROW(ktx_reports(tx, &report, 0), 0),
 		ROW(ktx_reports(tx, NULL, 0), 0),           ROW(ktx_network_errors(tx, &error, -1), -EINVAL),
@@ -122,13 +119,12 @@ static void sizes_below_zero_are_refused(void **state)
 }
 
 /* A refused probe leaves the slot reserved: nothing is requested. */
-static void unknown_flags_of_a_probe_are_refused(void **state)
+TEST(unknown_flags_of_a_probe_are_refused)
 {
 	struct ktx *tx = open_pumped();
 	struct ktx_accounts accounts;
 	struct ktx_slot slot;
 
-	(void)state;
 	assert_int_equal(ktx_reserve(tx, &slot), 0);
 	memset(slot.frame, 0, 60);
 	for (int bit = 1; bit < 32; bit++) {
@@ -147,16 +143,4 @@ static void unknown_flags_of_a_probe_are_refused(void **state)
 	ktx_accounts(tx, &accounts);
 	assert_int_equal(accounts.requested, 1);
 	ktx_close(tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(null_is_refused),
-		cmocka_unit_test(null_without_an_errno),
-		cmocka_unit_test(sizes_below_zero_are_refused),
-		cmocka_unit_test(unknown_flags_of_a_probe_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,9 +218,8 @@ static void filled(const struct filler *f, size_t size, const uint8_t *today)
 			fail_msg("%s with a struct of %zu bytes wrote byte %zu", f->name, size, at);
 }
 
-static void older_and_newer_structs(void **state)
+TEST(older_and_newer_structs)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof fillers / sizeof *fillers; i++) {
 		const struct filler *f = &fillers[i];
 		const size_t sizes[] = { 1, 8, f->known / 2, f->known - 1, f->known, f->known + 1, f->known + 40 };
@@ -235,7 +234,7 @@ static void older_and_newer_structs(void **state)
 }
 
 /* The inline functions pass the size of the struct, and the values are in the fields. */
-static void inline_functions(void **state)
+TEST(inline_functions)
 {
 	struct {
 		struct ktx_report reports[MOST];
@@ -245,7 +244,6 @@ static void inline_functions(void **state)
 	struct ktx_accounts accounts;
 	struct ktx_info info;
 
-	(void)state;
 	memset(&got, CANARY, sizeof got);
 	assert_int_equal(ktx_reports(tx, got.reports, MOST), MOST);
 	for (uint64_t i = 0; i < MOST; i++) {
@@ -264,9 +262,8 @@ static void inline_functions(void **state)
 }
 
 /* A size of 0: -EINVAL, or no effect where no errno can be returned. Nothing is written. */
-static void a_size_of_zero_is_refused(void **state)
+TEST(a_size_of_zero_is_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof fillers / sizeof *fillers; i++) {
 		const struct filler *f = &fillers[i];
 		uint8_t room[64];
@@ -284,7 +281,7 @@ static void a_size_of_zero_is_refused(void **state)
 }
 
 /* Input: the elements of krx_open() and its sessions, and the path of a frame. */
-static void structs_that_the_library_reads(void **state)
+TEST(structs_that_the_library_reads)
 {
 	struct {
 		struct krx_rule rule;
@@ -296,7 +293,6 @@ static void structs_that_the_library_reads(void **state)
 	uint8_t frame[64];
 	struct krx *rx;
 
-	(void)state;
 	assert_int_equal(options.rule_size, sizeof(struct krx_rule));
 	assert_int_equal(options.session_size, sizeof(struct krx_session));
 	for (int i = 0; i < 2; i++)
@@ -332,16 +328,4 @@ static void structs_that_the_library_reads(void **state)
 	assert_int_equal(frame_built(frame, sizeof(struct ktrxer_path) + 100), 42);
 	assert_int_equal(frame_built(frame, sizeof(struct ktrxer_path) - 1), -EINVAL);
 	assert_int_equal(frame_built(frame, 0), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(older_and_newer_structs),
-		cmocka_unit_test(inline_functions),
-		cmocka_unit_test(a_size_of_zero_is_refused),
-		cmocka_unit_test(structs_that_the_library_reads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,12 +23,11 @@ static struct ip_capacity_interval interval(uint64_t mbit_s, uint64_t lost)
 					      .rtt_max_ns = 50 * MS };
 }
 
-static void test_maximum(void **state)
+TEST(test_maximum)
 {
 	struct ip_capacity_interval i[] = { interval(10, 0), interval(95, 3), interval(93, 0), interval(94, 0) };
 	struct ip_capacity_result r;
 
-	(void)state;
 	i[0].variation_max_ns = 70 * MS;
 	assert_int_equal(ip_capacity_of(&r, i, 4, 0, 30 * MS), 0);
 	assert_int_equal(r.whole.at, 1);
@@ -44,13 +43,12 @@ static void test_maximum(void **state)
 	assert_false(r.unfilled);
 }
 
-static void test_two_modes(void **state)
+TEST(test_two_modes)
 {
 	const struct ip_capacity_interval i[] = { interval(200, 0), interval(190, 0), interval(50, 0),
 						  interval(60, 0) };
 	struct ip_capacity_result r;
 
-	(void)state;
 	assert_int_equal(ip_capacity_of(&r, i, 4, 2, 30 * MS), 0);
 	assert_int_equal(r.whole.at, 0);
 	assert_int_equal(r.modes[0].at, 0);
@@ -61,12 +59,11 @@ static void test_two_modes(void **state)
 	assert_int_equal(r.modes[1].count, 0);
 }
 
-static void test_doubts(void **state)
+TEST(test_doubts)
 {
 	struct ip_capacity_interval i[] = { interval(10, 1), interval(20, 0), interval(30, 0) };
 	struct ip_capacity_result r;
 
-	(void)state;
 	assert_int_equal(ip_capacity_of(&r, i, 3, 0, 30 * MS), 0);
 	assert_true(r.rising);
 	i[0].lost = 0;
@@ -82,12 +79,11 @@ static void test_doubts(void **state)
 	assert_int_equal(r.variation.max_ns, IP_CAPACITY_UNKNOWN);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
 	struct ip_capacity_interval i = { 0 };
 	struct ip_capacity_result r;
 
-	(void)state;
 	assert_int_equal(ip_capacity_of(&r, NULL, 0, 0, 30 * MS), -EINVAL);
 	assert_int_equal(ip_capacity_of(&r, &i, 1, 0, 30 * MS), -EINVAL); /* it lasted no time */
 	i.lasts_ns = S;
@@ -144,11 +140,10 @@ static double best_second(struct rate_search *s, uint32_t mbit_s, int seconds)
 	return best;
 }
 
-static void test_search_finds(void **state)
+TEST(test_search_finds)
 {
 	static const uint32_t links[] = { 3, 10, 47, 100, 480, 1000 };
 
-	(void)state;
 	for (int algorithm = RATE_SEARCH_B; algorithm <= RATE_SEARCH_C; algorithm++)
 		for (unsigned int i = 0; i < sizeof links / sizeof *links; i++) {
 			struct rate_search_options o = usual;
@@ -160,12 +155,11 @@ static void test_search_finds(void **state)
 		}
 }
 
-static void test_search_steps(void **state)
+TEST(test_search_steps)
 {
 	struct rate_search_feedback f = feedback(0, 0);
 	struct rate_search s;
 
-	(void)state;
 	rate_search_begin(&s, &usual, 0);
 	for (int i = 0; i < 5; i++)
 		rate_search_step(&s, &f);
@@ -199,12 +193,11 @@ static void test_search_steps(void **state)
 	assert_int_equal(s.index, 18);
 }
 
-static void test_search_ends(void **state)
+TEST(test_search_ends)
 {
 	struct rate_search_feedback f = feedback(1000, 0);
 	struct rate_search s;
 
-	(void)state;
 	rate_search_begin(&s, &usual, 2);
 	for (int i = 0; i < 10; i++)
 		rate_search_step(&s, &f);
@@ -222,16 +215,4 @@ static void test_search_ends(void **state)
 	for (int i = 0; i < 10; i++)
 		rate_search_step(&s, &f);
 	assert_int_equal(s.index, 25);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_maximum),      cmocka_unit_test(test_two_modes),
-		cmocka_unit_test(test_doubts),       cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_search_finds), cmocka_unit_test(test_search_steps),
-		cmocka_unit_test(test_search_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

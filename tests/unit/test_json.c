@@ -18,11 +18,10 @@ static void expect(struct json *json, const char *text)
 	json_free(json);
 }
 
-static void compact(void **state)
+TEST(compact)
 {
 	struct json *json = json_new(false);
 
-	(void)state;
 	json_object(json, NULL);
 	json_string(json, "type", "end");
 	json_u64(json, "large", UINT64_MAX);
@@ -41,11 +40,10 @@ static void compact(void **state)
 		     "\"list\":[true,false,null,{},[]]}");
 }
 
-static void pretty(void **state)
+TEST(pretty)
 {
 	struct json *json = json_new(true);
 
-	(void)state;
 	json_object(json, NULL);
 	json_object(json, "rtt_us");
 	json_fixed(json, "min", 1234, 3);
@@ -58,7 +56,7 @@ static void pretty(void **state)
 	expect(json, "{\n  \"rtt_us\": {\n    \"min\": 1.234,\n    \"max\": null\n  },\n  \"none\": []\n}\n");
 }
 
-static void fixed(void **state)
+TEST(fixed)
 {
 	static const struct {
 		int64_t value;
@@ -73,7 +71,6 @@ static void fixed(void **state)
 	};
 	/* clang-format on */
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct json *json = json_new(false);
 
@@ -82,7 +79,7 @@ static void fixed(void **state)
 	}
 }
 
-static void doubles(void **state)
+TEST(doubles)
 {
 	static const struct {
 		double value;
@@ -96,7 +93,6 @@ static void doubles(void **state)
 		{ -INFINITY, "null" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct json *json = json_new(false);
 		const char *text;
@@ -112,20 +108,20 @@ static void doubles(void **state)
 	}
 }
 
-static void rounded(void **state)
+TEST(rounded)
 {
 	static const struct {
 		double value;
 		const char *text;
 		/* clang-format off */
 	} cases[] = {
-		{ 0, "0.000000" },	      { 0.1, "0.100000" },  { -12.3456789, "-12.345679" }, { -4e-7, "0.000000" },
+		{ 0, "0.000000" },	      { 0.1, "0.100000" },  { -12.3456789, "-12.345679" },
+		{ -4e-7, "0.000000" },
 		{ 9e11, "900000000000.000000" }, { 9.3e12, "null" },   { -1e300, "null" },	   { NAN, "null" },
 		{ INFINITY, "null" },	      { -INFINITY, "null" },
 	};
 	/* clang-format on */
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct json *json = json_new(false);
 
@@ -135,7 +131,7 @@ static void rounded(void **state)
 	}
 }
 
-static void strings(void **state)
+TEST(strings)
 {
 	static const struct {
 		const char *value, *text;
@@ -158,7 +154,6 @@ static void strings(void **state)
 		{ NULL, "null" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct json *json = json_new(false);
 
@@ -167,13 +162,12 @@ static void strings(void **state)
 	}
 }
 
-static void grows_and_resets(void **state)
+TEST(grows_and_resets)
 {
 	struct json *json = json_new(false);
 	char *large = malloc(100001);
 	size_t capacity, length;
 
-	(void)state;
 	assert_non_null(large);
 	memset(large, 'x', 100000);
 	large[100000] = '\0';
@@ -264,11 +258,10 @@ static void line_in_the_middle(struct json *json)
 	json_object_end(json);
 }
 
-static void nesting(void **state)
+TEST(nesting)
 {
 	struct json *json = json_new(true);
 
-	(void)state;
 	refuses(no_key);
 	refuses(key_in_array);
 	refuses(key_outside);
@@ -285,15 +278,4 @@ static void nesting(void **state)
 	assert_non_null(json_text(json, NULL));
 	json_free(json);
 	json_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(compact),          cmocka_unit_test(pretty),  cmocka_unit_test(fixed),
-		cmocka_unit_test(doubles),          cmocka_unit_test(rounded), cmocka_unit_test(strings),
-		cmocka_unit_test(grows_and_resets), cmocka_unit_test(nesting),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

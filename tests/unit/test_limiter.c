@@ -8,14 +8,13 @@
 
 #define S ((uint64_t)KTRXER_NS_PER_S)
 
-static void limiter_by_prefix(void **state)
+TEST(limiter_by_prefix)
 {
 	struct ktrxer_addr addr = { .family = AF_INET6, .bytes = { 0x20, 1, 0xd, 0xb8, 1, 2, 3, 4, 5 } },
 			   v4 = { .family = AF_INET };
 	struct limiter *limiter;
 	uint64_t taken = 0;
 
-	(void)state;
 	assert_int_equal(limiter_new(&limiter, 100, 1, 7), 0);
 	assert_true(limiter_take(limiter, &addr, 1, S));
 	addr.bytes[7] = 9; /* the same /56 */
@@ -35,13 +34,4 @@ static void limiter_by_prefix(void **state)
 	for (int i = 0; i < 1000; i++)
 		assert_true(limiter_take(limiter, &v4, 1, S));
 	limiter_free(limiter);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limiter_by_prefix),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

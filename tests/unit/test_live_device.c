@@ -33,24 +33,22 @@ static struct bytes body(const struct message *m)
 	return bytes_of(m->data, m->length);
 }
 
-static void family_is_found_among_others(void **state)
+TEST(family_is_found_among_others)
 {
 	struct message m = begin();
 	const uint16_t id = 0x1f;
 
-	(void)state;
 	assert_int_equal(ktrxer_live_family_of(body(&m)), 0);
 	put(&m, FAMILY_NAME, "netdev", 7);
 	put(&m, FAMILY_ID, &id, sizeof id);
 	assert_int_equal(ktrxer_live_family_of(body(&m)), id);
 }
 
-static void family_of_another_size_is_none(void **state)
+TEST(family_of_another_size_is_none)
 {
 	struct message m = begin();
 	const uint32_t id = 0x1f;
 
-	(void)state;
 	put(&m, FAMILY_ID, &id, sizeof id);
 	assert_int_equal(ktrxer_live_family_of(body(&m)), 0);
 }
@@ -65,23 +63,21 @@ static struct message features_message(uint32_t index, uint64_t features)
 	return m;
 }
 
-static void features_are_the_device_s(void **state)
+TEST(features_are_the_device_s)
 {
 	const struct message m = features_message(7, 0x27);
 	uint64_t features = 0;
 
-	(void)state;
 	assert_true(ktrxer_live_xdp_features_of(body(&m), 7, &features));
 	assert_int_equal(features, 0x27);
 	assert_false(ktrxer_live_xdp_features_of(body(&m), 8, &features));
 }
 
-static void cut_short_anywhere_gives_nothing(void **state)
+TEST(cut_short_anywhere_gives_nothing)
 {
 	const struct message m = features_message(7, 0x27);
 	uint64_t features;
 
-	(void)state;
 	for (size_t n = 0; n < m.length; n++) {
 		uint8_t copy[sizeof m.data];
 
@@ -91,26 +87,14 @@ static void cut_short_anywhere_gives_nothing(void **state)
 	}
 }
 
-static void lengths_that_lie_say_nothing(void **state)
+TEST(lengths_that_lie_say_nothing)
 {
 	uint64_t features;
 
-	(void)state;
 	for (uint16_t lie = 0; lie < 4; lie++) {
 		struct message m = features_message(7, 0x27);
 
 		memcpy(m.data + 4, &lie, sizeof lie);
 		assert_false(ktrxer_live_xdp_features_of(body(&m), 7, &features));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(family_is_found_among_others), cmocka_unit_test(family_of_another_size_is_none),
-		cmocka_unit_test(features_are_the_device_s),    cmocka_unit_test(cut_short_anywhere_gives_nothing),
-		cmocka_unit_test(lengths_that_lie_say_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

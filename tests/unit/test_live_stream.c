@@ -26,11 +26,10 @@ static struct ktx_stream_look look_at(struct stream_worker *counters, bool trace
  * Both counters run while they are read: a batch may begin between the two reads, and what was `submitted` is behind
  * what is `completed`.
  */
-static void counters_of_different_times_add_no_4_billion(void **state)
+TEST(counters_of_different_times_add_no_4_billion)
 {
 	struct stream_worker counters = { .submitted = 100, .completed = 70, .sent = 70, .unstamped = 70 };
 
-	(void)state;
 	assert_int_equal(look_at(&counters, false).sent, 100);
 	assert_int_equal(look_at(&counters, false).queued, 100);
 	assert_int_equal(look_at(&counters, true).sent, 70); /* the tracepoints count them */
@@ -45,7 +44,7 @@ static void counters_of_different_times_add_no_4_billion(void **state)
 	assert_int_equal(look_at(&counters, false).sent, 146);
 }
 
-static void an_end_is_read_by_halves_where_there_are_no_wide_atomics(void **state)
+TEST(an_end_is_read_by_halves_where_there_are_no_wide_atomics)
 {
 	static const uint64_t finals[] = {
 		LIVE_END(LIVE_SKIPPED, 0), LIVE_END(LIVE_FAILED, 105), LIVE_END(LIVE_UNPROVEN, 0), 0x100000000,
@@ -54,7 +53,6 @@ static void an_end_is_read_by_halves_where_there_are_no_wide_atomics(void **stat
 	static const uint64_t others[] = { 0, LIVE_FLYING };
 	uint64_t word;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {
 		assert_true(live_end_by_halves(&finals[i], &word));
 		assert_true(word == finals[i]);
@@ -65,14 +63,4 @@ static void an_end_is_read_by_halves_where_there_are_no_wide_atomics(void **stat
 		assert_false(live_end_by_halves(&others[i], &word));
 		assert_false(live_end_read(&others[i], &word));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counters_of_different_times_add_no_4_billion),
-		cmocka_unit_test(an_end_is_read_by_halves_where_there_are_no_wide_atomics),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

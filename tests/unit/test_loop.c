@@ -67,12 +67,11 @@ static void three_times(struct loop_timer *timer, uint64_t now_ns)
 		timer->at_ns = s->due_at_ns[s->due];
 }
 
-static void timers_are_never_early(void **state)
+TEST(timers_are_never_early)
 {
 	struct scene s;
 	const uint64_t start = ktrxer_now_ns();
 
-	(void)state;
 	scene_begin(&s);
 	s.timer.due = three_times;
 	for (int i = 0; i < 3; i++)
@@ -93,11 +92,10 @@ static void take_and_stop(struct loop_source *source, uint32_t events)
 	loop_stop(s->loop);
 }
 
-static void a_ready_source_is_called(void **state)
+TEST(a_ready_source_is_called)
 {
 	struct scene s;
 
-	(void)state;
 	scene_begin(&s);
 	s.source = event_source(take_and_stop);
 	assert_int_equal(loop_watch(s.loop, &s.source, EPOLLIN), 0);
@@ -119,11 +117,10 @@ static void blind_twice(struct loop_timer *timer, uint64_t now_ns)
 	timer->at_ns = now_ns + MS;
 }
 
-static void a_blind_wait_leaves_sources_alone(void **state)
+TEST(a_blind_wait_leaves_sources_alone)
 {
 	struct scene s;
 
-	(void)state;
 	scene_begin(&s);
 	s.source = event_source(take_and_stop);
 	s.timer.due = blind_twice;
@@ -154,11 +151,10 @@ static void stop_due(struct loop_timer *timer, uint64_t now_ns)
 	loop_stop(of_timer(timer)->loop);
 }
 
-static void no_call_after_unwatch(void **state)
+TEST(no_call_after_unwatch)
 {
 	struct scene s;
 
-	(void)state;
 	scene_begin(&s);
 	pair = &s;
 	s.source = event_source(end_both);
@@ -173,12 +169,11 @@ static void no_call_after_unwatch(void **state)
 	scene_end(&s);
 }
 
-static void the_stop_descriptor_stops_and_is_not_read(void **state)
+TEST(the_stop_descriptor_stops_and_is_not_read)
 {
 	struct scene s;
 	uint64_t value = 0;
 
-	(void)state;
 	scene_begin(&s);
 	s.source = event_source(take_and_stop);
 	signal_source(&s.source);
@@ -188,17 +183,4 @@ static void the_stop_descriptor_stops_and_is_not_read(void **state)
 	assert_int_equal(s.ready, 0);
 	assert_true(read(s.source.fd, &value, sizeof value) == sizeof value && value == 1);
 	scene_end(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(timers_are_never_early),
-		cmocka_unit_test(a_ready_source_is_called),
-		cmocka_unit_test(a_blind_wait_leaves_sources_alone),
-		cmocka_unit_test(no_call_after_unwatch),
-		cmocka_unit_test(the_stop_descriptor_stops_and_is_not_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

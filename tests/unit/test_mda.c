@@ -2,23 +2,21 @@
 #include "cm.h"
 #include "mda.h"
 
-static void the_published_numbers(void **state)
+TEST(the_published_numbers)
 {
 	static const uint32_t at_95[] = { 6, 11, 16, 21, 27, 33, 38, 44, 51, 57, 63 },
 			      at_99[] = { 8, 15, 21, 28, 36, 43, 51, 58, 66, 74, 82 };
 
-	(void)state;
 	for (uint32_t i = 0; i < 11; i++) {
 		assert_int_equal(mda_probes(i + 2, 0.05), at_95[i]);
 		assert_int_equal(mda_probes(i + 2, 0.01), at_99[i]);
 	}
 }
 
-static void many_hops(void **state)
+TEST(many_hops)
 {
 	uint32_t before = mda_probes(2, 0.05);
 
-	(void)state;
 	for (uint32_t hops = 16; hops <= MDA_HOPS_MAX; hops += 16) {
 		uint32_t n = mda_probes(hops, 0.05);
 
@@ -27,9 +25,8 @@ static void many_hops(void **state)
 	}
 }
 
-static void arguments_out_of_limits(void **state)
+TEST(arguments_out_of_limits)
 {
-	(void)state;
 	assert_int_equal(mda_probes(0, 0.05), 0);
 	assert_int_equal(mda_probes(1, 0.05), 0);
 	assert_int_equal(mda_probes(MDA_HOPS_MAX + 1, 0.05), 0);
@@ -37,12 +34,4 @@ static void arguments_out_of_limits(void **state)
 	assert_int_equal(mda_probes(2, 1), 0);
 	assert_int_equal(mda_probes(2, -1), 0);
 	assert_int_equal(mda_probes(2, __builtin_nan("")), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(the_published_numbers), cmocka_unit_test(many_hops),
-					    cmocka_unit_test(arguments_out_of_limits) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

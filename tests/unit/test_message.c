@@ -28,26 +28,24 @@ static void add(struct control *c, int level, int type, const void *value, size_
 	c->header.msg_controllen += CMSG_SPACE(length);
 }
 
-static void nothing_is_reported(void **state)
+TEST(nothing_is_reported)
 {
 	struct control c = { 0 };
 	struct ktrxer_message m;
 
-	(void)state;
 	memset(&m, 0xff, sizeof m);
 	ktrxer_message_read(&m, &c.header);
 	assert_true(!m.real_ns && !m.nic_ns && !m.to.family && !m.local.family && !m.ifindex && !m.has_drops &&
 		    !m.ttl && !m.tos);
 }
 
-static void stamps_of_both_widths(void **state)
+TEST(stamps_of_both_widths)
 {
 	const int64_t wide[6] = { 1700000000, 5, 0, 0, 37, 999999999 };
 	const int32_t narrow[6] = { 1700000000, 6, 0, 0, 38, 1 };
 	struct control c = { 0 };
 	struct ktrxer_message m;
 
-	(void)state;
 	add(&c, SOL_SOCKET, TIMESTAMPING_NEW, wide, sizeof wide);
 	ktrxer_message_read(&m, &c.header);
 	assert_true(m.real_ns == 1700000000000000005 && m.nic_ns == 37999999999);
@@ -61,7 +59,7 @@ static void stamps_of_both_widths(void **state)
 	assert_true(!m.real_ns && !m.nic_ns);
 }
 
-static void ipv4_with_a_destination(void **state)
+TEST(ipv4_with_a_destination)
 {
 	struct in_pktinfo info = { .ipi_ifindex = 3 };
 	const uint8_t tos = 0xb8;
@@ -70,7 +68,6 @@ static void ipv4_with_a_destination(void **state)
 	struct control c = { 0 };
 	struct ktrxer_message m;
 
-	(void)state;
 	inet_pton(AF_INET, "192.0.2.255", &info.ipi_addr);
 	inet_pton(AF_INET, "192.0.2.1", &info.ipi_spec_dst);
 	add(&c, SOL_IP, IP_TTL, &ttl, sizeof ttl);
@@ -83,14 +80,13 @@ static void ipv4_with_a_destination(void **state)
 		    m.local.bytes[3] == 1);
 }
 
-static void ipv6_with_a_destination(void **state)
+TEST(ipv6_with_a_destination)
 {
 	struct in6_pktinfo info = { .ipi6_ifindex = 4 };
 	const int ttl = 255, class = 0x2e << 2 | 3;
 	struct control c = { 0 };
 	struct ktrxer_message m;
 
-	(void)state;
 	inet_pton(AF_INET6, "2001:db8::7", &info.ipi6_addr);
 	add(&c, SOL_IPV6, IPV6_HOPLIMIT, &ttl, sizeof ttl);
 	add(&c, SOL_IPV6, IPV6_TCLASS, &class, sizeof class);
@@ -101,13 +97,12 @@ static void ipv6_with_a_destination(void **state)
 }
 
 /* The kernel's count has 32 bits, the sum 64. */
-static void drops_across_the_wrap(void **state)
+TEST(drops_across_the_wrap)
 {
 	struct ktrxer_message m = { .has_drops = true, .drops = UINT32_MAX };
 	uint32_t seen = UINT32_MAX - 2;
 	uint64_t sum = 10;
 
-	(void)state;
 	ktrxer_message_drops(&m, &seen, &sum);
 	assert_true(sum == 12 && seen == UINT32_MAX);
 	m.drops = 3;
@@ -119,7 +114,7 @@ static void drops_across_the_wrap(void **state)
 }
 
 /* What ktrxer_message_enable() requests is what ktrxer_message_read() finds. */
-static void a_datagram_over_loopback(void **state)
+TEST(a_datagram_over_loopback)
 {
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), tos = 0xb8;
 	struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -128,7 +123,6 @@ static void a_datagram_over_loopback(void **state)
 	struct iovec vector = { .iov_base = &size, .iov_len = sizeof size };
 	struct ktrxer_message m;
 
-	(void)state;
 	assert_true(fd >= 0);
 	ktrxer_message_enable(fd, AF_INET);
 	assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
@@ -142,15 +136,4 @@ static void a_datagram_over_loopback(void **state)
 	ktrxer_message_read(&m, &c.header);
 	assert_true(m.ttl > 0 && m.tos == 0xb8);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_reported),     cmocka_unit_test(stamps_of_both_widths),
-		cmocka_unit_test(ipv4_with_a_destination), cmocka_unit_test(ipv6_with_a_destination),
-		cmocka_unit_test(drops_across_the_wrap),   cmocka_unit_test(a_datagram_over_loopback),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

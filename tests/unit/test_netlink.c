@@ -111,7 +111,7 @@ static int commit(struct rtnl *rtnl, const struct step *steps, uint32_t *message
 	return rc;
 }
 
-static void a_commit(void **state)
+TEST(a_commit)
 {
 	static const struct step good[] = { { SIGNAL, 0, 0, 0 }, { MESSAGE, 0, 2, 0 }, { END, 0, 0, 0 } };
 	/* Another process, an earlier transaction and a later one say no; the kernel says yes. */
@@ -127,7 +127,6 @@ static void a_commit(void **state)
 	struct rtnl *rtnl;
 	uint32_t message = 9;
 
-	(void)state;
 	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
 	signals = 2;
 	assert_int_equal(commit(rtnl, good, &message), 0);
@@ -143,13 +142,12 @@ static void a_commit(void **state)
 	ktrxer_rtnl_close(rtnl);
 }
 
-static void batches_that_are_none(void **state)
+TEST(batches_that_are_none)
 {
 	struct rtnl_request batch;
 	struct rtnl *rtnl;
 	uint32_t message;
 
-	(void)state;
 	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
 	sends = 0;
 	ktrxer_rtnl_batch_begin(&batch);
@@ -163,13 +161,12 @@ static void batches_that_are_none(void **state)
 }
 
 /* A batch grows past the room of a request, and each message has its own length. */
-static void a_long_batch(void **state)
+TEST(a_long_batch)
 {
 	static const uint8_t value[100] = { 0 };
 	struct rtnl_request batch;
 	uint32_t count = 0, length;
 
-	(void)state;
 	ktrxer_nft_batch_begin(&batch);
 	for (int i = 0; i < 500; i++) {
 		ktrxer_nft_message_begin(&batch, NFT_MSG_NEWRULE, 0);
@@ -198,7 +195,7 @@ static void count_again(void *context)
 	*(int *)context = 0;
 }
 
-static void a_table_that_changes_under_a_dump(void **state)
+TEST(a_table_that_changes_under_a_dump)
 {
 	static const struct step once[] = { { PART, 0, 0, 0 }, { PART | CHANGED, 0, 0, 0 }, { DONE, 0, 0, 0 },
 					    { PART, 0, 0, 0 }, { DONE, 0, 0, 0 },           { END, 0, 0, 0 } };
@@ -212,7 +209,6 @@ static void a_table_that_changes_under_a_dump(void **state)
 	struct rtnl *rtnl;
 	int parts = 0;
 
-	(void)state;
 	assert_int_equal(ktrxer_rtnl_open(&rtnl), 0);
 	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
 	script = once;
@@ -224,16 +220,4 @@ static void a_table_that_changes_under_a_dump(void **state)
 	assert_int_equal(sends, 4);
 	assert_int_equal(parts, 1);
 	ktrxer_rtnl_close(rtnl);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_commit),
-		cmocka_unit_test(batches_that_are_none),
-		cmocka_unit_test(a_long_batch),
-		cmocka_unit_test(a_table_that_changes_under_a_dump),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

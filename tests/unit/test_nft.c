@@ -14,7 +14,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <stdlib.h>
 
-/* Attributes all the way down fill what holds them, to the byte. */
+/* Attributes at each depth fill the attribute that holds them, to the byte. */
 static void check_attributes(struct bytes b, int depth)
 {
 	while (bytes_left(&b)) {
@@ -81,9 +81,8 @@ static int rules_of(const char *const *texts)
 	return made;
 }
 
-static void makes_well_formed_transactions(void **state)
+TEST(makes_well_formed_transactions)
 {
-	(void)state;
 	assert_int_equal(rules_of((const char *const[]){ "drop any from any to any", NULL }), 1);
 	assert_int_equal(rules_of((const char *const[]){ "drop udp from any to any", NULL }), 1);
 	assert_int_equal(rules_of((const char *const[]){ "drop udp from any to any:53", NULL }), 2);
@@ -93,12 +92,11 @@ static void makes_well_formed_transactions(void **state)
 			 2);
 }
 
-static void takes_any_rules(void **state)
+TEST(takes_any_rules)
 {
 	struct chance c = { .state = 5 };
 	struct krx_rule rules[50];
 
-	(void)state;
 	for (int round = 0; round < 200; round++) {
 		struct rtnl_request batch;
 		struct krx_ruleset *set;
@@ -115,7 +113,7 @@ static void takes_any_rules(void **state)
 	}
 }
 
-static void reads_counters(void **state)
+TEST(reads_counters)
 {
 	struct rtnl_request b;
 	size_t list, element, data;
@@ -125,7 +123,6 @@ static void reads_counters(void **state)
 	uint8_t number[8];
 	struct bytes body;
 
-	(void)state;
 	store_be64(number, 0x123456789a);
 	ktrxer_nft_batch_begin(&b);
 	ktrxer_nft_message_begin(&b, NFT_MSG_NEWRULE, 0);
@@ -147,15 +144,4 @@ static void reads_counters(void **state)
 	for (size_t n = 0; n < bytes_left(&body); n++)
 		assert_false(ktrxer_nft_rule_read(bytes_of(body.at, n), &got_mark, &packets));
 	ktrxer_rtnl_request_free(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(makes_well_formed_transactions),
-		cmocka_unit_test(takes_any_rules),
-		cmocka_unit_test(reads_counters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

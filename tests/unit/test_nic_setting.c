@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static uint32_t device; /* an index that nobody else here uses: two builds' tests may run at once */
+static uint32_t device; /* an index that no other test uses: two builds' tests may run at once */
 
 /* In memory that children share. */
 static struct nic {
@@ -111,7 +111,7 @@ static void expect(int sent, int received)
 }
 
 /* Any user may bind any abstract name: such a name must not change what is put back. */
-static void a_name_that_any_user_can_bind_is_not_believed(void **state)
+TEST(a_name_that_any_user_can_bind_is_not_believed)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -119,7 +119,6 @@ static void a_name_that_any_user_can_bind_is_not_believed(void **state)
 			 device); /* both halves were on */
 	struct nic_setting s;
 
-	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&address,
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
 			 0);
@@ -133,13 +132,12 @@ static void a_name_that_any_user_can_bind_is_not_believed(void **state)
 /*
  * A folder in which another user can write, or a link to a folder: no lock there is believed, and nothing is put back.
  */
-static void a_folder_of_other_users_is_not_believed(void **state)
+TEST(a_folder_of_other_users_is_not_believed)
 {
 	const char *const folder = ktrxer_nic_lock_folder;
 	char link[64];
 	struct nic_setting s;
 
-	(void)state;
 	assert_int_equal(chmod(folder, 0777), 0);
 	assert_int_equal(take(&s, NIC_SENT), 0);
 	assert_int_equal(s.place, -1);
@@ -166,11 +164,10 @@ static void a_folder_of_other_users_is_not_believed(void **state)
 }
 
 /* The setting before the first user may be any value of either half; three users hold their locks at once. */
-static void each_former_value_is_put_back(void **state)
+TEST(each_former_value_is_put_back)
 {
 	struct nic_setting s[3];
 
-	(void)state;
 	for (int sent = HWTSTAMP_TX_OFF; sent <= HWTSTAMP_TX_ONESTEP_P2P; sent++)
 		for (int received = HWTSTAMP_FILTER_NONE; received <= HWTSTAMP_FILTER_NTP_ALL; received++) {
 			nic->sent = sent;
@@ -186,11 +183,10 @@ static void each_former_value_is_put_back(void **state)
 		}
 }
 
-static void two_transmitters_the_last_puts_it_back(void **state)
+TEST(two_transmitters_the_last_puts_it_back)
 {
 	struct nic_setting a, b;
 
-	(void)state;
 	for (int first = 0; first < 2; first++) {
 		assert_int_equal(take(&a, NIC_SENT), 0);
 		expect(HWTSTAMP_TX_ON, 0);
@@ -205,7 +201,7 @@ static void two_transmitters_the_last_puts_it_back(void **state)
 }
 
 /* All orders in which a transmitter, a receiver and one that does both come and go. */
-static void each_half_goes_with_the_last_who_wants_it(void **state)
+TEST(each_half_goes_with_the_last_who_wants_it)
 {
 	static const int wants[] = { NIC_SENT, NIC_RECEIVED, NIC_SENT | NIC_RECEIVED };
 	static const int orders[6][3] = {
@@ -213,7 +209,6 @@ static void each_half_goes_with_the_last_who_wants_it(void **state)
 	};
 	struct nic_setting s[3];
 
-	(void)state;
 	for (int in = 0; in < 6; in++)
 		for (int out = 0; out < 6; out++) {
 			int left = 0;
@@ -237,11 +232,10 @@ static void each_half_goes_with_the_last_who_wants_it(void **state)
 		}
 }
 
-static void what_others_set_is_never_lowered(void **state)
+TEST(what_others_set_is_never_lowered)
 {
 	struct nic_setting s;
 
-	(void)state;
 	/* ptp4l was there first, in one-step mode: all stays, but for its filter, which is widened, and put back. */
 	nic->sent = HWTSTAMP_TX_ONESTEP_SYNC;
 	nic->received = HWTSTAMP_FILTER_PTP_V2_EVENT;
@@ -264,12 +258,11 @@ static void what_others_set_is_never_lowered(void **state)
 	expect(HWTSTAMP_TX_ONESTEP_SYNC, HWTSTAMP_FILTER_PTP_V2_EVENT);
 }
 
-static void other_processes_count(void **state)
+TEST(other_processes_count)
 {
 	struct nic_setting ours, theirs;
 	int status;
 
-	(void)state;
 	for (int killed = 0; killed < 2; killed++) {
 		pid_t child;
 
@@ -301,18 +294,17 @@ static void other_processes_count(void **state)
 	}
 }
 
-static void drivers_that_refuse_or_do_not_report(void **state)
+TEST(drivers_that_refuse_or_do_not_report)
 {
 	struct nic_setting s, t;
 
-	(void)state;
 	nic->refuse = -EPERM;
 	assert_int_equal(take(&s, NIC_SENT), -EPERM);
 	ktrxer_nic_setting_give(&s);
 	nic->refuse = -ERANGE;
 	assert_int_equal(take(&s, NIC_RECEIVED), -ERANGE);
 	nic->refuse = 0;
-	/* Who failed is not there any more. */
+	/* The call that failed holds nothing any more. */
 	assert_int_equal(take(&t, NIC_SENT | NIC_RECEIVED), 0);
 	ktrxer_nic_setting_give(&t);
 	expect(0, 0);
@@ -328,7 +320,7 @@ static void drivers_that_refuse_or_do_not_report(void **state)
 }
 
 /* A process that hangs holds the lock of a change: the wait ends after half a second. */
-static void a_change_that_does_not_end(void **state)
+TEST(a_change_that_does_not_end)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 	const uint64_t before = ktrxer_now_ns();
@@ -337,7 +329,6 @@ static void a_change_that_does_not_end(void **state)
 	struct stat ns;
 	int fd;
 
-	(void)state;
 	assert_int_equal(stat("/proc/self/ns/net", &ns), 0);
 	snprintf(path, sizeof path, "%s/nic-%llu-%u", ktrxer_nic_lock_folder, (unsigned long long)ns.st_ino, device);
 	fd = open(path, O_RDWR | O_CLOEXEC);
@@ -352,7 +343,7 @@ static void a_change_that_does_not_end(void **state)
 
 /* --------------------------------------------------------------------------------------- stamps of what is received */
 
-static void a_stamp_of_arrival_is_taken_over(void **state)
+TEST(a_stamp_of_arrival_is_taken_over)
 {
 	struct phc phc = { .fd = 0, .setting.place = -1 };
 	struct ktrxer_clock_map real;
@@ -361,7 +352,6 @@ static void a_stamp_of_arrival_is_taken_over(void **state)
 	uint32_t bound;
 	int64_t stamp;
 
-	(void)state;
 	ktrxer_clock_map_init(&real);
 	nic->ahead_ns = ahead;
 	nic->read_ns = 400;
@@ -406,29 +396,24 @@ static void folder_remove(const char *folder)
 	rmdir(folder);
 }
 
-int main(void)
-{
-	char folder[] = "/tmp/ktrxer-nic-XXXXXX";
-	int rc;
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_name_that_any_user_can_bind_is_not_believed, begin),
-		cmocka_unit_test_setup(a_folder_of_other_users_is_not_believed, begin),
-		cmocka_unit_test_setup(each_former_value_is_put_back, begin),
-		cmocka_unit_test_setup(two_transmitters_the_last_puts_it_back, begin),
-		cmocka_unit_test_setup(each_half_goes_with_the_last_who_wants_it, begin),
-		cmocka_unit_test_setup(what_others_set_is_never_lowered, begin),
-		cmocka_unit_test_setup(other_processes_count, begin),
-		cmocka_unit_test_setup(drivers_that_refuse_or_do_not_report, begin),
-		cmocka_unit_test_setup(a_change_that_does_not_end, begin),
-		cmocka_unit_test_setup(a_stamp_of_arrival_is_taken_over, begin),
-	};
+static char lock_folder[] = "/tmp/ktrxer-nic-XXXXXX";
 
+static int make_world(void **state)
+{
+	(void)state;
 	device = (uint32_t)getpid();
 	nic = mmap(NULL, sizeof *nic, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (nic == MAP_FAILED || !mkdtemp(folder))
-		return 1;
-	ktrxer_nic_lock_folder = folder;
-	rc = cmocka_run_group_tests(tests, NULL, NULL);
-	folder_remove(folder);
-	return rc;
+	if (nic == MAP_FAILED || !mkdtemp(lock_folder))
+		return -1;
+	ktrxer_nic_lock_folder = lock_folder;
+	return 0;
 }
+
+static int remove_world(void **state)
+{
+	(void)state;
+	folder_remove(lock_folder);
+	return 0;
+}
+
+struct cm_hooks cm_hooks = { make_world, remove_world, .before_each = begin };

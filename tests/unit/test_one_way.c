@@ -47,12 +47,11 @@ static bool is_near(int64_t value, int64_t truth, uint64_t bound)
 	return value - truth <= (int64_t)bound && truth - value <= (int64_t)bound;
 }
 
-static void nothing_is_known_without_round_trips(void **state)
+TEST(nothing_is_known_without_round_trips)
 {
 	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 
-	(void)state;
 	assert_int_equal(one_way_result(w, &r), 0);
 	assert_true(!r.known && !r.steps && !r.synchronised && ktrxer_hist_count(r.delays.up) == 0 &&
 		    ktrxer_hist_count(r.delays.down) == 0);
@@ -60,12 +59,11 @@ static void nothing_is_known_without_round_trips(void **state)
 }
 
 /* The path is asymmetric: the true delays must lie within the uncertainty that is stated. */
-static void the_truth_lies_within_the_uncertainty(void **state)
+TEST(the_truth_lies_within_the_uncertainty)
 {
 	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 
-	(void)state;
 	for (uint64_t i = 0; i < 500; i++) {
 		const struct stamp_sample s = round_trip(i, 200 * US + (int64_t)(i * 37 % 50) * US,
 							 700 * US + (int64_t)(i * 53 % 90) * US, OFFSET);
@@ -86,12 +84,11 @@ static void the_truth_lies_within_the_uncertainty(void **state)
 }
 
 /* Clocks that state their error narrow the interval of the offset. */
-static void claims_of_the_clocks_are_used(void **state)
+TEST(claims_of_the_clocks_are_used)
 {
 	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
-	(void)state;
 	for (uint64_t i = 0; i < 200; i++) {
 		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, 15 * US);
 
@@ -107,12 +104,11 @@ static void claims_of_the_clocks_are_used(void **state)
 }
 
 /* The round trips prove an offset of 250 ms: one of the claims of 10 us is wrong, and neither is used. */
-static void claims_that_cannot_be_are_not_used(void **state)
+TEST(claims_that_cannot_be_are_not_used)
 {
 	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
-	(void)state;
 	for (uint64_t i = 0; i < 200; i++) {
 		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, OFFSET);
 
@@ -126,12 +122,11 @@ static void claims_that_cannot_be_are_not_used(void **state)
 }
 
 /* Only the last round trips are short enough to prove the claims wrong, and they are far from the middle of the run. */
-static void claims_are_tested_by_each_round_trip(void **state)
+TEST(claims_are_tested_by_each_round_trip)
 {
 	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
-	(void)state;
 	for (uint64_t i = 0; i < 2000; i++) {
 		const int64_t delay = i < 1995 ? 10 * MS : 100 * US;
 		struct stamp_sample s = round_trip(i, delay, delay, 5 * MS);
@@ -148,12 +143,11 @@ static void claims_are_tested_by_each_round_trip(void **state)
 }
 
 /* One sample of a clock that is not synchronised is enough to use no claim of this clock. */
-static void the_worst_claim_counts(void **state)
+TEST(the_worst_claim_counts)
 {
 	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
-	(void)state;
 	for (uint64_t i = 0; i < 50; i++) {
 		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, 0);
 
@@ -167,13 +161,12 @@ static void the_worst_claim_counts(void **state)
 }
 
 /* A step is reported once, and the result is of the part with the most round trips. */
-static void a_step_divides_the_run(void **state)
+TEST(a_step_divides_the_run)
 {
 	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 	int steps = 0;
 
-	(void)state;
 	for (uint64_t i = 0; i < 400; i++) {
 		const struct stamp_sample s = round_trip(i, 300 * US, 300 * US, i < 100 ? OFFSET : OFFSET + 3000 * MS);
 		const int rc = one_way_add(w, &s);
@@ -189,12 +182,11 @@ static void a_step_divides_the_run(void **state)
 }
 
 /* The far host's queue of 5 ms is part of the delay down, and does not widen the bound of the offset. */
-static void queues_do_not_widen_the_bound(void **state)
+TEST(queues_do_not_widen_the_bound)
 {
 	struct one_way *w = begin(false, UINT64_MAX);
 	struct one_way_result r;
 
-	(void)state;
 	for (uint64_t i = 0; i < 200; i++) {
 		struct stamp_sample s = round_trip(i, 200 * US, 200 * US + 5 * MS, OFFSET);
 
@@ -231,11 +223,10 @@ static struct one_way_result stepped_within_the_round_trip(struct one_way *w, bo
 	return r;
 }
 
-static void a_reported_step_leaves_no_error(void **state)
+TEST(a_reported_step_leaves_no_error)
 {
 	const int64_t steps[] = { 8 * MS, -8 * MS, 300 * US, 5000 * MS };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		for (int restarted = 0; restarted < 2; restarted++) {
 			struct one_way *w = begin(false, UINT64_MAX);
@@ -257,24 +248,22 @@ static void a_reported_step_leaves_no_error(void **state)
 }
 
 /* What the report is for. If this changes, decision 57 is to be written anew. */
-static void a_step_that_is_not_reported_is_not_seen(void **state)
+TEST(a_step_that_is_not_reported_is_not_seen)
 {
 	struct one_way *w = begin(false, UINT64_MAX);
 	const struct one_way_result r = stepped_within_the_round_trip(w, false, false, 8 * MS);
 
-	(void)state;
 	assert_true(r.far_clock.changes == 0 && !r.adjusted);
 	assert_false(is_near(ktrxer_hist_min(r.delays.down), 18 * MS, r.total_ns));
 	one_way_free(w);
 }
 
 /* Claims of synchronisation are of CLOCK_REALTIME, which is slewed by 100 ppm against the oscillator. */
-static void claims_hold_for_clocks_that_are_slewed(void **state)
+TEST(claims_hold_for_clocks_that_are_slewed)
 {
 	struct one_way *w = begin(true, 10 * US);
 	struct one_way_result r;
 
-	(void)state;
 	for (uint64_t i = 0; i < 2000; i++) {
 		const int64_t slewed = (int64_t)i * 1000;
 		struct stamp_sample s = round_trip(i, 200 * US, 700 * US, 15 * US);
@@ -291,23 +280,4 @@ static void claims_hold_for_clocks_that_are_slewed(void **state)
 	assert_true(r.clock_ns <= 41 * US && is_near(r.offset_ns, 15 * US, r.clock_ns));
 	assert_true(is_near(ktrxer_hist_max(r.delays.up), 200 * US, r.total_ns + 2 * US));
 	one_way_free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_known_without_round_trips),
-		cmocka_unit_test(a_reported_step_leaves_no_error),
-		cmocka_unit_test(a_step_that_is_not_reported_is_not_seen),
-		cmocka_unit_test(claims_hold_for_clocks_that_are_slewed),
-		cmocka_unit_test(the_truth_lies_within_the_uncertainty),
-		cmocka_unit_test(claims_of_the_clocks_are_used),
-		cmocka_unit_test(claims_that_cannot_be_are_not_used),
-		cmocka_unit_test(claims_are_tested_by_each_round_trip),
-		cmocka_unit_test(the_worst_claim_counts),
-		cmocka_unit_test(a_step_divides_the_run),
-		cmocka_unit_test(queues_do_not_widen_the_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

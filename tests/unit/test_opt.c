@@ -31,7 +31,7 @@ static const struct opt all_options[] = {
 	{ NULL },
 };
 static const struct opt_positional all_positionals[] = {
-	{ "HOST", FIELD(host), "who is asked" },
+	{ "HOST", FIELD(host), "the host that answers" },
 	{ "REST", FIELD(rest), "more", .optional = true, .many = true },
 	{ NULL },
 };
@@ -97,11 +97,10 @@ static void refuses(const char *words, int code, const char *text)
 	assert_null(all.list.items);
 }
 
-static void defaults(void **state)
+TEST(defaults)
 {
 	struct all all;
 
-	(void)state;
 	takes(&all, "host");
 	assert_string_equal(all.host, "host");
 	assert_false(all.flag);
@@ -114,12 +113,11 @@ static void defaults(void **state)
 	opt_free(&all_command, &all);
 }
 
-static void every_type(void **state)
+TEST(every_type)
 {
 	struct all all;
 	static const uint8_t mac[6] = { 2, 0, 0x5e, 0xAB, 0xcd, 0xff };
 
-	(void)state;
 	takes(&all,
 	      "--flag|--no-color|--count=1k|--offset=-5|--interval|250us|--rate|6000/m|--bitrate=9.5Mbit|--size=64Ki|"
 	      "--title=a=b|host|--late=shift");
@@ -147,11 +145,10 @@ static void every_type(void **state)
 	opt_free(&all_command, &all); /* twice does no harm */
 }
 
-static void short_options(void **state)
+TEST(short_options)
 {
 	struct all all;
 
-	(void)state;
 	takes(&all, "-fv|h");
 	assert_true(all.flag && all.verbose);
 	opt_free(&all_command, &all);
@@ -169,11 +166,10 @@ static void short_options(void **state)
 	refuses("h|-\xc3\xa4", -EINVAL, "-?: no such option");
 }
 
-static void ends_of_options(void **state)
+TEST(ends_of_options)
 {
 	struct all all;
 
-	(void)state;
 	takes(&all, "--|--flag|-x|--");
 	assert_string_equal(all.host, "--flag");
 	assert_false(all.flag);
@@ -194,10 +190,9 @@ static void ends_of_options(void **state)
 	opt_free(&all_command, &all);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-	(void)state;
-	refuses("", -EINVAL, "HOST is missing: who is asked");
+	refuses("", -EINVAL, "HOST is missing: the host that answers");
 	refuses("h|--inter=1s", -EINVAL, "--inter: options are written in full; did you mean --interval?");
 	refuses("h|--intreval=1s", -EINVAL, "--intreval: no such option; did you mean --interval?");
 	refuses("h|--xyzzy", -EINVAL, "--xyzzy: no such option; `ktrxer all --help` lists them");
@@ -237,36 +232,33 @@ static void refusals(void **state)
 	refuses("h|--rule=a|--rule=b|--nope", -EINVAL, "--nope");
 }
 
-static void further_tables(void **state)
+TEST(further_tables)
 {
 	struct all all;
 	struct common common = { 0 };
 	const struct opt_set extra[] = { { common_options, &common }, { NULL } };
 	char *argv[] = { (char[]){ "host" }, (char[]){ "--json" }, (char[]){ "--start-at=5" }, (char[]){ "--flag" } };
 
-	(void)state;
 	assert_int_equal(opt_parse(&all_command, &all, extra, 4, argv, &error), 0);
 	assert_true(common.json && common.start == 5 && all.flag);
 	opt_free(&all_command, &all);
 }
 
-static void too_many_words(void **state)
+TEST(too_many_words)
 {
 	static const struct command bare = { .name = "bare", .summary = "Nothing" };
 	char *argv[] = { (char[]){ "word" } };
 
-	(void)state;
 	assert_int_equal(opt_parse(&bare, NULL, NULL, 0, argv, &error), 0);
 	assert_int_equal(opt_parse(&bare, NULL, NULL, 1, argv, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "'word' is one word too many"));
 	opt_free(&bare, NULL);
 }
 
-static void suggestions(void **state)
+TEST(suggestions)
 {
 	static const char *const names[] = { "send", "recv", "ping", "doctor", "bench rate" };
 
-	(void)state;
 	assert_string_equal(opt_nearest("sned", names, 5), "send");
 	assert_string_equal(opt_nearest("pin", names, 5), "ping");
 	assert_string_equal(opt_nearest("doktor", names, 5), "doctor");
@@ -275,15 +267,4 @@ static void suggestions(void **state)
 	assert_null(opt_nearest("zz", names, 5));
 	assert_null(opt_nearest("completely different and very long, so long that no name is ever near it", names, 5));
 	assert_null(opt_nearest("x", NULL, 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),        cmocka_unit_test(every_type),  cmocka_unit_test(short_options),
-		cmocka_unit_test(ends_of_options), cmocka_unit_test(refusals),    cmocka_unit_test(further_tables),
-		cmocka_unit_test(too_many_words),  cmocka_unit_test(suggestions),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

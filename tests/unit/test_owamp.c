@@ -15,13 +15,12 @@ static const uint8_t sid[OWAMP_SID] = { 0xde, 0xad, 0xbe, 0xef, 0xde, 0xad, 0xbe
 #define SUM 0xf416c8884d2d3ULL
 #define SECOND (1ULL << 32)
 
-static void test_exponential_slots_are_those_of_the_rfc(void **state)
+TEST(test_exponential_slots_are_those_of_the_rfc)
 {
 	const struct owamp_slot slot = { OWAMP_SLOT_EXPONENTIAL, SECOND };
 	struct owamp_schedule s;
 	uint64_t at = 0;
 
-	(void)state;
 	assert_int_equal(owamp_schedule_begin(&s, sid, &slot, 1), 0);
 	for (int i = 0; i < 1000000; i++) {
 		assert_int_equal(owamp_schedule_next(&s, &at), 0);
@@ -32,7 +31,7 @@ static void test_exponential_slots_are_those_of_the_rfc(void **state)
 	owamp_schedule_end(&s);
 }
 
-static void test_slots_take_turns(void **state)
+TEST(test_slots_take_turns)
 {
 	const struct owamp_slot slots[] = { { OWAMP_SLOT_FIXED, SECOND / 4 },
 					    { OWAMP_SLOT_EXPONENTIAL, SECOND / 2 },
@@ -40,7 +39,6 @@ static void test_slots_take_turns(void **state)
 	struct owamp_schedule s;
 	uint64_t at[4];
 
-	(void)state;
 	assert_int_equal(owamp_schedule_begin(&s, sid, slots, 3), 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(owamp_schedule_next(&s, &at[i]), 0);
@@ -48,13 +46,12 @@ static void test_slots_take_turns(void **state)
 	owamp_schedule_end(&s);
 }
 
-static void test_schedules_that_are_not_possible(void **state)
+TEST(test_schedules_that_are_not_possible)
 {
 	struct owamp_slot slots[OWAMP_SLOTS_MOST + 1] = { { OWAMP_SLOT_FIXED, UINT64_MAX } };
 	struct owamp_schedule s;
 	uint64_t at;
 
-	(void)state;
 	assert_int_equal(owamp_schedule_begin(&s, sid, slots, 0), -EINVAL);
 	assert_int_equal(owamp_schedule_begin(&s, sid, slots, OWAMP_SLOTS_MOST + 1), -EINVAL);
 	for (uint8_t type = 0; type < 2; type++) {
@@ -68,11 +65,10 @@ static void test_schedules_that_are_not_possible(void **state)
 	owamp_schedule_end(&s);
 }
 
-static void test_durations(void **state)
+TEST(test_durations)
 {
 	const uint64_t ns[] = { 0, 1, 999999999, 1000000000, 1500000000, 123456789012345 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof ns / sizeof *ns; i++)
 		assert_true(owamp_time_to_ns(owamp_time_of_ns(ns[i])) == ns[i]);
 	assert_int_equal(owamp_padded(0), 0);
@@ -97,7 +93,7 @@ static uint16_t error_of(bool synchronised, uint64_t bound_ns)
 	return stamp_error_write(&(struct stamp_error){ .synchronised = synchronised, .bound_ns = bound_ns });
 }
 
-static void test_delays(void **state)
+TEST(test_delays)
 {
 	const uint16_t error = error_of(true, 1000000);
 	/* 0; 2 before 1; a copy of 1; 3 is lost; 4 has not been sent; 5 is no packet of the session */
@@ -106,7 +102,6 @@ static void test_delays(void **state)
 						record(3, 30, -1, error), record(5, 50, 1, error) };
 	struct owamp_delays d;
 
-	(void)state;
 	assert_int_equal(owamp_delays_of(&d, records, 6, 5, 1, NULL), 0);
 	assert_int_equal(d.sent, 4);
 	assert_int_equal(d.arrived, 3);
@@ -124,14 +119,13 @@ static void test_delays(void **state)
 }
 
 /* The stamp of the packet scheduler counts where there is one that is not before the time in the packet. */
-static void test_delays_begin_in_the_packet_scheduler(void **state)
+TEST(test_delays_begin_in_the_packet_scheduler)
 {
 	const int64_t base = 1795000000LL * KTRXER_NS_PER_S;
 	const int64_t sched[] = { base + 2 * KTRXER_NS_PER_MS, 0, base };
 	const struct owamp_record records[] = { record(0, 0, 5, 0), record(1, 10, 5, 0), record(2, 20, 5, 0) };
 	struct owamp_delays d;
 
-	(void)state;
 	assert_int_equal(owamp_delays_of(&d, records, 3, 3, 0, sched), 0);
 	assert_int_equal(d.sched, 1);
 	assert_true(d.least_ns == 3 * KTRXER_NS_PER_MS);
@@ -139,27 +133,11 @@ static void test_delays_begin_in_the_packet_scheduler(void **state)
 	owamp_delays_free(&d);
 }
 
-static void test_no_record(void **state)
+TEST(test_no_record)
 {
 	struct owamp_delays d;
 
-	(void)state;
 	assert_int_equal(owamp_delays_of(&d, NULL, 0, 10, 0, NULL), 0);
 	assert_true(d.lost == 10 && !d.arrived && !d.synchronised && d.hops[0] == 255 && d.hops[1] == 255);
 	owamp_delays_free(&d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exponential_slots_are_those_of_the_rfc),
-		cmocka_unit_test(test_slots_take_turns),
-		cmocka_unit_test(test_schedules_that_are_not_possible),
-		cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_delays),
-		cmocka_unit_test(test_delays_begin_in_the_packet_scheduler),
-		cmocka_unit_test(test_no_record),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

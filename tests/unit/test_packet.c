@@ -91,12 +91,11 @@ static struct ktrxer_packet_view parse(const struct frame *f)
 	return parse_cut(f, f->length, KTRXER_LINK_ETHERNET);
 }
 
-static void reads_udp_over_ipv4(void **state)
+TEST(reads_udp_over_ipv4)
 {
 	struct frame f = { 0 };
 	struct ktrxer_packet_view v;
 
-	(void)state;
 	put_ethernet(&f, 0x0800);
 	put_ipv4(&f, 5, 32, 0x4000, 17);
 	put_udp(&f, 1000, 53, 4);
@@ -127,13 +126,12 @@ static void reads_udp_over_ipv4(void **state)
 	assert_int_equal(v.to_port, 53);
 }
 
-static void reads_vlan_tags(void **state)
+TEST(reads_vlan_tags)
 {
 	static const struct {
 		unsigned int tags, vlans, version;
 	} cases[] = { { 1, 1, 4 }, { 2, 2, 4 }, { 3, 2, 0 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct frame f = { 0 };
 		struct ktrxer_packet_view v;
@@ -157,12 +155,11 @@ static void reads_vlan_tags(void **state)
 	}
 }
 
-static void reads_raw_ip(void **state)
+TEST(reads_raw_ip)
 {
 	struct frame f = { 0 };
 	struct ktrxer_packet_view v;
 
-	(void)state;
 	put_ipv4(&f, 6, 32, 0, 17);
 	put_udp(&f, 7, 8, 0);
 	v = parse_cut(&f, f.length, KTRXER_LINK_RAW_IP);
@@ -181,12 +178,11 @@ static void reads_raw_ip(void **state)
 	assert_true(v.malformed);
 }
 
-static void reads_fragments(void **state)
+TEST(reads_fragments)
 {
 	struct frame f = { 0 };
 	struct ktrxer_packet_view v;
 
-	(void)state;
 	put_ethernet(&f, 0x0800);
 	put_ipv4(&f, 5, 44, 0x2000, 17);
 	put_udp(&f, 9, 10, 1000 - 984);
@@ -207,12 +203,11 @@ static void reads_fragments(void **state)
 	assert_false(v.malformed);
 }
 
-static void walks_extension_headers(void **state)
+TEST(walks_extension_headers)
 {
 	struct frame f = { 0 };
 	struct ktrxer_packet_view v;
 
-	(void)state;
 	put_ethernet(&f, 0x86dd);
 	put_ipv6(&f, 8 + 16 + 8 + 8 + 16 + 12, 0);
 	put(&f, "\x3c\0\1\4\0\0\0\0", 8);                    /* hop by hop */
@@ -241,12 +236,11 @@ static void walks_extension_headers(void **state)
 	assert_false(v.ports);
 }
 
-static void gives_up_on_endless_extensions(void **state)
+TEST(gives_up_on_endless_extensions)
 {
 	struct frame f = { 0 };
 	struct ktrxer_packet_view v;
 
-	(void)state;
 	put_ethernet(&f, 0x86dd);
 	put_ipv6(&f, 8 * 100, 60);
 	for (int i = 0; i < 100; i++)
@@ -257,7 +251,7 @@ static void gives_up_on_endless_extensions(void **state)
 	assert_int_equal(v.l4, 0);
 }
 
-static void reads_other_transports(void **state)
+TEST(reads_other_transports)
 {
 	static const struct {
 		uint8_t proto, ok_at, ok_value, bad_value, header;
@@ -268,7 +262,6 @@ static void reads_other_transports(void **state)
 		{ 136, 0, 0, 0, 8 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct frame f = { 0 };
 		struct ktrxer_packet_view v;
@@ -300,12 +293,11 @@ static void reads_other_transports(void **state)
 	}
 }
 
-static void reads_echo(void **state)
+TEST(reads_echo)
 {
 	struct frame f = { 0 };
 	struct ktrxer_packet_view v;
 
-	(void)state;
 	put_ethernet(&f, 0x0800);
 	put_ipv4(&f, 5, 28, 0, 1);
 	put(&f, "\x08\0\0\0\x12\x34\0\x07", 8);
@@ -329,12 +321,11 @@ static void reads_echo(void **state)
 	assert_int_equal(v.payload, 62);
 }
 
-static void marks_lies(void **state)
+TEST(marks_lies)
 {
 	struct frame f = { 0 };
 	struct ktrxer_packet_view v;
 
-	(void)state;
 	put_ethernet(&f, 0x0800);
 	put_ipv4(&f, 5, 32, 0, 17);
 	put_udp(&f, 1, 2, 4);
@@ -369,11 +360,10 @@ static void marks_lies(void **state)
 }
 
 /* Every length of every frame here: no read outside (the sanitizer tells), fields never beyond the end. */
-static void survives_every_cut(void **state)
+TEST(survives_every_cut)
 {
 	struct frame frames[3] = { 0 };
 
-	(void)state;
 	put_ethernet(&frames[0], 0x88a8);
 	put(&frames[0], "\0\1\x81\0\0\2\x08\0", 8);
 	put_ipv4(&frames[0], 15, 60 + 32, 0, 6);
@@ -402,12 +392,11 @@ static void survives_every_cut(void **state)
 	}
 }
 
-static void sums_as_rfc_1071(void **state)
+TEST(sums_as_rfc_1071)
 {
 	static const uint8_t example[] = { 0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7 };
 	uint8_t big[70000];
 
-	(void)state;
 	assert_int_equal(ktrxer_sum(example, 8, 0), 0xddf2);
 	assert_int_equal(ktrxer_sum(example, 7, 0), ktrxer_sum_fold(0x0001 + 0xf203 + 0xf4f5 + 0xf600));
 	assert_int_equal(ktrxer_sum(example + 4, 4, ktrxer_sum(example, 4, 0)), 0xddf2);
@@ -419,7 +408,7 @@ static void sums_as_rfc_1071(void **state)
 }
 
 /* Frames that Linux made, checksums and all. */
-static void checksums_are_those_of_linux(void **state)
+TEST(checksums_are_those_of_linux)
 {
 	static const uint8_t ping4[] = {
 		0x45, 0x00, 0x00, 0x1c, 0x00, 0x00, 0x40, 0x00, 0x40, 0x01, 0x7c, 0xdf, 0x7f, 0x00,
@@ -429,7 +418,6 @@ static void checksums_are_those_of_linux(void **state)
 	struct frame f = { 0 };
 	uint32_t sum;
 
-	(void)state;
 	ktrxer_packet_parse(&v, ping4, sizeof ping4, KTRXER_LINK_RAW_IP);
 	assert_int_equal(ktrxer_transport_checksum(ping4, &v), 0xf7f3);
 
@@ -451,7 +439,7 @@ static void checksums_are_those_of_linux(void **state)
 	store_be16(f.bytes + 28, ktrxer_transport_checksum(f.bytes, &v));
 	assert_int_equal(ktrxer_transport_checksum(f.bytes, &v), 0xffff);
 
-	/* Cut short, or a fragment: nobody knows. */
+	/* Cut short, or a fragment: not known. */
 	v = parse_cut(&f, f.length - 1, KTRXER_LINK_RAW_IP);
 	assert_int_equal(ktrxer_transport_checksum(f.bytes, &v), 0);
 	store_be16(f.bytes + 6, 0x2000);
@@ -459,13 +447,12 @@ static void checksums_are_those_of_linux(void **state)
 	assert_int_equal(ktrxer_transport_checksum(f.bytes, &v), 0);
 }
 
-static void sums_to_the_final_destination(void **state)
+TEST(sums_to_the_final_destination)
 {
 	struct frame direct = { 0 }, routed = { 0 };
 	struct ktrxer_packet_view v;
 	uint16_t want;
 
-	(void)state;
 	put_ipv6(&direct, 12, 17);
 	put_udp(&direct, 11, 12, 4);
 	v = parse_cut(&direct, direct.length, KTRXER_LINK_RAW_IP);
@@ -482,27 +469,6 @@ static void sums_to_the_final_destination(void **state)
 	assert_int_equal(ktrxer_transport_checksum(routed.bytes, &v), want);
 	routed.bytes[42] = 0;
 	assert_int_equal(ktrxer_transport_checksum(routed.bytes, &v), want);
-	routed.bytes[42] = 99; /* a type that nobody knows */
+	routed.bytes[42] = 99; /* an unknown type */
 	assert_int_equal(ktrxer_transport_checksum(routed.bytes, &v), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_udp_over_ipv4),
-		cmocka_unit_test(reads_vlan_tags),
-		cmocka_unit_test(reads_raw_ip),
-		cmocka_unit_test(reads_fragments),
-		cmocka_unit_test(walks_extension_headers),
-		cmocka_unit_test(gives_up_on_endless_extensions),
-		cmocka_unit_test(reads_other_transports),
-		cmocka_unit_test(reads_echo),
-		cmocka_unit_test(marks_lies),
-		cmocka_unit_test(survives_every_cut),
-		cmocka_unit_test(sums_as_rfc_1071),
-		cmocka_unit_test(checksums_are_those_of_linux),
-		cmocka_unit_test(sums_to_the_final_destination),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,9 +138,8 @@ static void check(struct world w, double error)
 	assert_true(worlds - inside <= outside_most);
 }
 
-static void test_idle(void **state)
+TEST(test_idle)
 {
-	(void)state;
 	for (double rate = 1e7; rate < 2e9; rate *= 10) {
 		check((struct world){ .rate = rate, .step_ns = 1, .send_gap_ns = 1000 }, 0.02);
 		check((struct world){ .rate = rate, .step_ns = 1, .send_gap_ns = 2000, .noise_ns = 100, .skew = 50e-6 },
@@ -152,9 +151,8 @@ static void test_idle(void **state)
 	}
 }
 
-static void test_cross_traffic(void **state)
+TEST(test_cross_traffic)
 {
-	(void)state;
 	for (double rate = 1e7; rate < 2e9; rate *= 10)
 		for (double load = 0.3; load < 0.7; load += 0.1)
 			check((struct world){ .rate = rate,
@@ -166,12 +164,11 @@ static void test_cross_traffic(void **state)
 			      0.05);
 }
 
-static void test_coalesced(void **state)
+TEST(test_coalesced)
 {
 	struct pairs_set sets[2];
 	int named = 0;
 
-	(void)state;
 	for (int throttled = 0; throttled < 2; throttled++)
 		for (double period = 300e3; period < 4e6; period *= 1.7)
 			for (double rate = 1e7; rate < 2e9; rate *= 10) {
@@ -202,7 +199,7 @@ static void test_coalesced(void **state)
 	assert_true(named >= 5);
 }
 
-static void test_losses(void **state)
+TEST(test_losses)
 {
 	struct pairs_set sets[2];
 	const struct pairs_result r = estimated(
@@ -210,14 +207,13 @@ static void test_losses(void **state)
 			.rate = 1e8, .step_ns = 1, .send_gap_ns = 1000, .noise_ns = 100, .loss = 0.1, .seed = 3 },
 		sets);
 
-	(void)state;
 	assert_int_equal(r.reading, PAIRS_RESOLVED);
 	assert_true(sets[0].outcomes[PAIR_LOST] > 20 && sets[0].outcomes[PAIR_LOST] < 60);
 	assert_true(fabs(r.large->capacity_bit_s / truth(1e8) - 1) < 0.02);
 }
 
 /* Every third pair changes its places on the path; every fifth has a packet of which no stamp is known. */
-static void test_reordering(void **state)
+TEST(test_reordering)
 {
 	static struct pair_times times[2][PAIRS];
 	struct world w = { .rate = 1e8, .step_ns = 1, .send_gap_ns = 1000, .noise_ns = 100, .seed = 3 };
@@ -225,7 +221,6 @@ static void test_reordering(void **state)
 				     { .pairs = times[1], .count = PAIRS, .bits = 8 * SMALL } };
 	struct pairs_result r;
 
-	(void)state;
 	make(&w, times);
 	for (int set = 0; set < 2; set++)
 		for (int i = 0; i < PAIRS; i++) {
@@ -252,12 +247,11 @@ static void test_reordering(void **state)
 	assert_true(fabs(r.large->capacity_bit_s / truth(1e8) - 1) < 0.02);
 }
 
-static void test_a_rate_that_changes(void **state)
+TEST(test_a_rate_that_changes)
 {
 	struct pairs_set sets[2];
 	const double later[] = { 5e7, 2e8, 9e7, 1e9 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
 		assert_int_not_equal(estimated((struct world){ .rate = 1e8,
 							       .rate_later = later[i],
@@ -270,11 +264,10 @@ static void test_a_rate_that_changes(void **state)
 				     PAIRS_RESOLVED);
 }
 
-static void test_a_slow_sender(void **state)
+TEST(test_a_slow_sender)
 {
 	struct pairs_set sets[2];
 
-	(void)state;
 	assert_int_equal(
 		estimated((struct world){ .rate = 1e9, .step_ns = 1, .send_gap_ns = 50000, .noise_ns = 100, .seed = 3 },
 			  sets)
@@ -283,14 +276,13 @@ static void test_a_slow_sender(void **state)
 	assert_int_equal(sets[0].outcomes[PAIR_SPREAD], PAIRS);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct pair_times one = { { 1, 2 }, { 10, 20 } };
 	struct pairs_set sets[2] = { { .pairs = &one, .count = 1, .bits = 100 },
 				     { .pairs = &one, .count = 1, .bits = 100 } };
 	struct pairs_result r;
 
-	(void)state;
 	assert_int_equal(pairs_estimate(sets, 1, &r), -EINVAL);
 	sets[1].bits = 0;
 	assert_int_equal(pairs_estimate(sets, 1, &r), -EINVAL);
@@ -309,16 +301,4 @@ static void test_refused(void **state)
 	assert_int_equal(pairs_estimate(sets, 1, &r), 0);
 	assert_int_equal(sets[0].outcomes[PAIR_LOST], 1);
 	assert_int_equal(r.reading, PAIRS_TOO_FEW);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_idle),          cmocka_unit_test(test_cross_traffic),
-		cmocka_unit_test(test_coalesced),     cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_reordering),    cmocka_unit_test(test_a_rate_that_changes),
-		cmocka_unit_test(test_a_slow_sender), cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

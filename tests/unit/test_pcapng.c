@@ -51,7 +51,7 @@ static struct ktrxer_capture *capture_of(const struct image *m, size_t length)
 	return capture;
 }
 
-static void reads_every_pcap(void **state)
+TEST(reads_every_pcap)
 {
 	static const struct {
 		uint32_t magic;
@@ -63,7 +63,6 @@ static void reads_every_pcap(void **state)
 		{ 0xa1b2cd34, 1600000000123456000, 8 },
 	};
 
-	(void)state;
 	for (int big = 0; big < 2; big++) {
 		for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 			struct image m = { .big = big };
@@ -166,16 +165,15 @@ static void put_packet(struct image *m, uint32_t interface, uint64_t ticks)
 	put32(m, 40);
 }
 
-static void reads_every_pcapng(void **state)
+TEST(reads_every_pcapng)
 {
-	(void)state;
 	for (int big = 0; big < 2; big++) {
 		struct image m = { .big = big };
 		struct ktrxer_capture_packet p;
 		struct ktrxer_capture *c;
 
 		put_section(&m);
-		put32(&m, 0x12345678); /* a block that nobody knows */
+		put32(&m, 0x12345678); /* a block of an unknown type */
 		put32(&m, 16);
 		put32(&m, 0);
 		put32(&m, 16);
@@ -236,7 +234,7 @@ static void reads_every_pcapng(void **state)
 	}
 }
 
-static void keeps_to_64_bits(void **state)
+TEST(keeps_to_64_bits)
 {
 	static const struct {
 		uint8_t resolution;
@@ -267,7 +265,6 @@ static void keeps_to_64_bits(void **state)
 		{ 0x80 | 127, UINT64_MAX, 0, 0, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct image m = { .big = false };
 		struct ktrxer_capture_packet p;
@@ -285,7 +282,7 @@ static void keeps_to_64_bits(void **state)
 	}
 }
 
-static void refuses_lies(void **state)
+TEST(refuses_lies)
 {
 	/* Each lie: 4 bytes at an offset of a good file. */
 	static const struct {
@@ -307,14 +304,13 @@ static void refuses_lies(void **state)
 		{ 44, 0xffff0009, "option that is longer" },
 		{ 64, 44, "two lengths differ" },
 		{ 76, 1, "was not described" },
-		{ 88, 8, "" }, /* more of its block than there was: nobody can see that */
+		{ 88, 8, "" }, /* more of its block than there was: no reader can see that */
 		{ 88, 0x00100000, "impossible length" },
 		{ 88, 9, "longer than its block" },
 		{ 104, 44, "two lengths differ" },
 	};
 	struct image good = { .big = false };
 
-	(void)state;
 	put_section(&good);
 	put_interface(&good, 1, 0, 9, 0);
 	put_packet(&good, 0, 1);
@@ -339,7 +335,7 @@ static void refuses_lies(void **state)
 	assert_null(capture_of(&good, 0));
 }
 
-static void reads_back_what_it_wrote(void **state)
+TEST(reads_back_what_it_wrote)
 {
 	char path[] = "/tmp/ktrxer-test-pcapng-XXXXXX";
 	uint8_t data[1600];
@@ -350,7 +346,6 @@ static void reads_back_what_it_wrote(void **state)
 	struct ktrxer_error err;
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
 	for (size_t i = 0; i < sizeof data; i++)
@@ -388,13 +383,12 @@ static void reads_back_what_it_wrote(void **state)
 	unlink(path);
 }
 
-static void reports_when_nothing_can_be_written(void **state)
+TEST(reports_when_nothing_can_be_written)
 {
 	struct ktrxer_pcapng *file;
 	struct ktrxer_capture *c;
 	struct ktrxer_error err;
 
-	(void)state;
 	assert_int_equal(ktrxer_pcapng_create(&file, "/nonexistent/x.pcapng", NULL, NULL, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nonexistent/x.pcapng: cannot be written"));
 	assert_int_equal(ktrxer_capture_open(&c, "/nonexistent/x.pcapng", &err), -ENOENT);
@@ -423,7 +417,7 @@ static __attribute__((noinline)) size_t stack_zeros(bool paint)
 }
 
 /* The room for a block is 12.8 KB: to clear it takes 17 times the instructions of the rest. */
-static void a_packet_does_not_clear_the_room_for_a_block(void **state)
+TEST(a_packet_does_not_clear_the_room_for_a_block)
 {
 	const uint8_t data[64] = { 1 };
 	const struct krx_packet packet = { .data = data,
@@ -433,7 +427,6 @@ static void a_packet_does_not_clear_the_room_for_a_block(void **state)
 					   .clock = KTRXER_CLOCK_REALTIME };
 	struct ktrxer_pcapng *file;
 
-	(void)state;
 	assert_int_equal(ktrxer_pcapng_create(&file, "/dev/null", "test", NULL, NULL), 0);
 	assert_int_equal(ktrxer_pcapng_interface(file, "eth0", NULL, KTRXER_LINK_ETHERNET, 0), 0);
 	assert_int_equal(ktrxer_pcapng_packet(file, 0, &packet, NULL), 0); /* all that is done once is done */
@@ -441,19 +434,4 @@ static void a_packet_does_not_clear_the_room_for_a_block(void **state)
 	assert_int_equal(ktrxer_pcapng_packet(file, 0, &packet, NULL), 0);
 	assert_true(stack_zeros(false) < 4096);
 	assert_int_equal(ktrxer_pcapng_close(file, NULL), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_pcap),
-		cmocka_unit_test(reads_every_pcapng),
-		cmocka_unit_test(keeps_to_64_bits),
-		cmocka_unit_test(refuses_lies),
-		cmocka_unit_test(reads_back_what_it_wrote),
-		cmocka_unit_test(reports_when_nothing_can_be_written),
-		cmocka_unit_test(a_packet_does_not_clear_the_room_for_a_block),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

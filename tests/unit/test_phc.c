@@ -35,12 +35,11 @@ static const int64_t recorded[][3] = {
 #define RECORDED (sizeof recorded / sizeof *recorded)
 #define EPOCH (1767225622 * S)
 
-static void extended_takes_the_narrowest(void **state)
+TEST(extended_takes_the_narrowest)
 {
 	struct ptp_sys_offset_extended reported = { .n_samples = 3 };
 	struct phc_reading r;
 
-	(void)state;
 	/* The second was interrupted, as a busy machine does it. */
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < 3; j++)
@@ -62,7 +61,7 @@ static void extended_takes_the_narrowest(void **state)
 	assert_true(ktrxer_phc_of_extended(&reported, &r));
 }
 
-static void plain_and_precise(void **state)
+TEST(plain_and_precise)
 {
 	/* As recorded: system, NIC, system, NIC, ... */
 	static const int64_t plain[] = { 904870351, 904854347, 904870569, 904854565, 904870787, 904854783, 904871005 };
@@ -70,7 +69,6 @@ static void plain_and_precise(void **state)
 	struct ptp_sys_offset_precise precise = { .device = at(EPOCH + 5), .sys_realtime = at(EPOCH + 105) };
 	struct phc_reading r;
 
-	(void)state;
 	for (int i = 0; i < 7; i++)
 		reported.ts[i] = at(EPOCH + S + plain[i]);
 	assert_true(ktrxer_phc_of_plain(&reported, &r));
@@ -91,13 +89,12 @@ static void add(struct phc_map *map, size_t i)
 			   37);
 }
 
-static void the_line_predicts_the_next_sample_within_its_error(void **state)
+TEST(the_line_predicts_the_next_sample_within_its_error)
 {
 	struct phc_map map = { 0 };
 	uint64_t mono;
 	uint32_t bound;
 
-	(void)state;
 	assert_false(ktrxer_phc_map_mono(&map, EPOCH, &mono, &bound));
 	for (size_t i = 0; i < RECORDED; i++) {
 		const int64_t real = EPOCH + (recorded[i][0] + recorded[i][2]) / 2 - S;
@@ -119,13 +116,12 @@ static void the_line_predicts_the_next_sample_within_its_error(void **state)
 	assert_true(bound > 100000);
 }
 
-static void a_step_of_the_nic_begins_a_new_line(void **state)
+TEST(a_step_of_the_nic_begins_a_new_line)
 {
 	struct phc_map map = { 0 };
 	uint64_t mono;
 	uint32_t bound;
 
-	(void)state;
 	for (size_t i = 0; i < RECORDED; i++)
 		add(&map, i);
 	/* ptp4l sets it to TAI: 37 s. */
@@ -139,14 +135,13 @@ static void a_step_of_the_nic_begins_a_new_line(void **state)
 	assert_true(bound >= 100); /* 1 ms of 100 ppm: the rate is to be found anew */
 }
 
-static void ends_of_the_clock(void **state)
+TEST(ends_of_the_clock)
 {
 	static const int64_t times[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
 	struct phc_map map = { 0 };
 	uint64_t mono;
 	uint32_t bound;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		for (size_t j = 0; j < sizeof times / sizeof *times; j++) {
 			ktrxer_phc_map_add(&map, times[i], (uint64_t)times[j], UINT32_MAX);
@@ -214,13 +209,12 @@ static struct ktx_accounts send_five(struct ktx *tx, struct ktx_report reports[5
 	return a;
 }
 
-static void a_nic_s_stamp_is_better_than_the_driver_s(void **state)
+TEST(a_nic_s_stamp_is_better_than_the_driver_s)
 {
 	struct ktx *tx = open_with_nic();
 	struct ktx_report reports[5];
 	struct ktx_info info;
 
-	(void)state;
 	ktx_info(tx, &info);
 	assert_true(info.features & KTX_CAN_NIC_STAMP);
 	assert_int_equal(info.best_departure, KTX_DEPARTURE_NIC);
@@ -236,7 +230,7 @@ static void a_nic_s_stamp_is_better_than_the_driver_s(void **state)
 }
 
 /* One reading may take a millisecond: in any other thread than the one that pumps. */
-static void the_pump_does_not_read_the_clock_of_the_nic(void **state)
+TEST(the_pump_does_not_read_the_clock_of_the_nic)
 {
 	struct ktx *tx = open_with_nic();
 	const uint64_t end_ns = ktrxer_now_ns() + 10 * (uint64_t)S;
@@ -245,7 +239,6 @@ static void the_pump_does_not_read_the_clock_of_the_nic(void **state)
 	uint32_t version = 0, before = 0, bound;
 	uint64_t mono, now;
 
-	(void)state;
 	ktrxer_phc_sampler_line(&tx->nic, &line, &before);
 	while (clock_of_nic.by_others < 3 && ktrxer_now_ns() < end_ns) {
 		assert_int_equal(send_five(tx, reports).failed, 0);
@@ -270,12 +263,11 @@ static void the_pump_does_not_read_the_clock_of_the_nic(void **state)
 	ktx_close(tx);
 }
 
-static void a_nic_s_stamp_that_does_not_come_or_cannot_be(void **state)
+TEST(a_nic_s_stamp_that_does_not_come_or_cannot_be)
 {
 	struct ktx *tx = open_with_nic();
 	struct ktx_report reports[5];
 
-	(void)state;
 	fake.nic_ahead_ns = 0;
 	assert_int_equal(send_five(tx, reports).driver, 5);
 	fake.nic_ahead_ns = AHEAD;
@@ -284,20 +276,4 @@ static void a_nic_s_stamp_that_does_not_come_or_cannot_be(void **state)
 	fake.nic_after_ns = -3600 * S;
 	assert_int_equal(send_five(tx, reports).driver, 15);
 	ktx_close(tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(extended_takes_the_narrowest),
-		cmocka_unit_test(plain_and_precise),
-		cmocka_unit_test(the_line_predicts_the_next_sample_within_its_error),
-		cmocka_unit_test(a_step_of_the_nic_begins_a_new_line),
-		cmocka_unit_test(ends_of_the_clock),
-		cmocka_unit_test(a_nic_s_stamp_is_better_than_the_driver_s),
-		cmocka_unit_test(the_pump_does_not_read_the_clock_of_the_nic),
-		cmocka_unit_test(a_nic_s_stamp_that_does_not_come_or_cannot_be),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

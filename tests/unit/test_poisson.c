@@ -22,12 +22,11 @@ static const struct vector vectors[] = {
 	  0x000f416c8884d2d3 },
 };
 
-static void published_vectors(void **state)
+TEST(published_vectors)
 {
 	struct poisson poisson;
 	uint64_t deviate, sum;
 
-	(void)state;
 	for (size_t v = 0; v < sizeof(vectors) / sizeof(vectors[0]); v++) {
 		ktrxer_poisson_init(&poisson, vectors[v].sid);
 		sum = 0;
@@ -42,11 +41,10 @@ static void published_vectors(void **state)
 	}
 }
 
-static void counter_carries(void **state)
+TEST(counter_carries)
 {
 	struct poisson a, b;
 
-	(void)state;
 	ktrxer_poisson_init(&a, vectors[0].sid);
 	ktrxer_poisson_init(&b, vectors[0].sid);
 	for (int i = 0; i < 16; i++)
@@ -59,14 +57,4 @@ static void counter_carries(void **state)
 	for (int i = 0; i < 300; i++)
 		ktrxer_poisson_next(&b);
 	assert_true(b.counter[14] > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_vectors),
-		cmocka_unit_test(counter_carries),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,13 +30,12 @@ static size_t repeat(int64_t *gaps, size_t n, int64_t us, size_t times)
 	return n;
 }
 
-static void filter_check(void **state)
+TEST(filter_check)
 {
 	struct ppt_gaps r;
 	int64_t gaps[500];
 	size_t n = 0;
 
-	(void)state;
 	n = repeat(gaps, n, 120, 5);
 	n = repeat(gaps, n, 78, 50);
 	n = repeat(gaps, n, 79, 300);
@@ -56,12 +55,11 @@ static void filter_check(void **state)
 }
 
 /* With a bin of one nanosecond each count is 1, the first gap would be the mode, and the filter would keep it alone. */
-static void filter_of_a_fine_clock(void **state)
+TEST(filter_of_a_fine_clock)
 {
 	struct ppt_gaps r;
 	int64_t gaps[500];
 
-	(void)state;
 	for (int i = 0; i < 500; i++)
 		gaps[i] = 79000 + (int64_t)(600 * random_normal());
 	assert_int_equal(ppt_filter(gaps, 500, 1, &r), 0);
@@ -70,24 +68,22 @@ static void filter_of_a_fine_clock(void **state)
 }
 
 /* All gaps in one bin, which begins before the shortest half. */
-static void filter_of_a_coarse_resolution(void **state)
+TEST(filter_of_a_coarse_resolution)
 {
 	int64_t gaps[] = { 7000, 7050, 7050, 7050, 7060 };
 	struct ppt_gaps r;
 
-	(void)state;
 	assert_int_equal(ppt_filter(gaps, 5, 1000, &r), 0);
 	assert_int_equal(r.peak_ns, 7042);
 	assert_int_equal(r.kept, 5);
 }
 
-static void filter_of_bad_gaps(void **state)
+TEST(filter_of_bad_gaps)
 {
 	int64_t gaps[] = { 5, -1, 7 }, one[] = { 79000 }, far[] = { 1, (int64_t)1 << 62 },
 		wide[] = { 1, (int64_t)1 << 61 };
 	struct ppt_gaps r;
 
-	(void)state;
 	assert_int_equal(ppt_filter(gaps, 0, 1, &r), -EINVAL);
 	assert_int_equal(ppt_filter(gaps, 3, 0, &r), -EINVAL);
 	assert_int_equal(ppt_filter(gaps, 3, 1, &r), -ERANGE);
@@ -107,7 +103,7 @@ static struct ppt_gaps gaps_of(double low, double high, double average)
 }
 
 /* The tables of the paper: G_low, G_high, G_avg of 87 and of 112 bytes; m in us a byte; t^; dPPT at both sizes. */
-static void phase1_rows(void **state)
+TEST(phase1_rows)
 {
 	static const struct {
 		double s1[3], s2[3], gamma, m_low, m_high, m_avg, t1, t2, d1, d2;
@@ -121,7 +117,6 @@ static void phase1_rows(void **state)
 	};
 	const double tolerance = 0.005 * US;
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		const struct ppt_gaps one = gaps_of(rows[i].s1[0], rows[i].s1[1], rows[i].s1[2]);
 		const struct ppt_gaps two = gaps_of(rows[i].s2[0], rows[i].s2[1], rows[i].s2[2]);
@@ -139,12 +134,11 @@ static void phase1_rows(void **state)
 }
 
 /* 96 bit times at the capacity of the slope: 9.6 us at 10 Mbit/s, 0.96 us at 100 Mbit/s. */
-static void the_inter_frame_gap(void **state)
+TEST(the_inter_frame_gap)
 {
 	struct ppt_phase1 r;
 	struct ppt_gaps one = gaps_of(78, 80, 79), two = gaps_of(98, 100, 99);
 
-	(void)state;
 	ppt_phase1(&one, 87, &two, 112, -1, &r);
 	near(r.gamma_ns, 9600, 1e-6);
 	one = gaps_of(6, 8, 7);
@@ -154,7 +148,7 @@ static void the_inter_frame_gap(void **state)
 }
 
 /* From the integers that the paper prints; `actual` and `error` are its comparison with a capture card. */
-static void phase2_rows(void **state)
+TEST(phase2_rows)
 {
 	static const struct {
 		double g1, g2, delta, trailing, heading, average, actual, error;
@@ -164,7 +158,6 @@ static void phase2_rows(void **state)
 		{ 7, 9, -1, 2, 3, 2.5, 7, 64.3 },
 	};
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		struct ppt_phase2 r;
 
@@ -222,7 +215,7 @@ static void world_run(const struct world *w, size_t count, struct ppt_result *r)
  * The intervals of 95 % contain the truth in all but three standard deviations of 95 of 100 runs, with 50 probes a size
  * and with 500.
  */
-static void the_intervals_contain_the_truth(void **state)
+TEST(the_intervals_contain_the_truth)
 {
 	static const struct world worlds[] = {
 		{ 10e6, 3000, 800, 0, 0, { 87, 112 }, 1 },
@@ -233,7 +226,6 @@ static void the_intervals_contain_the_truth(void **state)
 	const bool emulated = getenv("KTRXER_EMULATED"); /* soft floating point on top */
 	const int runs = emulated ? 20 : 100, least = emulated ? 16 : 89;
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		for (size_t count = 50; count <= 500; count *= 10) {
 			const struct world *w = &worlds[i];
@@ -258,12 +250,11 @@ static void the_intervals_contain_the_truth(void **state)
  * Capacity within 3 % with 50 probes a size where the sizes are as `ppt plan` advises; the queue's gaps are filtered
  * out. In some of the runs cross traffic lengthens more than a quarter of the gaps.
  */
-static void capacity_within_three_percent(void **state)
+TEST(capacity_within_three_percent)
 {
 	static const double capacities[] = { 10e6, 100e6, 1e9 };
 	const int runs = getenv("KTRXER_EMULATED") ? 10 : 60;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		const struct world w = { capacities[i], 2000, 100, 0.2, 500000, { 72, 1500 }, 1 };
 		int inside = 0;
@@ -285,9 +276,8 @@ static void capacity_within_three_percent(void **state)
 }
 
 /* PPT_t = 8 (s2 - s1) / c for every host: it does not depend on dPPT, and it scales with s2 - s1. */
-static void ppt_of_one_packet_is_fixed_by_construction(void **state)
+TEST(ppt_of_one_packet_is_fixed_by_construction)
 {
-	(void)state;
 	for (uint32_t step = 25; step <= 100; step *= 2)
 		for (double delta = 5000; delta <= 100000; delta += 47500) {
 			const struct world w = { 10e6, delta, 0, 0, 0, { 87, 87 + step }, 1 };
@@ -301,11 +291,10 @@ static void ppt_of_one_packet_is_fixed_by_construction(void **state)
 		}
 }
 
-static void the_resolution_of_gaps(void **state)
+TEST(the_resolution_of_gaps)
 {
 	const int64_t ms[] = { 3000000, 0, -1000000 }, us[] = { 3000000, 79000 }, ns[] = { 79000, 78999 };
 
-	(void)state;
 	assert_int_equal(ppt_resolution_ns(ms, 3), 1000000);
 	assert_int_equal(ppt_resolution_ns(us, 2), 1000);
 	assert_int_equal(ppt_resolution_ns(ns, 2), 1);
@@ -313,12 +302,11 @@ static void the_resolution_of_gaps(void **state)
 }
 
 /* With the paper's clock and sizes at 100 Mbit/s the slope is two steps of the clock. */
-static void a_clock_that_is_too_coarse(void **state)
+TEST(a_clock_that_is_too_coarse)
 {
 	const struct world w = { 100e6, -900, 0, 0, 0, { 87, 97 }, 1000 };
 	struct ppt_result r;
 
-	(void)state;
 	world_run(&w, 50, &r);
 	assert_int_equal(r.reading, PPT_UNRESOLVED);
 	assert_true(isinf(r.capacity.high));
@@ -335,55 +323,51 @@ static void made(struct ppt_train trains[2], size_t count, double one, double tw
 	}
 }
 
-static void a_service_time(void **state)
+TEST(a_service_time)
 {
 	int64_t gaps[2][200];
 	struct ppt_train trains[2] = { { 72, gaps[0] }, { 1500, gaps[1] } };
 	struct ktrxer_error err;
 	struct ppt_result r;
 
-	(void)state;
 	made(trains, 200, 50000, 50000, 400);
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), 0);
 	assert_int_equal(r.reading, PPT_SERVICE_TIME);
 	near(r.service_ns, 50000, 200);
 }
 
-static void gaps_that_fall_with_the_size(void **state)
+TEST(gaps_that_fall_with_the_size)
 {
 	int64_t gaps[2][200];
 	struct ppt_train trains[2] = { { 72, gaps[0] }, { 1500, gaps[1] } };
 	struct ktrxer_error err;
 	struct ppt_result r;
 
-	(void)state;
 	made(trains, 200, 50000, 40000, 400);
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), 0);
 	assert_int_equal(r.reading, PPT_DECREASING);
 }
 
-static void too_few_for_a_slope(void **state)
+TEST(too_few_for_a_slope)
 {
 	int64_t gaps[2][3] = { { 76000, 83000, 79000 }, { 80500, 77000, 84000 } };
 	struct ppt_train trains[2] = { { 87, gaps[0], 3 }, { 112, gaps[1], 3 } };
 	struct ktrxer_error err;
 	struct ppt_result r;
 
-	(void)state;
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), 0);
 	assert_int_equal(r.reading, PPT_UNRESOLVED);
 	assert_true(r.slope.low <= 0 && r.slope.high >= 0);
 }
 
 /* An interrupt timer of 125 us at the receiver; a link of 1 Gbit/s. */
-static void coalesced_interrupts(void **state)
+TEST(coalesced_interrupts)
 {
 	int64_t gaps[2][200];
 	struct ppt_train trains[2] = { { 72, gaps[0] }, { 1500, gaps[1] } };
 	struct ktrxer_error err;
 	struct ppt_result r;
 
-	(void)state;
 	for (int t = 0; t < 2; t++) {
 		double transmission = (8.0 * trains[t].size_bytes + 96);
 
@@ -402,14 +386,13 @@ static void coalesced_interrupts(void **state)
 }
 
 /* Cross traffic of whole packets makes two groups of gaps as well; the lower one grows with the size. */
-static void cross_traffic_is_not_coalescing(void **state)
+TEST(cross_traffic_is_not_coalescing)
 {
 	int64_t gaps[2][200];
 	struct ppt_train trains[2] = { { 72, gaps[0] }, { 144, gaps[1] } };
 	struct ktrxer_error err;
 	struct ppt_result r;
 
-	(void)state;
 	made(trains, 200, 6720, 12480, 100);
 	for (int t = 0; t < 2; t++)
 		for (int i = 0; i < 60; i++)
@@ -421,14 +404,13 @@ static void cross_traffic_is_not_coalescing(void **state)
 
 /* -------------------------------------------------------------------------------------------------------- bad input */
 
-static void gaps_that_are_none(void **state)
+TEST(gaps_that_are_none)
 {
 	int64_t a[] = { 0, -5, 80000, 80010, INT64_MIN }, b[] = { 99000, 99020, 99030 }, c[] = { 0, 0, 7 };
 	struct ppt_train trains[2] = { { 112, b, 3 }, { 87, a, 5 } };
 	struct ktrxer_error err = { 0 };
 	struct ppt_result r;
 
-	(void)state;
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), 0);
 	assert_int_equal(trains[0].size_bytes, 87);
 	assert_int_equal(trains[0].negative, 2);
@@ -444,14 +426,13 @@ static void gaps_that_are_none(void **state)
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), -EINVAL);
 }
 
-static void resolution_of_zero_and_gaps_without_end(void **state)
+TEST(resolution_of_zero_and_gaps_without_end)
 {
 	int64_t a[] = { 5, 6, 7 }, b[] = { 8, 9, INT64_MAX };
 	struct ppt_train trains[2] = { { 87, a, 3 }, { 112, b, 3 } };
 	struct ktrxer_error err = { 0 };
 	struct ppt_result r;
 
-	(void)state;
 	assert_int_equal(ppt_estimate(trains, 0, -1, &r, &err), -EINVAL);
 	assert_int_equal(ppt_estimate(trains, 1, -1, &r, &err), -ERANGE);
 	assert_true(err.text[0]);
@@ -461,7 +442,7 @@ static void resolution_of_zero_and_gaps_without_end(void **state)
  * Ten million gaps in a processor time that a person waits for, half of them equal and half of them without any order:
  * the worst histogram.
  */
-static void ten_million(void **state)
+TEST(ten_million)
 {
 	const size_t count = 5000000;
 	struct ppt_train trains[2] = { { 87, calloc(count, 8), count }, { 112, calloc(count, 8), count } };
@@ -469,7 +450,6 @@ static void ten_million(void **state)
 	struct timespec from, to;
 	struct ppt_result r;
 
-	(void)state;
 	if (!trains[0].gaps_ns || !trains[1].gaps_ns || getenv("KTRXER_EMULATED")) {
 		free(trains[0].gaps_ns);
 		free(trains[1].gaps_ns);
@@ -486,22 +466,4 @@ static void ten_million(void **state)
 	assert_true(to.tv_sec - from.tv_sec < 30);
 	free(trains[0].gaps_ns);
 	free(trains[1].gaps_ns);
-}
-
-int main(void)
-{
-	/* clang-format off */
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(filter_check), cmocka_unit_test(filter_of_a_fine_clock), cmocka_unit_test(filter_of_a_coarse_resolution),
-		cmocka_unit_test(filter_of_bad_gaps),
-		cmocka_unit_test(phase1_rows), cmocka_unit_test(the_inter_frame_gap), cmocka_unit_test(phase2_rows),
-		cmocka_unit_test(the_intervals_contain_the_truth), cmocka_unit_test(capacity_within_three_percent),
-		cmocka_unit_test(ppt_of_one_packet_is_fixed_by_construction), cmocka_unit_test(the_resolution_of_gaps), cmocka_unit_test(a_clock_that_is_too_coarse),
-		cmocka_unit_test(a_service_time), cmocka_unit_test(gaps_that_fall_with_the_size), cmocka_unit_test(too_few_for_a_slope),
-		cmocka_unit_test(coalesced_interrupts), cmocka_unit_test(cross_traffic_is_not_coalescing), cmocka_unit_test(gaps_that_are_none),
-		cmocka_unit_test(resolution_of_zero_and_gaps_without_end), cmocka_unit_test(ten_million),
-	};
-	/* clang-format on */
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

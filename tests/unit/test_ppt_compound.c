@@ -25,11 +25,10 @@ static void probes(int first, int last, uint32_t trailing)
 	}
 }
 
-static void each_probe_is_found(void **state)
+TEST(each_probe_is_found)
 {
 	struct ppt_compound r;
 
-	(void)state;
 	count = 0;
 	probes(0, 5, 87);
 	probes(5, 10, 112);
@@ -43,11 +42,10 @@ static void each_probe_is_found(void **state)
 	assert_int_equal(r.heading_alone + r.trailing_alone + r.backwards + r.split, 0);
 }
 
-static void halves_that_were_lost(void **state)
+TEST(halves_that_were_lost)
 {
 	struct ppt_compound r;
 
-	(void)state;
 	count = 0;
 	add(0, 87); /* its heading packet was lost */
 	probes(1, 3, 87);
@@ -64,11 +62,10 @@ static void halves_that_were_lost(void **state)
 	assert_int_equal(r.split, 1);
 }
 
-static void reordering_and_clock_steps(void **state)
+TEST(reordering_and_clock_steps)
 {
 	struct ppt_compound r;
 
-	(void)state;
 	count = 0;
 	probes(0, 3, 87);
 	for (int i = 3; i < 6; i++) { /* the trailing packet first */
@@ -90,11 +87,10 @@ static void reordering_and_clock_steps(void **state)
 /*
  * The halves of two probes from different ports that lost their other halves; and probes whose sizes have a port each.
  */
-static void packets_of_different_flows(void **state)
+TEST(packets_of_different_flows)
 {
 	struct ppt_compound r;
 
-	(void)state;
 	count = 0;
 	probes(0, 4, 87);
 	for (size_t i = 0; i < count; i++)
@@ -109,11 +105,10 @@ static void packets_of_different_flows(void **state)
 	assert_int_equal(r.trailing_alone, 1);
 }
 
-static void captures_without_probes(void **state)
+TEST(captures_without_probes)
 {
 	struct ppt_compound r;
 
-	(void)state;
 	count = 0;
 	assert_int_equal(ppt_compound(arrivals, 0, sizes, gaps, &r), -EINVAL);
 	for (int i = 0; i < 10; i++)
@@ -122,7 +117,7 @@ static void captures_without_probes(void **state)
 	assert_int_equal(r.heading_alone, 10);
 }
 
-static void trains_by_size(void **state)
+TEST(trains_by_size)
 {
 	const uint32_t mixed[] = { 87, 112, 87, 87, 112 }, three[] = { 87, 112, 99, 87, 87 },
 		       one[] = { 87, 87, 87, 87, 87 };
@@ -130,7 +125,6 @@ static void trains_by_size(void **state)
 	struct ktrxer_error err = { 0 };
 	struct ppt_train trains[2];
 
-	(void)state;
 	assert_int_equal(ppt_trains_split(trains, mixed, values, 5, 0, 0, &err), 0);
 	assert_int_equal(trains[0].size_bytes, 87);
 	assert_int_equal(trains[0].count, 3);
@@ -150,15 +144,4 @@ static void trains_by_size(void **state)
 	assert_int_equal(ppt_trains_split(trains, mixed, values, 5, 87, 88, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "of 88 bytes"));
 	ppt_trains_free(trains);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_probe_is_found),        cmocka_unit_test(halves_that_were_lost),
-		cmocka_unit_test(reordering_and_clock_steps), cmocka_unit_test(packets_of_different_flows),
-		cmocka_unit_test(captures_without_probes),    cmocka_unit_test(trains_by_size)
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,11 +32,10 @@ static uint32_t largest_on_grid(const struct ppt_path *path, const struct ppt_cr
 	return largest;
 }
 
-static void the_papers_paths(void **state)
+TEST(the_papers_paths)
 {
 	static const struct ppt_cross cross = { 64, { { 0, 0 }, { 1, 1 }, { 1, 1 } } };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct ppt_sizing s;
 		struct ktrxer_error err;
@@ -52,11 +51,10 @@ static void the_papers_paths(void **state)
 	}
 }
 
-static void without_dispersion_the_gap_is_the_end_links(void **state)
+TEST(without_dispersion_the_gap_is_the_end_links)
 {
 	struct ppt_dispersion d;
 
-	(void)state;
 	ppt_disperse(&paths[1].path, 1500, 150, NULL, &d);
 	assert_true(d.unbiased);
 	assert_true(fabs(d.gap_ns - 12000) < 1e-6 && fabs(d.capacity_bit_s - 100e6) < 1e-3);
@@ -66,7 +64,7 @@ static void without_dispersion_the_gap_is_the_end_links(void **state)
 	assert_true(fabs(d.delta_ns - 800) < 1e-6 && d.capacity_bit_s < 100e6);
 }
 
-static void the_step_that_the_clock_resolves(void **state)
+TEST(the_step_that_the_clock_resolves)
 {
 	static const struct {
 		uint64_t capacity;
@@ -80,7 +78,6 @@ static void the_step_that_the_clock_resolves(void **state)
 	struct ppt_sizing s;
 	struct ktrxer_error err;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		const struct ppt_path one = { { cases[i].capacity }, 1 };
 
@@ -98,26 +95,24 @@ static void the_step_that_the_clock_resolves(void **state)
 	assert_false(s.resolvable);
 }
 
-static void the_rule_for_each_node(void **state)
+TEST(the_rule_for_each_node)
 {
 	struct ppt_sizing s;
 	struct ktrxer_error err;
 	const struct ppt_path even = { { 10 * M, 20 * M, 40 * M }, 3 };
 
-	(void)state;
 	assert_int_equal(ppt_size(&paths[1].path, 1500, 1, NULL, &s, &err), 0);
 	assert_true(fabs(s.alpha_rule - 15.5) < 1e-9);
 	assert_int_equal(ppt_size(&even, 1500, 1, NULL, &s, &err), 0);
 	assert_int_equal(s.node, 2); /* of two nodes with the same ratio that nearest to the receiver */
 }
 
-static void paths_that_are_none(void **state)
+TEST(paths_that_are_none)
 {
 	struct ppt_path path = { { 0 }, 0 };
 	struct ktrxer_error err = { 0 };
 	struct ppt_sizing s;
 
-	(void)state;
 	assert_int_equal(ppt_size(&path, 1500, 1, NULL, &s, &err), -EINVAL);
 	path.links = 1;
 	assert_int_equal(ppt_size(&path, 1500, 1, NULL, &s, &err), -EINVAL);
@@ -129,17 +124,4 @@ static void paths_that_are_none(void **state)
 	assert_int_equal(s.step_min, UINT32_MAX);
 	path.links = PPT_LINKS_MAX + 1;
 	assert_int_equal(ppt_size(&path, 1500, 1, NULL, &s, &err), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_papers_paths),
-		cmocka_unit_test(without_dispersion_the_gap_is_the_end_links),
-		cmocka_unit_test(the_step_that_the_clock_resolves),
-		cmocka_unit_test(the_rule_for_each_node),
-		cmocka_unit_test(paths_that_are_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,9 +110,8 @@ static void check(const struct world *w)
 	assert_true(capacity >= 44 && delta >= 44); /* 95 % less two standard deviations */
 }
 
-static void links_of_10_and_100_mbit(void **state)
+TEST(links_of_10_and_100_mbit)
 {
-	(void)state;
 	random_state = 1;
 	check(&(struct world){ .rate = 10e6, .delta_ns = 3000, .noise_ns = 1000, .send_gap_ns = 4000 });
 	check(&(struct world){ .rate = 100e6, .delta_ns = -1500, .noise_ns = 200, .send_gap_ns = 4000 });
@@ -121,7 +120,7 @@ static void links_of_10_and_100_mbit(void **state)
 }
 
 /* A sender that was descheduled between both packets of some probes: these are left out. */
-static void probes_that_were_not_back_to_back(void **state)
+TEST(probes_that_were_not_back_to_back)
 {
 	const struct world w = { .rate = 100e6,
 				 .delta_ns = 2000,
@@ -132,7 +131,6 @@ static void probes_that_were_not_back_to_back(void **state)
 	struct ppt_probes sets[2];
 	struct ppt_result r;
 
-	(void)state;
 	random_state = 1;
 	r = estimated(&w, sets);
 	assert_int_equal(r.reading, PPT_RESOLVED);
@@ -142,38 +140,35 @@ static void probes_that_were_not_back_to_back(void **state)
 }
 
 /* The sender needs longer than the link: the gaps are its own, and grow with the size all the same. */
-static void a_sender_slower_than_the_link(void **state)
+TEST(a_sender_slower_than_the_link)
 {
 	struct world w = { .rate = 100e6, .noise_ns = 200, .send_gap_ns = 150000 };
 	struct ppt_probes sets[2];
 
-	(void)state;
 	random_state = 1;
 	assert_int_equal(estimated(&w, sets).reading, PPT_SPREAD);
 	w.rate = 100e9; /* the gaps do not depend on the size: without send times this would be a service time */
 	assert_int_equal(estimated(&w, sets).reading, PPT_SPREAD);
 }
 
-static void a_receiver_slower_than_the_link(void **state)
+TEST(a_receiver_slower_than_the_link)
 {
 	const struct world w = { .rate = 10e9, .noise_ns = 300, .send_gap_ns = 800, .service_ns = 40000 };
 	struct ppt_probes sets[2];
 	struct ppt_result r;
 
-	(void)state;
 	random_state = 1;
 	r = estimated(&w, sets);
 	assert_int_equal(r.reading, PPT_SERVICE_TIME);
 	close_to(r.service_ns, 40000, 0.01);
 }
 
-static void one_stamp_for_both_packets(void **state)
+TEST(one_stamp_for_both_packets)
 {
 	const struct world w = { .rate = 100e6, .noise_ns = 200, .send_gap_ns = 4000, .together = 0.3 };
 	struct ppt_probes sets[2];
 	struct ppt_result r;
 
-	(void)state;
 	random_state = 1;
 	r = estimated(&w, sets);
 	assert_int_equal(r.reading, PPT_COALESCED);
@@ -182,12 +177,11 @@ static void one_stamp_for_both_packets(void **state)
 	assert_true(r.coalescing_ns == 0); /* the gaps of the others are the link's: they differ with the size */
 }
 
-static void the_period_of_interrupts(void **state)
+TEST(the_period_of_interrupts)
 {
 	struct world w = { .rate = 100e6, .noise_ns = 200, .send_gap_ns = 4000 };
 	struct ppt_probes sets[2];
 
-	(void)state;
 	for (w.interrupt_ns = 30000; w.interrupt_ns <= 120000; w.interrupt_ns += 30000) {
 		const struct ppt_result r = estimated(&w, sets);
 
@@ -196,12 +190,11 @@ static void the_period_of_interrupts(void **state)
 	}
 }
 
-static void a_link_that_changes_its_rate(void **state)
+TEST(a_link_that_changes_its_rate)
 {
 	struct world w = { .rate = 100e6, .rate_later = 80e6, .noise_ns = 200, .send_gap_ns = 4000 };
 	struct ppt_probes sets[2];
 
-	(void)state;
 	random_state = 1;
 	for (w.change_at = 9; w.change_at <= 41; w.change_at += 8)
 		assert_int_equal(estimated(&w, sets).reading, PPT_CHANGED);
@@ -215,13 +208,12 @@ static void a_link_that_changes_its_rate(void **state)
 }
 
 /* A clock with steps of 256 ns, as that of a guest in virtual time, and a link without noise. */
-static void a_clock_with_steps(void **state)
+TEST(a_clock_with_steps)
 {
 	const struct world w = { .rate = 10e6, .delta_ns = -700, .send_gap_ns = 2304, .step_ns = 256 };
 	struct ppt_probes sets[2];
 	struct ppt_result r;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		r = estimated(&w, sets);
 		assert_int_equal(r.reading, PPT_RESOLVED);
@@ -232,12 +224,11 @@ static void a_clock_with_steps(void **state)
 }
 
 /* As netem in virtual time: its timer fires at the next step, so all probes have the same error of up to a step. */
-static void a_clock_whose_steps_are_in_phase(void **state)
+TEST(a_clock_whose_steps_are_in_phase)
 {
 	struct world w = { .rate = 100e6, .send_gap_ns = 2304, .noise_ns = 150, .step_ns = 256, .in_phase = true };
 	struct ppt_probes sets[2];
 
-	(void)state;
 	for (w.delta_ns = -2000; w.delta_ns < 0; w.delta_ns += 37) {
 		const struct ppt_result r = estimated(&w, sets);
 
@@ -247,13 +238,12 @@ static void a_clock_whose_steps_are_in_phase(void **state)
 	}
 }
 
-static void losses_and_reordering(void **state)
+TEST(losses_and_reordering)
 {
 	struct world w = { .rate = 100e6, .noise_ns = 200, .send_gap_ns = 4000, .loss = 0.1, .reordered = 0.1 };
 	struct ppt_probes sets[2];
 	struct ppt_result r;
 
-	(void)state;
 	random_state = 1;
 	r = estimated(&w, sets);
 	assert_in_range(sets[0].outcomes[PAIR_LOST], 3, 20);
@@ -266,7 +256,7 @@ static void losses_and_reordering(void **state)
 	assert_int_equal(estimated(&w, sets).reading, PPT_TOO_FEW);
 }
 
-static void trains_that_are_none(void **state)
+TEST(trains_that_are_none)
 {
 	struct pair_times none[6] = { { { 0 }, { 0 } } };
 	struct ppt_probes sets[2] = { { .probes = none, .size_bytes = SMALL },
@@ -274,7 +264,6 @@ static void trains_that_are_none(void **state)
 	struct ktrxer_error err = { 0 };
 	struct ppt_result r;
 
-	(void)state;
 	assert_int_equal(ppt_probes_estimate(sets, HEADING, 100, &r, &err), 0);
 	assert_int_equal(r.reading, PPT_TOO_FEW);
 	for (int i = 0; i < 6; i++) { /* arrivals whose send times are not known */
@@ -291,31 +280,10 @@ static void trains_that_are_none(void **state)
 }
 
 /* Below 2 % of a link of 10 Mbit/s at 100 ms, and of 100 Mbit/s at 10 ms (P6). */
-static void the_load(void **state)
+TEST(the_load)
 {
 	const uint32_t sizes[2] = { SMALL, LARGE };
 
-	(void)state;
 	close_to(ppt_probes_load(HEADING, sizes, 100000000), 134480, 1e-9);
 	assert_true(ppt_probes_load(HEADING, sizes, 10000000) < 0.02 * 100e6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(links_of_10_and_100_mbit),
-		cmocka_unit_test(probes_that_were_not_back_to_back),
-		cmocka_unit_test(a_sender_slower_than_the_link),
-		cmocka_unit_test(a_receiver_slower_than_the_link),
-		cmocka_unit_test(one_stamp_for_both_packets),
-		cmocka_unit_test(the_period_of_interrupts),
-		cmocka_unit_test(a_link_that_changes_its_rate),
-		cmocka_unit_test(a_clock_with_steps),
-		cmocka_unit_test(a_clock_whose_steps_are_in_phase),
-		cmocka_unit_test(losses_and_reordering),
-		cmocka_unit_test(trains_that_are_none),
-		cmocka_unit_test(the_load),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

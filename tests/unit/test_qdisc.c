@@ -131,11 +131,10 @@ static struct qdisc taprio(void)
 
 /* ----------------------------------------------------------------------------------------------------- what is read */
 
-static void options_are_read(void **state)
+TEST(options_are_read)
 {
 	struct qdisc q = fq(TC_H_ROOT);
 
-	(void)state;
 	assert_string_equal(q.kind, "fq");
 	assert_int_equal(q.device, 3);
 	assert_int_equal(q.flow_limit, 200);
@@ -153,12 +152,11 @@ static void options_are_read(void **state)
 	assert_int_equal(q.offset[2], 2);
 }
 
-static void what_is_cut_short_is_not_believed(void **state)
+TEST(what_is_cut_short_is_not_believed)
 {
 	struct message m;
 	struct qdisc q;
 
-	(void)state;
 	begin(&m, 3, 1, TC_H_ROOT, "mqprio");
 	put(&m, "\3\2\2\1", 4);
 	assert_int_equal(end(&m, &q), 0);
@@ -191,12 +189,11 @@ static void refused(const struct qdisc *all, int count, const char *words)
 	assert_non_null(strstr(err.text, words));
 }
 
-static void roots_that_keep_times(void **state)
+TEST(roots_that_keep_times)
 {
 	struct qdisc_launch launch;
 	struct qdisc q = fq(TC_H_ROOT);
 
-	(void)state;
 	taken(&q, 1, &launch);
 	assert_int_equal(launch.clock, CLOCK_MONOTONIC);
 	assert_false(launch.etf);
@@ -214,12 +211,11 @@ static void roots_that_keep_times(void **state)
 	assert_true(launch.offload);
 }
 
-static void roots_that_ignore_them(void **state)
+TEST(roots_that_ignore_them)
 {
 	static const char *const kinds[] = { "pfifo_fast", "fq_codel", "noqueue", "cake", "htb",
 					     "netem",      "fq_pie",   "fqx",     "etfx" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		struct qdisc q[2] = { plain(kinds[i], 0x10000, TC_H_ROOT), fq(0x10001) };
 
@@ -230,23 +226,21 @@ static void roots_that_ignore_them(void **state)
 	refused(NULL, 0, "noqueue");
 }
 
-static void etf_must_keep_launch_times_of_tai(void **state)
+TEST(etf_must_keep_launch_times_of_tai)
 {
 	struct qdisc q = etf(TC_H_ROOT, 300000, 11, 1);
 
-	(void)state;
 	refused(&q, 1, "without deadline_mode");
 	q = etf(TC_H_ROOT, 300000, 1, 0);
 	refused(&q, 1, "clockid CLOCK_TAI");
 }
 
-static void every_queue_of_a_device_must(void **state)
+TEST(every_queue_of_a_device_must)
 {
 	/* The kernel's own mq has no handle. */
 	struct qdisc q[4] = { plain("mq", 0, TC_H_ROOT), fq(1), fq(2), fq(3) };
 	struct qdisc_launch launch;
 
-	(void)state;
 	taken(q, 4, &launch);
 	assert_int_equal(launch.clock, CLOCK_MONOTONIC);
 	q[2] = plain("fq_codel", 0, 2);
@@ -262,13 +256,12 @@ static void every_queue_of_a_device_must(void **state)
 	refused(q, 4, "mq");
 }
 
-static void the_priority_that_leads_to_timed_queues(void **state)
+TEST(the_priority_that_leads_to_timed_queues)
 {
 	struct qdisc q[5] = { mqprio(), etf(0x01000001, 200000, 11, 2), plain("fq_codel", 0, 0x01000002),
 			      plain("fq_codel", 0, 0x01000003), plain("fq_codel", 0, 0x01000004) };
 	struct qdisc_launch launch;
 
-	(void)state;
 	taken(q, 5, &launch);
 	assert_int_equal(launch.priority, 3);
 	assert_true(launch.offload);
@@ -282,19 +275,4 @@ static void the_priority_that_leads_to_timed_queues(void **state)
 	q[4] = etf(0x01000004, 200000, 11, 2);
 	taken(q, 5, &launch);
 	assert_int_equal(launch.priority, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_are_read),
-		cmocka_unit_test(what_is_cut_short_is_not_believed),
-		cmocka_unit_test(roots_that_keep_times),
-		cmocka_unit_test(roots_that_ignore_them),
-		cmocka_unit_test(etf_must_keep_launch_times_of_tai),
-		cmocka_unit_test(every_queue_of_a_device_must),
-		cmocka_unit_test(the_priority_that_leads_to_timed_queues),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

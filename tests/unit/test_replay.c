@@ -7,43 +7,39 @@ static struct replay fresh(void)
 	return (struct replay){ .speed_num = 1, .speed_den = 1 };
 }
 
-static void distances_are_the_file_s(void **state)
+TEST(distances_are_the_file_s)
 {
 	struct replay r = fresh();
 
-	(void)state;
 	assert_int_equal(send_replay_advance(&r, true, 5000000000), 0);
 	assert_int_equal(send_replay_advance(&r, true, 5000000001), 1);
 	assert_int_equal(send_replay_advance(&r, true, 6000000000), 1000000000);
 }
 
-static void a_step_back_adds_nothing_and_the_rest_follows_from_there(void **state)
+TEST(a_step_back_adds_nothing_and_the_rest_follows_from_there)
 {
 	struct replay r = fresh();
 
-	(void)state;
 	send_replay_advance(&r, true, 1000);
 	assert_int_equal(send_replay_advance(&r, true, 2000), 1000);
 	assert_int_equal(send_replay_advance(&r, true, 500), 1000);
 	assert_int_equal(send_replay_advance(&r, true, 700), 1200);
 }
 
-static void packets_without_a_time_leave_with_their_predecessor(void **state)
+TEST(packets_without_a_time_leave_with_their_predecessor)
 {
 	struct replay r = fresh();
 
-	(void)state;
 	assert_int_equal(send_replay_advance(&r, false, 0), 0);
 	assert_int_equal(send_replay_advance(&r, true, 777), 0);
 	assert_int_equal(send_replay_advance(&r, false, 0), 0);
 	assert_int_equal(send_replay_advance(&r, true, 888), 111);
 }
 
-static void years_and_the_ends_of_time_do_not_overflow(void **state)
+TEST(years_and_the_ends_of_time_do_not_overflow)
 {
 	struct replay r = fresh();
 
-	(void)state;
 	send_replay_advance(&r, true, INT64_MIN);
 	assert_true(send_replay_advance(&r, true, INT64_MAX) == UINT64_MAX);
 	send_replay_advance(&r, true, 0);
@@ -54,11 +50,10 @@ static void years_and_the_ends_of_time_do_not_overflow(void **state)
 	assert_int_equal(send_replay_advance(&r, true, 3600LL * 24 * 366 * 1000000000), 1000000);
 }
 
-static void speed_is_an_exact_fraction(void **state)
+TEST(speed_is_an_exact_fraction)
 {
 	struct replay r = fresh();
 
-	(void)state;
 	r.speed_num = 2;
 	assert_int_equal(send_replay_scale(&r, 1000000001), 500000000);
 	r.speed_num = 1;
@@ -68,17 +63,4 @@ static void speed_is_an_exact_fraction(void **state)
 	r.speed_num = 1000000007;
 	r.speed_den = 1000000007;
 	assert_true(send_replay_scale(&r, 1ULL << 62) == 1ULL << 62);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(distances_are_the_file_s),
-		cmocka_unit_test(a_step_back_adds_nothing_and_the_rest_follows_from_there),
-		cmocka_unit_test(packets_without_a_time_leave_with_their_predecessor),
-		cmocka_unit_test(years_and_the_ends_of_time_do_not_overflow),
-		cmocka_unit_test(speed_is_an_exact_fraction),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

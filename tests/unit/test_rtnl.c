@@ -107,13 +107,12 @@ static int read_exact(struct rtnl_answer *answer, const uint8_t *data, uint32_t 
 	return ret;
 }
 
-static void one_part(void **state)
+TEST(one_part)
 {
 	struct build b = { 0 };
 	struct rtnl_answer answer;
 	struct heard heard = { 0 };
 
-	(void)state;
 	message(&b, RTM_NEWROUTE, 0, "twelve bytes", 12);
 	message_end(&b);
 	assert_int_equal(read_exact(&answer, b.data, b.length, &heard), 0);
@@ -126,7 +125,7 @@ static void one_part(void **state)
 	assert_int_equal(read_exact(&answer, b.data, b.length, &heard), -EBADMSG);
 }
 
-static void many_parts(void **state)
+TEST(many_parts)
 {
 	struct build b = { 0 };
 	struct rtnl_answer answer;
@@ -134,7 +133,6 @@ static void many_parts(void **state)
 	uint32_t before_end;
 	int32_t zero = 0;
 
-	(void)state;
 	message(&b, RTM_NEWLINK, NLM_F_MULTI, "abcd", 4);
 	message_end(&b);
 	message(&b, NLMSG_NOOP, NLM_F_MULTI, "", 0);
@@ -156,14 +154,13 @@ static void many_parts(void **state)
 	assert_int_equal(heard.parts, 2);
 }
 
-static void parts_for_others(void **state)
+TEST(parts_for_others)
 {
 	struct build b = { 0 };
 	struct rtnl_answer answer;
 	struct heard heard = { 0 };
 	struct nlmsghdr header;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		message(&b, RTM_NEWLINK, 0, "abcd", 4);
 		message_end(&b);
@@ -197,12 +194,11 @@ static int error_of(struct rtnl_answer *answer, int32_t code, uint16_t flags, ui
 	return read_exact(answer, b.data, b.length, &heard);
 }
 
-static void errors(void **state)
+TEST(errors)
 {
 	struct rtnl_answer answer;
 	char lots[201];
 
-	(void)state;
 	assert_int_equal(error_of(&answer, 0, 0, 36, 0, NULL), 0);
 	assert_true(answer.complete);
 	assert_int_equal(error_of(&answer, -ENODEV, 0, 36, 0, NULL), -ENODEV);
@@ -224,14 +220,13 @@ static void errors(void **state)
 	assert_int_equal(strlen(answer.text), RTNL_TEXT - 1);
 }
 
-static void done_with_an_error(void **state)
+TEST(done_with_an_error)
 {
 	struct rtnl_answer answer;
 	struct heard heard = { 0 };
 	struct build b = { 0 };
 	int32_t code = -EMSGSIZE;
 
-	(void)state;
 	message(&b, NLMSG_DONE, NLM_F_MULTI | 0x200, &code, sizeof code);
 	attribute(&b, 1, "too big", 8);
 	message_end(&b);
@@ -243,14 +238,13 @@ static void done_with_an_error(void **state)
 	assert_int_equal(read_exact(&answer, b.data, b.length, &heard), -ENOBUFS);
 }
 
-static void lengths_that_lie(void **state)
+TEST(lengths_that_lie)
 {
 	static const uint32_t lies[] = { 0, 1, 15, 29, 33, 64, 0x7fffffff, 0xfffffff0, 0xffffffff };
 	struct rtnl_answer answer;
 	struct heard heard = { 0 };
 	struct build b = { 0 };
 
-	(void)state;
 	message(&b, RTM_NEWROUTE, NLM_F_MULTI, "twelve bytes", 12);
 	message_end(&b);
 	assert_int_equal(b.length, 28);
@@ -266,14 +260,13 @@ static void lengths_that_lie(void **state)
 	assert_false(answer.complete);
 }
 
-static void attributes_that_lie(void **state)
+TEST(attributes_that_lie)
 {
 	struct build b = { 0 };
 	struct bytes attributes, value;
 	uint16_t type, length;
 	int steps = 0;
 
-	(void)state;
 	attribute(&b, 3, "abc", 3);
 	attribute_u32(&b, 4, 77);
 	attributes = bytes_of(b.data, b.length);
@@ -306,11 +299,10 @@ static void attributes_that_lie(void **state)
 	assert_int_equal(steps, 0);
 }
 
-static void strings(void **state)
+TEST(strings)
 {
 	char text[6];
 
-	(void)state;
 	ktrxer_rtnl_string(bytes_of("eth0", 5), text, sizeof text);
 	assert_string_equal(text, "eth0");
 	ktrxer_rtnl_string(bytes_of("eth0", 4), text, sizeof text); /* no end */
@@ -337,7 +329,7 @@ static int device_of(struct ktrxer_device *device, struct device_more *more, uin
 	return ktrxer_device_parse(device, more, bytes_of(b.data, b.length));
 }
 
-static void devices(void **state)
+TEST(devices)
 {
 	struct ifinfomsg info = { .ifi_type = ARPHRD_ETHER, .ifi_index = 3, .ifi_flags = IFF_UP | IFF_RUNNING };
 	int32_t conf[3] = { 0, 64, 1400 };
@@ -346,7 +338,6 @@ static void devices(void **state)
 	struct build b = { 0 };
 	uint32_t outer;
 
-	(void)state;
 	put(&b, &info, sizeof info);
 	attribute(&b, IFLA_IFNAME, "veth0", 6);
 	attribute(&b, IFLA_ADDRESS, "\2\0\0\0\0\1", 6);
@@ -403,7 +394,7 @@ static void devices(void **state)
 	assert_true(more.no_link && !device.link);
 }
 
-static void devices_that_are_none(void **state)
+TEST(devices_that_are_none)
 {
 	struct ifinfomsg info = { .ifi_type = ARPHRD_ETHER, .ifi_index = 0 };
 	struct ktrxer_device device;
@@ -411,7 +402,6 @@ static void devices_that_are_none(void **state)
 	struct build b = { 0 };
 	char name[40];
 
-	(void)state;
 	put(&b, &info, sizeof info);
 	attribute(&b, IFLA_IFNAME, "veth0", 6);
 	assert_int_equal(ktrxer_device_parse(&device, &more, bytes_of(b.data, b.length)), -EBADMSG); /* index 0 */
@@ -431,7 +421,7 @@ static void devices_that_are_none(void **state)
 
 /* ------------------------------------------------------------------------------------------------------ routes */
 
-static void routes(void **state)
+TEST(routes)
 {
 	struct rtmsg info = { .rtm_family = AF_INET, .rtm_table = 254, .rtm_type = RTN_UNICAST };
 	uint8_t via[18] = { 0 };
@@ -440,7 +430,6 @@ static void routes(void **state)
 	struct route route;
 	char text[KTRXER_ADDR_TEXT];
 
-	(void)state;
 	put(&b, &info, sizeof info);
 	attribute_u32(&b, RTA_OIF, 3);
 	attribute(&b, RTA_PREFSRC, "\12\0\0\1", 4);
@@ -474,7 +463,7 @@ static void routes(void **state)
 	assert_int_equal(route.source.family, 0);
 }
 
-static void routes_that_lie(void **state)
+TEST(routes_that_lie)
 {
 	static const struct {
 		uint16_t type;
@@ -487,7 +476,6 @@ static void routes_that_lie(void **state)
 	struct route route;
 	struct build b;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		b = (struct build){ 0 };
 		put(&b, &info, sizeof info);
@@ -501,14 +489,13 @@ static void routes_that_lie(void **state)
 
 /* ------------------------------------------------------------------------------------------------------ neighbours */
 
-static void neighbours(void **state)
+TEST(neighbours)
 {
 	struct ndmsg info = { .ndm_family = AF_INET, .ndm_ifindex = 3, .ndm_state = NUD_STALE };
 	struct neighbour neighbour;
 	struct build b = { 0 };
 	char text[KTRXER_ADDR_TEXT];
 
-	(void)state;
 	put(&b, &info, sizeof info);
 	attribute(&b, NDA_DST, "\12\0\0\11", 4);
 	attribute(&b, NDA_LLADDR, "\2\0\0\0\0\11", 6);
@@ -534,14 +521,13 @@ static void neighbours(void **state)
 
 /* ------------------------------------------------------------------------------------------------------ requests */
 
-static void requests(void **state)
+TEST(requests)
 {
 	static const uint8_t lots[600] = { 0 };
 	struct rtnl_request request;
 	struct rtmsg info = { 0 };
 	uint16_t length;
 
-	(void)state;
 	ktrxer_rtnl_request_begin(&request, RTM_GETROUTE, 0, &info, sizeof info);
 	ktrxer_rtnl_request_put(&request, RTA_DST, "abc", 3);
 	ktrxer_rtnl_request_put_u32(&request, RTA_OIF, 3);
@@ -557,12 +543,11 @@ static void requests(void **state)
 }
 
 /* The kernel that the test runs on has at least a loopback device. */
-static void this_kernel(void **state)
+TEST(this_kernel)
 {
 	struct ktrxer_error err = { 0 };
 	struct ktrxer_device device, list[2];
 
-	(void)state;
 	if (getenv("KTRXER_EMULATED"))
 		cm_skip("qemu-user translates only a part of rtnetlink between the orders of bytes");
 	assert_int_equal(ktrxer_device_get(&device, "lo", &err), 0);
@@ -574,27 +559,4 @@ static void this_kernel(void **state)
 	assert_non_null(strstr(err.text, "did you mean 'lo'"));
 	assert_int_equal(ktrxer_device_get(&device, "a name that no device has", NULL), -ENODEV);
 	assert_int_equal(ktrxer_device_get(&device, NULL, &err), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_part),
-		cmocka_unit_test(many_parts),
-		cmocka_unit_test(parts_for_others),
-		cmocka_unit_test(errors),
-		cmocka_unit_test(done_with_an_error),
-		cmocka_unit_test(lengths_that_lie),
-		cmocka_unit_test(attributes_that_lie),
-		cmocka_unit_test(strings),
-		cmocka_unit_test(devices),
-		cmocka_unit_test(devices_that_are_none),
-		cmocka_unit_test(routes),
-		cmocka_unit_test(routes_that_lie),
-		cmocka_unit_test(neighbours),
-		cmocka_unit_test(requests),
-		cmocka_unit_test(this_kernel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static void parses_every_part(void **state)
+TEST(parses_every_part)
 {
 	struct krx_rule r;
 
-	(void)state;
 	assert_int_equal(krx_rule_parse(&r, "capture udp from any to 192.0.2.0/24:53", NULL), 0);
 	assert_int_equal(r.op, KRX_CAPTURE);
 	assert_int_equal(r.proto, 17);
@@ -34,7 +33,7 @@ static void parses_every_part(void **state)
 }
 
 /* What is written comes back the same; what may be written in more ways comes back in one. */
-static void formats_what_it_parsed(void **state)
+TEST(formats_what_it_parsed)
 {
 	static const struct {
 		const char *text, *want;
@@ -55,7 +54,6 @@ static void formats_what_it_parsed(void **state)
 		  NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct ktrxer_error err = { 0 };
 		char text[KRX_RULE_TEXT], again[KRX_RULE_TEXT];
@@ -70,7 +68,7 @@ static void formats_what_it_parsed(void **state)
 	}
 }
 
-static void reports_what_is_wrong(void **state)
+TEST(reports_what_is_wrong)
 {
 	static const struct {
 		const char *text, *reason;
@@ -115,7 +113,6 @@ static void reports_what_is_wrong(void **state)
 	struct ktrxer_error err;
 	struct krx_rule r, untouched;
 
-	(void)state;
 	memset(&r, 0xa5, sizeof r);
 	untouched = r;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -131,13 +128,12 @@ static void reports_what_is_wrong(void **state)
 	assert_non_null(strstr(err.text, "more than 79 characters"));
 }
 
-static void checks_rules_made_by_programs(void **state)
+TEST(checks_rules_made_by_programs)
 {
 	struct ktrxer_error err;
 	struct krx_rule r = { .op = KRX_CAPTURE };
 	char text[KRX_RULE_TEXT];
 
-	(void)state;
 	assert_int_equal(krx_rule_check(&r, NULL), 0);
 	assert_int_equal(krx_rule_fields(&r), 0);
 	r.op = (enum krx_op)9;
@@ -152,16 +148,4 @@ static void checks_rules_made_by_programs(void **state)
 	assert_non_null(strstr(err.text, "IPv4 has 32 bits"));
 	r.from_prefix = 0;
 	assert_int_equal(krx_rule_check(&r, &err), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parses_every_part),
-		cmocka_unit_test(formats_what_it_parsed),
-		cmocka_unit_test(reports_what_is_wrong),
-		cmocka_unit_test(checks_rules_made_by_programs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What the kernel knows beside the bytes. */
+/* What the kernel has beside the bytes. */
 struct ancillary {
 	uint32_t packet_type, hardware_type, tag_present;
 };
@@ -201,14 +201,13 @@ static void compare(struct chance *c, const struct krx_rule *rules, int count, c
 	krx_ruleset_free(set);
 }
 
-static void agrees_with_the_matcher(void **state)
+TEST(agrees_with_the_matcher)
 {
 	static const enum ktrxer_link links[] = { KTRXER_LINK_ETHERNET, KTRXER_LINK_RAW_IP, (enum ktrxer_link)0 };
 	struct chance c = { .state = 7 };
 	struct krx_rule rules[40];
 	uint64_t accepted = 0;
 
-	(void)state;
 	for (int round = 0; round < 600; round++) {
 		struct krx_filter_options options = { .link = links[round % 3],
 						      .skip_outgoing = round % 2,
@@ -224,14 +223,13 @@ static void agrees_with_the_matcher(void **state)
 }
 
 /* As many rules as one likes: the filter gets coarser, step by step, and never loses a packet. */
-static void degrades_without_losing(void **state)
+TEST(degrades_without_losing)
 {
 	struct krx_filter_options options = { .link = KTRXER_LINK_ETHERNET };
 	struct krx_rule *rules = calloc(KRX_RULES_MAX, sizeof *rules);
 	struct chance c = { .state = 9 };
 	uint32_t seen = 0;
 
-	(void)state;
 	assert_non_null(rules);
 	for (int count = 100; count <= KRX_RULES_MAX; count = count * 3 / 2) {
 		for (uint32_t kind = 0; kind < 5; kind++) {
@@ -274,24 +272,12 @@ static void degrades_without_losing(void **state)
 	free(rules);
 }
 
-static void takes_nothing_without_rules(void **state)
+TEST(takes_nothing_without_rules)
 {
 	struct krx_filter_options options = { .link = KTRXER_LINK_ETHERNET };
 	struct chance c = { .state = 1 };
 	uint64_t accepted = 0;
 
-	(void)state;
 	compare(&c, NULL, 0, &options, &accepted);
 	assert_int_equal(accepted, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_the_matcher),
-		cmocka_unit_test(degrades_without_losing),
-		cmocka_unit_test(takes_nothing_without_rules),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,13 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void equals_a_linear_scan(void **state)
+TEST(equals_a_linear_scan)
 {
 	struct chance c = { .state = 42 };
 	struct krx_rule rules[200];
 	uint64_t met = 0, missed = 0;
 
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		int count = (int)chance_next(&c, round % 2 ? 200 : 12);
 		struct krx_ruleset *set;
@@ -43,13 +42,12 @@ static void equals_a_linear_scan(void **state)
 	assert_true(missed > 10000);
 }
 
-static void asks_in_order(void **state)
+TEST(asks_in_order)
 {
 	struct krx_rule rules[4];
 	struct ktrxer_packet_view view = { .version = 4 };
 	struct krx_ruleset *set;
 
-	(void)state;
 	krx_rule_parse(&rules[0], "capture any from any to any prio 5", NULL);
 	krx_rule_parse(&rules[1], "forward any from any to any prio 2", NULL);
 	krx_rule_parse(&rules[2], "capture any from any to any prio 2", NULL);
@@ -63,14 +61,13 @@ static void asks_in_order(void **state)
 	krx_ruleset_free(set);
 }
 
-static void refuses_what_it_cannot_hold(void **state)
+TEST(refuses_what_it_cannot_hold)
 {
 	struct krx_rule *rules = calloc(KRX_RULES_MAX + 1, sizeof *rules);
 	struct krx_ruleset *set = NULL;
 	struct ktrxer_error err;
 	struct ktrxer_packet_view view = { .version = 4 };
 
-	(void)state;
 	assert_non_null(rules);
 	for (int i = 0; i <= KRX_RULES_MAX; i++)
 		rules[i].op = KRX_CAPTURE;
@@ -107,12 +104,11 @@ static bool rule_matches(const char *text, const struct ktrxer_packet_view *view
 	return matched == 0;
 }
 
-static void matches_fields(void **state)
+TEST(matches_fields)
 {
 	struct ktrxer_packet_view v = { .version = 4, .proto = 17, .ports = true, .from_port = 9, .to_port = 53 };
 	const char *text;
 
-	(void)state;
 	v.from.family = v.to.family = AF_INET;
 	memcpy(v.from.bytes, "\012\0\0\1", 4);
 	memcpy(v.to.bytes, "\300\000\002\201", 4);
@@ -135,13 +131,12 @@ static void matches_fields(void **state)
 }
 
 /* Of an IPv4 address only four bytes count, also in a session that a program gives to krx_open(). */
-static void ignores_bytes_behind_an_ipv4_address(void **state)
+TEST(ignores_bytes_behind_an_ipv4_address)
 {
 	struct ktrxer_packet_view view = { .version = 4, .proto = 6, .ports = true, .from_port = 5000, .to_port = 22 };
 	struct krx_ruleset *set;
 	struct krx_rule rule;
 
-	(void)state;
 	assert_int_equal(krx_rule_parse(&rule, "drop tcp from 10.0.0.1:5000 to 10.0.0.2:22", NULL), 0);
 	view.from = rule.from;
 	view.to = rule.to;
@@ -150,17 +145,4 @@ static void ignores_bytes_behind_an_ipv4_address(void **state)
 	assert_int_equal(krx_ruleset_new(&set, &rule, sizeof(struct krx_rule), 1, NULL), 0);
 	assert_int_equal(krx_ruleset_match(set, &view), 0);
 	krx_ruleset_free(set);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(matches_fields),
-		cmocka_unit_test(ignores_bytes_behind_an_ipv4_address),
-		cmocka_unit_test(equals_a_linear_scan),
-		cmocka_unit_test(asks_in_order),
-		cmocka_unit_test(refuses_what_it_cannot_hold),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,12 +21,11 @@ static void say_equals_parse(uint64_t round, const uint8_t *frame, uint32_t leng
 		fail_msg("packet %llu of %u bytes: %s", (unsigned long long)round, length, difference);
 }
 
-static void classifies_as_the_parser_does(void **state)
+TEST(classifies_as_the_parser_does)
 {
 	struct chance c = { .state = 7 };
 	uint64_t ports = 0, fragments = 0, odd = 0;
 
-	(void)state;
 	for (uint64_t round = 0; round < 400000; round++) {
 		const enum ktrxer_link link = round % 8 ? KTRXER_LINK_ETHERNET : KTRXER_LINK_RAW_IP;
 		struct ktrxer_packet_view view;
@@ -44,12 +43,11 @@ static void classifies_as_the_parser_does(void **state)
 }
 
 /* Every header chain of IPv6 up to a few headers, each length that lies, each place to cut. */
-static void walks_every_chain(void **state)
+TEST(walks_every_chain)
 {
 	static const uint8_t kinds[] = { 0, 43, 44, 51, 60, 17, 59 };
 	struct chance c = { .state = 9 };
 
-	(void)state;
 	for (uint32_t chain = 0; chain < 7 * 7 * 7 * 7; chain++) {
 		uint8_t frame[256] = { 0 };
 		uint32_t at = 14 + 40, left = chain, next = 14 + 6;
@@ -77,11 +75,10 @@ static void walks_every_chain(void **state)
 	}
 }
 
-static void ends_after_sixteen_headers(void **state)
+TEST(ends_after_sixteen_headers)
 {
 	uint8_t frame[512];
 
-	(void)state;
 	for (uint32_t headers = 0; headers <= 20; headers++) {
 		struct ktrxer_packet_view view;
 		uint32_t at = 54;
@@ -102,14 +99,13 @@ static void ends_after_sixteen_headers(void **state)
 	}
 }
 
-static void refuses_a_list_that_is_too_long(void **state)
+TEST(refuses_a_list_that_is_too_long)
 {
 	struct krx_rule *rules = calloc(RULES_LIST_MAX + 2, sizeof *rules);
 	struct rules_table *table = malloc(sizeof *table);
 	struct krx_ruleset *set;
 	struct ktrxer_error err;
 
-	(void)state;
 	assert_true(rules && table);
 	for (unsigned i = 0; i < RULES_LIST_MAX + 1; i++)
 		rules[i] = (struct krx_rule){ .op = KRX_DROP, .proto = 17, .to_port = (uint16_t)(1 + i) };
@@ -133,7 +129,7 @@ static void refuses_a_list_that_is_too_long(void **state)
 }
 
 /* Programs give their rules to the module as they like. */
-static void refuses_rules_that_cannot_be(void **state)
+TEST(refuses_rules_that_cannot_be)
 {
 	struct krx_rule good;
 	struct ktrxer_rx_rule rule;
@@ -142,7 +138,6 @@ static void refuses_rules_that_cannot_be(void **state)
 	__u8 op[3];
 	struct krx_match m = { .wild_most = 1, .op = op, .wild = &wild, .buckets = &bucket };
 
-	(void)state;
 	assert_int_equal(krx_rule_parse(&good, "drop udp from 10.0.0.0/8 to any:2", NULL), 0);
 	for (int bad = 0; bad < 7; bad++) {
 		krx_rule_pack(&rule, &good);
@@ -167,15 +162,4 @@ static void refuses_rules_that_cannot_be(void **state)
 	assert_int_equal(krx_match_add(&m, &rule), 0);
 	assert_int_equal(krx_match_add(&m, &rule), -E2BIG);
 	assert_int_equal(m.wild_count, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classifies_as_the_parser_does), cmocka_unit_test(walks_every_chain),
-		cmocka_unit_test(ends_after_sixteen_headers),    cmocka_unit_test(refuses_a_list_that_is_too_long),
-		cmocka_unit_test(refuses_rules_that_cannot_be),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,8 @@ static int look(void **state)
 	return 0;
 }
 
+struct cm_hooks cm_hooks = { .before_all = look };
+
 #define NEEDS_KERNEL()                                                             \
 	do {                                                                       \
 		if (!have_kernel)                                                  \
@@ -168,13 +170,12 @@ static void one_ruleset(struct chance *c, const struct krx_rule *rules, int coun
 	krx_ruleset_free(set);
 }
 
-static void equals_a_linear_scan_in_the_kernel(void **state)
+TEST(equals_a_linear_scan_in_the_kernel)
 {
 	struct chance c = { .state = 4711 };
 	struct krx_rule rules[200];
 	uint64_t met = 0, missed = 0, by_op[5] = { 0 };
 
-	(void)state;
 	NEEDS_KERNEL();
 	for (int round = 0; round < 30; round++) {
 		int count = (int)(1 + chance_next(&c, round % 2 ? 199 : 12));
@@ -192,7 +193,7 @@ static void equals_a_linear_scan_in_the_kernel(void **state)
 }
 
 /* The program as it is attached, not its twin that takes cases. */
-static void decides_one_packet_at_a_time(void **state)
+TEST(decides_one_packet_at_a_time)
 {
 	static const char *const texts[] = { "capture udp from any to any:1", "drop udp from any to any:2",
 					     "capture+drop udp from any to any:3", "forward udp from any to any:4",
@@ -204,7 +205,6 @@ static void decides_one_packet_at_a_time(void **state)
 	struct rules_trial trial;
 	uint8_t frame[64] = { 0 };
 
-	(void)state;
 	NEEDS_KERNEL();
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(krx_rule_parse(&rules[i], texts[i], NULL), 0);
@@ -228,7 +228,7 @@ static void decides_one_packet_at_a_time(void **state)
 }
 
 /* As many as there may be: the longest list, and the table of whole 5-tuples full. */
-static void takes_full_tables(void **state)
+TEST(takes_full_tables)
 {
 	const int count = 16384;
 	struct krx_rule *rules = calloc((size_t)count, sizeof *rules);
@@ -237,7 +237,6 @@ static void takes_full_tables(void **state)
 	struct rules_trial trial;
 	uint8_t frame[64] = { 0 };
 
-	(void)state;
 	NEEDS_KERNEL();
 	assert_non_null(rules);
 	for (int i = 0; i < count; i++) {
@@ -281,7 +280,7 @@ static void takes_full_tables(void **state)
 	free(rules);
 }
 
-static void counts_what_finds_no_room(void **state)
+TEST(counts_what_finds_no_room)
 {
 	struct krx_rule rule = { .op = KRX_CAPTURE };
 	struct krx_ruleset *set = ruleset(&rule, 1);
@@ -292,7 +291,6 @@ static void counts_what_finds_no_room(void **state)
 	uint64_t kept = 0, lost;
 	uint32_t size;
 
-	(void)state;
 	NEEDS_KERNEL();
 	assert_int_equal(program_of(&program, set, 4096, 0), 0);
 	assert_int_equal(ktrxer_rules_program_try(&program, frame, sizeof frame, 100, &trial), 0);
@@ -310,7 +308,7 @@ static void counts_what_finds_no_room(void **state)
 	krx_ruleset_free(set);
 }
 
-static void keeps_as_much_as_was_requested(void **state)
+TEST(keeps_as_much_as_was_requested)
 {
 	static const uint32_t lengths[] = { 14, 60, 128, 129, 512, 513, 1514, 1600, 1601, 3000 };
 	static const uint32_t snaps[] = { 0, 1, 64, 600 };
@@ -318,7 +316,6 @@ static void keeps_as_much_as_was_requested(void **state)
 	struct krx_ruleset *set = ruleset(&rule, 1);
 	uint8_t frame[3000];
 
-	(void)state;
 	NEEDS_KERNEL();
 	for (uint32_t i = 0; i < sizeof frame; i++)
 		frame[i] = (uint8_t)(i * 7 + i / 256);
@@ -345,17 +342,4 @@ static void keeps_as_much_as_was_requested(void **state)
 		ktrxer_rules_program_close(&program);
 	}
 	krx_ruleset_free(set);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_a_linear_scan_in_the_kernel),
-		cmocka_unit_test(decides_one_packet_at_a_time),
-		cmocka_unit_test(takes_full_tables),
-		cmocka_unit_test(counts_what_finds_no_room),
-		cmocka_unit_test(keeps_as_much_as_was_requested),
-	};
-
-	return cmocka_run_group_tests(tests, look, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Rules that would cut off whoever typed them. */
+/* Rules that would end the SSH session in which they were typed. */
 #include "cm.h"
 #include "rx_guard.h"
 #include "ssh_sessions.h"

@@ -48,11 +48,12 @@ static int begin(void **state)
 	return 0;
 }
 
-static void the_end_of_a_queue_costs_no_call(void **state)
+struct cm_hooks cm_hooks = { .before_each = begin };
+
+TEST(the_end_of_a_queue_costs_no_call)
 {
 	struct krx_look look = { 0 };
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(krx_watch_look(&look, 3, DEVICE), 0);
 		look.empty = false; /* a packet */
@@ -60,37 +61,34 @@ static void the_end_of_a_queue_costs_no_call(void **state)
 	assert_int_equal(options + names, 0);
 }
 
-static void a_poll_without_packets_costs_one_call(void **state)
+TEST(a_poll_without_packets_costs_one_call)
 {
 	struct krx_look look = { 0 };
 
-	(void)state;
 	for (int i = 0; i <= 1000; i++)
 		assert_int_equal(krx_watch_look(&look, 3, DEVICE), 0);
 	assert_int_equal(options, 1000);
 	assert_int_equal(names, 0);
 }
 
-static void a_device_that_goes_down_comes_back_and_goes_away(void **state)
+TEST(a_device_that_goes_down_comes_back_and_goes_away)
 {
 	struct krx_look look = { 0 };
 
-	(void)state;
 	error = ENETDOWN; /* behind the last packet of a queue */
 	assert_int_equal(krx_watch_look(&look, 3, DEVICE), 0);
 	assert_int_equal(krx_watch_look(&look, 3, DEVICE), -ENETDOWN);
-	assert_int_equal(krx_watch_look(&look, 3, DEVICE), 0); /* up again, as far as the socket knows */
+	assert_int_equal(krx_watch_look(&look, 3, DEVICE), 0); /* up again, by the socket's error */
 	look.empty = false;
 	assert_int_equal(krx_watch_look(&look, 3, DEVICE), 0);
 	ifindex = -1; /* without a second error: the device was down when it was removed */
 	assert_int_equal(krx_watch_look(&look, 3, DEVICE), -ENODEV);
 }
 
-static void a_device_that_is_removed_at_once(void **state)
+TEST(a_device_that_is_removed_at_once)
 {
 	struct krx_look look = { .empty = true };
 
-	(void)state;
 	error = ENETDOWN;
 	ifindex = -1;
 	assert_int_equal(krx_watch_look(&look, 3, DEVICE), -ENODEV);
@@ -98,35 +96,19 @@ static void a_device_that_is_removed_at_once(void **state)
 }
 
 /* A large packet is read by recv(), which takes the socket's error with it. */
-static void an_error_that_another_call_has_taken(void **state)
+TEST(an_error_that_another_call_has_taken)
 {
 	struct krx_look look = { .empty = true, .error = ENETDOWN };
 
-	(void)state;
 	assert_int_equal(krx_watch_look(&look, 3, DEVICE), -ENETDOWN);
 	assert_int_equal(krx_watch_look(&look, 3, DEVICE), 0);
 }
 
-static void of_all_devices_one_may_go(void **state)
+TEST(of_all_devices_one_may_go)
 {
 	struct krx_look look = { .empty = true };
 
-	(void)state;
 	error = ENETDOWN;
 	assert_int_equal(krx_watch_look(&look, 3, 0), 0);
 	assert_int_equal(options, 1); /* the error is taken from the socket: it would keep the descriptor readable */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_end_of_a_queue_costs_no_call, begin),
-		cmocka_unit_test_setup(a_poll_without_packets_costs_one_call, begin),
-		cmocka_unit_test_setup(a_device_that_goes_down_comes_back_and_goes_away, begin),
-		cmocka_unit_test_setup(a_device_that_is_removed_at_once, begin),
-		cmocka_unit_test_setup(an_error_that_another_call_has_taken, begin),
-		cmocka_unit_test_setup(of_all_devices_one_may_go, begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,11 +30,10 @@ static void assert_none(uint32_t key, uint64_t stamp_ns)
 	assert_false(ktrxer_schedmap_sched(&map, key, stamp_ns, 0, &found));
 }
 
-static void numbers_in_order(void **state)
+TEST(numbers_in_order)
 {
 	uint32_t found;
 
-	(void)state;
 	start();
 	assert_false(ktrxer_schedmap_driver(&map, 0, &found));
 	for (uint32_t n = 0; n < 1000; n++) {
@@ -46,9 +45,8 @@ static void numbers_in_order(void **state)
 	ktrxer_schedmap_free(&map);
 }
 
-static void a_train_in_one_call(void **state)
+TEST(a_train_in_one_call)
 {
-	(void)state;
 	start();
 	ktrxer_schedmap_sent(&map, 0, 3, 100, 200);
 	ktrxer_schedmap_sent(&map, 3, 3, 1100, 1200);
@@ -58,9 +56,8 @@ static void a_train_in_one_call(void **state)
 }
 
 /* The queue of this host is full: the stamp of the refused datagram comes, the datagram does not. */
-static void a_refused_datagram_that_used_a_number(void **state)
+TEST(a_refused_datagram_that_used_a_number)
 {
-	(void)state;
 	start();
 	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
 	assert_found(0, 110, 0);
@@ -79,9 +76,8 @@ static void a_refused_datagram_that_used_a_number(void **state)
 }
 
 /* Newer kernels give a number back: the next datagram has it again. */
-static void a_refused_datagram_that_gave_its_number_back(void **state)
+TEST(a_refused_datagram_that_gave_its_number_back)
 {
-	(void)state;
 	start();
 	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
 	assert_found(0, 110, 0);
@@ -94,9 +90,8 @@ static void a_refused_datagram_that_gave_its_number_back(void **state)
 	ktrxer_schedmap_free(&map);
 }
 
-static void a_packet_that_waits_for_its_neighbour(void **state)
+TEST(a_packet_that_waits_for_its_neighbour)
 {
-	(void)state;
 	start();
 	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
 	ktrxer_schedmap_sent(&map, 1, 1, 1100, 1120);
@@ -105,9 +100,8 @@ static void a_packet_that_waits_for_its_neighbour(void **state)
 	ktrxer_schedmap_free(&map);
 }
 
-static void lost_stamps_take_no_others(void **state)
+TEST(lost_stamps_take_no_others)
 {
-	(void)state;
 	start();
 	for (uint32_t n = 0; n < 5; n++)
 		ktrxer_schedmap_sent(&map, n, 1, 1000 * n + 1, 1000 * n + 20);
@@ -119,7 +113,7 @@ static void lost_stamps_take_no_others(void **state)
 	assert_found(7, 5030, 7); /* 6 was lost */
 	assert_found(8, 5040, 8);
 	ktrxer_schedmap_sent(&map, 9, 3, 6000, 6100);
-	assert_none(10, 6020); /* the first of a train was lost, or one before it: nobody can tell */
+	assert_none(10, 6020); /* the first of a train was lost, or one before it: not known which */
 	ktrxer_schedmap_sent(&map, 12, 1, 7000, 7100);
 	assert_none(11, 6030);
 	assert_found(12, 7010, 12);
@@ -127,9 +121,8 @@ static void lost_stamps_take_no_others(void **state)
 }
 
 /* Whatever is lost or refused, no probe gets the stamp of another call: those of one train are microseconds apart. */
-static void never_another_calls(void **state)
+TEST(never_another_calls)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		uint64_t now = 1000, chance = seed;
 		uint32_t key = 0, sent = 0, hits = 0, lost = 0, exact = 0;
@@ -172,19 +165,4 @@ static void never_another_calls(void **state)
 		assert_true(exact > hits * 95 / 100);
 		ktrxer_schedmap_free(&map);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_in_order),
-		cmocka_unit_test(a_train_in_one_call),
-		cmocka_unit_test(a_refused_datagram_that_used_a_number),
-		cmocka_unit_test(a_refused_datagram_that_gave_its_number_back),
-		cmocka_unit_test(a_packet_that_waits_for_its_neighbour),
-		cmocka_unit_test(lost_stamps_take_no_others),
-		cmocka_unit_test(never_another_calls),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

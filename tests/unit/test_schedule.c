@@ -58,9 +58,8 @@ static struct ktrxer_deadline next(struct ktrxer_schedule *schedule)
 	return deadline;
 }
 
-static void wide_arithmetic(void **state)
+TEST(wide_arithmetic)
 {
-	(void)state;
 	for (int i = 0; i < 200000; i++) {
 		uint64_t a = draw_wild(), b = draw_wild(), by = draw_wild(), rest, other_rest;
 		struct wide x = wide_multiply(a, b), y = wide_multiply_portable(a, b), back;
@@ -76,13 +75,12 @@ static void wide_arithmetic(void **state)
 	}
 }
 
-static void periodic_is_exact_after_ten_million(void **state)
+TEST(periodic_is_exact_after_ten_million)
 {
 	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
 	struct ktrxer_deadline d = { 0 };
 	struct ktrxer_schedule *s;
 
-	(void)state;
 	o.kind = KTRXER_SCHEDULE_PERIODIC;
 	o.start_ns = 123456789;
 	o.gap_num = 1000000000;
@@ -97,13 +95,12 @@ static void periodic_is_exact_after_ten_million(void **state)
 	ktrxer_schedule_free(s);
 }
 
-static void other_rates(void **state)
+TEST(other_rates)
 {
 	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
 	struct ktrxer_deadline d = { 0 };
 	struct ktrxer_schedule *s;
 
-	(void)state;
 	o.kind = KTRXER_SCHEDULE_PERIODIC;
 	o.gap_num = 3000000000; /* 1/3 pps */
 	s = make(&o);
@@ -137,9 +134,8 @@ static void other_rates(void **state)
 }
 
 /* Any parameters: never decreasing, and each deadline is floor(i * num / den), computed anew by wide arithmetic. */
-static void periodic_property(void **state)
+TEST(periodic_property)
 {
-	(void)state;
 	for (int round = 0; round < 3000; round++) {
 		struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
 		struct ktrxer_deadline d;
@@ -184,9 +180,8 @@ static void periodic_property(void **state)
  * The same for Poisson: floor(S * num / den) in 2^-32 ns, S summed here, where the numbers are small enough to check by
  * hand.
  */
-static void poisson_property(void **state)
+TEST(poisson_property)
 {
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
 		struct ktrxer_deadline d;
@@ -224,7 +219,7 @@ static void poisson_property(void **state)
 	}
 }
 
-static void poisson_vector_and_mean(void **state)
+TEST(poisson_vector_and_mean)
 {
 	static const uint8_t sid[16] = { 0x28, 0x72, 0x97, 0x93, 0x03, 0xab, 0x47, 0xee,
 					 0xac, 0x02, 0x8d, 0xab, 0x38, 0x29, 0xda, 0xb2 };
@@ -233,7 +228,6 @@ static void poisson_vector_and_mean(void **state)
 	struct ktrxer_schedule *s;
 	struct wide sum;
 
-	(void)state;
 	o.kind = KTRXER_SCHEDULE_POISSON;
 	memcpy(o.seed, sid, 16);
 	o.gap_num = (uint64_t)1 << 32; /* then a deadline is the sum of deviates itself */
@@ -254,14 +248,13 @@ static void poisson_vector_and_mean(void **state)
 	ktrxer_schedule_free(s);
 }
 
-static void poisson_overflows(void **state)
+TEST(poisson_overflows)
 {
 	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
 	struct ktrxer_deadline d;
 	struct ktrxer_schedule *s;
 	int i = 0, ret;
 
-	(void)state;
 	o.kind = KTRXER_SCHEDULE_POISSON;
 	o.gap_num = UINT64_MAX / 50;
 	s = make(&o);
@@ -282,14 +275,13 @@ static void poisson_overflows(void **state)
 	}
 }
 
-static void lists(void **state)
+TEST(lists)
 {
 	static const uint64_t at[] = { 0, 5, 5, 100, UINT64_MAX };
 	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT;
 	struct ktrxer_deadline d;
 	struct ktrxer_schedule *s;
 
-	(void)state;
 	o.kind = KTRXER_SCHEDULE_LIST;
 	o.start_ns = 1000;
 	o.offsets_ns = at;
@@ -321,7 +313,7 @@ static void lists(void **state)
 	ktrxer_schedule_free(s);
 }
 
-static void refuses_nonsense(void **state)
+TEST(refuses_nonsense)
 {
 	static const uint64_t wrong[] = { 3, 7, 6 }, near[] = { 0, 10, 19 };
 	struct ktrxer_schedule_options o = KTRXER_SCHEDULE_OPTIONS_INIT, p;
@@ -331,7 +323,6 @@ static void refuses_nonsense(void **state)
 	} newer = { KTRXER_SCHEDULE_OPTIONS_INIT, 0 };
 	struct ktrxer_schedule *s;
 
-	(void)state;
 	o.gap_num = 1000;
 	refused(&o, -EINVAL, "kind 0");
 	o.kind = (enum ktrxer_schedule_kind)9;
@@ -378,17 +369,4 @@ static void refuses_nonsense(void **state)
 	newer.more = 1;
 	refused(&newer.o, -E2BIG, "newer");
 	ktrxer_schedule_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wide_arithmetic),   cmocka_unit_test(periodic_is_exact_after_ten_million),
-		cmocka_unit_test(other_rates),       cmocka_unit_test(periodic_property),
-		cmocka_unit_test(poisson_property),  cmocka_unit_test(poisson_vector_and_mean),
-		cmocka_unit_test(poisson_overflows), cmocka_unit_test(lists),
-		cmocka_unit_test(refuses_nonsense),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,8 @@ static void refuses(const char *text, size_t length, const char *word)
 	       sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
 #define REFUSES(text, word) refuses(text, sizeof(text) - 1, word)
 
-static void what_is_a_list(void **state)
+TEST(what_is_a_list)
 {
-	(void)state;
 	PARSES("1\n2\n3\n", 1, 2, 3);
 	PARSES("1\n2\n3", 1, 2, 3);
 	PARSES("# offsets\r\n\r\n  7\t# the first\r\n#8\n\t7\r\n 0009", 7, 7, 9);
@@ -52,11 +51,10 @@ static void what_is_a_list(void **state)
 	PARSES("7\n250us\n1ms # and so on\n1.5s\n2 s\n1m", 7, 250000, 1000000, 1500000000, 2000000000, 60000000000);
 }
 
-static void what_is_not(void **state)
+TEST(what_is_not)
 {
 	static char line[KTRXER_LIST_LINE_MAX + 2];
 
-	(void)state;
 	REFUSES("", "list: no offsets");
 	REFUSES("# nothing\n\n", "list: no offsets");
 	REFUSES("1\n\n18446744073709551616\n", "list:3: ");
@@ -91,14 +89,13 @@ static void write_file(const char *path, const char *text, size_t times)
 	fclose(file);
 }
 
-static void files(void **state)
+TEST(files)
 {
 	char directory[] = "/tmp/ktrxer-test-XXXXXX", path[64];
 	struct schedule_list list;
 	struct ktrxer_error err = { 0 };
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/list", directory);
 
@@ -133,14 +130,13 @@ static void files(void **state)
 	rmdir(directory);
 }
 
-static void count_is_bounded(void **state)
+TEST(count_is_bounded)
 {
 	const size_t lines = (size_t)KTRXER_LIST_MAX + 1;
 	struct schedule_list list;
 	struct ktrxer_error err = { 0 };
 	uint8_t *text = malloc(2 * lines);
 
-	(void)state;
 	assert_non_null(text);
 	for (size_t i = 0; i < lines; i++) {
 		text[2 * i] = '1';
@@ -152,16 +148,4 @@ static void count_is_bounded(void **state)
 	assert_int_equal(list.count, KTRXER_LIST_MAX);
 	schedule_list_free(&list);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_a_list),
-		cmocka_unit_test(what_is_not),
-		cmocka_unit_test(files),
-		cmocka_unit_test(count_is_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

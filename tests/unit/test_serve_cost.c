@@ -132,30 +132,18 @@ static void compare(enum reflector_verdict verdict, const struct hmac_key *key)
 	reflector_free(refused.reflector);
 }
 
-static void a_refusal_costs_less_than_an_answer(void **state)
+TEST(a_refusal_costs_less_than_an_answer)
 {
-	(void)state;
 	for (enum reflector_verdict v = REFLECTOR_ANSWER + 1; v < REFLECTOR_VERDICTS; v++)
 		if (v != REFLECTOR_HMAC)
 			compare(v, NULL);
 }
 
-static void a_wrong_hmac_costs_less_than_an_answer(void **state)
+TEST(a_wrong_hmac_costs_less_than_an_answer)
 {
 	struct hmac_key key;
 
-	(void)state;
 	hmac_key_set(&key, (const uint8_t *)"a key of a test", 15);
 	compare(REFLECTOR_HMAC, &key);
 	compare(REFLECTOR_RATE, &key);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_refusal_costs_less_than_an_answer),
-		cmocka_unit_test(a_wrong_hmac_costs_less_than_an_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

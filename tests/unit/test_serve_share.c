@@ -516,9 +516,8 @@ static void judge(const struct request *r, uint64_t seed)
 			 (unsigned long long)limit_ns() / 1000, TRIES);
 }
 
-static void no_request_holds_the_loop(void **state)
+TEST(no_request_holds_the_loop)
 {
-	(void)state;
 	need_error_queue();
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		const struct request r = request_of(seed);
@@ -527,22 +526,20 @@ static void no_request_holds_the_loop(void **state)
 	}
 }
 
-static void the_largest_requests_do_not(void **state)
+TEST(the_largest_requests_do_not)
 {
 	const struct request described = { .random = 1, .flows = KTRXER_FLOW_FLOWS_MOST };
 	const struct request connected = { .random = 2, .flows = CONNECTED_MOST, .connects = true };
 	const struct request udp = { .random = 3, .flows = KTRXER_FLOW_UDP_MOST, .connects = true };
 
-	(void)state;
 	need_error_queue();
 	judge(&described, 1001);
 	judge(&connected, 1002);
 	judge(&udp, 1003);
 }
 
-static void each_call_ends_with_its_share(void **state)
+TEST(each_call_ends_with_its_share)
 {
-	(void)state;
 	need_error_queue();
 	for (uint64_t seed = 1; seed < 12; seed++) {
 		struct request r = request_of(seed);
@@ -560,18 +557,16 @@ static void each_call_ends_with_its_share(void **state)
 	}
 }
 
-int main(void)
+static int more_descriptors(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_request_holds_the_loop),
-		cmocka_unit_test(the_largest_requests_do_not),
-		cmocka_unit_test(each_call_ends_with_its_share),
-	};
 	struct rlimit limit;
 
+	(void)state;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max < 8192 ? limit.rlim_max : 8192;
 		(void)!setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+struct cm_hooks cm_hooks = { .before_all = more_descriptors };

@@ -28,7 +28,7 @@ static void digest_of(const void *data, size_t length, uint8_t digest[SHA256_LEN
 	sha256_end(&sha, digest);
 }
 
-static void vectors_of_fips_180_4(void **state)
+TEST(vectors_of_fips_180_4)
 {
 	static const struct {
 		const char *text, *digest;
@@ -43,20 +43,18 @@ static void vectors_of_fips_180_4(void **state)
 	};
 	uint8_t digest[SHA256_LENGTH];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		digest_of(cases[i].text, strlen(cases[i].text), digest);
 		hex_equal(digest, sizeof digest, cases[i].digest);
 	}
 }
 
-static void a_million_letters_in_odd_pieces(void **state)
+TEST(a_million_letters_in_odd_pieces)
 {
 	struct sha256 sha;
 	uint8_t letters[997], digest[SHA256_LENGTH];
 	size_t left = 1000000, piece = 1;
 
-	(void)state;
 	memset(letters, 'a', sizeof letters);
 	sha256_begin(&sha);
 	while (left) {
@@ -71,11 +69,10 @@ static void a_million_letters_in_odd_pieces(void **state)
 }
 
 /* Each length around the ends of blocks, in one piece and byte by byte. */
-static void pieces_do_not_matter(void **state)
+TEST(pieces_do_not_matter)
 {
 	uint8_t data[200], one[SHA256_LENGTH], other[SHA256_LENGTH];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)(i * 37);
 	for (size_t n = 0; n <= sizeof data; n++) {
@@ -90,12 +87,11 @@ static void pieces_do_not_matter(void **state)
 	}
 }
 
-static void vectors_of_rfc_4231(void **state)
+TEST(vectors_of_rfc_4231)
 {
 	uint8_t secret[131], data[152], mac[SHA256_LENGTH];
 	struct hmac_key key;
 
-	(void)state;
 	memset(secret, 0x0b, 20);
 	hmac_key_set(&key, secret, 20);
 	hmac_sha256(&key, "Hi There", 8, mac);
@@ -134,13 +130,12 @@ static void vectors_of_rfc_4231(void **state)
 	hex_equal(mac, 32, "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
 }
 
-static void a_key_serves_many_messages(void **state)
+TEST(a_key_serves_many_messages)
 {
 	uint8_t first[SHA256_LENGTH], second[SHA256_LENGTH];
 	struct sha256 message;
 	struct hmac_key key;
 
-	(void)state;
 	hmac_key_set(&key, "", 0);
 	hmac_sha256(&key, "", 0, first);
 	hex_equal(first, 32, "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
@@ -152,11 +147,10 @@ static void a_key_serves_many_messages(void **state)
 	assert_memory_equal(first, second, sizeof first);
 }
 
-static void comparison(void **state)
+TEST(comparison)
 {
 	uint8_t a[32] = { 0 }, b[32] = { 0 };
 
-	(void)state;
 	assert_true(secret_equal(a, b, sizeof a));
 	for (size_t i = 0; i < sizeof a; i++)
 		for (int bit = 0; bit < 8; bit++) {
@@ -168,15 +162,4 @@ static void comparison(void **state)
 	memset(a, 7, sizeof a);
 	secret_forget(a, sizeof a);
 	assert_memory_equal(a, b, sizeof a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_of_fips_180_4),      cmocka_unit_test(a_million_letters_in_odd_pieces),
-		cmocka_unit_test(pieces_do_not_matter),       cmocka_unit_test(vectors_of_rfc_4231),
-		cmocka_unit_test(a_key_serves_many_messages), cmocka_unit_test(comparison),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

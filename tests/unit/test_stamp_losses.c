@@ -203,12 +203,11 @@ static struct stamp_session_counts measure(struct world *w)
 }
 
 /* Each kind of path, forty times. */
-static void no_direction_is_wrong(void **state)
+TEST(no_direction_is_wrong)
 {
 	struct world *w = malloc(sizeof *w);
 	uint64_t unknown = 0;
 
-	(void)state;
 	assert_non_null(w);
 	for (unsigned kind = 0; kind < 16; kind++) {
 		for (uint64_t round = 0; round < 40; round++) {
@@ -245,11 +244,10 @@ static void no_direction_is_wrong(void **state)
 	free(w);
 }
 
-static void a_restart_among_copies_and_overtaking(void **state)
+TEST(a_restart_among_copies_and_overtaking)
 {
 	struct world *w = malloc(sizeof *w);
 
-	(void)state;
 	assert_non_null(w);
 	for (uint64_t round = 0; round < 160; round++) {
 		struct stamp_session_counts c;
@@ -270,14 +268,4 @@ static void a_restart_among_copies_and_overtaking(void **state)
 		assert_in_range(t.down, c.lost_down, c.lost_down + c.lost_unknown);
 	}
 	free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_direction_is_wrong),
-		cmocka_unit_test(a_restart_among_copies_and_overtaking),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

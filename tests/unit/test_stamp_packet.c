@@ -5,7 +5,7 @@
 
 #define NOW 1795000000123456789LL /* in 2026 */
 
-static void times_there_and_back(void **state)
+TEST(times_there_and_back)
 {
 	const int64_t times[] = { 0,
 				  1,
@@ -19,7 +19,6 @@ static void times_there_and_back(void **state)
 				  4294967296000000001LL };
 	int64_t back;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		for (int ptp = 0; ptp < 2; ptp++) {
 			assert_true(stamp_time_to_ns(&back, stamp_time_of_ns(times[i], ptp), ptp,
@@ -35,11 +34,10 @@ static void times_there_and_back(void **state)
 	}
 }
 
-static void times_by_the_rfc(void **state)
+TEST(times_by_the_rfc)
 {
 	int64_t ns;
 
-	(void)state;
 	/* RFC 5905, figure 4: 1 January 1970 is 2,208,988,800 in era 0; the era ends in February 2036. */
 	assert_true(stamp_time_of_ns(0, false) == 2208988800ULL << 32);
 	assert_true(stamp_time_of_ns(500000000, false) == (2208988800ULL << 32 | 0x80000000u));
@@ -52,11 +50,10 @@ static void times_by_the_rfc(void **state)
 	assert_true(stamp_time_to_ns(&ns, 0xffffffffu, false, 0)); /* 2^-32 s short of a second: rounds to it */
 }
 
-static void error_estimates(void **state)
+TEST(error_estimates)
 {
 	struct stamp_error e = { .bound_ns = 0 }, r;
 
-	(void)state;
 	assert_int_equal(stamp_error_write(&e), 0x0001);
 	e.synchronised = e.ptp = true;
 	assert_int_equal(stamp_error_write(&e), 0xc001);
@@ -79,7 +76,7 @@ static void error_estimates(void **state)
 }
 
 /* Made by scapy 2.8.0, contrib.stamp. Its TLV flags stand at the other end of their byte; they are not compared. */
-static void packets_of_scapy(void **state)
+TEST(packets_of_scapy)
 {
 	uint8_t packet[128];
 	size_t n =
@@ -93,7 +90,6 @@ static void packets_of_scapy(void **state)
 	uint8_t ours[STAMP_OPEN_LENGTH];
 	uint32_t at = STAMP_OPEN_LENGTH;
 
-	(void)state;
 	assert_int_equal(n, 71);
 	assert_true(stamp_probe_read(&probe, packet, n, false));
 	assert_int_equal(probe.seq, 0x01020304);
@@ -127,14 +123,13 @@ static void packets_of_scapy(void **state)
 }
 
 /* The HMAC was made by Python's hmac. */
-static void authenticated_by_hand(void **state)
+TEST(authenticated_by_hand)
 {
 	const struct stamp_probe probe = { .seq = 42, .time = 0xe8754a0080000000ULL, .error = 0x8001, .ssid = 0x1234 };
 	uint8_t packet[STAMP_AUTH_LENGTH], mac[STAMP_MAC_LENGTH];
 	struct stamp_probe back;
 	struct hmac_key key;
 
-	(void)state;
 	hmac_key_set(&key, "ktrxer test key", 15);
 	stamp_probe_write(packet, &probe, true);
 	stamp_sign(packet, &key);
@@ -154,7 +149,7 @@ static void authenticated_by_hand(void **state)
 }
 
 /* RFC 5357, 4.2.1: a reflector of TWAMP Light need not pad its answer. */
-static void the_shortest_reply_of_twamp(void **state)
+TEST(the_shortest_reply_of_twamp)
 {
 	const struct stamp_reply reply = { .seq = 3,
 					   .time = 4ULL << 32,
@@ -166,7 +161,6 @@ static void the_shortest_reply_of_twamp(void **state)
 	uint8_t packet[STAMP_OPEN_LENGTH];
 	struct stamp_reply back;
 
-	(void)state;
 	stamp_reply_write(packet, &reply, false);
 	for (size_t n = 41; n <= sizeof packet; n++) {
 		assert_true(stamp_reply_read(&back, packet, n, false));
@@ -177,14 +171,13 @@ static void the_shortest_reply_of_twamp(void **state)
 	assert_false(stamp_reply_read(&back, packet, 41, true));
 }
 
-static void a_reply_there_and_back(void **state)
+TEST(a_reply_there_and_back)
 {
 	const struct stamp_reply reply = { 1,          0x0203040506070809ULL, 0x0a0b, 0x0c0d, 0x0e0f101112131415ULL,
 					   0x16171819, 0x1a1b1c1d1e1f2021ULL, 0x2223, 0x24 };
 	uint8_t packet[STAMP_AUTH_LENGTH];
 	struct stamp_reply back;
 
-	(void)state;
 	for (int auth = 0; auth < 2; auth++) {
 		size_t base = stamp_base_length(auth);
 
@@ -209,7 +202,7 @@ static void a_reply_there_and_back(void **state)
 	}
 }
 
-static void answers_are_known_as_such(void **state)
+TEST(answers_are_known_as_such)
 {
 	struct stamp_reply reply = { .seq = 3,
 				     .time = stamp_time_of_ns(NOW + 5000, false),
@@ -218,7 +211,6 @@ static void answers_are_known_as_such(void **state)
 	const struct stamp_probe probe = { .seq = 3, .time = reply.time, .error = 1 };
 	uint8_t packet[STAMP_AUTH_LENGTH];
 
-	(void)state;
 	for (int auth = 0; auth < 2; auth++) {
 		size_t base = stamp_base_length(auth);
 
@@ -234,7 +226,7 @@ static void answers_are_known_as_such(void **state)
 	assert_false(stamp_looks_reflected(packet, 40, false));
 }
 
-static void tlvs_that_lie(void **state)
+TEST(tlvs_that_lie)
 {
 	static const struct {
 		const char *hex;
@@ -254,11 +246,10 @@ static void tlvs_that_lie(void **state)
 		{ "000000", 0, STAMP_TLV_FILL },
 		{ "00", 0, STAMP_TLV_FILL },
 		{ "80010001 aa 0000", 1, STAMP_TLV_FILL },
-		{ "80000001 aa", 1, STAMP_TLV_END }, /* type 0 with a value is a TLV that nobody knows */
+		{ "80000001 aa", 1, STAMP_TLV_END }, /* type 0 with a value is an unknown TLV */
 		{ "80ff0000 80fd0000", 2, STAMP_TLV_END },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint8_t packet[128] = { 0 };
 		size_t length = STAMP_OPEN_LENGTH + from_hex(packet + STAMP_OPEN_LENGTH, 64, cases[i].hex);
@@ -274,14 +265,13 @@ static void tlvs_that_lie(void **state)
 	}
 }
 
-static void lengths_of_types(void **state)
+TEST(lengths_of_types)
 {
 	static const struct {
 		uint8_t type;
 		uint16_t right;
 	} cases[] = { { 3, 4 }, { 4, 4 }, { 5, 12 }, { 6, 4 }, { 7, 16 }, { 8, 16 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (unsigned n = 0; n < 65536; n++)
 			assert_int_equal(stamp_tlv_length_ok(cases[i].type, (uint16_t)n), n == cases[i].right);
@@ -291,14 +281,13 @@ static void lengths_of_types(void **state)
 	assert_true(stamp_tlv_length_ok(200, 1));
 }
 
-static void values(void **state)
+TEST(values)
 {
 	const struct stamp_cos cos = { .dscp1 = 46, .dscp2 = 34, .ecn = 3, .reverse = 1 };
 	const struct stamp_follow_up follow = { 0x01020304, 0x05060708090a0b0cULL, 2 };
 	uint8_t value[16], want[16];
 	struct stamp_cos back;
 
-	(void)state;
 	memset(value, 0xff, sizeof value);
 	stamp_cos_write(value, &cos);
 	from_hex(want, 4, "ba2d0000"); /* 101110 100010 11 01 */
@@ -316,19 +305,4 @@ static void values(void **state)
 	assert_int_equal(stamp_tlv_write(value, 4, 4), 8);
 	from_hex(want, 8, "80040004 00000000");
 	assert_memory_equal(value, want, 8);
-}
-
-int main(void)
-{
-	/* clang-format off */
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_there_and_back),   cmocka_unit_test(times_by_the_rfc), cmocka_unit_test(error_estimates),
-		cmocka_unit_test(packets_of_scapy),       cmocka_unit_test(authenticated_by_hand),
-		cmocka_unit_test(the_shortest_reply_of_twamp),
-		cmocka_unit_test(a_reply_there_and_back), cmocka_unit_test(answers_are_known_as_such),
-		cmocka_unit_test(tlvs_that_lie),          cmocka_unit_test(lengths_of_types), cmocka_unit_test(values),
-	};
-	/* clang-format on */
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

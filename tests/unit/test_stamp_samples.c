@@ -54,12 +54,11 @@ static const struct stamp_delays *finish(struct world *w)
 	return stamp_samples_delays(w->samples);
 }
 
-static void delays_carry_a_bound_that_holds(void **state)
+TEST(delays_carry_a_bound_that_holds)
 {
 	const struct stamp_delays *d;
 	struct world w;
 
-	(void)state;
 	for (int claimed = 0; claimed < 2; claimed++) {
 		world_new(&w);
 		/* What the clocks state limits the offset further. */
@@ -81,13 +80,12 @@ static void delays_carry_a_bound_that_holds(void **state)
 }
 
 /* One sample in a million has the longest delay: it is in the figures, wherever it is, and so is each quantile. */
-static void a_long_run_has_every_sample_in_its_delays(void **state)
+TEST(a_long_run_has_every_sample_in_its_delays)
 {
 	const uint64_t count = ROOM + ROOM / 2, longest[] = { 1, ROOM + 3, count - 1 };
 	const struct stamp_delays *d;
 	struct world w;
 
-	(void)state;
 	for (size_t which = 0; which < sizeof longest / sizeof *longest; which++) {
 		world_new(&w);
 		for (uint64_t i = 0; i < count; i++)
@@ -106,7 +104,7 @@ static void a_long_run_has_every_sample_in_its_delays(void **state)
 }
 
 /* A step after the first samples were settled: the figures are those of the part with the most round trips. */
-static void a_step_in_a_long_run_divides_its_delays(void **state)
+TEST(a_step_in_a_long_run_divides_its_delays)
 {
 	static const struct {
 		uint64_t before, after;
@@ -118,7 +116,6 @@ static void a_step_in_a_long_run_divides_its_delays(void **state)
 	const struct stamp_delays *d;
 	struct world w;
 
-	(void)state;
 	for (size_t which = 0; which < sizeof parts / sizeof *parts; which++) {
 		const uint64_t before = parts[which].before, after = parts[which].after;
 
@@ -135,13 +132,12 @@ static void a_step_in_a_long_run_divides_its_delays(void **state)
 }
 
 /* What the clocks stated proves wrong after the first samples were settled: the truth is within the uncertainty. */
-static void claims_that_prove_wrong_leave_a_bound_that_holds(void **state)
+TEST(claims_that_prove_wrong_leave_a_bound_that_holds)
 {
 	const struct stamp_delays *d;
 	struct world w;
 	int64_t wrong;
 
-	(void)state;
 	world_new(&w);
 	/* The round trips allow OFFSET - 1.8 ms to OFFSET + 0.2 ms. The claim is wrong by 1.7 ms. */
 	w.low = OFFSET - 1701000;
@@ -156,16 +152,4 @@ static void claims_that_prove_wrong_leave_a_bound_that_holds(void **state)
 	assert_in_range(wrong, 1690000, 1710000);
 	assert_true(wrong > (int64_t)d->bound_ns && wrong <= (int64_t)d->unclaimed_ns);
 	world_free(&w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(delays_carry_a_bound_that_holds),
-		cmocka_unit_test(a_long_run_has_every_sample_in_its_delays),
-		cmocka_unit_test(a_step_in_a_long_run_divides_its_delays),
-		cmocka_unit_test(claims_that_prove_wrong_leave_a_bound_that_holds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

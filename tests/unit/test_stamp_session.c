@@ -159,9 +159,8 @@ static void give_up(struct world *w)
 		;
 }
 
-static void a_sample_has_all_fields(void **state)
+TEST(a_sample_has_all_fields)
 {
-	(void)state;
 	for (int auth = 0; auth < 2; auth++) {
 		struct world w = world_new(auth, true, false);
 		struct stamp_sample sample;
@@ -204,7 +203,7 @@ static void a_sample_has_all_fields(void **state)
  * stamp --host-delay: the delays lose 2 us in this host and 15 us in the far one, and nothing where one of them is not
  * known.
  */
-static void host_delay_is_subtracted(void **state)
+TEST(host_delay_is_subtracted)
 {
 	const struct stamp_session_options options = {
 		.window = 1024, .timeout_ns = 100 * MS, .ssid = 9, .follow_up = true, .host_delay = true
@@ -212,7 +211,6 @@ static void host_delay_is_subtracted(void **state)
 	struct world w = world_new(false, true, false);
 	struct stamp_sample sample;
 
-	(void)state;
 	stamp_session_free(w.session);
 	assert_int_equal(stamp_session_new(&w.session, &options), 0);
 	for (uint64_t i = 0; i < 3; i++)
@@ -236,12 +234,11 @@ static void host_delay_is_subtracted(void **state)
 }
 #endif
 
-static void without_follow_up_nothing_is_held(void **state)
+TEST(without_follow_up_nothing_is_held)
 {
 	struct world w = world_new(false, false, false);
 	struct stamp_sample sample;
 
-	(void)state;
 	one(&w, 0, FINE);
 	assert_true(stamp_session_sample(w.session, w.now, false, &sample));
 	assert_int_equal(sample.far_queue_ns, -1);
@@ -249,9 +246,8 @@ static void without_follow_up_nothing_is_held(void **state)
 }
 
 /* A set of losses that is known, in all four ways at once, a hundred times. */
-static void loss_by_direction_is_exact(void **state)
+TEST(loss_by_direction_is_exact)
 {
-	(void)state;
 	for (uint64_t round = 1; round <= 100; round++) {
 		struct world w = world_new(round % 2, true, false);
 		uint64_t there = 0, lost_down = 0, twice_there = 0, twice_back = 0, unsent = 0, seed = round,
@@ -305,11 +301,10 @@ static void loss_by_direction_is_exact(void **state)
 	}
 }
 
-static void a_lost_end_is_open_until_it_is_settled(void **state)
+TEST(a_lost_end_is_open_until_it_is_settled)
 {
 	struct stamp_session_counts c;
 
-	(void)state;
 	for (int way = 0; way < 2; way++) {
 		struct world w = world_new(false, true, false);
 
@@ -332,12 +327,11 @@ static void a_lost_end_is_open_until_it_is_settled(void **state)
 	}
 }
 
-static void a_stateless_reflector_reports_no_direction(void **state)
+TEST(a_stateless_reflector_reports_no_direction)
 {
 	struct world w = world_new(false, true, true);
 	struct stamp_session_counts c;
 
-	(void)state;
 	for (uint64_t i = 0; i < 20; i++)
 		one(&w, i, i % 4 == 1 ? LOST_THERE : i % 4 == 2 ? LOST_BACK : FINE);
 	give_up(&w);
@@ -351,15 +345,14 @@ static void a_stateless_reflector_reports_no_direction(void **state)
 	world_free(&w);
 }
 
-static void a_restart_is_seen(void **state)
+TEST(a_restart_is_seen)
 {
 	struct world w = world_new(false, true, false);
 	struct stamp_session_counts c;
 
-	(void)state;
 	for (uint64_t i = 0; i < 50; i++)
 		one(&w, i, i % 10 == 3 ? LOST_THERE : FINE);
-	for (uint64_t i = 50; i < 60; i++) /* nobody there */
+	for (uint64_t i = 50; i < 60; i++) /* no reflector */
 		one(&w, i, LOST_THERE);
 	reflector_start(&w, false);
 	for (uint64_t i = 60; i < 100; i++)
@@ -375,20 +368,19 @@ static void a_restart_is_seen(void **state)
 	world_free(&w);
 }
 
-static void reordering_by_direction(void **state)
+TEST(reordering_by_direction)
 {
 	struct world w = world_new(false, true, false);
 	struct stamp_session_counts c;
 	uint8_t a[128], b[128];
 	size_t n;
 
-	(void)state;
 	for (int way = 0; way < 2; way++) {
 		n = probe(&w, a, 2u * (unsigned)way);
 		left(&w, 2u * (unsigned)way, w.now);
 		probe(&w, b, 2u * (unsigned)way + 1);
 		left(&w, 2u * (unsigned)way + 1, w.now);
-		if (way) { /* overtaken on the way there */
+		if (way) { /* overtaken on the up path */
 			reflect(&w, b, n);
 			reflect(&w, a, n);
 		} else {
@@ -405,7 +397,7 @@ static void reordering_by_direction(void **state)
 	world_free(&w);
 }
 
-static void hostile_answers(void **state)
+TEST(hostile_answers)
 {
 	struct world w = world_new(true, true, false);
 	struct stamp_session_counts c;
@@ -413,7 +405,6 @@ static void hostile_answers(void **state)
 	uint8_t packet[256], copy[256];
 	size_t n = probe(&w, packet, 0);
 
-	(void)state;
 	left(&w, 0, w.now);
 	assert_true(reflect(&w, packet, n));
 	for (size_t cut = 0; cut < STAMP_AUTH_LENGTH; cut++)
@@ -436,7 +427,7 @@ static void hostile_answers(void **state)
 	world_free(&w);
 }
 
-static void late_and_early(void **state)
+TEST(late_and_early)
 {
 	struct world w = world_new(false, false, false);
 	struct stamp_session_counts c;
@@ -445,7 +436,6 @@ static void late_and_early(void **state)
 	uint64_t number;
 	size_t n = probe(&w, packet, 0);
 
-	(void)state;
 	left(&w, 0, w.now);
 	reflect(&w, packet, n);
 	assert_false(stamp_session_lost(w.session, w.now + 99 * MS, &number));
@@ -471,7 +461,7 @@ static void late_and_early(void **state)
  * The time-out is long, because a queue may be. A queue keeps the order: the answer of a probe sent a second later
  * settles it.
  */
-static void overtaken(void **state)
+TEST(overtaken)
 {
 	struct world w = world_new(false, false, false);
 	struct stamp_session_options options = { .window = 64, .timeout_ns = 10000 * MS, .ssid = 9 };
@@ -479,7 +469,6 @@ static void overtaken(void **state)
 	uint64_t number;
 	size_t n;
 
-	(void)state;
 	stamp_session_free(w.session);
 	assert_int_equal(stamp_session_new(&w.session, &options), 0);
 	probe(&w, packet, 0);
@@ -495,25 +484,4 @@ static void overtaken(void **state)
 	assert_int_equal(number, 0);
 	assert_false(stamp_session_lost(w.session, w.now + MS, &number));
 	world_free(&w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sample_has_all_fields),
-#ifndef KTRXER_SMALL
-		cmocka_unit_test(host_delay_is_subtracted),
-#endif
-		cmocka_unit_test(without_follow_up_nothing_is_held),
-		cmocka_unit_test(loss_by_direction_is_exact),
-		cmocka_unit_test(a_lost_end_is_open_until_it_is_settled),
-		cmocka_unit_test(a_stateless_reflector_reports_no_direction),
-		cmocka_unit_test(a_restart_is_seen),
-		cmocka_unit_test(reordering_by_direction),
-		cmocka_unit_test(hostile_answers),
-		cmocka_unit_test(late_and_early),
-		cmocka_unit_test(overtaken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,14 +28,14 @@ struct plan {
 	uint32_t refused, eats, lost, twice; /* per mille */
 	uint32_t burst;                      /* refusals in a row: up to this */
 	uint32_t bound;                      /* error of the stamps' times: up to this */
-	uint32_t silent;                     /* per mille: numbers used up that nobody announces */
+	uint32_t silent;                     /* per mille: numbers that are used up and not announced */
 	bool cure;                           /* the engine resets when asked */
 	bool no_time;
 };
 
 struct outcome {
 	uint64_t right, wrong, none, sent;
-	uint64_t longest; /* stamps in a row that were given to nobody */
+	uint64_t longest; /* stamps in a row that belong to no probe */
 	uint64_t resets, contradictions;
 };
 
@@ -106,11 +106,10 @@ static const struct plan calm = {
 	.size = 1024, .gap = 20000, .latency = 3000, .reading = 5000, .burst = 1, .bound = 200
 };
 
-static void without_refusals_all_is_found(void **state)
+TEST(without_refusals_all_is_found)
 {
 	static const uint32_t first[] = { 0, 1, 0x7fffff00, 0x80000000, 0xffffff00, 0xffffffff };
 
-	(void)state;
 	seed = 1;
 	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
 		struct plan plan = calm;
@@ -127,11 +126,10 @@ static void without_refusals_all_is_found(void **state)
 	}
 }
 
-static void paced_probes_settle_at_once(void **state)
+TEST(paced_probes_settle_at_once)
 {
 	static const uint32_t eats[] = { 0, 1000, 500 };
 
-	(void)state;
 	seed = 2;
 	for (int i = 0; i < 3; i++) {
 		struct plan plan = calm;
@@ -152,11 +150,10 @@ static void paced_probes_settle_at_once(void **state)
 }
 
 /* Everything at once, thousands of times with other parameters: never a wrong one. */
-static void never_a_wrong_probe(void **state)
+TEST(never_a_wrong_probe)
 {
 	uint64_t right = 0, none = 0, sent = 0;
 
-	(void)state;
 	for (int round = 0; round < 500; round++) {
 		struct plan plan = { 0 };
 		struct outcome out;
@@ -195,10 +192,9 @@ static void never_a_wrong_probe(void **state)
 	assert_true(right > sent / 10);
 }
 
-/* With the cure, a row of stamps that nobody gets has an end: patience, and what was on its way at the reset. */
-static void settles_within_bounds(void **state)
+/* With the cure, a row of stamps without a probe has an end: patience, and what was on its way at the reset. */
+TEST(settles_within_bounds)
 {
-	(void)state;
 	for (int round = 0; round < 200; round++) {
 		struct plan plan = calm;
 		struct outcome out;
@@ -247,12 +243,11 @@ static void one_refusal(bool eaten, bool first_lost, uint64_t *none_until_found,
 	ktrxer_stampmap_free(&map);
 }
 
-static void the_four_cases_of_one_refusal(void **state)
+TEST(the_four_cases_of_one_refusal)
 {
 	uint64_t none;
 	bool reset;
 
-	(void)state;
 	one_refusal(false, false, &none, &reset);
 	assert_true(none == 0 && !reset);
 	one_refusal(true, false, &none, &reset);
@@ -264,16 +259,15 @@ static void the_four_cases_of_one_refusal(void **state)
 	assert_true(none == STAMPMAP_PATIENCE && reset);
 }
 
-static void unannounced_shift_is_noticed(void **state)
+TEST(unannounced_shift_is_noticed)
 {
 	struct stampmap map;
 	uint64_t now = 1000, slot, wrong = 0, right = 0;
 	uint32_t key = 0;
 
-	(void)state;
 	assert_int_equal(ktrxer_stampmap_init(&map, 64, 0), 0);
 	for (uint64_t i = 0; i < 2000; i++, now += 1000000) {
-		key += i % 100 == 99; /* used up, and nobody said so */
+		key += i % 100 == 99; /* used up, and not announced */
 		ktrxer_stampmap_sent(&map, i, now);
 		if (ktrxer_stampmap_find(&map, key++, now + 500, 0, &slot)) {
 			wrong += slot != i;
@@ -284,12 +278,11 @@ static void unannounced_shift_is_noticed(void **state)
 	ktrxer_stampmap_free(&map);
 }
 
-static void unknown_stamps_are_of_no_request(void **state)
+TEST(unknown_stamps_are_of_no_request)
 {
 	struct stampmap map;
 	uint64_t slot;
 
-	(void)state;
 	assert_int_equal(ktrxer_stampmap_init(&map, 16, 0), 0);
 	assert_false(ktrxer_stampmap_find(&map, 0xffffffff, 5, 0, &slot)); /* before the first */
 	for (uint64_t i = 0; i < 100; i++)
@@ -311,12 +304,11 @@ static void unknown_stamps_are_of_no_request(void **state)
 }
 
 /* Datagrams of before a reset get their stamps after it, with numbers that the new ones have too. */
-static void reset_with_old_ones_on_their_way(void **state)
+TEST(reset_with_old_ones_on_their_way)
 {
 	struct stampmap map;
 	uint64_t slot, now = 1000, found = 0;
 
-	(void)state;
 	seed = 5;
 	assert_int_equal(ktrxer_stampmap_init(&map, 64, 0), 0);
 	for (uint64_t generation = 0; generation < 50; generation++) {
@@ -340,20 +332,4 @@ static void reset_with_old_ones_on_their_way(void **state)
 	}
 	assert_int_equal(found, 50 * 9); /* all but number 0 */
 	ktrxer_stampmap_free(&map);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_refusals_all_is_found),
-		cmocka_unit_test(paced_probes_settle_at_once),
-		cmocka_unit_test(the_four_cases_of_one_refusal),
-		cmocka_unit_test(never_a_wrong_probe),
-		cmocka_unit_test(settles_within_bounds),
-		cmocka_unit_test(unannounced_shift_is_noticed),
-		cmocka_unit_test(unknown_stamps_are_of_no_request),
-		cmocka_unit_test(reset_with_old_ones_on_their_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,12 +105,11 @@ static int in_filter(void)
 	return line;
 }
 
-static void the_filter_refuses(void **state)
+TEST(the_filter_refuses)
 {
 	int report[2], line = -1;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(pipe(report), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -127,13 +126,4 @@ static void the_filter_refuses(void **state)
 		cm_skip("no filter of system calls: a small build, the kernel, an emulator or a sanitizer");
 	if (line)
 		fail_msg("line %d of this file", line);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_filter_refuses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,12 +129,11 @@ static uint32_t become_probing(struct there *t)
 	return base + 2 * MSS;
 }
 
-static void a_pair_in_order(void **state)
+TEST(a_pair_in_order)
 {
 	struct there line;
 	const uint32_t elicited = become_probing(&line);
 
-	(void)state;
 	server_sends(&line, elicited, MSS, 2 * REQUEST, 0);
 	assert_int_equal(line.pairs, 0);
 	server_sends(&line, elicited + MSS, MSS, 3 * REQUEST, 0);
@@ -151,12 +150,11 @@ static void a_pair_in_order(void **state)
 	assert_int_equal(last(&line)->window, 0);
 }
 
-static void a_lost_probe_is_sent_again_after_the_pair(void **state)
+TEST(a_lost_probe_is_sent_again_after_the_pair)
 {
 	struct there line;
 	const uint32_t elicited = become_probing(&line);
 
-	(void)state;
 	/* The first probe is lost: the second one elicits both segments, and neither is acknowledged. */
 	server_sends(&line, elicited, MSS, REQUEST, 0);
 	server_sends(&line, elicited + MSS, MSS, REQUEST, 0);
@@ -174,12 +172,11 @@ static void a_lost_probe_is_sent_again_after_the_pair(void **state)
 }
 
 /* As the server retransmits the oldest segment only, a late second segment proves that the first one was not lost. */
-static void a_pair_that_waited_on_the_path(void **state)
+TEST(a_pair_that_waited_on_the_path)
 {
 	struct there line;
 	const uint32_t elicited = become_probing(&line);
 
-	(void)state;
 	line.now_ns += 500 * MS;
 	server_sends(&line, elicited, MSS, 2 * REQUEST, 0);
 	assert_int_equal(line.pairs, 0);
@@ -189,9 +186,8 @@ static void a_pair_that_waited_on_the_path(void **state)
 	assert_int_equal(line.done.result.down, TCP_PAIR_IN_ORDER);
 }
 
-static void a_late_first_segment_alone_is_a_retransmission(void **state)
+TEST(a_late_first_segment_alone_is_a_retransmission)
 {
-	(void)state;
 	for (int second = 0; second < 2; second++) {
 		struct there line;
 		const uint32_t elicited = become_probing(&line);
@@ -207,12 +203,11 @@ static void a_late_first_segment_alone_is_a_retransmission(void **state)
 	}
 }
 
-static void a_retransmission_before_the_pair_leaves_it_out(void **state)
+TEST(a_retransmission_before_the_pair_leaves_it_out)
 {
 	struct there line;
 	uint32_t base;
 
-	(void)state;
 	become_ready(&line);
 	base = (uint32_t)line.connection.peer_next;
 	tcp_connection_prime(&line.connection, line.now_ns);
@@ -224,12 +219,11 @@ static void a_retransmission_before_the_pair_leaves_it_out(void **state)
 	assert_int_equal(last(&line)->acknowledgement, (uint32_t)PEER + 1 + base + 2 * MSS);
 }
 
-static void short_segments_are_no_result(void **state)
+TEST(short_segments_are_no_result)
 {
 	struct there line;
 	const uint32_t elicited = become_probing(&line);
 
-	(void)state;
 	server_sends(&line, elicited, MSS / 2, 2 * REQUEST, 0);
 	assert_int_equal(line.pairs, 0);
 	tcp_connection_tick(&line.connection, line.connection.give_up_ns);
@@ -237,9 +231,8 @@ static void short_segments_are_no_result(void **state)
 	assert_int_equal(line.done.doubt, TCP_SHORT_SEGMENTS);
 }
 
-static void a_connection_that_ends_in_a_pair(void **state)
+TEST(a_connection_that_ends_in_a_pair)
 {
-	(void)state;
 	for (int reset = 0; reset < 2; reset++) {
 		struct there line;
 		const uint32_t elicited = become_probing(&line);
@@ -253,13 +246,12 @@ static void a_connection_that_ends_in_a_pair(void **state)
 	}
 }
 
-static void segments_of_others_change_nothing(void **state)
+TEST(segments_of_others_change_nothing)
 {
 	struct there line;
 	struct tcp_connection before;
 	uint32_t elicited = become_probing(&line);
 
-	(void)state;
 	before = line.connection;
 	/* A reset outside the window; an acknowledgement of what was never sent. */
 	server_sends(&line, elicited + 10 * MSS, 0, 2 * REQUEST, KTRXER_TCP_RST);
@@ -269,11 +261,10 @@ static void segments_of_others_change_nothing(void **state)
 	assert_int_equal(line.pairs, 0);
 }
 
-static void openings_that_fail(void **state)
+TEST(openings_that_fail)
 {
 	struct there line;
 
-	(void)state;
 	begin(&line);
 	server_accepts(&line, 0, KTRXER_TCP_RST);
 	assert_int_equal(line.connection.end, TCP_REFUSED);
@@ -298,11 +289,10 @@ static void openings_that_fail(void **state)
 	assert_int_equal(line.connection.end, TCP_NOT_HTTP);
 }
 
-static void a_probe_of_the_closed_window_is_answered(void **state)
+TEST(a_probe_of_the_closed_window_is_answered)
 {
 	struct there line;
 
-	(void)state;
 	become_ready(&line);
 	line.count = 0;
 	/* A probe of the window: a byte before the next one, or none. */
@@ -310,20 +300,4 @@ static void a_probe_of_the_closed_window_is_answered(void **state)
 	assert_int_equal(line.count, 1);
 	assert_int_equal(last(&line)->window, 0);
 	assert_int_equal(line.connection.phase, TCP_READY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_pair_in_order),
-					    cmocka_unit_test(a_lost_probe_is_sent_again_after_the_pair),
-					    cmocka_unit_test(a_pair_that_waited_on_the_path),
-					    cmocka_unit_test(a_late_first_segment_alone_is_a_retransmission),
-					    cmocka_unit_test(a_retransmission_before_the_pair_leaves_it_out),
-					    cmocka_unit_test(short_segments_are_no_result),
-					    cmocka_unit_test(a_connection_that_ends_in_a_pair),
-					    cmocka_unit_test(segments_of_others_change_nothing),
-					    cmocka_unit_test(openings_that_fail),
-					    cmocka_unit_test(a_probe_of_the_closed_window_is_answered) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

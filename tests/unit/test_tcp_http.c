@@ -19,12 +19,11 @@ static int make(char request[TCP_REQUEST_MAX], const char *host, const char *pat
 	return rc;
 }
 
-static void requests(void **state)
+TEST(requests)
 {
 	char request[TCP_REQUEST_MAX];
 	int least, length;
 
-	(void)state;
 	least = make(request, "www.example.net", "/a?b=c", 80, 0);
 	assert_true(least > 60);
 	assert_memory_equal(request, "GET /a?b=c HTTP/1.1\r\nHost: www.example.net\r\nUser-Agent: ktrxer/", 63);
@@ -41,12 +40,11 @@ static void requests(void **state)
 	assert_int_equal(make(request, "www.example.net", "/a?b=c", 80, (uint32_t)least), least);
 }
 
-static void requests_that_cannot_be(void **state)
+TEST(requests_that_cannot_be)
 {
 	static const char *const paths[] = { "", "a", "/a b", "/a\r\nX: y", "/\x80", "/\x7f" };
 	char request[TCP_REQUEST_MAX], *long_path = malloc(TCP_REQUEST_MAX + 1);
 
-	(void)state;
 	assert_non_null(long_path);
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
 		assert_int_equal(make(request, "h", paths[i], 80, 0), -EINVAL);
@@ -65,13 +63,12 @@ static int parse(struct tcp_response_head *head, const char *text)
 	return tcp_response_read(head, (const uint8_t *)text, strlen(text));
 }
 
-static void responses(void **state)
+TEST(responses)
 {
 	static const char whole[] = "HTTP/1.1 301 Moved Permanently\r\ncontent-length:  162\r\nLocation: /b\x01\r\n"
 				    "Connection: close\r\n\r\nbody";
 	struct tcp_response_head head;
 
-	(void)state;
 	assert_int_equal(parse(&head, whole), 1);
 	assert_int_equal(head.status, 301);
 	assert_int_equal(head.length, sizeof whole - 1 - 4);
@@ -91,14 +88,13 @@ static void responses(void **state)
 	assert_true(head.body_length == TCP_BODY_UNKNOWN);
 }
 
-static void other_protocols(void **state)
+TEST(other_protocols)
 {
 	static const char *const texts[] = { "SSH-2.0-OpenSSH\r\n", "HTTP/2 200 OK\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n",
 					     "HTTP/1.1\r\n\r\n",    "\x15\x03\x01",          "HTTQ" };
 	struct tcp_response_head head;
 	uint8_t *endless = malloc(TCP_HEAD_MAX);
 
-	(void)state;
 	assert_non_null(endless);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		assert_int_equal(parse(&head, texts[i]), -EBADMSG);
@@ -107,12 +103,4 @@ static void other_protocols(void **state)
 	assert_int_equal(tcp_response_read(&head, endless, TCP_HEAD_MAX - 1), 0);
 	assert_int_equal(tcp_response_read(&head, endless, TCP_HEAD_MAX), -EBADMSG);
 	free(endless);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(requests), cmocka_unit_test(requests_that_cannot_be),
-					    cmocka_unit_test(responses), cmocka_unit_test(other_protocols) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

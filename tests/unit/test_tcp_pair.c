@@ -86,9 +86,8 @@ static size_t round_trip(enum fate up, enum fate down, bool bare_lost, struct tc
 	return count;
 }
 
-static void all_events(void **state)
+TEST(all_events)
 {
-	(void)state;
 	for (int up = 0; up < FATES; up++)
 		for (int down = 0; down < FATES; down++)
 			for (int bare_lost = 0; bare_lost < 2; bare_lost++) {
@@ -112,9 +111,8 @@ static void all_events(void **state)
 			}
 }
 
-static void before_the_retransmission_nothing_is_claimed(void **state)
+TEST(before_the_retransmission_nothing_is_claimed)
 {
-	(void)state;
 	for (int up = 0; up < FATES; up++)
 		for (int down = 0; down < FATES; down++) {
 			struct tcp_pair_answer answers[8];
@@ -129,7 +127,7 @@ static void before_the_retransmission_nothing_is_claimed(void **state)
 		}
 }
 
-static void answers_that_fit_nothing(void **state)
+TEST(answers_that_fit_nothing)
 {
 	static const struct tcp_pair_answer malformed[][3] = {
 		{ { .data = TCP_PAIR_NO_DATA, .acknowledged = 1 }, { .data = -1 }, { .data = 7, .acknowledged = 1 } },
@@ -138,7 +136,6 @@ static void answers_that_fit_nothing(void **state)
 	};
 	struct tcp_pair_result result;
 
-	(void)state;
 	tcp_pair_read(NULL, 0, &result);
 	assert_int_equal(result.up, TCP_PAIR_UNKNOWN);
 	assert_int_equal(result.down, TCP_PAIR_UNKNOWN);
@@ -151,13 +148,12 @@ static void answers_that_fit_nothing(void **state)
 }
 
 /* A server that sends both segments only when both probes have come. */
-static void segments_that_waited(void **state)
+TEST(segments_that_waited)
 {
 	static const struct tcp_pair_answer both[] = { { .data = 0, .acknowledged = 2 },
 						       { .data = 1, .acknowledged = 2 } };
 	struct tcp_pair_result result;
 
-	(void)state;
 	tcp_pair_read(both, 2, &result);
 	assert_true(tcp_pair_is_whole(both, 2));
 	assert_int_equal(result.up, TCP_PAIR_COMPLETE);
@@ -168,20 +164,19 @@ static void segments_that_waited(void **state)
  * The probes left late: the server's timer has ended before they came. Linux (F-RTO) then sends the next segment before
  * it has taken the data of the first probe, so this segment does not acknowledge it.
  */
-static void a_server_whose_timer_ended_before_the_pair(void **state)
+TEST(a_server_whose_timer_ended_before_the_pair)
 {
 	static const struct tcp_pair_answer answers[] = { { .data = -2, .again = true },
 							  { .data = 0 },
 							  { .data = 1, .acknowledged = 2 } };
 	struct tcp_pair_result result;
 
-	(void)state;
 	tcp_pair_read(answers, 3, &result);
 	assert_int_equal(result.up, TCP_PAIR_UNKNOWN);
 	assert_int_equal(result.down, TCP_PAIR_UNKNOWN);
 }
 
-static void totals(void **state)
+TEST(totals)
 {
 	static const struct tcp_pair_result results[] = {
 		{ TCP_PAIR_IN_ORDER, TCP_PAIR_REORDERED },   { TCP_PAIR_REORDERED, TCP_PAIR_SECOND_LOST },
@@ -191,7 +186,6 @@ static void totals(void **state)
 	};
 	struct tcp_pair_totals t[2] = { { 0 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof results / sizeof *results; i++)
 		tcp_pair_count(t, &results[i]);
 	assert_int_equal(t[0].sent, 14);
@@ -205,27 +199,13 @@ static void totals(void **state)
 }
 
 /* Values of the formula as published: 10 of 100, and the ends. */
-static void shares(void **state)
+TEST(shares)
 {
 	const struct tcp_pair_share s = tcp_pair_share(10, 100), none = tcp_pair_share(0, 10),
 				    all = tcp_pair_share(10, 10), nothing = tcp_pair_share(0, 0);
 
-	(void)state;
 	assert_true(s.low > 0.05522 && s.low < 0.05523 && s.high > 0.17436 && s.high < 0.17437);
 	assert_true(none.low == 0 && none.high > 0.2775 && none.high < 0.2776);
 	assert_true(all.high == 1 && all.low > 0.7224 && all.low < 0.7225);
 	assert_true(nothing.low == 0 && nothing.high == 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(all_events),
-					    cmocka_unit_test(before_the_retransmission_nothing_is_claimed),
-					    cmocka_unit_test(answers_that_fit_nothing),
-					    cmocka_unit_test(segments_that_waited),
-					    cmocka_unit_test(a_server_whose_timer_ended_before_the_pair),
-					    cmocka_unit_test(totals),
-					    cmocka_unit_test(shares) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

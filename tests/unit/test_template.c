@@ -117,7 +117,7 @@ static void store(uint8_t *at, uint32_t width, uint64_t value)
 
 /* --------------------------------------------------------------------------------------------------------- tests */
 
-static void counters_are_where_they_belong(void **state)
+TEST(counters_are_where_they_belong)
 {
 	static const struct {
 		uint8_t family, proto;
@@ -134,7 +134,6 @@ static void counters_are_where_they_belong(void **state)
 		{ AF_INET6, 58, KTX_FIELD_SOURCE, 16, 8 },      { AF_INET, 1, KTX_FIELD_SOURCE, 12, 4 },
 	};
 
-	(void)state;
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		struct made made = frame_of(cases[c].family, cases[c].proto, 33);
 		const struct ktx_vary field = {
@@ -155,14 +154,13 @@ static void counters_are_where_they_belong(void **state)
 	}
 }
 
-static void flow_label_leaves_its_neighbours_alone(void **state)
+TEST(flow_label_leaves_its_neighbours_alone)
 {
 	const struct ktx_vary field = { .field = KTX_FIELD_FLOW_LABEL, .how = KTX_VARY_COUNTER, .from = 0xffff0 };
 	struct made made = frame_of(AF_INET6, 17, 8);
 	struct ktx_template *t;
 	uint8_t frame[ROOM];
 
-	(void)state;
 	made.frame[14] |= 0x0b; /* traffic class */
 	made.frame[15] |= 0x50;
 	t = make(&made, &field, 1);
@@ -176,11 +174,10 @@ static void flow_label_leaves_its_neighbours_alone(void **state)
 }
 
 /* Fields at odd offsets, over values that make carries, at both ends of the sum; UDP's 0 becomes 0xffff. */
-static void checksums_are_those_of_summing_all_again(void **state)
+TEST(checksums_are_those_of_summing_all_again)
 {
 	static const uint32_t widths[] = { 1, 2, 4, 8 };
 
-	(void)state;
 	srandom(7);
 	for (int round = 0; round < 3000; round++) {
 		static const uint8_t protos[][2] = {
@@ -193,9 +190,12 @@ static void checksums_are_those_of_summing_all_again(void **state)
 		const uint32_t width = widths[random() % 4], at = (uint32_t)random() % (which == 4 ? 6 : 17);
 		/* clang-format off */
 		struct ktx_vary fields[3] = {
-			{ .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .at = at, .width = width, .from = random() % 2 ? 0 : (width == 8 ? ~0ULL : (1ULL << 8 * width) - 1) },
-			{ .field = KTX_FIELD_DESTINATION, .how = KTX_VARY_RANDOM, .from = 0xfffffff0, .count = 16, .seed = (uint64_t)random() },
-			{ .field = which < 2 || which == 4 ? KTX_FIELD_SOURCE_PORT : KTX_FIELD_TTL, .how = KTX_VARY_COUNTER, .from = (uint64_t)random() % 200 },
+			{ .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .at = at, .width = width,
+			  .from = random() % 2 ? 0 : (width == 8 ? ~0ULL : (1ULL << 8 * width) - 1) },
+			{ .field = KTX_FIELD_DESTINATION, .how = KTX_VARY_RANDOM, .from = 0xfffffff0, .count = 16,
+			  .seed = (uint64_t)random() },
+			{ .field = which < 2 || which == 4 ? KTX_FIELD_SOURCE_PORT : KTX_FIELD_TTL,
+			  .how = KTX_VARY_COUNTER, .from = (uint64_t)random() % 200 },
 		};
 		/* clang-format on */
 		struct ktx_template *t = make(&made, fields, 3);
@@ -213,14 +213,13 @@ static void checksums_are_those_of_summing_all_again(void **state)
 	}
 }
 
-static void udp_without_a_checksum_keeps_none(void **state)
+TEST(udp_without_a_checksum_keeps_none)
 {
 	const struct ktx_vary field = { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER };
 	struct made made = frame_of(AF_INET, 17, 20);
 	struct ktx_template *t;
 	uint8_t frame[ROOM];
 
-	(void)state;
 	store_be16(made.frame + 40, 0);
 	t = make(&made, &field, 1);
 	for (uint64_t n = 0; n < 10; n++) {
@@ -232,7 +231,7 @@ static void udp_without_a_checksum_keeps_none(void **state)
 }
 
 /* A sum of 0 is written as 0xffff: found by trying all values of a word. */
-static void udp_checksum_of_zero_is_sent_as_all_ones(void **state)
+TEST(udp_checksum_of_zero_is_sent_as_all_ones)
 {
 	const struct ktx_vary field = { .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .width = 2 };
 	struct made made = frame_of(AF_INET, 17, 4);
@@ -240,7 +239,6 @@ static void udp_checksum_of_zero_is_sent_as_all_ones(void **state)
 	uint8_t frame[ROOM];
 	int ones = 0;
 
-	(void)state;
 	for (uint64_t n = 0; n < 65536; n++) {
 		ktx_template_fill(t, frame, n);
 		assert_int_not_equal(load_be16(frame + 40), 0);
@@ -254,13 +252,12 @@ static void udp_checksum_of_zero_is_sent_as_all_ones(void **state)
  * Of all messages it alone can sum to nothing at all, which is written as 0xffff; each other multiple of that is
  * written as 0.
  */
-static void an_echo_reply_of_zeros_sums_to_nothing(void **state)
+TEST(an_echo_reply_of_zeros_sums_to_nothing)
 {
 	const struct ktx_vary field = { .field = KTX_FIELD_ICMP_ID, .how = KTX_VARY_COUNTER };
 	struct made made = frame_of(AF_INET, 1, 8), got;
 	struct ktx_template *t;
 
-	(void)state;
 	memset(made.frame + 34, 0, made.length - 34);
 	sum_again(&made);
 	assert_int_equal(load_be16(made.frame + 36), 0xffff);
@@ -275,14 +272,13 @@ static void an_echo_reply_of_zeros_sums_to_nothing(void **state)
 	ktx_template_free(t);
 }
 
-static void orders_are_permutations(void **state)
+TEST(orders_are_permutations)
 {
 	static const uint64_t counts[] = { 1,  2,  3,    4,    5,    7,    8,     9,     31,
 					   32, 33, 1000, 1001, 4096, 4097, 65536, 65537, 99991 };
 	struct made made = frame_of(AF_INET, 17, 20);
 	uint8_t frame[ROOM], *seen = malloc(100000);
 
-	(void)state;
 	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
 		for (uint64_t seed = 0; seed < 3; seed++) {
 			const struct ktx_vary field = { .field = KTX_FIELD_PAYLOAD,
@@ -316,14 +312,13 @@ static void orders_are_permutations(void **state)
 }
 
 /* Is the order any good? Neighbours are far apart, halves are mixed, other seeds are other orders. */
-static void orders_look_random(void **state)
+TEST(orders_look_random)
 {
 	const uint64_t count = 3000000019;
 	struct vary_part part = { .count = count, .bits = 31 };
 	double apart = 0;
 	int low = 0, sixteenths[16] = { 0 }, same = 0;
 
-	(void)state;
 	srandom(3);
 	for (int i = 0; i < VARY_KEYS; i++)
 		part.keys[i] = (uint64_t)random() << 33 | (uint64_t)random() << 2;
@@ -344,11 +339,10 @@ static void orders_look_random(void **state)
 	assert_int_equal(same, 0);
 }
 
-static void numbers_near_both_ends(void **state)
+TEST(numbers_near_both_ends)
 {
 	static const uint64_t counts[] = { (1ULL << 62) - 1, 1ULL << 62, (1ULL << 62) + 12345, (1ULL << 63) - 1 };
 
-	(void)state;
 	for (size_t c = 0; c < 4; c++) {
 		struct vary_part part = { .count = counts[c],
 					  .bits = (uint8_t)(63 - __builtin_clzll(counts[c])),
@@ -361,7 +355,7 @@ static void numbers_near_both_ends(void **state)
 	}
 }
 
-static void tables_and_pace(void **state)
+TEST(tables_and_pace)
 {
 	static const uint8_t ports[] = { 0, 80, 1, 187, 31, 144 };
 	static const uint8_t hosts[] = { 0x20, 1,    0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1,
@@ -374,7 +368,6 @@ static void tables_and_pace(void **state)
 	struct ktx_template *t = make(&made, fields, 2);
 	uint8_t frame[ROOM];
 
-	(void)state;
 	assert_int_equal(ktx_template_space(t), 6);
 	for (uint64_t n = 0; n < 20; n++) {
 		memcpy(made.frame + 56, ports + n / 2 % 3 * 2, 2);
@@ -386,7 +379,7 @@ static void tables_and_pace(void **state)
 	ktx_template_free(t);
 }
 
-static void every_combination_comes_once(void **state)
+TEST(every_combination_comes_once)
 {
 	const struct ktx_vary fields[] = {
 		{ .field = KTX_FIELD_DESTINATION_PORT, .how = KTX_VARY_RANDOM, .from = 10, .count = 7 },
@@ -399,7 +392,6 @@ static void every_combination_comes_once(void **state)
 	struct ktx_template *t;
 	uint8_t frame[ROOM], seen[6][4][7] = { 0 };
 
-	(void)state;
 	assert_int_equal(try_make(&t, &made, fields, 4, true, &err), 0);
 	assert_int_equal(ktx_template_space(t), 0); /* the payload's number takes longer */
 	for (uint64_t n = 0; n < 6 * 4 * 7; n++) {
@@ -418,34 +410,32 @@ static void every_combination_comes_once(void **state)
 	ktx_template_free(t);
 }
 
-static void whole_range_of_a_number(void **state)
+TEST(whole_range_of_a_number)
 {
 	const struct ktx_vary field = { .field = KTX_FIELD_PAYLOAD, .how = KTX_VARY_COUNTER, .width = 8 };
 	struct made made = frame_of(AF_INET, 17, 8);
 	struct ktx_template *t = make(&made, &field, 1);
 	uint8_t frame[ROOM];
 
-	(void)state;
 	assert_int_equal(ktx_template_space(t), 0);
 	ktx_template_fill(t, frame, UINT64_MAX);
 	assert_int_equal(load_be64(frame + 42), UINT64_MAX);
 	ktx_template_free(t);
 }
 
-static void nothing_varies(void **state)
+TEST(nothing_varies)
 {
 	struct made made = frame_of(AF_INET, 17, 8);
 	struct ktx_template *t = make(&made, NULL, 0);
 	uint8_t frame[ROOM];
 
-	(void)state;
 	ktx_template_fill(t, frame, 5);
 	assert_memory_equal(frame, made.frame, made.length);
 	assert_int_equal(ktx_template_space(t), 1);
 	ktx_template_free(t);
 }
 
-static void refusals_say_why(void **state)
+TEST(refusals_say_why)
 {
 	static const uint8_t table[] = { 0, 1, 2, 3 };
 	const struct {
@@ -460,28 +450,44 @@ static void refusals_say_why(void **state)
 		{ { { .field = KTX_FIELD_ICMP_ID, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG, "no ICMP" },
 		{ { { .field = (enum ktx_field)99, .how = KTX_VARY_COUNTER } }, 1, -EINVAL, "unknown" },
 		{ { { .field = KTX_FIELD_TTL, .how = (enum ktx_vary_how)9 } }, 1, -EINVAL, "does not know" },
-		{ { { .field = KTX_FIELD_TTL, .how = KTX_VARY_COUNTER, .from = 256 } }, 1, -ERANGE, "the largest is 255" },
-		{ { { .field = KTX_FIELD_TTL, .how = KTX_VARY_COUNTER, .from = 200, .count = 57 } }, 1, -ERANGE, "pass the largest" },
-		{ { { .field = KTX_FIELD_PAYLOAD, .width = 8, .how = KTX_VARY_COUNTER, .from = 2, .count = ~0ULL, .step = 3 } }, 1, -ERANGE, "pass" },
+		{ { { .field = KTX_FIELD_TTL, .how = KTX_VARY_COUNTER, .from = 256 } }, 1, -ERANGE,
+		  "the largest is 255" },
+		{ { { .field = KTX_FIELD_TTL, .how = KTX_VARY_COUNTER, .from = 200, .count = 57 } }, 1, -ERANGE,
+		  "pass the largest" },
+		{ { { .field = KTX_FIELD_PAYLOAD, .width = 8, .how = KTX_VARY_COUNTER, .from = 2, .count = ~0ULL,
+		      .step = 3 } }, 1, -ERANGE, "pass" },
 		{ { { .field = KTX_FIELD_PAYLOAD, .width = 8, .how = KTX_VARY_RANDOM } }, 1, -ERANGE, "give fewer" },
 		{ { { .field = KTX_FIELD_PAYLOAD, .width = 3, .how = KTX_VARY_COUNTER } }, 1, -EINVAL, "1, 2, 4 or 8" },
-		{ { { .field = KTX_FIELD_PAYLOAD, .width = 4, .at = 5, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG, "pass the end" },
-		{ { { .field = KTX_FIELD_PAYLOAD, .width = 4, .at = ~0U, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG, "the frame has" },
+		{ { { .field = KTX_FIELD_PAYLOAD, .width = 4, .at = 5, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG,
+		  "pass the end" },
+		{ { { .field = KTX_FIELD_PAYLOAD, .width = 4, .at = ~0U, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG,
+		  "the frame has" },
 		{ { { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_TABLE } }, 1, -EINVAL, "without entries" },
-		{ { { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_TABLE, .table = table, .count = 1 << 21 } }, 1, -E2BIG, "entries" },
-		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 12, .how = KTX_VARY_COUNTER } }, 1, -EINVAL, "cannot vary" }, /* type */
-		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 16, .how = KTX_VARY_COUNTER } }, 1, -EINVAL, "cannot vary" }, /* length */
-		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 24, .how = KTX_VARY_COUNTER } }, 1, -EINVAL, "cannot vary" }, /* checksum */
-		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 38, .how = KTX_VARY_COUNTER } }, 1, -EINVAL, "cannot vary" }, /* UDP's length */
-		{ { { .field = KTX_FIELD_BYTES, .width = 4, .at = 32, .how = KTX_VARY_COUNTER } }, 1, -EINVAL, "cannot vary" }, /* two headers */
+		{ { { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_TABLE, .table = table, .count = 1 << 21 } }, 1,
+		  -E2BIG, "entries" },
+		/* type */
+		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 12, .how = KTX_VARY_COUNTER } }, 1, -EINVAL,
+		  "cannot vary" },
+		/* length */
+		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 16, .how = KTX_VARY_COUNTER } }, 1, -EINVAL,
+		  "cannot vary" },
+		/* checksum */
+		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 24, .how = KTX_VARY_COUNTER } }, 1, -EINVAL,
+		  "cannot vary" },
+		/* UDP's length */
+		{ { { .field = KTX_FIELD_BYTES, .width = 2, .at = 38, .how = KTX_VARY_COUNTER } }, 1, -EINVAL,
+		  "cannot vary" },
+		/* two headers */
+		{ { { .field = KTX_FIELD_BYTES, .width = 4, .at = 32, .how = KTX_VARY_COUNTER } }, 1, -EINVAL,
+		  "cannot vary" },
 		{ { { .field = KTX_FIELD_BYTES, .width = 8, .at = 46, .how = KTX_VARY_COUNTER } }, 1, -EBADMSG, "end" },
-		{ { { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER }, { .field = KTX_FIELD_BYTES, .at = 35, .width = 1, .how = KTX_VARY_COUNTER } }, 2,
+		{ { { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER },
+		    { .field = KTX_FIELD_BYTES, .at = 35, .width = 1, .how = KTX_VARY_COUNTER } }, 2,
 		  -EINVAL, "vary already" },
 	};
 	/* clang-format on */
 	struct made made = frame_of(AF_INET, 17, 8);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct ktrxer_error err = { 0 };
 		struct ktx_template *t = (struct ktx_template *)1;
@@ -495,7 +501,7 @@ static void refusals_say_why(void **state)
 	}
 }
 
-static void frames_that_cannot_vary(void **state)
+TEST(frames_that_cannot_vary)
 {
 	const struct ktx_vary port = { .field = KTX_FIELD_SOURCE_PORT, .how = KTX_VARY_COUNTER },
 			      source = { .field = KTX_FIELD_SOURCE, .how = KTX_VARY_COUNTER };
@@ -503,7 +509,6 @@ static void frames_that_cannot_vary(void **state)
 	struct ktrxer_error err;
 	struct ktx_template *t;
 
-	(void)state;
 	sctp.frame[14 + 9] = 132;
 	assert_int_equal(try_make(&t, &sctp, &port, 1, false, &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.text, "132"));
@@ -522,7 +527,7 @@ static void frames_that_cannot_vary(void **state)
 	assert_int_equal(try_make(&t, &cut, &port, 1, false, &err), -EINVAL);
 }
 
-static void options_of_other_sizes(void **state)
+TEST(options_of_other_sizes)
 {
 	struct made made = frame_of(AF_INET, 17, 8);
 	struct ktx_template_options o = KTX_TEMPLATE_OPTIONS_INIT;
@@ -534,7 +539,6 @@ static void options_of_other_sizes(void **state)
 	struct ktrxer_error err;
 	struct ktx_template *t;
 
-	(void)state;
 	o.frame = made.frame;
 	o.length = made.length;
 	o.link = made.link;
@@ -549,28 +553,4 @@ static void options_of_other_sizes(void **state)
 	assert_int_equal(ktx_template_new(&t, &o, &err), -EINVAL);
 	o.size = 4;
 	assert_int_equal(ktx_template_new(&t, &o, &err), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counters_are_where_they_belong),
-		cmocka_unit_test(flow_label_leaves_its_neighbours_alone),
-		cmocka_unit_test(checksums_are_those_of_summing_all_again),
-		cmocka_unit_test(udp_without_a_checksum_keeps_none),
-		cmocka_unit_test(udp_checksum_of_zero_is_sent_as_all_ones),
-		cmocka_unit_test(an_echo_reply_of_zeros_sums_to_nothing),
-		cmocka_unit_test(orders_are_permutations),
-		cmocka_unit_test(orders_look_random),
-		cmocka_unit_test(numbers_near_both_ends),
-		cmocka_unit_test(tables_and_pace),
-		cmocka_unit_test(every_combination_comes_once),
-		cmocka_unit_test(whole_range_of_a_number),
-		cmocka_unit_test(nothing_varies),
-		cmocka_unit_test(refusals_say_why),
-		cmocka_unit_test(frames_that_cannot_vary),
-		cmocka_unit_test(options_of_other_sizes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,13 +190,12 @@ static double chance_of_failure(const struct net *net, double failure)
 
 static const struct trace_graph_options usual = { .hops_max = 30, .silent_max = 5, .failure = 0.05 };
 
-static void one_route(void **state)
+TEST(one_route)
 {
 	struct trace_graph *graph;
 	static struct net net;
 	uint32_t count;
 
-	(void)state;
 	chain(&net, 9);
 	graph = search(&net, &usual);
 	assert_true(is_whole(&net, graph));
@@ -208,13 +207,12 @@ static void one_route(void **state)
 	trace_graph_free(graph);
 }
 
-static void one_flow_alone(void **state)
+TEST(one_flow_alone)
 {
 	struct trace_graph_options options = usual;
 	struct trace_graph *graph;
 	static struct net net;
 
-	(void)state;
 	chain(&net, 12);
 	spread_at(&net, 4, 16);
 	options.failure = 0;
@@ -229,7 +227,7 @@ static void one_flow_alone(void **state)
  * What is promised for one router, measured: the exact figure of the stopping rule, which is below the bound. Its next
  * hops end the routes, so that no probe for a later hop finds one of them by chance.
  */
-static void failure_of_one_balancer(void **state)
+TEST(failure_of_one_balancer)
 {
 	static const struct {
 		uint32_t fan;
@@ -238,7 +236,6 @@ static void failure_of_one_balancer(void **state)
 	enum { RUNS = 4000 };
 	static struct net net;
 
-	(void)state;
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		const double expected = miss(cases[c].fan, cases[c].failure),
 			     deviation = sqrt(expected * (1 - expected) / RUNS);
@@ -299,13 +296,12 @@ static void random_net(struct net *net)
  * Over 1,000 random networks: no more failures than the stopping rule allows for. There are fewer, because probes that
  * look for flows through one router find further routers of its hop.
  */
-static void failure_over_random_networks(void **state)
+TEST(failure_over_random_networks)
 {
 	double expected = 0, variance = 0, failed = 0;
 	static struct net net;
 	uint64_t probes = 0;
 
-	(void)state;
 	for (int run = 0; run < 1000; run++) {
 		struct trace_graph *graph;
 		double p;
@@ -328,13 +324,12 @@ static void failure_over_random_networks(void **state)
 	assert_true(failed > expected / 5);
 }
 
-static void sixty_four_routes(void **state)
+TEST(sixty_four_routes)
 {
 	struct trace_graph_options options = usual;
 	struct trace_graph *graph;
 	static struct net net;
 
-	(void)state;
 	/* 64 next hops at once, and their 64 straight continuations over eight hops. */
 	chain(&net, 12);
 	spread_at(&net, 1, 64);
@@ -362,14 +357,13 @@ static void sixty_four_routes(void **state)
 	trace_graph_free(graph);
 }
 
-static void routers_without_answers(void **state)
+TEST(routers_without_answers)
 {
 	const struct trace_node *nodes;
 	struct trace_graph *graph;
 	static struct net net;
 	uint32_t count;
 
-	(void)state;
 	chain(&net, 8);
 	net.silent[3][0] = net.silent[4][0] = true;
 	graph = search(&net, &usual);
@@ -403,12 +397,11 @@ static void routers_without_answers(void **state)
  * Linux's limit: six answers, then one in each pause. Without pauses, routers seem to balance load that do not; with
  * them there is one route, and a balancer's routes are those that it has.
  */
-static void routers_that_limit_their_answers(void **state)
+TEST(routers_that_limit_their_answers)
 {
 	struct trace_graph *graph;
 	static struct net net;
 
-	(void)state;
 	for (int fan = 1; fan <= 3; fan++)
 		for (uint32_t pauses = 0; pauses <= 100; pauses += 100) {
 			chain(&net, 10);
@@ -427,12 +420,11 @@ static void routers_that_limit_their_answers(void **state)
 }
 
 /* A router that answers in each second pause only: what is left in doubt makes no route. */
-static void doubts_that_remain(void **state)
+TEST(doubts_that_remain)
 {
 	struct trace_graph *graph;
 	static struct net net;
 
-	(void)state;
 	chain(&net, 6);
 	net.tokens = 2;
 	net.pauses_each = 2;
@@ -445,7 +437,7 @@ static void doubts_that_remain(void **state)
 }
 
 /* Two routers that send to each other until the hop limit. */
-static void loop(void **state)
+TEST(loop)
 {
 	static struct trace_want wants[WANTS];
 	struct trace_graph *graph;
@@ -453,7 +445,6 @@ static void loop(void **state)
 	uint32_t count;
 	int n;
 
-	(void)state;
 	assert_int_equal(trace_graph_new(&graph, &usual), 0);
 	while ((n = trace_graph_want(graph, wants, WANTS)) > 0)
 		for (int i = 0; i < n; i++) {
@@ -470,7 +461,7 @@ static void loop(void **state)
 }
 
 /* Answers of forged, ever new addresses end in limits, not in endless probes. */
-static void answers_of_any_address(void **state)
+TEST(answers_of_any_address)
 {
 	static struct trace_want wants[WANTS];
 	struct trace_graph_options options = usual;
@@ -479,7 +470,6 @@ static void answers_of_any_address(void **state)
 	uint32_t count;
 	int n;
 
-	(void)state;
 	options.hops_max = 4;
 	assert_int_equal(trace_graph_new(&graph, &options), 0);
 	while ((n = trace_graph_want(graph, wants, WANTS)) > 0) {
@@ -497,7 +487,7 @@ static void answers_of_any_address(void **state)
 	trace_graph_free(graph);
 }
 
-static void arguments_out_of_limits(void **state)
+TEST(arguments_out_of_limits)
 {
 	const struct trace_graph_options wrong[] = { { .hops_max = 0, .silent_max = 5 },
 						     { .hops_max = 65, .silent_max = 5 },
@@ -507,7 +497,6 @@ static void arguments_out_of_limits(void **state)
 	const struct ktrxer_addr from = address(1, 1);
 	struct trace_graph *graph;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_int_equal(trace_graph_new(&graph, &wrong[i]), -EINVAL);
 	assert_int_equal(trace_graph_new(&graph, &usual), 0);
@@ -519,23 +508,4 @@ static void arguments_out_of_limits(void **state)
 	assert_int_equal(trace_graph_hops(graph), 0);
 	assert_int_equal(trace_graph_node_of(graph, 1, 0), -1);
 	trace_graph_free(graph);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_route),
-		cmocka_unit_test(one_flow_alone),
-		cmocka_unit_test(failure_of_one_balancer),
-		cmocka_unit_test(failure_over_random_networks),
-		cmocka_unit_test(sixty_four_routes),
-		cmocka_unit_test(routers_without_answers),
-		cmocka_unit_test(routers_that_limit_their_answers),
-		cmocka_unit_test(doubts_that_remain),
-		cmocka_unit_test(loop),
-		cmocka_unit_test(answers_of_any_address),
-		cmocka_unit_test(arguments_out_of_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

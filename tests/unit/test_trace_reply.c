@@ -89,9 +89,8 @@ static const struct {
 };
 
 /* What routers hash is the same in all probes of a flow, and the checksums are right. */
-static void flows_keep_their_identifier(void **state)
+TEST(flows_keep_their_identifier)
 {
-	(void)state;
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		const struct trace_probe p = identity(kinds[k].proto, kinds[k].six);
 		const uint32_t ip = kinds[k].six ? 40 : 20;
@@ -125,9 +124,8 @@ static void flows_keep_their_identifier(void **state)
 }
 
 /* Whether the quote is whole or ends behind 8 bytes of transport, and whatever fills it up. */
-static void quotes_are_recognized(void **state)
+TEST(quotes_are_recognized)
 {
-	(void)state;
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		const struct trace_probe p = identity(kinds[k].proto, kinds[k].six);
 		const uint32_t least = (kinds[k].six ? 40 : 20) + 8;
@@ -169,7 +167,7 @@ static void quotes_are_recognized(void **state)
 	}
 }
 
-static void labels_of_mpls(void **state)
+TEST(labels_of_mpls)
 {
 	static const uint8_t two[] = { 0x20, 0, 0, 0, 0, 12, 1, 1, 0x03, 0xe8, 0x54, 0x01, 0x00, 0x01, 0x01, 0xfe };
 	const struct trace_probe p = identity(KTRXER_UDP, false);
@@ -179,7 +177,6 @@ static void labels_of_mpls(void **state)
 	uint8_t probe[ROOM], extensions[sizeof two];
 	const uint32_t length = (uint32_t)trace_probe_build(&p, probe, sizeof probe, &sent);
 
-	(void)state;
 	memcpy(extensions, two, sizeof two);
 	e = error_of(probe, length, 128, extensions, sizeof extensions, 11, 0);
 	assert_true(read_error(&reply, &e));
@@ -223,7 +220,7 @@ static void labels_of_mpls(void **state)
 	assert_int_equal(reply.label_count, 0);
 }
 
-static void changes_on_the_way(void **state)
+TEST(changes_on_the_way)
 {
 	const struct trace_probe p = identity(KTRXER_UDP, false);
 	const struct trace_sent sent = { 77, { 6, 2 } };
@@ -234,7 +231,6 @@ static void changes_on_the_way(void **state)
 	uint32_t length = (uint32_t)trace_probe_build(&p, probe, sizeof probe, &sent), number;
 	bool whole;
 
-	(void)state;
 	probe[1] = 0;          /* TOS */
 	probe[12] ^= 1;        /* source */
 	probe[20 + 7] ^= 0x10; /* checksum */
@@ -264,7 +260,7 @@ static void changes_on_the_way(void **state)
 	assert_false(trace_probe_number(&p, &reply, &number, &whole));
 }
 
-static void no_answers(void **state)
+TEST(no_answers)
 {
 	const struct trace_probe p = identity(KTRXER_UDP, false);
 	const struct trace_sent sent = { 77, { 6, 2 } };
@@ -273,7 +269,6 @@ static void no_answers(void **state)
 	uint8_t probe[ROOM];
 	const uint32_t length = (uint32_t)trace_probe_build(&p, probe, sizeof probe, &sent);
 
-	(void)state;
 	assert_false(trace_reply_parse(&reply, probe, length, KTRXER_LINK_RAW_IP)); /* UDP */
 	e = error_of(probe, length, length, NULL, 0, 11, 1);                        /* reassembly */
 	assert_false(read_error(&reply, &e));
@@ -291,12 +286,11 @@ static void no_answers(void **state)
 	assert_false(read_error(&reply, &e));
 }
 
-static void meaning(void **state)
+TEST(meaning)
 {
 	struct ktrxer_addr four, six, other;
 	struct trace_reply r = { .kind = TRACE_DESTINATION_UNREACHABLE, .code = 3 };
 
-	(void)state;
 	ktrxer_addr_parse(&four, "192.0.2.1");
 	ktrxer_addr_parse(&six, "fe80::1");
 	ktrxer_addr_parse(&other, "192.0.2.2");
@@ -316,18 +310,4 @@ static void meaning(void **state)
 	assert_int_equal(trace_end_of(&r, &six), TRACE_GOES_ON);
 	r.kind = TRACE_TCP_ANSWER;
 	assert_int_equal(trace_end_of(&r, &six), TRACE_ARRIVED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flows_keep_their_identifier),
-		cmocka_unit_test(quotes_are_recognized),
-		cmocka_unit_test(labels_of_mpls),
-		cmocka_unit_test(changes_on_the_way),
-		cmocka_unit_test(no_answers),
-		cmocka_unit_test(meaning),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void sends_in_order_at_their_times(void **state)
+TEST(sends_in_order_at_their_times)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx = fake_open_with(options);
@@ -16,7 +16,6 @@ static void sends_in_order_at_their_times(void **state)
 	struct ktx_report reports[64];
 	int got = 0;
 
-	(void)state;
 	fake.stamps = fake.stamps_come = true;
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(fake_commit(tx, 100 + i, start + i * 1000000ULL, 0), 0);
@@ -47,12 +46,11 @@ static void sends_in_order_at_their_times(void **state)
 	ktx_close(tx);
 }
 
-static void full_ring_returns_eagain_and_wakes_the_tool(void **state)
+TEST(full_ring_returns_eagain_and_wakes_the_tool)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx;
 
-	(void)state;
 	options.slots = 8;
 	options.reports = KTX_REPORT_NONE;
 	tx = fake_open_with(options);
@@ -61,13 +59,12 @@ static void full_ring_returns_eagain_and_wakes_the_tool(void **state)
 	ktx_close(tx);
 }
 
-static void unread_reports_hold_their_slots(void **state)
+TEST(unread_reports_hold_their_slots)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report report;
 	struct ktx *tx;
 
-	(void)state;
 	options.slots = 4;
 	tx = fake_open_with(options);
 	for (int i = 0; i < 4; i++)
@@ -85,10 +82,10 @@ static void unread_reports_hold_their_slots(void **state)
 }
 
 /*
- * Who is refused a slot, reads what reports there are, and sleeps, is woken: by the room that the reading itself made,
- * too.
+ * A program that gets no slot, reads the reports that there are, and sleeps, is woken: by the room that the reading
+ * itself made, too.
  */
-static void reading_reports_does_not_take_back_the_word_of_free_slots(void **state)
+TEST(reading_reports_does_not_take_back_the_word_of_free_slots)
 {
 	for (int kind = KTX_REPORT_ALL; kind <= KTX_REPORT_NONE; kind++) {
 		struct ktx_options options = KTX_OPTIONS_INIT;
@@ -96,7 +93,6 @@ static void reading_reports_does_not_take_back_the_word_of_free_slots(void **sta
 		struct pollfd p = { .events = POLLIN };
 		struct ktx *tx;
 
-		(void)state;
 		options.slots = 4;
 		options.reports = (enum ktx_report_kind)kind;
 		options.flags = KTX_CALLER_PUMPS;
@@ -113,18 +109,17 @@ static void reading_reports_does_not_take_back_the_word_of_free_slots(void **sta
 		fake_drain(tx);
 		while (ktx_reports(tx, reports, 8) > 0)
 			;
-		assert_int_equal(poll(&p, 1, 0), 0); /* and nothing is said when nobody waits */
+		assert_int_equal(poll(&p, 1, 0), 0); /* and without a waiting program there is no event */
 		ktx_close(tx);
 	}
 }
 
-static void only_failures_are_reported_on_request(void **state)
+TEST(only_failures_are_reported_on_request)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report reports[8];
 	struct ktx *tx;
 
-	(void)state;
 	options.reports = KTX_REPORT_FAILURES;
 	options.flags = KTX_CALLER_PUMPS;
 	tx = fake_open_with(options);
@@ -145,13 +140,12 @@ static void only_failures_are_reported_on_request(void **state)
 	ktx_close(tx);
 }
 
-static void trains_leave_by_one_call(void **state)
+TEST(trains_leave_by_one_call)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx = fake_open_with(options);
 	uint64_t at = ktrxer_now_ns() + 5 * KTRXER_NS_PER_MS;
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(fake_commit(tx, i, at, i < 9 ? KTX_TRAIN_GOES_ON : 0), 0);
 	assert_int_equal(fake_drain(tx).sent, 10);
@@ -169,12 +163,11 @@ static void trains_leave_by_one_call(void **state)
 	ktx_close(tx);
 }
 
-static void a_partly_taken_train_goes_on(void **state)
+TEST(a_partly_taken_train_goes_on)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx = fake_open_with(options);
 
-	(void)state;
 	fake.take_most = 3;
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(fake_commit(tx, i, 0, i < 9 ? KTX_TRAIN_GOES_ON : 0), 0);
@@ -187,7 +180,7 @@ static void a_partly_taken_train_goes_on(void **state)
 /*
  * One that takes longer than late_ns, by more calls than one: none of it is skipped, and none of it moves the others.
  */
-static void a_train_is_not_torn_by_the_late_policy(void **state)
+TEST(a_train_is_not_torn_by_the_late_policy)
 {
 	for (int policy = KTX_LATE_SKIP; policy <= KTX_LATE_SHIFT; policy++) {
 		struct ktx_options options = KTX_OPTIONS_INIT;
@@ -195,7 +188,6 @@ static void a_train_is_not_torn_by_the_late_policy(void **state)
 		uint64_t at, next;
 		struct ktx *tx;
 
-		(void)state;
 		options.flags = KTX_CALLER_PUMPS;
 		options.late = (enum ktx_late_policy)policy;
 		options.late_ns = 20 * KTRXER_NS_PER_MS;
@@ -216,14 +208,13 @@ static void a_train_is_not_torn_by_the_late_policy(void **state)
 }
 
 /* ThreadSanitizer sees what this cannot: whether the pump's thread writes what ktx_info() reads. */
-static void info_can_be_read_while_the_thread_works(void **state)
+TEST(info_can_be_read_while_the_thread_works)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	uint64_t last_ns;
 	struct ktx_info info;
 	struct ktx *tx;
 
-	(void)state;
 	options.slots = 256;
 	tx = fake_open_with(options);
 	fake.stamps = fake.stamps_come = true;
@@ -249,14 +240,13 @@ static void info_can_be_read_while_the_thread_works(void **state)
 	ktx_close(tx);
 }
 
-static void a_shifted_train_is_shifted_as_a_whole(void **state)
+TEST(a_shifted_train_is_shifted_as_a_whole)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report reports[2];
 	struct ktx *tx;
 	uint64_t at = ktrxer_now_ns() - 50 * KTRXER_NS_PER_MS;
 
-	(void)state;
 	options.late = KTX_LATE_SHIFT;
 	tx = fake_open_with(options);
 	assert_int_equal(fake_commit(tx, 0, at, KTX_TRAIN_GOES_ON), 0);
@@ -270,7 +260,7 @@ static void a_shifted_train_is_shifted_as_a_whole(void **state)
 }
 
 /* Deadlines begin anew: what the shift was before says nothing about them, nor does it count as their lateness. */
-static void a_cancellation_ends_the_shift(void **state)
+TEST(a_cancellation_ends_the_shift)
 {
 	for (uint32_t flags = 0; flags <= KTX_CALLER_PUMPS; flags += KTX_CALLER_PUMPS) {
 		struct ktx_options options = KTX_OPTIONS_INIT;
@@ -279,7 +269,6 @@ static void a_cancellation_ends_the_shift(void **state)
 		struct ktrxer_hist *lateness;
 		struct ktx *tx;
 
-		(void)state;
 		options.flags = flags;
 		options.late = KTX_LATE_SHIFT;
 		options.late_ns = 20 * KTRXER_NS_PER_MS; /* later than a busy machine makes the new ones */
@@ -312,7 +301,7 @@ static bool share_a_line(const void *a, size_t a_size, const void *b, size_t b_s
 }
 
 /* What one thread writes and the other reads for each probe must not take lines of the cache away from it. */
-static void the_two_threads_write_to_lines_of_their_own(void **state)
+TEST(the_two_threads_write_to_lines_of_their_own)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx = fake_open_with(options);
@@ -321,21 +310,22 @@ static void the_two_threads_write_to_lines_of_their_own(void **state)
 		size_t size;
 		/* clang-format off */
 	} parts[] = {
-		{ &tx->ring.requests, sizeof tx->ring.requests }, { &tx->ring.mask, sizeof tx->ring.mask }, { &tx->state, sizeof tx->state },
-		{ &tx->ring.head, sizeof tx->ring.head },   { &tx->ring.done, sizeof tx->ring.done }, { &tx->shared, sizeof tx->shared },
+		{ &tx->ring.requests, sizeof tx->ring.requests }, { &tx->ring.mask, sizeof tx->ring.mask },
+		{ &tx->state, sizeof tx->state },
+		{ &tx->ring.head, sizeof tx->ring.head },   { &tx->ring.done, sizeof tx->ring.done },
+		{ &tx->shared, sizeof tx->shared },
 		{ &tx->tool, sizeof tx->tool },             { &tx->pump, sizeof tx->pump },
 	};
 	/* clang-format on */
 	const size_t constant = 3;
 
-	(void)state;
 	for (size_t i = constant; i < sizeof parts / sizeof *parts; i++)
 		for (size_t j = 0; j < i; j++)
 			assert_false(share_a_line(parts[i].at, parts[i].size, parts[j].at, parts[j].size));
 	ktx_close(tx);
 }
 
-static void bad_calls_are_refused_and_change_nothing(void **state)
+TEST(bad_calls_are_refused_and_change_nothing)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx = fake_open_with(options);
@@ -343,7 +333,6 @@ static void bad_calls_are_refused_and_change_nothing(void **state)
 	struct ktx_probe probe = { .length = 60 };
 	struct ktx_slot slot, again;
 
-	(void)state;
 	assert_int_equal(ktx_commit(tx, &probe, &err), -EINVAL);
 	assert_int_equal(ktx_reserve(tx, &slot), 0);
 	assert_int_equal(ktx_reserve(tx, &again), 0);
@@ -378,13 +367,12 @@ static void bad_calls_are_refused_and_change_nothing(void **state)
 }
 
 /* 4 GiB and 4 MiB: where sizes have 32 bits that must not become 4 MiB. */
-static void more_memory_than_can_be_addressed_is_refused(void **state)
+TEST(more_memory_than_can_be_addressed_is_refused)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktrxer_error err;
 	struct ktx *tx;
 
-	(void)state;
 	if (SIZE_MAX > UINT32_MAX)
 		cm_skip("64-bit addresses: no number of slots is too many for them");
 	options.slots = 65536;
@@ -392,13 +380,12 @@ static void more_memory_than_can_be_addressed_is_refused(void **state)
 	assert_int_equal(ktx_open(&tx, &options, &err), -ENOMEM);
 }
 
-static void the_caller_can_pump(void **state)
+TEST(the_caller_can_pump)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	uint64_t next = 0, at = ktrxer_now_ns() + 30 * KTRXER_NS_PER_MS;
 	struct ktx *tx;
 
-	(void)state;
 	options.flags = KTX_CALLER_PUMPS;
 	tx = fake_open_with(options);
 	assert_int_equal(ktx_pump(tx, &next), 0);
@@ -417,14 +404,13 @@ static void the_caller_can_pump(void **state)
 }
 
 /* Neither for a send time that is near nor for a device that is full. */
-static void the_pump_never_waits(void **state)
+TEST(the_pump_never_waits)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	uint64_t next = 0, at = 0, before = 0;
 	int early = 0;
 	struct ktx *tx;
 
-	(void)state;
 	options.flags = KTX_CALLER_PUMPS;
 	options.retry_ns = 3600 * (uint64_t)KTRXER_NS_PER_S;
 	tx = fake_open_with(options);
@@ -463,28 +449,4 @@ static void the_pump_never_waits(void **state)
 	fake.refuse = 0;
 	assert_int_equal(fake_drain(tx).sent, 101);
 	ktx_close(tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sends_in_order_at_their_times),
-		cmocka_unit_test(full_ring_returns_eagain_and_wakes_the_tool),
-		cmocka_unit_test(unread_reports_hold_their_slots),
-		cmocka_unit_test(reading_reports_does_not_take_back_the_word_of_free_slots),
-		cmocka_unit_test(only_failures_are_reported_on_request),
-		cmocka_unit_test(trains_leave_by_one_call),
-		cmocka_unit_test(a_partly_taken_train_goes_on),
-		cmocka_unit_test(a_train_is_not_torn_by_the_late_policy),
-		cmocka_unit_test(info_can_be_read_while_the_thread_works),
-		cmocka_unit_test(a_shifted_train_is_shifted_as_a_whole),
-		cmocka_unit_test(a_cancellation_ends_the_shift),
-		cmocka_unit_test(the_two_threads_write_to_lines_of_their_own),
-		cmocka_unit_test(bad_calls_are_refused_and_change_nothing),
-		cmocka_unit_test(more_memory_than_can_be_addressed_is_refused),
-		cmocka_unit_test(the_caller_can_pump),
-		cmocka_unit_test(the_pump_never_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

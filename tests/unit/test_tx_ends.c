@@ -11,14 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void refusals_are_retried_then_failed(void **state)
+TEST(refusals_are_retried_then_failed)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report reports[4];
 	struct ktx_accounts a;
 	struct ktx *tx;
 
-	(void)state;
 	/* long enough for a machine that does not run this thread for a while */
 	options.retry_ns = 2 * KTRXER_NS_PER_S;
 	tx = fake_open_with(options);
@@ -47,13 +46,12 @@ static void refusals_are_retried_then_failed(void **state)
 	ktx_close(tx);
 }
 
-static void a_device_that_refuses_for_long_does_not_hold_up_the_schedule(void **state)
+TEST(a_device_that_refuses_for_long_does_not_hold_up_the_schedule)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx;
 	uint64_t begin;
 
-	(void)state;
 	options.reports = KTX_REPORT_NONE;
 	tx = fake_open_with(options); /* 10 ms of retries */
 	fake.refuse = 1 << 30;
@@ -76,7 +74,7 @@ static void a_device_that_refuses_for_long_does_not_hold_up_the_schedule(void **
 	ktx_close(tx);
 }
 
-static void late_probes_are_skipped_shifted_or_sent(void **state)
+TEST(late_probes_are_skipped_shifted_or_sent)
 {
 	for (int policy = KTX_LATE_CATCH_UP; policy <= KTX_LATE_SHIFT; policy++) {
 		struct ktx_options options = KTX_OPTIONS_INIT;
@@ -85,7 +83,6 @@ static void late_probes_are_skipped_shifted_or_sent(void **state)
 		struct ktx *tx;
 		uint64_t start;
 
-		(void)state;
 		options.late = (enum ktx_late_policy)policy;
 		options.late_ns = 100 * KTRXER_NS_PER_MS; /* a busy machine may well delay a process by 10 ms */
 		tx = fake_open_with(options);
@@ -124,14 +121,13 @@ static void late_probes_are_skipped_shifted_or_sent(void **state)
 	}
 }
 
-static void cancel_ends_what_is_pending_at_once(void **state)
+TEST(cancel_ends_what_is_pending_at_once)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx = fake_open_with(options);
 	uint64_t now = ktrxer_now_ns();
 	struct ktx_accounts a;
 
-	(void)state;
 	assert_int_equal(fake_commit(tx, 0, 0, 0), 0);
 	for (int i = 1; i < 100; i++)
 		assert_int_equal(fake_commit(tx, i, now + 3600 * (uint64_t)KTRXER_NS_PER_S, 0), 0);
@@ -151,14 +147,13 @@ static void cancel_ends_what_is_pending_at_once(void **state)
  * The pump may see a cancellation before the commitments that it is about: it must not go on from there with requests
  * of old.
  */
-static void cancellations_race_with_commitments(void **state)
+TEST(cancellations_race_with_commitments)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_accounts a;
 	struct ktx *tx;
 	uint64_t end;
 
-	(void)state;
 	options.slots = 64;
 	options.reports = KTX_REPORT_NONE;
 	options.wait = KTX_WAIT_SLEEP;
@@ -173,7 +168,7 @@ static void cancellations_race_with_commitments(void **state)
 	ktx_close(tx);
 }
 
-static void a_slot_is_not_free_before_its_buffer_is(void **state)
+TEST(a_slot_is_not_free_before_its_buffer_is)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report reports[8];
@@ -181,7 +176,6 @@ static void a_slot_is_not_free_before_its_buffer_is(void **state)
 	struct ktx_info info;
 	uint64_t begin;
 
-	(void)state;
 	options.engine = "holder";
 	options.slots = 4;
 	tx = fake_open_with(options);
@@ -212,14 +206,13 @@ static void a_slot_is_not_free_before_its_buffer_is(void **state)
 	assert_non_null(strstr(err.text, "1000"));
 }
 
-static void an_event_loop_finds_the_end_of_what_is_pending(void **state)
+TEST(an_event_loop_finds_the_end_of_what_is_pending)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report reports[8];
 	struct pollfd ready = { .events = POLLIN };
 	struct ktx *tx;
 
-	(void)state;
 	options.engine = "holder";
 	options.reports = KTX_REPORT_FAILURES;
 	tx = fake_open_with(options);
@@ -249,11 +242,10 @@ static void an_event_loop_finds_the_end_of_what_is_pending(void **state)
 	ktx_close(tx);
 }
 
-static void a_buffer_that_never_returns_does_not_hold_up_the_accounts(void **state)
+TEST(a_buffer_that_never_returns_does_not_hold_up_the_accounts)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 
-	(void)state;
 	options.engine = "holder";
 	for (int taken = 0; taken <= 1; taken++) {
 		struct ktx *tx = fake_open_with(options);
@@ -279,7 +271,7 @@ static void a_buffer_that_never_returns_does_not_hold_up_the_accounts(void **sta
 	}
 }
 
-static void a_stamp_that_does_not_come_leaves_the_departure_without_a_source(void **state)
+TEST(a_stamp_that_does_not_come_leaves_the_departure_without_a_source)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_report report;
@@ -287,7 +279,6 @@ static void a_stamp_that_does_not_come_leaves_the_departure_without_a_source(voi
 	struct ktx *tx = fake_open_with(options);
 	uint64_t begin = ktrxer_now_ns();
 
-	(void)state;
 	fake.stamps = true;
 	assert_int_equal(fake_commit(tx, 1, 0, 0), 0);
 	a = fake_drain(tx);
@@ -305,14 +296,13 @@ static void a_stamp_that_does_not_come_leaves_the_departure_without_a_source(voi
 	ktx_close(tx);
 }
 
-static void a_lost_device_ends_all_without_hanging(void **state)
+TEST(a_lost_device_ends_all_without_hanging)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx = fake_open_with(options);
 	struct ktx_accounts a;
 	int rc = 0;
 
-	(void)state;
 	fake.refuse = 1 << 30;
 	fake.refuse_with = -ENETDOWN;
 	for (int i = 0; i < 20 && rc == 0; i++)
@@ -325,13 +315,12 @@ static void a_lost_device_ends_all_without_hanging(void **state)
 }
 
 /* Times so near to the beginning, or the end, of the clock that a sum with them would wrap. */
-static void times_at_both_ends_of_the_clock(void **state)
+TEST(times_at_both_ends_of_the_clock)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	uint64_t next, now;
 	struct ktx *tx;
 
-	(void)state;
 	options.flags = KTX_CALLER_PUMPS;
 	options.late = KTX_LATE_SHIFT;
 	tx = fake_open_with(options);
@@ -349,7 +338,7 @@ static void times_at_both_ends_of_the_clock(void **state)
 }
 
 /* After four thousand million probes the numbers of requests begin again. */
-static void numbers_of_requests_wrap(void **state)
+TEST(numbers_of_requests_wrap)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	const uint32_t from = UINT32_MAX - 300;
@@ -358,7 +347,6 @@ static void numbers_of_requests_wrap(void **state)
 	struct ktx *tx;
 	int got = 0;
 
-	(void)state;
 	options.flags = KTX_CALLER_PUMPS;
 	options.slots = 64;
 	tx = fake_open_with(options);
@@ -386,13 +374,12 @@ static void numbers_of_requests_wrap(void **state)
 	ktx_close(tx);
 }
 
-static void for_ever_is_no_overflow(void **state)
+TEST(for_ever_is_no_overflow)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx_accounts a;
 	struct ktx *tx;
 
-	(void)state;
 	options.late = KTX_LATE_SKIP;
 	options.late_ns = options.retry_ns = UINT64_MAX;
 	tx = fake_open_with(options);
@@ -407,9 +394,8 @@ static void for_ever_is_no_overflow(void **state)
 }
 
 /* Random scripts; whatever happens, the accounts close and every probe has one report. */
-static void accounts_always_close(void **state)
+TEST(accounts_always_close)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= 30; seed++) {
 		struct ktx_options options = KTX_OPTIONS_INIT;
 		uint64_t at = ktrxer_now_ns(), committed = 0, reported = 0;
@@ -459,26 +445,4 @@ static void accounts_always_close(void **state)
 		assert_int_equal(reported, committed);
 		ktx_close(tx);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refusals_are_retried_then_failed),
-		cmocka_unit_test(a_device_that_refuses_for_long_does_not_hold_up_the_schedule),
-		cmocka_unit_test(late_probes_are_skipped_shifted_or_sent),
-		cmocka_unit_test(cancel_ends_what_is_pending_at_once),
-		cmocka_unit_test(cancellations_race_with_commitments),
-		cmocka_unit_test(a_slot_is_not_free_before_its_buffer_is),
-		cmocka_unit_test(an_event_loop_finds_the_end_of_what_is_pending),
-		cmocka_unit_test(a_buffer_that_never_returns_does_not_hold_up_the_accounts),
-		cmocka_unit_test(a_stamp_that_does_not_come_leaves_the_departure_without_a_source),
-		cmocka_unit_test(a_lost_device_ends_all_without_hanging),
-		cmocka_unit_test(times_at_both_ends_of_the_clock),
-		cmocka_unit_test(numbers_of_requests_wrap),
-		cmocka_unit_test(for_ever_is_no_overflow),
-		cmocka_unit_test(accounts_always_close),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The transmitter over a scripted engine whose kernel side waits (fake_engine.h): who owns a request when, and that
- * each one ends.
+ * The transmitter over a scripted engine whose kernel side waits (fake_engine.h): which side owns a request when, and
+ * that each one ends.
  */
 #include "cm.h"
 #include "fake_engine.h"
@@ -16,13 +16,12 @@ static void sleep_ms(uint64_t ms)
 	poll(NULL, 0, (int)ms);
 }
 
-static void committed_is_with_the_engine_at_once(void **state)
+TEST(committed_is_with_the_engine_at_once)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx = fake_open_with(options);
 	const uint64_t far = ktrxer_now_ns() + 3600 * (uint64_t)KTRXER_NS_PER_S;
 
-	(void)state;
 	for (uint32_t i = 0; i < 10; i++) {
 		assert_int_equal(fake_commit(tx, i, far, 0), 0);
 		assert_int_equal(fake.published, i + 1); /* however far away */
@@ -30,12 +29,11 @@ static void committed_is_with_the_engine_at_once(void **state)
 	ktx_close(tx);
 }
 
-static void train_is_published_whole(void **state)
+TEST(train_is_published_whole)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx = fake_open_with(options);
 
-	(void)state;
 	fake.sends_to = UINT32_MAX;
 	for (int i = 0; i < 9; i++) {
 		assert_int_equal(fake_commit(tx, i, 0, KTX_TRAIN_GOES_ON), 0);
@@ -48,14 +46,13 @@ static void train_is_published_whole(void **state)
 	ktx_close(tx);
 }
 
-static void ends_come_back_in_order_with_their_stamps(void **state)
+TEST(ends_come_back_in_order_with_their_stamps)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx = fake_open_with(options);
 	const uint64_t start = ktrxer_now_ns() + 5 * KTRXER_NS_PER_MS;
 	struct ktx_report reports[64];
 
-	(void)state;
 	fake.sends_to = UINT32_MAX;
 	fake.late_ns = 250;
 	for (int i = 0; i < 50; i++)
@@ -76,12 +73,11 @@ static void ends_come_back_in_order_with_their_stamps(void **state)
 	ktx_close(tx);
 }
 
-static void no_compensation_where_it_is_switched_off(void **state)
+TEST(no_compensation_where_it_is_switched_off)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx;
 
-	(void)state;
 	options.flags = KTX_NO_COMPENSATION;
 	tx = fake_open_with(options);
 	fake.sends_to = UINT32_MAX;
@@ -93,12 +89,11 @@ static void no_compensation_where_it_is_switched_off(void **state)
 	ktx_close(tx);
 }
 
-static void full_ring_returns_eagain_and_wakes_the_tool(void **state)
+TEST(full_ring_returns_eagain_and_wakes_the_tool)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx;
 
-	(void)state;
 	options.slots = 8;
 	options.reports = KTX_REPORT_NONE;
 	tx = fake_open_with(options);
@@ -108,13 +103,12 @@ static void full_ring_returns_eagain_and_wakes_the_tool(void **state)
 	ktx_close(tx);
 }
 
-static void cancel_ends_what_is_not_sent(void **state)
+TEST(cancel_ends_what_is_not_sent)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	const uint64_t far = ktrxer_now_ns() + 3600 * (uint64_t)KTRXER_NS_PER_S;
 	struct ktx *tx = fake_open_with(options);
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(fake_commit(tx, i, far, 0), 0);
 	fake.sends_to = 4;
@@ -137,13 +131,12 @@ static void cancel_ends_what_is_not_sent(void **state)
 	ktx_close(tx);
 }
 
-static void far_deadlines_cost_nothing(void **state)
+TEST(far_deadlines_cost_nothing)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx = fake_open_with(options);
 	uint32_t before;
 
-	(void)state;
 	assert_int_equal(fake_commit(tx, 1, ktrxer_now_ns() + 3600 * (uint64_t)KTRXER_NS_PER_S, 0), 0);
 	sleep_ms(20);
 	before = fake.updates;
@@ -153,13 +146,12 @@ static void far_deadlines_cost_nothing(void **state)
 	ktx_close(tx);
 }
 
-static void failure_is_one_probe_s(void **state)
+TEST(failure_is_one_probe_s)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx = fake_open_with(options);
 	struct ktx_accounts a;
 
-	(void)state;
 	fake.sends_to = UINT32_MAX;
 	fake.fail_with = -ENXIO;
 	for (int i = 0; i < 5; i++)
@@ -174,13 +166,12 @@ static void failure_is_one_probe_s(void **state)
 	ktx_close(tx);
 }
 
-static void device_gone_ends_all_and_refuses_more(void **state)
+TEST(device_gone_ends_all_and_refuses_more)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx = fake_open_with(options);
 	struct ktx_accounts a;
 
-	(void)state;
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(fake_commit(tx, i, ktrxer_now_ns() + 50 * KTRXER_NS_PER_MS, 0), 0);
 	fake.gone = -ENODEV;
@@ -190,13 +181,12 @@ static void device_gone_ends_all_and_refuses_more(void **state)
 	ktx_close(tx);
 }
 
-static void caller_pumps(void **state)
+TEST(caller_pumps)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	uint64_t next;
 	struct ktx *tx;
 
-	(void)state;
 	options.flags = KTX_CALLER_PUMPS;
 	tx = fake_open_with(options);
 	assert_int_equal(fake_commit(tx, 1, 0, 0), 0);
@@ -208,33 +198,13 @@ static void caller_pumps(void **state)
 	ktx_close(tx);
 }
 
-static void close_with_pending_ends(void **state)
+TEST(close_with_pending_ends)
 {
 	struct ktx_options options = KERNEL_OPTIONS;
 	struct ktx *tx = fake_open_with(options);
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(fake_commit(tx, i, ktrxer_now_ns() + KTRXER_NS_PER_S, i % 3 ? KTX_TRAIN_GOES_ON : 0),
 				 0);
 	ktx_close(tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(committed_is_with_the_engine_at_once),
-		cmocka_unit_test(train_is_published_whole),
-		cmocka_unit_test(ends_come_back_in_order_with_their_stamps),
-		cmocka_unit_test(no_compensation_where_it_is_switched_off),
-		cmocka_unit_test(full_ring_returns_eagain_and_wakes_the_tool),
-		cmocka_unit_test(cancel_ends_what_is_not_sent),
-		cmocka_unit_test(far_deadlines_cost_nothing),
-		cmocka_unit_test(failure_is_one_probe_s),
-		cmocka_unit_test(device_gone_ends_all_and_refuses_more),
-		cmocka_unit_test(caller_pumps),
-		cmocka_unit_test(close_with_pending_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

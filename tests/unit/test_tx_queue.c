@@ -22,13 +22,12 @@ static struct ktx *open_queue(uint32_t flags)
 	return tx;
 }
 
-static void frames_are_submitted_ahead_with_their_times(void **state)
+TEST(frames_are_submitted_ahead_with_their_times)
 {
 	struct ktx *tx = open_queue(KTX_NO_COMPENSATION);
 	const uint64_t start = ktrxer_now_ns() + 40 * MS;
 	struct ktx_report reports[64];
 
-	(void)state;
 	for (uint64_t i = 0; i < 50; i++)
 		assert_int_equal(fake_commit(tx, i, start + i * MS, 0), 0);
 	struct ktx_accounts a = fake_drain(tx);
@@ -51,12 +50,11 @@ static void frames_are_submitted_ahead_with_their_times(void **state)
 	ktx_close(tx);
 }
 
-static void what_the_queue_costs_is_taken_off(void **state)
+TEST(what_the_queue_costs_is_taken_off)
 {
 	struct ktx *tx = open_queue(0);
 	const uint64_t start = ktrxer_now_ns() + 20 * MS;
 
-	(void)state;
 	fake.stamp_after_ns = 8000;
 	for (uint64_t i = 0; i < 200; i++)
 		assert_int_equal(fake_commit(tx, i, start + i * MS / 2, 0), 0);
@@ -66,12 +64,11 @@ static void what_the_queue_costs_is_taken_off(void **state)
 	ktx_close(tx);
 }
 
-static void a_train_has_the_time_of_its_first(void **state)
+TEST(a_train_has_the_time_of_its_first)
 {
 	struct ktx *tx = open_queue(KTX_NO_COMPENSATION);
 	const uint64_t at = ktrxer_now_ns() + 5 * MS;
 
-	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
 		assert_int_equal(fake_commit(tx, i, at, i < 3 ? KTX_TRAIN_GOES_ON : 0), 0);
 	assert_int_equal(fake_commit(tx, 4, 0, 0), 0); /* no time: behind what is before it */
@@ -82,12 +79,11 @@ static void a_train_has_the_time_of_its_first(void **state)
 	ktx_close(tx);
 }
 
-static void what_the_queue_drops_has_failed(void **state)
+TEST(what_the_queue_drops_has_failed)
 {
 	struct ktx *tx = open_queue(KTX_NO_COMPENSATION);
 	struct ktx_report reports[16];
 
-	(void)state;
 	fake.drop = 3;
 	fake.drop_with = -ETIME;
 	for (uint64_t i = 0; i < 10; i++)
@@ -106,7 +102,7 @@ static void what_the_queue_drops_has_failed(void **state)
 	ktx_close(tx);
 }
 
-static void a_full_queue_is_given_no_more(void **state)
+TEST(a_full_queue_is_given_no_more)
 {
 	struct ktx_options options = {
 		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = KTX_CALLER_PUMPS
@@ -114,7 +110,6 @@ static void a_full_queue_is_given_no_more(void **state)
 	struct ktx *tx = fake_open_with(options);
 	uint64_t next;
 
-	(void)state;
 	fake.stamps = true;
 	tx->queue.depth = 4;
 	for (uint64_t i = 0; i < 20; i++)
@@ -129,7 +124,7 @@ static void a_full_queue_is_given_no_more(void **state)
 	ktx_close(tx);
 }
 
-static void a_queue_that_keeps_no_times_is_noticed(void **state)
+TEST(a_queue_that_keeps_no_times_is_noticed)
 {
 	struct ktx_options options = {
 		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .flags = KTX_CALLER_PUMPS
@@ -137,7 +132,6 @@ static void a_queue_that_keeps_no_times_is_noticed(void **state)
 	struct ktx *tx = fake_open_with(options);
 	uint64_t next;
 
-	(void)state;
 	fake.stamps = fake.stamps_come = true;
 	tx->queue.ahead_ns = 20000 * MS;
 	assert_int_equal(fake_commit(tx, 1, ktrxer_now_ns() + 10000 * MS, 0), 0);
@@ -150,12 +144,11 @@ static void a_queue_that_keeps_no_times_is_noticed(void **state)
 	ktx_close(tx);
 }
 
-static void cancel_reaches_what_is_not_in_the_queue(void **state)
+TEST(cancel_reaches_what_is_not_in_the_queue)
 {
 	struct ktx *tx = open_queue(0);
 	const uint64_t now = ktrxer_now_ns();
 
-	(void)state;
 	for (uint64_t i = 0; i < 10; i++)
 		assert_int_equal(fake_commit(tx, i, now + (i < 4 ? 5 : 3600000) * MS, 0), 0);
 	for (int i = 0; i < 1000 && fake.sent < 4; i++)
@@ -168,14 +161,13 @@ static void cancel_reaches_what_is_not_in_the_queue(void **state)
 	ktx_close(tx);
 }
 
-static void late_ones_are_skipped_on_request(void **state)
+TEST(late_ones_are_skipped_on_request)
 {
 	struct ktx_options options = {
 		.size = sizeof(struct ktx_options), .cpu = -1, .engine = "queue", .late = KTX_LATE_SKIP
 	};
 	struct ktx *tx = fake_open_with(options);
 
-	(void)state;
 	fake.stamps = fake.stamps_come = true;
 	/* Submitted so far ahead that a machine which stands still for a while does not make the second late, too. */
 	tx->queue.ahead_ns = 2000 * MS;
@@ -186,20 +178,4 @@ static void late_ones_are_skipped_on_request(void **state)
 	assert_int_equal(a.skipped, 1);
 	assert_int_equal(a.sent, 1);
 	ktx_close(tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_are_submitted_ahead_with_their_times),
-		cmocka_unit_test(what_the_queue_costs_is_taken_off),
-		cmocka_unit_test(a_train_has_the_time_of_its_first),
-		cmocka_unit_test(what_the_queue_drops_has_failed),
-		cmocka_unit_test(a_full_queue_is_given_no_more),
-		cmocka_unit_test(a_queue_that_keeps_no_times_is_noticed),
-		cmocka_unit_test(cancel_reaches_what_is_not_in_the_queue),
-		cmocka_unit_test(late_ones_are_skipped_on_request),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,14 +61,13 @@ static struct ktx_accounts accounts(struct ktx *tx)
 	return a;
 }
 
-static void by_slots_each_number_once_and_in_order(void **state)
+TEST(by_slots_each_number_once_and_in_order)
 {
 	struct ktx *tx = open_for_rate("fake", KTX_REPORT_NONE, 16);
 	struct ktx_template *made = numbered();
 	struct ktx_range range = range_of(100, 3000);
 	struct ktrxer_error err;
 
-	(void)state;
 	while (range.left) {
 		struct pollfd p = { .fd = ktx_fd(tx), .events = POLLIN };
 		int rc = ktx_template_send(tx, made, &range, &err);
@@ -85,14 +84,13 @@ static void by_slots_each_number_once_and_in_order(void **state)
 	ktx_template_free(made);
 }
 
-static void without_an_end_it_comes_back_now_and_then(void **state)
+TEST(without_an_end_it_comes_back_now_and_then)
 {
 	struct ktx *tx = open_for_rate("fake", KTX_REPORT_NONE, 64);
 	struct ktx_template *made = numbered();
 	struct ktx_range range = KTX_RANGE_INIT;
 	struct ktrxer_error err;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		int rc = ktx_template_send(tx, made, &range, &err);
 
@@ -106,7 +104,7 @@ static void without_an_end_it_comes_back_now_and_then(void **state)
 	ktx_template_free(made);
 }
 
-static void who_wants_reports_gets_slots(void **state)
+TEST(who_wants_reports_gets_slots)
 {
 	struct ktx *tx = open_for_rate("kernel", KTX_REPORT_ALL, 16);
 	struct ktx_template *made = numbered();
@@ -114,7 +112,6 @@ static void who_wants_reports_gets_slots(void **state)
 	struct ktx_report reports[4];
 	struct ktrxer_error err;
 
-	(void)state;
 	fake.sends_to = UINT32_MAX;
 	assert_int_equal(ktx_template_send(tx, made, &range, &err), 0);
 	assert_int_equal(fake.stream_starts, 0);
@@ -126,7 +123,7 @@ static void who_wants_reports_gets_slots(void **state)
 	ktx_template_free(made);
 }
 
-static void an_engine_of_its_own_takes_it_at_once(void **state)
+TEST(an_engine_of_its_own_takes_it_at_once)
 {
 	struct ktx *tx = open_for_rate("kernel", KTX_REPORT_FAILURES, 16);
 	struct ktx_template *made = numbered();
@@ -134,7 +131,6 @@ static void an_engine_of_its_own_takes_it_at_once(void **state)
 	struct ktrxer_error err;
 	struct ktx_accounts a;
 
-	(void)state;
 	range.threads = 3;
 	assert_int_equal(ktx_template_send(tx, made, &range, &err), 0);
 	assert_int_equal(range.left, 0);
@@ -178,7 +174,7 @@ static void an_engine_of_its_own_takes_it_at_once(void **state)
 	ktx_template_free(made);
 }
 
-static void cancelled_is_what_was_not_sent(void **state)
+TEST(cancelled_is_what_was_not_sent)
 {
 	for (int open = 0; open <= 1; open++) {
 		struct ktx *tx = open_for_rate("kernel", KTX_REPORT_NONE, 16);
@@ -187,7 +183,6 @@ static void cancelled_is_what_was_not_sent(void **state)
 		struct ktrxer_error err;
 		struct ktx_accounts a;
 
-		(void)state;
 		assert_int_equal(ktx_template_send(tx, made, &range, &err), 0);
 		assert_int_equal(range.left, 0);
 		fake.look = (struct ktx_stream_look){ .taken = 2048, .sent = 1500, .tries = 1500 };
@@ -205,7 +200,7 @@ static void cancelled_is_what_was_not_sent(void **state)
 	}
 }
 
-static void a_device_that_is_gone_fails_the_rest(void **state)
+TEST(a_device_that_is_gone_fails_the_rest)
 {
 	struct ktx *tx = open_for_rate("kernel", KTX_REPORT_NONE, 16);
 	struct ktx_template *made = numbered();
@@ -213,7 +208,6 @@ static void a_device_that_is_gone_fails_the_rest(void **state)
 	struct ktrxer_error err;
 	struct ktx_accounts a;
 
-	(void)state;
 	assert_int_equal(ktx_template_send(tx, made, &range, &err), 0);
 	fake.look = (struct ktx_stream_look){
 		.taken = 3000, .sent = 1500, .failed = 20, .error = -ENETDOWN, .lost = -ENETDOWN
@@ -229,14 +223,13 @@ static void a_device_that_is_gone_fails_the_rest(void **state)
 	ktx_template_free(made);
 }
 
-static void refused_ranges_change_nothing(void **state)
+TEST(refused_ranges_change_nothing)
 {
 	struct ktx *tx = open_for_rate("kernel", KTX_REPORT_NONE, 16);
 	struct ktx_template *made = numbered();
 	struct ktx_range range = range_of(3, 10);
 	struct ktrxer_error err;
 
-	(void)state;
 	fake.stream_refused = -EINVAL;
 	assert_int_equal(ktx_template_send(tx, made, &range, &err), -EINVAL);
 	assert_int_equal(range.next, 3);
@@ -251,13 +244,12 @@ static void refused_ranges_change_nothing(void **state)
 	ktx_template_free(made);
 }
 
-static void times_at_the_end_of_the_clock_where_the_kernel_waits(void **state)
+TEST(times_at_the_end_of_the_clock_where_the_kernel_waits)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	struct ktx *tx;
 	uint64_t next;
 
-	(void)state;
 	options.engine = "kernel";
 	options.flags = KTX_CALLER_PUMPS;
 	tx = fake_open_with(options);
@@ -265,20 +257,4 @@ static void times_at_the_end_of_the_clock_where_the_kernel_waits(void **state)
 	assert_int_equal(ktx_pump(tx, &next), 0);
 	assert_true(next > ktrxer_now_ns() + 3600 * (uint64_t)KTRXER_NS_PER_S); /* and not at once, again and again */
 	ktx_close(tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_slots_each_number_once_and_in_order),
-		cmocka_unit_test(without_an_end_it_comes_back_now_and_then),
-		cmocka_unit_test(who_wants_reports_gets_slots),
-		cmocka_unit_test(an_engine_of_its_own_takes_it_at_once),
-		cmocka_unit_test(cancelled_is_what_was_not_sent),
-		cmocka_unit_test(a_device_that_is_gone_fails_the_rest),
-		cmocka_unit_test(refused_ranges_change_nothing),
-		cmocka_unit_test(times_at_the_end_of_the_clock_where_the_kernel_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

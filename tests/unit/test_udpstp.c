@@ -12,7 +12,7 @@
 
 static const char token[] = "a token of more than 128 bits!";
 
-static void test_setup(void **state)
+TEST(test_setup)
 {
 	const struct udpstp_setup s = { .version = 20,
 					.index = 1,
@@ -27,7 +27,6 @@ static void test_setup(void **state)
 	uint8_t data[UDPSTP_SETUP_BYTES], again[UDPSTP_SETUP_BYTES];
 	struct udpstp_setup back;
 
-	(void)state;
 	udpstp_setup_write(data, &s);
 	assert_memory_equal(data, begin, sizeof begin);
 	assert_int_equal(udpstp_setup_read(&back, data, sizeof data), 0);
@@ -41,7 +40,7 @@ static void test_setup(void **state)
 	assert_int_equal(udpstp_setup_read(&back, data, sizeof data), -EBADMSG);
 }
 
-static void test_activation(void **state)
+TEST(test_activation)
 {
 	struct udpstp_activation a = { .version = 20,
 				       .request = UDPSTP_DOWN,
@@ -61,7 +60,6 @@ static void test_activation(void **state)
 	uint8_t data[UDPSTP_ACTIVATION_BYTES], again[UDPSTP_ACTIVATION_BYTES];
 	struct udpstp_activation back;
 
-	(void)state;
 	udpstp_rate_row(&a.rate, 1234 - 1000, false);
 	udpstp_activation_write(data, &a);
 	assert_int_equal(load_be16(data + 6), 30);
@@ -79,7 +77,7 @@ static void test_activation(void **state)
 	assert_int_equal(udpstp_activation_read(&back, data, sizeof data), -EBADMSG);
 }
 
-static void test_load(void **state)
+TEST(test_load)
 {
 	const struct udpstp_load l = { .sequence = 7,
 				       .payload = 1222,
@@ -93,7 +91,6 @@ static void test_load(void **state)
 	struct udpstp_load back;
 	uint32_t sum = 0;
 
-	(void)state;
 	udpstp_load_write(data, &l);
 	assert_int_equal(load_be16(data), 0xbeef);
 	assert_int_equal(load_be16(data + 28), 12);
@@ -116,7 +113,7 @@ static void test_load(void **state)
 	assert_int_equal(udpstp_load_read(&back, data, sizeof data, 1222), -EBADMSG);
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
 	struct udpstp_status s = {
 		.sequence = 9,
@@ -133,7 +130,6 @@ static void test_status(void **state)
 	uint8_t data[UDPSTP_STATUS_BYTES], again[UDPSTP_STATUS_BYTES];
 	struct udpstp_status back;
 
-	(void)state;
 	udpstp_rate_row(&s.rate, 15, false);
 	udpstp_status_write(data, &s);
 	assert_int_equal(load_be32(data + 36), 3);
@@ -153,7 +149,7 @@ static void test_status(void **state)
 }
 
 /* The keys are those of OpenSSL's KBKDF (counter mode, HMAC, SHA-256, salt "UDPSTP", info "1795408669"). */
-static void test_keys(void **state)
+TEST(test_keys)
 {
 	static const uint8_t client[32] = { 0x3b, 0x67, 0x72, 0x42, 0xfd, 0xa1, 0x47, 0x39, 0x66, 0xd8, 0x03,
 					    0xc4, 0xbe, 0xe1, 0x61, 0xee, 0x71, 0x49, 0x1a, 0x38, 0x36, 0x12,
@@ -165,7 +161,6 @@ static void test_keys(void **state)
 	struct udpstp_keys keys;
 	uint8_t mac[2][SHA256_LENGTH];
 
-	(void)state;
 	udpstp_keys_derive(&keys, token, 30, 1795408669);
 	hmac_key_set(&wanted[0], client, sizeof client);
 	hmac_key_set(&wanted[1], server, sizeof server);
@@ -176,13 +171,12 @@ static void test_keys(void **state)
 	}
 }
 
-static void test_signature(void **state)
+TEST(test_signature)
 {
 	const struct udpstp_setup s = { .version = 20, .count = 1, .request = UDPSTP_SETUP_REQUEST };
 	uint8_t data[UDPSTP_SETUP_BYTES];
 	struct udpstp_keys keys, others;
 
-	(void)state;
 	udpstp_keys_derive(&keys, token, 30, 1000);
 	udpstp_keys_derive(&others, token, 30, 1001);
 	udpstp_setup_write(data, &s);
@@ -215,11 +209,10 @@ static double mbit_of(const struct udpstp_rate *rate)
 	return mbit;
 }
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
 	struct udpstp_rate rate;
 
-	(void)state;
 	for (int large = 0; large < 2; large++) {
 		double before = 0;
 
@@ -257,13 +250,12 @@ static void arrive(struct udpstp_receiver *r, uint32_t number, uint64_t sent_ms,
 	udpstp_receiver_load(r, &l, (int64_t)(arrived_ms * MS));
 }
 
-static void test_receiver(void **state)
+TEST(test_receiver)
 {
 	struct rate_search_feedback f;
 	struct udpstp_receiver r;
 	struct udpstp_status s;
 
-	(void)state;
 	udpstp_receiver_begin(&r, 0);
 	arrive(&r, 1, 5000, 1010); /* the sender's clock is ahead */
 	arrive(&r, 2, 5010, 1015);
@@ -300,12 +292,11 @@ static void test_receiver(void **state)
 	assert_int_equal(s.interval.datagrams, 6);
 }
 
-static void test_round_trips(void **state)
+TEST(test_round_trips)
 {
 	struct udpstp_load l = { .sequence = 1, .payload = 100, .sent_s = 1, .status_s = 10, .answer_delay_ms = 5 };
 	struct udpstp_receiver r;
 
-	(void)state;
 	udpstp_receiver_begin(&r, 0);
 	udpstp_receiver_load(&r, &l, 10030 * (int64_t)MS); /* 30 ms, of which 5 ms at the sender */
 	assert_int_equal(r.rtt_min_ns, 25 * MS);
@@ -325,12 +316,11 @@ static void test_round_trips(void **state)
 }
 
 /* Numbers that jump do not wrap the counts. */
-static void test_hostile_numbers(void **state)
+TEST(test_hostile_numbers)
 {
 	struct udpstp_receiver r;
 	struct udpstp_status s;
 
-	(void)state;
 	udpstp_receiver_begin(&r, 0);
 	for (int i = 0; i < 4; i++) {
 		arrive(&r, UINT32_MAX, 0, 0);
@@ -341,17 +331,4 @@ static void test_hostile_numbers(void **state)
 	r.trial.lost = 1ULL << 40;
 	udpstp_receiver_status(&r, &s, 1, 1);
 	assert_int_equal(s.lost, UINT32_MAX - 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_setup),       cmocka_unit_test(test_activation),
-		cmocka_unit_test(test_load),        cmocka_unit_test(test_status),
-		cmocka_unit_test(test_keys),        cmocka_unit_test(test_signature),
-		cmocka_unit_test(test_rates),       cmocka_unit_test(test_receiver),
-		cmocka_unit_test(test_round_trips), cmocka_unit_test(test_hostile_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

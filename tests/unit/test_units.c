@@ -30,7 +30,7 @@ static void check(u64_parser parse, const struct u64_case *cases)
 	}
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
 	static const struct u64_case cases[] = {
 		{ "0", 0, 0 },
@@ -88,15 +88,13 @@ static void numbers(void **state)
 		{ NULL },
 	};
 
-	(void)state;
 	check(ktrxer_parse_u64, cases);
 }
 
-static void signed_numbers(void **state)
+TEST(signed_numbers)
 {
 	int64_t value = 7;
 
-	(void)state;
 	assert_int_equal(ktrxer_parse_i64(&value, "-9223372036854775808", NULL), 0);
 	assert_true(value == INT64_MIN);
 	assert_int_equal(ktrxer_parse_i64(&value, "9223372036854775807", NULL), 0);
@@ -113,7 +111,7 @@ static void signed_numbers(void **state)
 	assert_true(value == -1500);
 }
 
-static void durations(void **state)
+TEST(durations)
 {
 	static const struct u64_case cases[] = {
 		{ "10ms", 0, 10000000 },
@@ -155,11 +153,10 @@ static void durations(void **state)
 		{ NULL },
 	};
 
-	(void)state;
 	check(ktrxer_parse_duration, cases);
 }
 
-static void bit_rates(void **state)
+TEST(bit_rates)
 {
 	static const struct u64_case cases[] = {
 		{ "10M", 0, 10000000 },
@@ -185,11 +182,10 @@ static void bit_rates(void **state)
 		{ NULL },
 	};
 
-	(void)state;
 	check(ktrxer_parse_bitrate, cases);
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
 	static const struct u64_case cases[] = {
 		{ "64", 0, 64 },
@@ -213,11 +209,10 @@ static void sizes(void **state)
 		{ NULL },
 	};
 
-	(void)state;
 	check(ktrxer_parse_size, cases);
 }
 
-static void rates(void **state)
+TEST(rates)
 {
 	static const struct {
 		const char *text;
@@ -265,7 +260,6 @@ static void rates(void **state)
 		{ "00000000000000000000000000000000000000000000000000000000000000000001", -EINVAL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		uint64_t num = 7, den = 7;
 		struct ktrxer_error err = { 0 };
@@ -279,11 +273,10 @@ static void rates(void **state)
 	}
 }
 
-static void gaps(void **state)
+TEST(gaps)
 {
 	uint64_t num, den;
 
-	(void)state;
 	assert_int_equal(ktrxer_rate_gap(36000, 1, &num, &den), 0);
 	assert_true(num == 250000 && den == 9);
 	assert_int_equal(ktrxer_rate_gap(2, 4, &num, &den), 0);
@@ -295,7 +288,7 @@ static void gaps(void **state)
 	assert_int_equal(ktrxer_rate_gap(1, 0, &num, &den), -ERANGE);
 }
 
-static void ranges(void **state)
+TEST(ranges)
 {
 	static const struct {
 		const char *text;
@@ -328,7 +321,6 @@ static void ranges(void **state)
 		{ "1..18446744073709551616", -ERANGE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		uint64_t from = 7, to = 7, step = 7;
 		struct ktrxer_error err = { 0 };
@@ -342,13 +334,12 @@ static void ranges(void **state)
 	}
 }
 
-static void messages(void **state)
+TEST(messages)
 {
 	struct ktrxer_error err;
 	uint64_t value;
 	char text[400];
 
-	(void)state;
 	ktrxer_parse_duration(&value, "10x", &err);
 	assert_string_equal(err.text,
 			    "'10x' is not a duration: unknown unit 'x'; write for example 10ms, 1.5s, 250us, 2m or 1h");
@@ -369,11 +360,10 @@ static void messages(void **state)
 	assert_non_null(strstr(err.text, "64 bits"));
 }
 
-static void formats(void **state)
+TEST(formats)
 {
 	char text[KTRXER_UNITS_TEXT];
 
-	(void)state;
 	assert_string_equal(ktrxer_format_ns(text, 0), "0 ns");
 	assert_string_equal(ktrxer_format_ns(text, 999), "999 ns");
 	assert_string_equal(ktrxer_format_ns(text, 1000), "1.000 us");
@@ -406,12 +396,11 @@ static void formats(void **state)
 
 /* Whatever is written for people can be typed again: exactly where the format is exact, else within half a thousandth.
  */
-static void round_trips(void **state)
+TEST(round_trips)
 {
 	char text[KTRXER_UNITS_TEXT];
 	uint64_t back, x = 1;
 
-	(void)state;
 	for (int i = 0; i < 200000; i++) {
 		uint64_t value, error;
 
@@ -430,16 +419,4 @@ static void round_trips(void **state)
 		error = back > value ? back - value : value - back;
 		assert_true(value < 1000 ? !error : error <= value / 1999);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),   cmocka_unit_test(signed_numbers), cmocka_unit_test(durations),
-		cmocka_unit_test(bit_rates), cmocka_unit_test(sizes),          cmocka_unit_test(rates),
-		cmocka_unit_test(gaps),      cmocka_unit_test(ranges),         cmocka_unit_test(messages),
-		cmocka_unit_test(formats),   cmocka_unit_test(round_trips),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

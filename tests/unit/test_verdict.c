@@ -26,9 +26,10 @@ static int close_builder(void **state)
 	return 0;
 }
 
-static void worst_word_stays(void **state)
+struct cm_hooks cm_hooks = { .before_each = open_builder, .after_each = close_builder };
+
+TEST(worst_word_stays)
 {
-	(void)state;
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	verdict_say(&cli, VERDICT_DEGRADED, "flow %d ended early", 3);
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
@@ -39,11 +40,10 @@ static void worst_word_stays(void **state)
 	assert_string_equal(verdict_reason(&cli, 0), "flow 3 ended early");
 }
 
-static void reasons_are_bounded(void **state)
+TEST(reasons_are_bounded)
 {
 	char large[2 * KTRXER_ERROR_TEXT];
 
-	(void)state;
 	memset(large, 'x', sizeof large - 1);
 	large[sizeof large - 1] = '\0';
 	verdict_say(&cli, VERDICT_DEGRADED, "%s", large);
@@ -57,18 +57,16 @@ static void reasons_are_bounded(void **state)
 	assert_string_equal(verdict_reason(&cli, KTRXER_REASONS_MAX - 1), "and 70 more reasons");
 }
 
-static void complaints_become_reasons(void **state)
+TEST(complaints_become_reasons)
 {
-	(void)state;
 	verdict_complaint(&cli, "no route to 192.0.2.1");
 	verdict_say_complaints(&cli);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	assert_string_equal(verdict_reason(&cli, 0), "no route to 192.0.2.1");
 }
 
-static void silence_is_invalid_too(void **state)
+TEST(silence_is_invalid_too)
 {
-	(void)state;
 	verdict_say_complaints(&cli);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	assert_int_equal(verdict_reasons(&cli), 1);
@@ -105,9 +103,8 @@ static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval
 	return verdict;
 }
 
-static void late_probes(void **state)
+TEST(late_probes)
 {
-	(void)state;
 	/* At 10 ms late is a millisecond, exactly 1 % is still well. */
 	assert_int_equal(judged(1000, 0, 0, 10000000), VERDICT_VALID);
 	assert_int_equal(judged(1000, 10, 5000000, 10000000), VERDICT_VALID);
@@ -126,12 +123,11 @@ static void late_probes(void **state)
 	assert_int_equal(judged(1, 0, 0, UINT64_MAX), VERDICT_VALID);
 }
 
-static void skipped_probes_are_late(void **state)
+TEST(skipped_probes_are_late)
 {
 	struct ktrxer_hist *hist = lateness(900, 0, 0);
 	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100 };
 
-	(void)state;
 	verdict_probes(&cli, &accounts, 0, hist, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10.0 %)"));
@@ -143,12 +139,11 @@ static void skipped_probes_are_late(void **state)
 	ktrxer_hist_free(hist);
 }
 
-static void accounts_must_close(void **state)
+TEST(accounts_must_close)
 {
 	struct ktx_accounts good = { .requested = 10, .sent = 5, .nic = 1, .driver = 1, .queued = 3, .cancelled = 5 };
 	struct ktx_accounts lost = good, pending = good, sourceless = good;
 
-	(void)state;
 	verdict_probes(&cli, &good, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	lost.requested++;
@@ -167,13 +162,12 @@ static void accounts_must_close(void **state)
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 }
 
-static void failed_probes(void **state)
+TEST(failed_probes)
 {
 	struct ktx_accounts accounts = {
 		.requested = 100, .sent = 99, .queued = 99, .failed = 1, .last_error = -ENOBUFS
 	};
 
-	(void)state;
 	verdict_probes(&cli, &accounts, 0, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	accounts.sent = accounts.queued = 98;
@@ -184,13 +178,12 @@ static void failed_probes(void **state)
 	assert_non_null(strstr(verdict_reason(&cli, 0), "own queue was full"));
 }
 
-static void answered_probes_have_left(void **state)
+TEST(answered_probes_have_left)
 {
 	const struct ktx_accounts a = {
 		.requested = 100, .sent = 100, .driver = 90, .queued = 10, .stamps_missing = 10
 	};
 
-	(void)state;
 	verdict_probes(&cli, &a, 100, NULL, 0);
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	verdict_probes(&cli, &a, 93, NULL, 0);
@@ -198,24 +191,22 @@ static void answered_probes_have_left(void **state)
 	assert_non_null(strstr(verdict_reason(&cli, 0), "7 of 100 probes"));
 }
 
-static void a_full_queue_makes_probes_late(void **state)
+TEST(a_full_queue_makes_probes_late)
 {
 	struct ktrxer_hist *hist = lateness(1000, 500, 5000000);
 	struct ktx_accounts a = accounts_of(1000);
 
-	(void)state;
 	a.tries = 1600;
 	verdict_probes(&cli, &a, 0, hist, verdict_late_ns(10000000));
 	assert_non_null(strstr(verdict_reason(&cli, 0), "its own queue was full and refused 600 submissions"));
 	ktrxer_hist_free(hist);
 }
 
-static void figures(void **state)
+TEST(figures)
 {
 	struct ktrxer_hist *hist = ktrxer_hist_new();
 	struct json *json = json_new(false);
 
-	(void)state;
 	json_object(json, NULL);
 	json_hist_us(json, "none", hist);
 	json_hist_us(json, "null", NULL);
@@ -237,11 +228,10 @@ static int parse(struct host_cpu *cpu, const char *text)
 	return host_cpu_parse(cpu, text, strlen(text));
 }
 
-static void ticks(void **state)
+TEST(ticks)
 {
 	struct host_cpu cpu;
 
-	(void)state;
 	assert_int_equal(parse(&cpu, "cpu  1 2 3 40 50 6 7 8 1000 2000\ncpu0 9 9 9 9\n"), 0);
 	assert_true(cpu.total == 117 && cpu.idle == 90 && cpu.steal == 8);
 	assert_int_equal(parse(&cpu, "cpu  1 2 3 4\n"), 0); /* Linux 2.4 */
@@ -267,12 +257,11 @@ static void add_windows(struct host_load *load, struct host_cpu *cpu, int window
 	}
 }
 
-static void load_of_the_host(void **state)
+TEST(load_of_the_host)
 {
 	struct host_load load = { 0 };
 	struct host_cpu cpu = { .total = 1000000, .idle = 500000, .steal = 10 };
 
-	(void)state;
 	assert_int_equal(host_load_cpu(&load), -1);
 	assert_false(host_load_too_busy(&load));
 	host_load_add(&load, &cpu, 1);
@@ -289,12 +278,11 @@ static void load_of_the_host(void **state)
 	assert_true(host_load_too_busy(&load));
 }
 
-static void short_runs_are_not_judged(void **state)
+TEST(short_runs_are_not_judged)
 {
 	struct host_load load = { 0 };
 	struct host_cpu cpu = { .total = 1000, .idle = 500 };
 
-	(void)state;
 	host_load_add(&load, &cpu, 1);
 	for (int i = 0; i < 9; i++) { /* 0.9 s, all of it busy */
 		cpu.total += 20;
@@ -309,12 +297,11 @@ static void short_runs_are_not_judged(void **state)
 	assert_true(host_load_too_busy(&load));
 }
 
-static void counters_may_run_backwards(void **state)
+TEST(counters_may_run_backwards)
 {
 	struct host_load load = { 0 };
 	struct host_cpu cpu = { .total = 1000, .idle = 500, .steal = 10 };
 
-	(void)state;
 	host_load_add(&load, &cpu, 1000);
 	cpu.total -= 5;
 	cpu.idle -= 5;
@@ -323,29 +310,4 @@ static void counters_may_run_backwards(void **state)
 	host_load_add(&load, &cpu, 2000000000);
 	assert_int_equal(host_load_cpu(&load), -1);
 	assert_false(host_load_too_busy(&load));
-}
-
-#define BUILDER_TEST(name) cmocka_unit_test_setup_teardown(name, open_builder, close_builder)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BUILDER_TEST(worst_word_stays),
-		BUILDER_TEST(reasons_are_bounded),
-		BUILDER_TEST(complaints_become_reasons),
-		BUILDER_TEST(silence_is_invalid_too),
-		BUILDER_TEST(late_probes),
-		BUILDER_TEST(skipped_probes_are_late),
-		BUILDER_TEST(accounts_must_close),
-		BUILDER_TEST(failed_probes),
-		BUILDER_TEST(answered_probes_have_left),
-		BUILDER_TEST(a_full_queue_makes_probes_late),
-		cmocka_unit_test(figures),
-		cmocka_unit_test(ticks),
-		cmocka_unit_test(load_of_the_host),
-		cmocka_unit_test(short_runs_are_not_judged),
-		cmocka_unit_test(counters_may_run_backwards),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,13 +151,12 @@ static uint32_t descs_make(struct xdp_desc descs[RING], uint64_t first, uint32_t
 
 /* --------------------------------------------------------------------------------------------------------- tests */
 
-static void all_go_when_nothing_is_in_the_way(void **state)
+TEST(all_go_when_nothing_is_in_the_way)
 {
 	static const uint32_t budgets[] = { 16, 32, 64 };
 	struct xdp_desc descs[RING];
 	bool dropped;
 
-	(void)state;
 	for (int newer = 0; newer <= 1; newer++)
 		for (int b = 0; b < 3; b++) {
 			kernel_new(budgets[b], newer);
@@ -176,12 +175,11 @@ static void all_go_when_nothing_is_in_the_way(void **state)
 		}
 }
 
-static void a_refusal_leaves_nothing_behind(void **state)
+TEST(a_refusal_leaves_nothing_behind)
 {
 	struct xdp_desc descs[RING];
 	bool dropped;
 
-	(void)state;
 	for (int newer = 0; newer <= 1; newer++)
 		for (int from = 0; from < 64; from++) {
 			kernel_new(32, newer);
@@ -199,11 +197,10 @@ static void a_refusal_leaves_nothing_behind(void **state)
 		}
 }
 
-static void whatever_the_kernel_does_the_accounts_are_exact(void **state)
+TEST(whatever_the_kernel_does_the_accounts_are_exact)
 {
 	struct xdp_desc descs[RING];
 
-	(void)state;
 	for (int round = 0; round < 4000; round++) {
 		uint64_t next = 0;
 
@@ -232,13 +229,12 @@ static void whatever_the_kernel_does_the_accounts_are_exact(void **state)
 	}
 }
 
-static void a_lost_device_is_lost_for_good(void **state)
+TEST(a_lost_device_is_lost_for_good)
 {
 	static const int errors[] = { -ENETDOWN, -ENXIO };
 	struct xdp_desc descs[RING];
 	bool dropped;
 
-	(void)state;
 	for (int newer = 0; newer <= 1; newer++)
 		for (int e = 0; e < 2; e++)
 			for (int after = 0; after < 4; after++) {
@@ -268,12 +264,11 @@ static void a_lost_device_is_lost_for_good(void **state)
 			}
 }
 
-static void a_full_device_is_offered_less_then_more(void **state)
+TEST(a_full_device_is_offered_less_then_more)
 {
 	struct xdp_desc descs[RING];
 	bool dropped;
 
-	(void)state;
 	kernel_new(32, true);
 	kernel.refuse_from = 0;
 	for (int i = 0; i < 10; i++)
@@ -285,7 +280,7 @@ static void a_full_device_is_offered_less_then_more(void **state)
 	assert_int_equal(sender.batch, 64);
 }
 
-static void completions_are_read_across_the_wrap(void **state)
+TEST(completions_are_read_across_the_wrap)
 {
 	_Atomic uint32_t producer = UINT32_MAX - 2, consumer = UINT32_MAX - 2;
 	uint64_t entries[8];
@@ -293,7 +288,6 @@ static void completions_are_read_across_the_wrap(void **state)
 		.producer = &producer, .consumer = &consumer, .entries = entries, .mask = 7, .mine = UINT32_MAX - 2
 	};
 
-	(void)state;
 	assert_int_equal(xsk_ring_ready(&back), 0);
 	for (uint64_t i = 0; i < 6; i++)
 		entries[(uint32_t)(UINT32_MAX - 2 + i) & 7] = 100 + i;
@@ -307,12 +301,11 @@ static void completions_are_read_across_the_wrap(void **state)
 	assert_int_equal(xsk_ring_ready(&back), 0);
 }
 
-static void chunks_hold_their_frames(void **state)
+TEST(chunks_hold_their_frames)
 {
 	uint8_t *memory = calloc(4, XSK_CHUNK_MIN);
 	struct xsk_socket xsk = { .memory = memory, .chunk = XSK_CHUNK_MIN, .slots = 4, .colours = 3 };
 
-	(void)state;
 	assert_int_equal(ktrxer_xsk_chunk_size(0), 2048);
 	assert_int_equal(ktrxer_xsk_chunk_size(1514), 2048);
 	assert_int_equal(ktrxer_xsk_chunk_size(1984), 2048);
@@ -342,19 +335,4 @@ static void chunks_hold_their_frames(void **state)
 	assert_true(xsk_slot_of(&xsk, UINT64_MAX) >= xsk.slots);
 	assert_true(xsk_slot_of(&xsk, 4 * 2048) >= xsk.slots);
 	free(memory);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_go_when_nothing_is_in_the_way),
-		cmocka_unit_test(a_refusal_leaves_nothing_behind),
-		cmocka_unit_test(whatever_the_kernel_does_the_accounts_are_exact),
-		cmocka_unit_test(a_lost_device_is_lost_for_good),
-		cmocka_unit_test(a_full_device_is_offered_less_then_more),
-		cmocka_unit_test(completions_are_read_across_the_wrap),
-		cmocka_unit_test(chunks_hold_their_frames),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,9 +150,8 @@ static int busy_count(void)
 /* --------------------------------------------------------------------------------------------------------- tests */
 
 /* The far end was quicker than the call, which ended with a dropped frame: those back already are as final as any. */
-static void what_is_back_before_a_drop_is_reported_is_not_waited_for(void **unused)
+TEST(what_is_back_before_a_drop_is_reported_is_not_waited_for)
 {
-	(void)unused;
 	for (int at = 0; at < SLOTS; at++) {
 		engine_new(false);
 		kernel.drop_at = at;
@@ -171,9 +170,8 @@ static void what_is_back_before_a_drop_is_reported_is_not_waited_for(void **unus
 	}
 }
 
-static void what_is_not_back_when_a_drop_is_reported_is_waited_for(void **unused)
+TEST(what_is_not_back_when_a_drop_is_reported_is_waited_for)
 {
-	(void)unused;
 	engine_new(false);
 	kernel.holds = true;
 	kernel.drop_at = 5;
@@ -186,9 +184,8 @@ static void what_is_not_back_when_a_drop_is_reported_is_waited_for(void **unused
 	engine->close(state);
 }
 
-static void a_frame_that_never_returns_is_replaced_and_left_alone(void **unused)
+TEST(a_frame_that_never_returns_is_replaced_and_left_alone)
 {
-	(void)unused;
 	engine_new(false);
 	uint8_t *const kept = requests[3].frame;
 
@@ -212,9 +209,8 @@ static void a_frame_that_never_returns_is_replaced_and_left_alone(void **unused)
 	engine->close(state);
 }
 
-static void the_last_look_finds_what_came_back_meanwhile(void **unused)
+TEST(the_last_look_finds_what_came_back_meanwhile)
 {
-	(void)unused;
 	engine_new(false);
 	uint8_t *const frame = requests[0].frame;
 
@@ -227,9 +223,8 @@ static void the_last_look_finds_what_came_back_meanwhile(void **unused)
 }
 
 /* As often as the kernel gives late what was given up, there are spares again. */
-static void late_returns_are_spares_again(void **unused)
+TEST(late_returns_are_spares_again)
 {
-	(void)unused;
 	engine_new(false);
 	kernel.holds = true;
 	for (int round = 0; round < 100; round++) {
@@ -250,9 +245,8 @@ static void late_returns_are_spares_again(void **unused)
 	engine->close(state);
 }
 
-static void a_kernel_that_keeps_all_ends_the_socket_not_the_accounts(void **unused)
+TEST(a_kernel_that_keeps_all_ends_the_socket_not_the_accounts)
 {
-	(void)unused;
 	engine_new(false);
 	kernel.holds = true;
 	assert_int_equal(send_from(0, SLOTS), SLOTS);
@@ -264,9 +258,8 @@ static void a_kernel_that_keeps_all_ends_the_socket_not_the_accounts(void **unus
 	engine->close(state);
 }
 
-static void what_the_driver_never_took_has_failed(void **unused)
+TEST(what_the_driver_never_took_has_failed)
 {
-	(void)unused;
 	engine_new(true);
 	kernel.takes_none = true;
 	assert_int_equal(send_from(0, SLOTS), SLOTS);
@@ -280,19 +273,4 @@ static void what_the_driver_never_took_has_failed(void **unused)
 	assert_int_equal(busy_count(), 0);
 	assert_int_equal(send_from(0, 1), 1);
 	engine->close(state);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_back_before_a_drop_is_reported_is_not_waited_for),
-		cmocka_unit_test(what_is_not_back_when_a_drop_is_reported_is_waited_for),
-		cmocka_unit_test(a_frame_that_never_returns_is_replaced_and_left_alone),
-		cmocka_unit_test(the_last_look_finds_what_came_back_meanwhile),
-		cmocka_unit_test(late_returns_are_spares_again),
-		cmocka_unit_test(a_kernel_that_keeps_all_ends_the_socket_not_the_accounts),
-		cmocka_unit_test(what_the_driver_never_took_has_failed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

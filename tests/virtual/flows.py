@@ -67,9 +67,7 @@ class Flows:
 
 def run_flows(folder: Path, topology: str, flows: Sequence[Flow], after: str = "true", files: Mapping[str, str] | None = None) -> Flows:
     """All flows at once, in one guest, to receivers in the host `server`."""
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
+    lab = Lab(folder)
     for name, text in {"paths.toml": topology, "send.py": SEND, "take.py": TAKE, **(files or {})}.items():
         (lab.folder / name).write_text(text)
     senders = list[str]()

@@ -19,9 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 class Lab:
     """`ktrxer lab` in its own folder, with its own TMPDIR, below which the guest's kernel runs."""
 
-    folder: Path
-    scratch: Path
+    place: Path
     environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder, self.scratch = self.place / "here", self.place / "scratch"
+        self.folder.mkdir(parents=True)
+        self.scratch.mkdir()
 
     def words(self, *arguments: object) -> list[str]:
         return [sys.executable, "-m", "ktrxer", "lab", *map(str, arguments)]

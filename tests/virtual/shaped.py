@@ -48,9 +48,7 @@ def measure(
     """The result of each scenario, one after the other in one guest. A scenario is: netem's words, cross traffic up in kbit/s of payload, and
     the words of the command. `serve_words`: further options of `ktrxer serve`. `changes`: of a scenario by its number, after so many seconds
     netem has other words."""
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
+    lab = Lab(folder)
     (lab.folder / "shaped.toml").write_text(FILE)
     (lab.folder / "token").write_text(secrets.token_hex(16))
     (lab.folder / "token").chmod(0o600)

@@ -53,9 +53,7 @@ def _mbit(folder: Path, node: str, result: dict[str, Any]) -> float:
 
 
 def test_a_range_that_is_too_low_is_not_valid(tmp_path: Path) -> None:
-    lab = Lab(tmp_path / "here", tmp_path / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
+    lab = Lab(tmp_path)
     (lab.folder / "links.toml").write_text(FILE)
     (lab.folder / "token").write_text(secrets.token_hex(16))
     (lab.folder / "token").chmod(0o600)

@@ -47,9 +47,7 @@ def summaries(folder: Path, queue: str) -> dict[str, dict[str, Any]]:
     """Of each test over this queue, in one guest."""
     runs = RUNS[queue]
     program = ROOT / "build" / "cli" / "ktrxer"
-    lab = Lab(folder / "here", folder / "scratch", {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
-    lab.folder.mkdir(parents=True)
-    lab.scratch.mkdir()
+    lab = Lab(folder, {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
     (lab.folder / "words").write_text(json.dumps([("run", *words, *TIMES) for words in runs]))
     beside = f"server={WEB} & exec ktrxer serve"
     done = lab("run", "flent", "--time", "virtual", "--set", f"rate={RATE}", "--set", f"leaf={queue}", "--beside", beside, "--",

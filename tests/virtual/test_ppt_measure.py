@@ -64,9 +64,7 @@ SCENARIOS = {
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """All scenarios, one after the other in one guest."""
     folder = tmp_path_factory.mktemp("ppt")
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
+    lab = Lab(folder)
     (lab.folder / "ppt.toml").write_text(FILE)
     (lab.folder / "token").write_text(secrets.token_hex(16))
     (lab.folder / "token").chmod(0o600)

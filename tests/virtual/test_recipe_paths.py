@@ -18,9 +18,7 @@ SHARE = 0.9  # of it that TCP's payload takes at least
 
 def summary(folder: Path, leaf: str, *words: str) -> dict[str, Any]:
     program = ROOT / "build" / "cli" / "ktrxer"
-    lab = Lab(folder / "here", folder / "scratch", {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
-    lab.folder.mkdir(parents=True)
-    lab.scratch.mkdir()
+    lab = Lab(folder, {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
     settings = [word for one in (f"rate={RATE:g}mbit", f"leaf={leaf}") for word in ("--set", one)]
     run = ["-m", "ktrxer", "run", *words, "-i", "50ms", "--no-extras", "--json"]
     done = lab("run", "flent", "--time", "virtual", *settings, "--beside", "server=ktrxer serve", "--", sys.executable, *run, timeout=500)

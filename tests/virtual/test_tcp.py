@@ -72,9 +72,7 @@ def segments(path: Path, real_minus_mono: int, up: bool) -> Iterator[tuple[int, 
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Found]:
     """All scenarios, one after the other in one guest."""
     folder = tmp_path_factory.mktemp("tcp")
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
+    lab = Lab(folder)
     (lab.folder / "path.toml").write_text(FILE)
     (lab.folder / "large").write_bytes(bytes(20000))
     offset = "import time; a = time.monotonic_ns(); print(time.time_ns() - a)"

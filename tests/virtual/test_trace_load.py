@@ -75,9 +75,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Found]:
 
 
 def run(folder: Path, one: Scenario) -> Found:
-    lab = Lab(folder / "here", folder / "scratch")
-    lab.folder.mkdir()
-    lab.scratch.mkdir()
+    lab = Lab(folder)
     (lab.folder / "path.toml").write_text(FILE)
     (lab.folder / "count.py").write_text(COUNT)
     (lab.folder / "token").write_text(secrets.token_hex(16))

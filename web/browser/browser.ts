@@ -56,7 +56,7 @@ export async function openAddress(
   });
   page.on("request", (request) => {
     const to = request.url();
-    if (own !== null ? to.startsWith(own) : to.split("#")[0] === address) return;
+    if (own !== null ? to.startsWith(own) : to.split("#")[0] === address.split("#")[0]) return;
     if (!to.startsWith("data:") && !to.startsWith("blob:")) problems.push(`request: ${to}`);
   });
   await page.goto(address);

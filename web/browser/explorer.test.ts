@@ -1,41 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // `ktrxer view` in use: its server, and its page in a browser.
 
-import { spawn, type ChildProcess } from "node:child_process";
 import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Browser, Page } from "playwright-core";
 import { launch, openAddress, panel, PICTURES, pixels, SAMPLES, type Opened } from "./browser";
+import { end, view, type Served } from "./served";
 
-const PYTHON = process.env.KTRXER_PYTHON ?? "python3";
 const BLUE = "#015fd5";
 const COPIES = 18; // so many runs that the server thins their series
 
 let browser: Browser;
 let directory: string;
-let server: { process: ChildProcess; address: string };
-
-/** The explorer of a directory, and the address that it prints. */
-async function view(of: string): Promise<typeof server> {
-  const process_ = spawn(PYTHON, ["-m", "ktrxer", "view", of, "--no-cache"], { stdio: ["ignore", "pipe", "inherit"] });
-  const lines = createInterface({ input: process_.stdout });
-  const address = await new Promise<string>((done, failed) => {
-    lines.once("line", done);
-    process_.once("exit", (status) => failed(new Error(`ktrxer view ended with ${status}`)));
-  });
-  return { process: process_, address };
-}
-
-function end(one: typeof server): Promise<unknown> {
-  const gone = new Promise((done) => one.process.once("exit", done));
-  one.process.kill("SIGTERM");
-  return gone;
-}
+let server: Served;
 
 beforeAll(async () => {
   browser = await launch();
@@ -95,6 +76,32 @@ describe("the explorer", () => {
     expect(await again.page.locator(".chip").count()).toBe(2);
     expect([...problems, ...again.problems]).toEqual([]);
     await again.close();
+    await close();
+  });
+
+  it("says that it is drawing until the first picture is there", async () => {
+    const { page, problems, close } = await open();
+    let arrived = (): void => undefined;
+    const gate = new Promise<void>((done) => (arrived = done));
+    await page.route("**/api/picture", async (route) => {
+      await gate;
+      await route.continue();
+    });
+    const status = page.locator(".drawing");
+    expect(await status.innerText()).toBe("");
+    await row(page, "rrul.ktrxer").locator("td").nth(2).click();
+    await page.getByText("Drawing the run\u2026").waitFor();
+    expect(await page.locator(".picture").getAttribute("aria-busy")).toBe("true");
+    expect(await page.getByText("Choose runs in the table").count()).toBe(0);
+    arrived();
+    await page.locator("figure.panel canvas").first().waitFor();
+    await settles(() => status.innerText(), "");
+    expect(await page.locator(".picture").getAttribute("aria-busy")).toBe("false");
+    // A picture that is there stays until the next one has come.
+    await row(page, "codel.ktrxer").getByRole("checkbox").check();
+    expect(await status.innerText()).toBe("");
+    await page.getByText("2 runs", { exact: true }).waitFor();
+    expect(problems).toEqual([]);
     await close();
   });
 

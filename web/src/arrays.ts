@@ -47,7 +47,7 @@ export function decode(packed: PackedArray): Float64Array {
   return out;
 }
 
-function unpacked(data: string): Uint8Array {
+export function unpacked(data: string): Uint8Array {
   let text: string;
   try {
     text = atob(data);

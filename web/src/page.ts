@@ -82,6 +82,7 @@ export class Page {
     return el(
       "section",
       { id: "overview" },
+      el("h2", {}, "Overview"),
       ...overview.tables.map((table) => tableOf(table)),
       ...this.sheet.panels(overview.panels, new Selection(), 3),
     );

@@ -27,7 +27,7 @@ static const struct opt abw_opts[] = {
 	  .argument = "R",
 	  .min = 10000,
 	  .max = 100000000000,
-	  .help = "Mean rate of the probes of each step at most; a lower one takes longer" },
+	  .help = "Highest mean rate of the probes of each step; with a lower one the measurement takes longer" },
 	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
 		       .help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 "
 			       "at most"),
@@ -128,7 +128,7 @@ const struct command cmd_abw = {
 		"its result is degraded at best.\n\n"
 		"The load of the probes on the path is printed. Without a range the result is invalid, with the "
 		"cause.\n\n"
-		"The server asks for its token; the token is never transmitted."),
+		"The server requires its token; the token is never transmitted."),
 	.examples = OPT_PROSE(
 		"ktrxer abw far --token-file token\tBoth directions, some seconds each.\n"
 		"ktrxer abw far --direction up --max-load 500k --token-file token\tNo step loads the path with "

@@ -43,12 +43,12 @@ static const struct opt capacity_opts[] = {
 	{ .name = "count-reordering", .type = OPT_FLAG, .offset = FIELD(count_reordering),
 	  .help = "Reordered and duplicate datagrams are sequence errors, too" },
 	{ .name = "one-way", .type = OPT_FLAG, .offset = FIELD(one_way),
-	  .help = "The variation of the one-way delay instead of that of the round trip decides" },
+	  .help = "Search by the variation of the one-way delay, not by that of the round trip" },
 	{ .name = "row", .type = OPT_UINT, .offset = FIELD(row), .argument = "N", .fallback = "65535", .max = 65535,
-	  .help = "Send at this row of the sending rate table alone (row N sends N Mbit/s up to 1 Gbit/s); 65535: "
+	  .help = "Send only at this row of the sending rate table (row N sends N Mbit/s up to 1 Gbit/s); 65535: "
 		  "search" },
 	{ .name = "start-row", .type = OPT_FLAG, .offset = FIELD(start_row),
-	  .help = "--row is where the search begins" },
+	  .help = "Begin the search at --row" },
 	OPTION_MAX_BITRATE(FIELD(max_bps), .min = 1000000, .max = 32767000000ULL,
 	  .help = "State this highest rate to the server; a server with a limit requires it"),
 

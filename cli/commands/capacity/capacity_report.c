@@ -223,8 +223,8 @@ static void judge(const struct capacity_way *way)
 	else if (way->test.end == UDPSTP_SILENT)
 		verdict_say(
 			cli, VERDICT_DEGRADED,
-			"%s: nothing came from the server in the last five seconds of the test: it has ended, or the "
-			"path has failed",
+			"%s: nothing came from the server in the last five seconds of the test: the server has ended, "
+			"or the path has failed",
 			name);
 	else if (way->test.count < way->test.wanted)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the server ended the test after %u of %u sub-intervals", name,

@@ -35,7 +35,8 @@ static const struct {
 	const char *name;
 	/* clang-format off */
 } feature_names[] = {
-	{ KTX_CAN_WHOLE_FRAME, "whole-frame" }, { KTX_CAN_IPV4, "ipv4" }, { KTX_CAN_IPV6, "ipv6" }, { KTX_CAN_TRAIN, "train" },
+	{ KTX_CAN_WHOLE_FRAME, "whole-frame" }, { KTX_CAN_IPV4, "ipv4" }, { KTX_CAN_IPV6, "ipv6" },
+	{ KTX_CAN_TRAIN, "train" },
 	{ KTX_CAN_SCHED_STAMP, "sched-stamp" },
 	{ KTX_CAN_DRIVER_STAMP, "driver-stamp" }, { KTX_CAN_NIC_STAMP, "nic-stamp" }, { KTX_CAN_KERNEL_WAIT,
 		"kernel-wait" },

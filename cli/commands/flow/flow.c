@@ -18,22 +18,25 @@ static const char *const directions[] = { "up", "down", "both", NULL };
 /* clang-format off */
 static const struct opt flow_opts[] = {
 	{ .name = "flows", .type = OPT_UINT, .offset = FIELD(flows), .argument = "N", .fallback = "1", .min = 1,
-	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "So many, in each direction" },
+	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "Number of flows in each direction" },
 	OPTION_FOR(FIELD(for_ns), .min = 1000000, .max = OPTION_DAYS(365),
-		.help = "How long each lasts; 10 s without it and without --bytes"),
+		.help = "Duration of each flow; 10 s without --for and --bytes"),
 	{ .name = "bytes", .type = OPT_SIZE, .offset = FIELD(bytes), .argument = "N", .min = 1, .max = INT64_MAX,
-	  .help = "How many bytes each carries; with --for whichever is over first" },
-	{ .name = "stagger", .type = OPT_DURATION, .offset = FIELD(stagger_ns), .argument = "D", .max = 86400ULL * 1000000000,
-	  .help = "Each begins so long after the one before it; by default all at once" },
+	  .help = "Bytes of each flow; with --for the limit that is reached first" },
+	{ .name = "stagger", .type = OPT_DURATION, .offset = FIELD(stagger_ns), .argument = "D",
+	  .max = 86400ULL * 1000000000,
+	  .help = "Time between the starts of two flows; by default all at once" },
 	{ .name = "cc", .type = OPT_STRING, .offset = FIELD(cc), .argument = "A[,B...]",
-	  .help = "Congestion control of their senders, dealt out in turn; by default that of each host" },
-	OPTION_DSCP_LIST(FIELD(dscp), .argument = "X[,Y...]", .help = "Markings, dealt out in turn: BE, BK, CS5, EF, "
+	  .help = "Congestion control of the senders, assigned in turn; by default that of each host" },
+	OPTION_DSCP_LIST(FIELD(dscp), .argument = "X[,Y...]", .help = "Markings, assigned in turn: BE, BK, CS5, EF, "
 			"AF41, or 0 to 63"),
 	{ .name = "ecn", .type = OPT_STRING, .offset = FIELD(ecn), .argument = "X[,Y...]",
 	  .help = "TCP: the expected result of ECN: on, off or any, in turn (sysctl net.ipv4.tcp_ecn of the hosts). "
 		  "UDP: the mark, off, ect1, ect0, or its number" },
-	{ .name = "bitrate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "BITRATE", .min = 1000, .max = INT64_MAX,
-	  .help = "TCP: pace each flow to at most this; by default as fast as it gets. UDP: the bit rate of each flow's payload" },
+	{ .name = "bitrate", .letter = 'b', .type = OPT_BITRATE, .offset = FIELD(rate_bps), .argument = "BITRATE",
+	  .min = 1000, .max = INT64_MAX,
+	  .help = "TCP: pace each flow to at most this; by default no limit. UDP: the bit rate of each flow's "
+		  "payload" },
 
 	OPTION_UDP(FIELD(udp), .heading = "UDP", .help = "UDP flows, each packet with its send time, instead of TCP"),
 	OPTION_PAYLOAD(FIELD(payload), OPT_RANGE, .argument = "N[..M]", .min = FLOW_PACKET_HEAD,
@@ -153,7 +156,7 @@ const struct command cmd_flow = {
 				 "With --udp the packets of each flow leave on a schedule, and its receiver counts by "
 				 "their numbers what was lost, overtaken or came "
 				 "twice, and the ECN marks with which they arrived.\n\n"
-				 "The server asks for its token; it never crosses the wire."),
+				 "The server requires its token; the token is never transmitted."),
 	.examples = OPT_PROSE("ktrxer flow down far --token-file token\tOne flow from far to here, for ten seconds.\n"
 			      "ktrxer flow both far --flows 4 --dscp BE,BK,CS5,EF --for 60s --token-file token\tThe "
 			      "load of an RRUL test.\n"

@@ -43,14 +43,14 @@ static int refusal_why(struct ktrxer_error *err, const struct flow_client_option
 	case CONTROL_CLIENTS:
 		return ktrxer_fail(err, -EBUSY,
 				   "it serves %" PRIu64
-				   " clients at once, and they are there already; try again later, or "
-				   "start it with a larger --max-clients",
+				   " clients at once, and has so many; try again later, or start the server "
+				   "with a larger --max-clients",
 				   r->value);
 	case CONTROL_TOO_MANY:
 		return ktrxer_fail(err, -EDQUOT, "%u flows are more than its limit of %" PRIu64 " (--max-flows there)",
 				   q->flows, r->value);
 	case CONTROL_TOO_LONG:
-		return ktrxer_fail(err, -EDQUOT, "it lets nothing last longer than %s (--max-duration there)",
+		return ktrxer_fail(err, -EDQUOT, "it limits the duration to %s (--max-duration there)",
 				   ktrxer_format_duration(text, r->value));
 	case CONTROL_TOO_FAST:
 		return ktrxer_fail(err, -EDQUOT,
@@ -71,22 +71,21 @@ static int refusal_why(struct ktrxer_error *err, const struct flow_client_option
 		return ktrxer_fail(err, -EPERM, "DSCP %" PRIu64 " needs `ktrxer serve --dscp-allow`", r->value);
 	case CONTROL_NO_FAMILY:
 		if (r->value == FLOW_TOO_LARGE)
-			return ktrxer_fail(err, -EMSGSIZE,
-					   "a payload of %u bytes makes packets larger than the MTU of its "
-					   "way to here; give "
-					   "a smaller --payload",
-					   o->specs[0].payload_max);
+			return ktrxer_fail(
+				err, -EMSGSIZE,
+				"a payload of %u bytes makes packets larger than the MTU of the path down; give "
+				"a smaller --payload",
+				o->specs[0].payload_max);
 		return ktrxer_fail(err, -EIO, "it could not open a socket for a UDP flow: %s",
 				   r->value < FLOW_ERRORS ? flow_error_words[r->value] : "no reason given");
 	case CONTROL_OTHER_ADDRESS:
 		return ktrxer_fail(err, -EACCES,
 				   "UDP packets from here reach it from another address than the control "
-				   "connection; it "
-				   "sends UDP flows to the address of that connection alone. Bind both to one address "
-				   "(--from), or use TCP");
+				   "connection; the server sends UDP flows to the address of that connection alone. "
+				   "Bind both to one address (--from), or use TCP");
 	case CONTROL_MALFORMED:
 		return ktrxer_fail(err, -EPROTO,
-				   "it did not understand what this ktrxer (%s) asks; use the same version "
+				   "it does not accept a request of this ktrxer (%s); use the same version "
 				   "at both ends",
 				   ktrxer_version());
 	default:
@@ -102,7 +101,7 @@ static int refusal(struct ktrxer_error *err, const struct flow_client_options *o
 
 	ktrxer_addr_format(&o->to, host);
 	if (r->why == CONTROL_SILENT)
-		return ktrxer_fail(err, -ETIMEDOUT, "%s gave up: it had heard nothing from here for %s", host,
+		return ktrxer_fail(err, -ETIMEDOUT, "%s ended the session: nothing came from here for %s", host,
 				   ktrxer_format_duration(text, r->value));
 	if (r->why == CONTROL_STOPPING)
 		return ktrxer_fail(err, -ECONNABORTED, "%s: the server was stopped", host);
@@ -138,14 +137,13 @@ static int gone(struct ktrxer_error *err, const struct flow_client_options *o, i
 	ktrxer_addr_format(&o->to, host);
 	if (!greeted && (error == 0 || error == -EPROTO || error == -ECONNRESET))
 		return ktrxer_fail(err, -EPROTO,
-				   "%s: what listens on TCP port %u is no server of flows (or one that takes no more "
-				   "connections); is it "
-				   "`ktrxer serve`?",
+				   "%s: the program on TCP port %u is no server of flows, or takes no more "
+				   "connections; is it `ktrxer serve`?",
 				   host, o->port);
 	if (error == -EBADMSG)
 		return ktrxer_fail(err, error,
-				   "%s: the server does not know the token of --token-file, or something on the way "
-				   "changes its words",
+				   "%s: the server has another token than --token-file, or a device on the path "
+				   "changes the messages",
 				   host);
 	if (error == 0 || error == -ECONNRESET)
 		return ktrxer_fail(err, -ECONNRESET,

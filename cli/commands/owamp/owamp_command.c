@@ -95,18 +95,19 @@ static int run_owamp(struct cli *cli, const void *options)
 
 const struct command cmd_owamp = {
 	.name = "owamp",
-	.summary = "One-way delay and loss by OWAMP (RFC 4656), with servers of others, too",
+	.summary = "One-way delay and loss by OWAMP (RFC 4656), also with other servers",
 	.description = OPT_PROSE(
 		"Sends numbered UDP packets at exponential or constant intervals to a server of the One-way Active "
-		"Measurement Protocol, or has them sent by it, and prints loss, copies, order, one-way delay and its "
-		"variation for each direction. The server is `ktrxer serve --owamp-port 861` or another "
+		"Measurement Protocol, or requests them from the server, and prints loss, copies, order, one-way "
+		"delay and its variation for each direction. The server is `ktrxer serve --owamp-port 861` or another "
 		"implementation, as perfSONAR's owampd. The mode of the protocol is the unauthenticated one.\n\n"
-		"A one-way delay needs two clocks that are synchronised, and has their error: the clocks' own reports "
-		"are its uncertainty. Without them the delay is not printed, but its variation is, because the offset "
-		"of two clocks does not change it. `ktrxer stamp` bounds the offset by round trips; use it where both "
-		"ends are yours.\n\n"
+		"A one-way delay needs synchronised clocks in both hosts, and contains their error. Its uncertainty "
+		"is the sum of the errors that both hosts report. If a host reports no synchronised clock, the "
+		"variation of the delay is printed without the delay, because a constant offset of two clocks does "
+		"not change the variation. `ktrxer stamp` bounds the offset by round trips; use that command where "
+		"both ends are yours.\n\n"
 		"Delays up begin in the packet scheduler of this host where its kernel has that time stamp, and else "
-		"just before the system call. Arrivals are the kernel's.\n\n"
+		"just before the system call. Arrival times are the kernel's time stamps.\n\n"
 		"The command ends --timeout after the last packet."),
 	.examples =
 		OPT_PROSE("ktrxer owamp far\tTen seconds, both directions.\n"

@@ -156,12 +156,12 @@ static void judge(const struct owamp_run *run, int way)
 			    "%s: %" PRIu64 " packets have no stamp of the kernel: delays include this program's", name,
 			    w->user_stamped);
 	if (d->contradicted)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " packets have times that cannot be", name,
+		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " packets have impossible send times", name,
 			    d->contradicted);
 	if (has_delay(d) && d->least_ns + (int64_t)(d->bound_ns < INT64_MAX / 2 ? d->bound_ns : INT64_MAX / 2) < 0)
 		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: the least delay is negative by more than its uncertainty: a clock that reports to be "
-			    "synchronised is not",
+			    "%s: the least delay is negative by more than its uncertainty: one host reports a "
+			    "synchronised clock, and the clock is not synchronised",
 			    name);
 }
 

@@ -226,7 +226,7 @@ const struct command cmd_pair = {
 			  "gaps are those of the replies. This is weaker: the one capacity is that of the narrower "
 			  "direction, cross traffic of both directions and the far host's processing disturb a "
 			  "pair, and hosts may limit or drop ICMP.\n\n"
-			  "The server asks for its token; the token is never transmitted."),
+			  "The server requires its token; the token is never transmitted."),
 	.examples = OPT_PROSE(
 		"ktrxer pair far --token-file token\tBoth directions: four seconds, 200 pairs of each size.\n"
 		"ktrxer pair far --direction up --count 500 --json --token-file token\tMore pairs, for a path with "

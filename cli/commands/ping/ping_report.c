@@ -141,14 +141,6 @@ static void finish_verdict(const struct ping_run *run, const struct echo_counts 
 		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
 	probe_judge_times(&run->report, c->received);
 	probe_judge_answers(&run->report, c->sent, c->received, c->too_late, "", "");
-	if (result->socket_drops)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " packets were lost in this host's own socket, so that loss is overstated",
-			    result->socket_drops);
-	if (result->receiver_drops)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
-			    result->receiver_drops);
 }
 
 int ping_finish(struct ping_run *run)

@@ -121,10 +121,10 @@ const struct command cmd_ppt_direct = {
 	.summary = "Packet processing time of this host and of a server, by the stamps of each layer",
 	.description = OPT_PROSE(
 		"Sends probes of STAMP (RFC 8762), one at a time, to a host where `ktrxer serve` runs, and measures "
-		"how long a packet needs between program and wire in both hosts. In this host: from before the send call "
-		"to the packet scheduler, to the driver, to the NIC; and from the NIC to the kernel's arrival stamp, "
-		"to the return of the receive call. In the far host: from the kernel's arrival stamp to before the "
-		"send call of the answer, and to the driver's stamp of the answer, which a later answer carries "
+		"how long a packet needs between program and wire in both hosts. In this host: from before the send "
+		"call to the packet scheduler, to the driver, to the NIC; and from the NIC to the kernel's arrival "
+		"stamp, to the return of the receive call. In the far host: from the kernel's arrival stamp to before "
+		"the send call of the answer, and to the driver's stamp of the answer, which a later answer carries "
 		"(follow-up telemetry, RFC 8972). Each difference is of two stamps of one host, so it needs no "
 		"agreement of clocks.\n\n"
 		"The first phase measures the host as it is, the second one with computing threads, one for each "

@@ -26,7 +26,8 @@ static const struct opt ppt_estimate_opts[] = {
 	OPTION_SIZE2(FIELD(size2), .min = 1, .max = 65535, .help = "Size of the other kind"),
 	OPTION_CLOCK_RESOLUTION(FIELD(resolution_ns), NULL, "; without it, 1 ms, 1 us or 1 ns by the digits of the "
 			"gaps"),
-	{ .name = "inter-frame-gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .min = 1, .max = 1000000000,
+	{ .name = "inter-frame-gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .min = 1,
+	  .max = 1000000000,
 	  .help = "Inter-frame gap of the end link; without it, 96 bit times at the estimated capacity" },
 	{ 0 },
 };

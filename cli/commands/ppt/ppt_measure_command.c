@@ -158,7 +158,7 @@ const struct command cmd_ppt_measure = {
 		"not depend on the size are reported as the receiver's service time, coalesced interrupts with their "
 		"period; then there is no estimate, and the result is invalid. The load on the link and on this host's "
 		"processors is printed.\n\n"
-		"The server asks for its token; the token is never transmitted."),
+		"The server requires its token; the token is never transmitted."),
 	.examples = OPT_PROSE(
 		"ktrxer ppt measure far --token-file token\tThe link of the far host: 50 probes of each size, ten "
 		"seconds.\n"

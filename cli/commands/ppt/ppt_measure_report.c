@@ -35,10 +35,10 @@ static void say_set(const struct train_run *run, const char *name, const struct 
 {
 	char x[4][KTRXER_UNITS_TEXT];
 
-	out_text(
-		run->cli,
-		"%s: %zu probes with trailing packets of %u bytes, %zu of them usable; gap between send times %s (median)",
-		name, s->count, s->size_bytes, s->outcomes[PAIR_USABLE], ppt_ns_text(x[0], (double)s->send_gap_ns));
+	out_text(run->cli,
+		 "%s: %zu probes with trailing packets of %u bytes, %zu of them usable; gap between send times %s "
+		 "(median)",
+		 name, s->count, s->size_bytes, s->outcomes[PAIR_USABLE], ppt_ns_text(x[0], (double)s->send_gap_ns));
 	train_run_say_left_out(run, name, "probes with trailing packets", s->size_bytes, s->outcomes);
 	if (gaps->kept)
 		out_text(run->cli, "%s: %zu gaps after the filter (up to %s): mean %s, standard deviation %s", name,

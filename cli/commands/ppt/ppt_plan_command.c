@@ -26,12 +26,16 @@ enum { CROSS_MAX = 1000, TRAILING_MIN = 1 };
 static const struct opt ppt_plan_opts[] = {
 	OPTION_HEADING(FIELD(heading), .fallback = "1502", .min = PPT_SIZE_MIN, .max = PPT_SIZE_MAX,
 		       .help = "Size of the heading packet on the wire"),
-	{ .name = "trailing", .type = OPT_RANGE, .offset = FIELD(trailing), .argument = "RANGE", .min = TRAILING_MIN, .max = PPT_SIZE_MAX,
-	  .help = "Also print the gap and the apparent capacity of each of these sizes of the trailing packet, as 50..1500/25" },
+	{ .name = "trailing", .type = OPT_RANGE, .offset = FIELD(trailing), .argument = "RANGE", .min = TRAILING_MIN,
+	  .max = PPT_SIZE_MAX,
+	  .help = "Also print the gap and the apparent capacity of each of these sizes of the trailing packet, as "
+		  "50..1500/25" },
 	OPTION_CLOCK_RESOLUTION(FIELD(resolution_ns), "1ns", ""),
 	{ .name = "cross", .type = OPT_LIST, .offset = FIELD(cross), .argument = "LINK:A:B",
-	  .help = "Cross traffic: on link LINK (the first is 1) A packets ahead of the heading packet, and B between both" },
-	{ .name = "cross-size", .type = OPT_SIZE, .offset = FIELD(cross_bytes), .argument = "BYTES", .fallback = "64", .min = 1, .max = 65535,
+	  .help = "Cross traffic: on link LINK (the first is 1) A packets ahead of the heading packet, and B between "
+		  "both" },
+	{ .name = "cross-size", .type = OPT_SIZE, .offset = FIELD(cross_bytes), .argument = "BYTES", .fallback = "64",
+	  .min = 1, .max = 65535,
 	  .help = "Size of a packet of the cross traffic on the wire" },
 	{ 0 },
 };

@@ -19,12 +19,13 @@ struct probe_options {
 /*
  * The rows "How" of an option table; FIELD(name) is the offset of a member of the probe_options in the command's own.
  */
-#define PROBE_HOW_OPTIONS(FIELD) \
-	OPTION_PRECISE(FIELD(precise), OPT_FLAG, "", "", "How"), \
-	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief), \
-	  .help = "Samples of --jsonl with their number and times alone, many in one object: what a collector needs" }, \
-	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)), OPTION_FROM(FIELD(from), ""), \
-	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", NULL), OPTION_ENGINE_OF_STACK(FIELD(engine), ""), \
+#define PROBE_HOW_OPTIONS(FIELD)                                                                                       \
+	OPTION_PRECISE(FIELD(precise), OPT_FLAG, "", "", "How"),                                                       \
+	{ .name = "brief", .type = OPT_FLAG, .offset = FIELD(brief),                                                   \
+	  .help = "Samples of --jsonl with their number and times alone, many in one object: what a collector "        \
+		  "needs" },                                                                                           \
+	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)), OPTION_FROM(FIELD(from), ""),                                            \
+	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", NULL), OPTION_ENGINE_OF_STACK(FIELD(engine), ""),                    \
 	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"), OPTION_FLOOD(FIELD(flood), "probes a second")
 
 /*
@@ -76,7 +77,7 @@ void probe_judge(const struct probe_report *report, uint64_t sent, uint64_t rece
 /* Answers after the time-out; or none at all, with `where` (a port) and `why` added to the sentence. */
 void probe_judge_answers(const struct probe_report *report, uint64_t sent, uint64_t received, uint64_t too_late,
 			 const char *where, const char *why);
-/* Then: round trips without times, and an engine that bypasses a shaper. */
+/* Then: drops in this host's receiver, round trips without times, and an engine that bypasses a shaper. */
 void probe_judge_times(const struct probe_report *report, uint64_t received);
 /* The qdisc that holds the host's own queue: the one that shapes, else the root. */
 const char *probe_own_qdisc(const struct probe_report *report);

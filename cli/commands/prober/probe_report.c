@@ -115,6 +115,11 @@ void probe_judge_times(const struct probe_report *r, uint64_t received)
 	const struct prober *p = r->prober;
 	const struct probe_result *result = &p->result;
 
+	if (result->socket_drops + result->receiver_drops)
+		verdict_say(r->cli, VERDICT_DEGRADED,
+			    "limited by this host: its receive buffer was full and dropped %" PRIu64
+			    " packets, perhaps answers to lost probes",
+			    result->socket_drops + result->receiver_drops);
 	if (result->contradictions)
 		verdict_say(r->cli, VERDICT_DEGRADED,
 			    "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "

@@ -36,23 +36,23 @@ static const struct opt recv_table[] = {
 	  .help = "Also packets for other hosts, as far as they reach the device" },
 	{ "outgoing", 0, OPT_FLAG, FIELD(outgoing), .help = "Also packets that this host sends" },
 	{ "backend", 0, OPT_CHOICE, FIELD(backend), "NAME", "auto",
-	  "By what means; auto takes the first that can do what the rules ask for", .choices = backends },
+	  "Back end; auto takes the first one that can carry out the rules", .choices = backends },
 	{ "nic-stamps", 0, OPT_FLAG, FIELD(nic_stamps),
-	  .help = "Switch the NIC's stamps of what it receives on, and back at the end; some NICs lose their carrier "
-		  "then. Stamps that are on are taken in any case" },
+	  .help = "Switch the NIC's stamps of arrivals on, and back at the end; some NICs lose their carrier "
+		  "then. Stamps that are on are used in any case" },
 	{ "force", 0, OPT_FLAG, FIELD(force),
-	  .help = "Also rules that drop everything, or what this SSH session lives by" },
+	  .help = "Also rules that drop everything, or the packets of this SSH session" },
 	OPTION_COUNT(FIELD(count), .fallback = "0", .help = "End after so many packets; 0 is no end",
 		     .heading = "How long"),
 	OPTION_FOR(FIELD(duration_ns), .fallback = "0", .help = "End after this time; 0 is no end"),
 	{ "write", 'w', OPT_STRING, FIELD(write), "FILE",
 	  .help = "Write the packets to a pcapng file, with the raw stamps in nanoseconds, "
 		  "and do not print them",
-	  .heading = "What to do with it" },
+	  .heading = "Output and memory" },
 	{ "snap", 0, OPT_SIZE, FIELD(snap), "N", "0", "Keep so many bytes of each packet; 0 keeps all",
 	  .max = KRX_SNAP_MAX },
-	OPTION_RING(FIELD(ring), .help = "Room for packets that wait for us; what finds none is counted as lost",
-		    .min = 1, .max = KRX_RING_MAX),
+	OPTION_RING(FIELD(ring), .help = "Buffer for packets; packets without room are counted as lost", .min = 1,
+		    .max = KRX_RING_MAX),
 	{ NULL },
 };
 
@@ -362,7 +362,7 @@ static int report(struct receiver *r)
 	char text[KRX_RULE_TEXT];
 
 	if (!counts || krx_stats(r->rx, &stats, counts, r->rule_count))
-		verdict_say(r->cli, VERDICT_DEGRADED, "the kernel does not tell how many packets were lost");
+		verdict_say(r->cli, VERDICT_DEGRADED, "the kernel does not report how many packets were lost");
 	file_close(r, stats.lost);
 	for (int i = 0; counts && i < r->rule_count; i++)
 		matched += counts[i].matched;
@@ -372,7 +372,7 @@ static int report(struct receiver *r)
 			    "smaller --snap or narrower rules help",
 			    (unsigned long long)stats.lost);
 	if (!matched)
-		verdict_say(r->cli, VERDICT_INVALID, "nothing was received: no packet met a rule");
+		verdict_say(r->cli, VERDICT_INVALID, "nothing was received: no packet matched a rule");
 
 	for (int i = 0; counts && i < r->rule_count; i++)
 		out_text(r->cli, "rule %d: %llu matched, %llu captured, %llu dropped (%s)", i + 1,
@@ -478,14 +478,14 @@ out:
 
 const struct command cmd_recv = {
 	.name = "recv",
-	.summary = "Receive what rules ask for, with the kernel's stamps",
+	.summary = "Capture and drop packets by rules, with the kernel's stamps",
 	.description = OPT_PROSE(
 		"Packets are judged by rules in the order of their prio, then of the command line; the first that fits "
 		"decides. Its operation is one of capture (a copy comes here, the packet goes on), drop, capture+drop, "
-		"and forward (it goes on unseen, and is only counted). What no rule speaks for is left alone.\n\n"
+		"and forward (it goes on unseen, and is only counted). A packet that no rule fits goes on.\n\n"
 		"PROTO is udp, tcp, icmp, icmp6, sctp, any, or a number. ADDR is an address, a prefix or any; IPv6 "
 		"stands in brackets when a port follows: [2001:db8::/32]:53. Fragments after the first have no ports "
-		"and meet only rules without them. A rule of wildcards alone also means what is not IP.\n\n"
+		"and fit only rules without ports. A rule with wildcards alone also fits packets that are not IP.\n\n"
 		"The back end packet is a tap (AF_PACKET). It sees packets after the device's merging (GRO), and "
 		"cannot drop. Stamps are those of the kernel that libpcap shows, too; or the NIC's, where they are on. "
 		"Forwarded packets reach this "
@@ -493,12 +493,10 @@ const struct command cmd_recv = {
 		"The back end xdp (Linux 5.9) has the rules in front of the stack and of tcpdump, in the device's "
 		"driver where "
 		"that can be. Stamps are taken there, on CLOCK_MONOTONIC, or by the NIC where its driver passes its "
-		"stamps on. What is "
-		"captured and dropped comes by AF_XDP. The back end nftables (Linux 5.12) is a tap, and a table of its "
-		"own "
-		"that drops behind it. All of it is gone with this process, however that ends. auto takes packet where "
-		"no "
-		"rule drops, else xdp, else nftables.\n\n"
+		"stamps on. Packets that are captured and dropped come by AF_XDP. The back end module is the kernel "
+		"module, where it is loaded. The back end nftables (Linux 5.12) is a tap, and a table of its own "
+		"that drops behind it. All rules end with this process. auto takes packet where no "
+		"rule drops, else xdp, else module, else nftables.\n\n"
 		"A rule that drops everything, or the packets of the SSH connection that this command was typed over, "
 		"is "
 		"refused without --force.\n\n"
@@ -506,7 +504,7 @@ const struct command cmd_recv = {
 		"each packet."),
 	.examples = OPT_PROSE(
 		"ktrxer recv --device eth0 --rule 'capture udp from any to any:53' --count 10\t"
-		"Ten questions for a name server.\n"
+		"Ten queries to a name server.\n"
 		"ktrxer recv --device eth0 --write all.pcapng --for 10s\tEverything of ten seconds, for Wireshark.\n"
 		"ktrxer recv --device eth0 --rule 'capture icmp from 192.0.2.0/24 to any' --jsonl\t"
 		"One object a packet.\n"

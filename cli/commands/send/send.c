@@ -26,20 +26,25 @@ static const struct opt send_opts[] = {
 	OPTION_DSCP(FIELD(dscp)),
 	OPTION_ECN(FIELD(ecn)),
 	OPTION_TTL(FIELD(ttl)),
-	{ .name = "may-fragment", .type = OPT_FLAG, .offset = FIELD(may_fragment), .help = "Clear IPv4's don't-fragment bit" },
+	{ .name = "may-fragment", .type = OPT_FLAG, .offset = FIELD(may_fragment),
+	  .help = "Clear IPv4's don't-fragment bit" },
 
 	{ .name = "vary", .type = OPT_LIST, .offset = FIELD(vary), .argument = "FIELD=HOW", .heading = "What varies",
-	  .help = "A field that differs from probe to probe: FIELD=counter:FROM-TO[/STEP], random:FROM-TO[/STEP][@SEED] (each value once before any "
-		  "comes again) or table:V,V... (or table:@FILE), and *N behind it to change it after N probes; FIELD is src, dst, src-port, dst-port, "
+	  .help = "A field that differs from probe to probe: FIELD=counter:FROM-TO[/STEP], "
+		  "random:FROM-TO[/STEP][@SEED] (each value once before any comes again) or table:V,V... (or "
+		  "table:@FILE), and *N behind it to change it after N probes; FIELD is src, dst, src-port, dst-port, "
 		  "ip-id, flow-label, tos, ttl, payload+OFFSET.WIDTH or frame+OFFSET.WIDTH" },
 	{ .name = "combine", .type = OPT_FLAG, .offset = FIELD(combine),
 	  .help = "Send every combination of the values, the first field changing fastest" },
 
 	{ .name = "pcap", .type = OPT_STRING, .offset = FIELD(pcap), .argument = "FILE", .heading = "Replay",
-	  .help = "Send the frames of a pcap or pcapng file (- for standard input) with the file's own timing; needs --device" },
+	  .help = "Send the frames of a pcap or pcapng file (- for standard input) with the file's own timing; needs "
+		  "--device" },
 	{ .name = "speed", .type = OPT_RATE, .offset = FIELD(speed), .argument = "X",
-	  .help = "So many times as fast as the file: 2, 0.5; --rate or --interval put another timing in the place of the file's" },
-	{ .name = "max-gap", .type = OPT_DURATION, .offset = FIELD(max_gap_ns), .argument = "D", .max = 86400ULL * 366 * 1000000000,
+	  .help = "So many times as fast as the file: 2, 0.5; --rate or --interval put another timing in the place of "
+		  "the file's" },
+	{ .name = "max-gap", .type = OPT_DURATION, .offset = FIELD(max_gap_ns), .argument = "D",
+	  .max = 86400ULL * 366 * 1000000000,
 	  .help = "Cut longer silences of the file to D; 0 keeps them" },
 	OPTION_REPEAT(FIELD(repeat), .fallback = "1", .min = 1, .max = 1000000000,
 		.help = "Play the file so many times"),
@@ -53,15 +58,20 @@ static const struct opt send_opts[] = {
 	{ .name = "schedule", .type = OPT_STRING, .offset = FIELD(schedule_file), .argument = "FILE",
 	  .help = "Send at the offsets in FILE, one a line: nanoseconds, or with a unit (10ms)" },
 	OPTION_MODEL_OF_PROBES(FIELD(model), "constant"),
-	{ .name = "seed", .type = OPT_STRING, .offset = FIELD(seed), .argument = "HEX", .help = "Seed (SID) of --model poisson: up to 16 bytes" },
+	{ .name = "seed", .type = OPT_STRING, .offset = FIELD(seed), .argument = "HEX",
+	  .help = "Seed (SID) of --model poisson: up to 16 bytes" },
 	OPTION_TRAIN(FIELD(train), .fallback = "1", .min = 1, .max = 1 << 20),
 	{ .name = "gap", .type = OPT_DURATION, .offset = FIELD(gap_ns), .argument = "D", .max = 3600ULL * 1000000000,
 	  .help = "Time between the probes of a train; 0: back to back" },
-	{ .name = "late", .type = OPT_CHOICE, .offset = FIELD(late), .argument = "WHAT", .fallback = "catch-up", .choices = late_names,
-	  .help = "A probe whose time has passed is sent at once (catch-up), dropped (skip), or moves all that follow (shift)" },
+	{ .name = "late", .type = OPT_CHOICE, .offset = FIELD(late), .argument = "WHAT", .fallback = "catch-up",
+	  .choices = late_names,
+	  .help = "A probe whose time has passed is sent at once (catch-up), dropped (skip), or moves all that follow "
+		  "(shift)" },
 	{ .name = "late-after", .type = OPT_DURATION, .offset = FIELD(late_after_ns), .argument = "D", .min = 1,
-	  .max = 3600ULL * 1000000000, .help = "A probe is late from this lateness on; by default a tenth of the interval, and at least 100us" },
-	{ .name = "retry", .type = OPT_DURATION, .offset = FIELD(retry_ns), .argument = "D", .fallback = "10ms", .min = 1,
+	  .max = 3600ULL * 1000000000,
+	  .help = "A probe is late from this lateness on; by default a tenth of the interval, and at least 100us" },
+	{ .name = "retry", .type = OPT_DURATION, .offset = FIELD(retry_ns), .argument = "D", .fallback = "10ms",
+	  .min = 1,
 	  .max = 60ULL * 1000000000, .help = "How long a probe that the device refuses is tried again" },
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
@@ -73,9 +83,10 @@ static const struct opt send_opts[] = {
 	OPTION_THREADS(FIELD(threads), .max = 256,
 		       .help = "So many processors send; together they keep one schedule, or share the numbers "
 			"without overlap or gap"),
-	OPTION_PRECISE(FIELD(precise), OPT_SWITCH, "", ". All engines but udp do so; with --no-precise the process sleeps, "
-			"and probes are tens of microseconds late", NULL),
-	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime), .help = "Do not ask for real-time priority" },
+	OPTION_PRECISE(FIELD(precise), OPT_SWITCH, "", ". All engines but udp do so; with --no-precise the process "
+			"sleeps, and probes are tens of microseconds late", NULL),
+	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime),
+	  .help = "Do not ask for real-time priority" },
 	{ .name = "no-stamps", .type = OPT_FLAG, .offset = FIELD(no_stamps),
 		.help = "Do not ask for transmit stamps; the source of each departure is `queued`" },
 	OPTION_FLOOD(FIELD(flood), "probes a second, or no rate at all,"),

@@ -25,8 +25,10 @@ static const struct field_name {
 			/* clang-format off */
 } names[] = {
 	{ "src", KTX_FIELD_SOURCE, 0 }, { "dst", KTX_FIELD_DESTINATION, 0 }, { "src-port", KTX_FIELD_SOURCE_PORT, 2 },
-	{ "dst-port", KTX_FIELD_DESTINATION_PORT, 2 }, { "ip-id", KTX_FIELD_IP_ID, 2 }, { "flow-label", KTX_FIELD_FLOW_LABEL, 4 },
-	{ "tos", KTX_FIELD_TOS, 1 }, { "ttl", KTX_FIELD_TTL, 1 }, { "payload", KTX_FIELD_PAYLOAD, 0 }, { "frame", KTX_FIELD_BYTES, 0 },
+	{ "dst-port", KTX_FIELD_DESTINATION_PORT, 2 }, { "ip-id", KTX_FIELD_IP_ID, 2 },
+	{ "flow-label", KTX_FIELD_FLOW_LABEL, 4 },
+	{ "tos", KTX_FIELD_TOS, 1 }, { "ttl", KTX_FIELD_TTL, 1 }, { "payload", KTX_FIELD_PAYLOAD, 0 },
+	{ "frame", KTX_FIELD_BYTES, 0 },
 };
 /* clang-format on */
 

@@ -44,33 +44,41 @@ static const struct opt serve_opts[] = {
 	  .help = "Listen on this address alone; may be given several times. By default on all, IPv4 and IPv6" },
 	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port, for TCP and UDP alike"),
 	{ .name = "stamp-port", .type = OPT_UINT, .offset = FIELD(stamp_port), .argument = "N", .max = 65535,
-	  .help = "A second UDP port for STAMP and TWAMP Light alone, as other people's senders expect it: 862" },
+	  .help = "A second UDP port for STAMP and TWAMP Light alone; other senders use 862" },
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	OPTION_TOKEN_FILE(FIELD(token_file), .heading = "Access",
 			  .help = "The token of clients that may request flows, in a file of mode 0600. Without it "
-				"$KTRXER_TOKEN counts; "
-				  "without both the server makes ktrxer-PORT.token below "
+				"KTRXER_TOKEN of the environment counts; without both a token is made "
+				  "and kept in ktrxer-PORT.token below "
 					"RUNTIME_DIRECTORY, XDG_RUNTIME_DIR, /run (root) or HOME"),
 	OPTION_AUTH_KEY_FILE(FIELD(auth_key_file), .help = "STAMP's authenticated mode with the key in this file: "
 			"nothing else is answered"),
 	OPTION_TLV_KEY_FILE(FIELD(tlv_key_file), "TLVs"),
-	{ .name = "max-answer-rate", .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000", .max = 100000000,
-	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; an answer of more than 512 bytes counts as several; 0: no limit" },
-	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1, .max = 1000000,
-	  .help = "So many answers at once after a silence" },
-	{ .name = "max-answer-bitrate", .type = OPT_BITRATE, .offset = FIELD(answer_bps), .argument = "BITRATE", .fallback = "200M", .max = INT64_MAX,
+	{ .name = "max-answer-rate", .type = OPT_UINT, .offset = FIELD(rate), .argument = "N", .fallback = "10000",
+	  .max = 100000000,
+	  .help = "Answers a second to each /24 of IPv4 and /56 of IPv6; an answer of more than 512 bytes counts as "
+		  "several; 0: no limit" },
+	{ .name = "burst", .type = OPT_UINT, .offset = FIELD(burst), .argument = "N", .fallback = "1000", .min = 1,
+	  .max = 1000000,
+	  .help = "Answers at once after a silence" },
+	{ .name = "max-answer-bitrate", .type = OPT_BITRATE, .offset = FIELD(answer_bps), .argument = "BITRATE",
+	  .fallback = "200M", .max = INT64_MAX,
 	  .help = "Of all answers together; 0: no limit" },
 	{ .name = "dscp-allow", .type = OPT_STRING, .offset = FIELD(dscp_allow), .argument = "LIST",
-	  .help = "DSCPs of answers and flows, by name or number, with commas. Without it: those below CS6 for clients with the "
-		  "token or the key, best effort for others" },
-	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8", .max = 1000,
-	  .heading = "Flows", .help = "So many clients at once; 0: no client gets flows" },
-	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048", .min = 1,
-	  .max = KTRXER_FLOW_FLOWS_MOST, .help = "So many flows of each" },
-	{ .name = "max-duration", .type = OPT_DURATION, .offset = FIELD(max_ns), .argument = "D", .fallback = "1h", .min = 1000000000,
-	  .max = 365ULL * 86400 * 1000000000, .help = "Nothing that a client asks for lasts longer" },
+	  .help = "DSCPs of answers and flows, by name or number, with commas. Without it: those below CS6 for clients "
+		  "with the token or the key, best effort for others" },
+	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8",
+	  .max = 1000,
+	  .heading = "Flows", .help = "Clients at once; 0: no client gets flows" },
+	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048",
+	  .min = 1,
+	  .max = KTRXER_FLOW_FLOWS_MOST, .help = "Flows of each client" },
+	{ .name = "max-duration", .type = OPT_DURATION, .offset = FIELD(max_ns), .argument = "D", .fallback = "1h",
+	  .min = 1000000000,
+	  .max = 365ULL * 86400 * 1000000000, .help = "Longest duration of a client's request" },
 	OPTION_MAX_BITRATE(FIELD(max_bps), .max = INT64_MAX,
-	  .help = "Of all flows of one client in one direction: TCP is paced to it, faster UDP refused; by default there is no limit"),
+	  .help = "Of all flows of one client in one direction: TCP is paced to it, faster UDP refused; by default "
+		  "there is no limit"),
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
 	OPTION_PTP(FIELD(ptp)),
@@ -598,19 +606,18 @@ const struct command cmd_serve = {
 	.name = "serve",
 	.summary = "The far end: answers STAMP and TWAMP Light, with the kernel's stamps",
 	.description = OPT_PROSE("A reflector of test packets by STAMP (RFC 8762) with the extensions of RFC 8972: "
-				 "what `ktrxer stamp` and other people's "
-				 "senders talk to. It keeps a count for each sender, so that loss is known by "
-				 "direction, and tells when each answer "
-				 "really left where it is asked (follow-up telemetry).\n\n"
+				 "the far end of `ktrxer stamp` and of other senders. The reflector counts the "
+				 "packets of each sender, so that loss is known by direction, and reports on "
+				 "request when the driver took each answer (follow-up telemetry).\n\n"
 				 "An answer is never longer than its request; nothing goes to groups, to other "
 				 "reflectors, or faster than --max-answer-rate to one "
 				 "neighbourhood. Once its sockets are open the server gives up all privileges.\n\n"
-				 "Its first lines say where it listens, how a client reaches it, and the file of its "
-				 "token where it made one. At its end (SIGTERM) it "
-				 "says what it did."),
+				 "The first lines of output have the addresses and ports, a command line for a "
+				 "client, and the file of the token if the server made one. After SIGTERM the server "
+				 "prints its counts."),
 	.examples =
 		OPT_PROSE("ktrxer serve\tOn all addresses, port 8620.\n"
-			  "ktrxer serve --stamp-port 862\tFor other people's STAMP senders, too.\n"
+			  "ktrxer serve --stamp-port 862\tAlso for other STAMP senders.\n"
 			  "ktrxer serve --bind 192.0.2.1 --auth-key-file key\tOnly for senders that have the key.\n"),
 	.options = serve_opts,
 	.options_size = sizeof(struct serve_options),

@@ -35,4 +35,12 @@ void stamp_say_answer(void *run, enum stamp_event event);
 void stamp_say_step(void *run);
 int stamp_finish(struct stamp_command *run);
 
+/*
+ * stamp_path_report.c. What the headers on arrival show of the path: changed DSCP or ECN, and TTLs. Not in small
+ * builds.
+ */
+void stamp_judge_path(const struct stamp_command *run);
+/* ttl_up and ttl_down of `count` classes together. */
+void stamp_ttl_json(struct json *json, const struct stamp_class_result *classes, uint32_t count);
+
 #endif

@@ -237,8 +237,8 @@ static void losses_json(struct json *end, const struct stamp_session_counts *c)
 	u64_or_null(end, "lost_up", c->direction_known, c->lost_up);
 	u64_or_null(end, "lost_down", c->direction_known, c->lost_down);
 	json_u64(end, "lost_unknown", c->lost_unknown);
-	json_u64(end, "mark_changed_up", c->mark_changed_up);
-	json_u64(end, "mark_changed_down", c->mark_changed_down);
+	u64_or_null(end, "mark_changed_up", c->marks_known, c->mark_changed_up);
+	u64_or_null(end, "mark_changed_down", c->marks_known, c->mark_changed_down);
 }
 
 static void counts_json(const struct stamp_command *run, struct json *end)
@@ -288,6 +288,9 @@ static void classes_json(const struct stamp_result *r, struct json *end)
 		json_u64(end, "unanswered_at_end", class->counts.waiting);
 		losses_json(end, &class->counts);
 		json_u64(end, "untimed", class->untimed);
+#ifndef KTRXER_SMALL
+		stamp_ttl_json(end, class, 1);
+#endif
 		json_hist_us(end, "rtt_us", class->rtt);
 		json_object_end(end);
 	}
@@ -375,6 +378,7 @@ static void finish_json(const struct stamp_command *run, struct json *end)
 	probe_own_queue_json(&run->report, end);
 	json_hist_us(end, "far_queue_us", r->far_queue);
 #ifndef KTRXER_SMALL
+	stamp_ttl_json(end, r->classes, r->class_count);
 	host_delay_json(run, end);
 #endif
 	one_way_json(end, &r->one_way);
@@ -403,7 +407,7 @@ static void judge_server(const struct stamp_command *run)
 			    "limited by the server: it refused %" PRIu64 " probes beyond its limit of %" PRIu64
 			    " answers "
 			    "a second to one network (`serve --max-answer-rate`); of %" PRIu64
-			    " lost probes up to so many are not the path's",
+			    " lost probes so many may not be lost on the path",
 			    c->server_refused, c->server_rate, c->lost);
 	if (r->dwell_max_ns > DWELL_LONG_NS || r->held * 100 > c->received)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
@@ -417,7 +421,7 @@ static void judge_server(const struct stamp_command *run)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "limited by the server: its socket dropped %" PRIu64
 			    " packets: its processor was too busy, or it was stopped; of %" PRIu64
-			    " lost probes up to so many are not the path's",
+			    " lost probes so many may not be lost on the path",
 			    c->server_dropped, c->lost);
 }
 
@@ -440,11 +444,11 @@ static void judge_clocks(const struct stamp_command *run)
 
 	judge_clock(run, &w->far_clock, "the reflector",
 		    "one-way delays leave the change out, because the reflector reported it");
-	judge_clock(run, &w->own_clock, "this host", "in that time all delays are wrong by the share of the slew");
+	judge_clock(run, &w->own_clock, "this host", "in that time delays are wrong by the rate of the slew");
 	if (w->steps)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "the clocks were stepped against each other, or slewed by more than %d ppm, %" PRIu32
-			    " times; one-way delays are those of the longest part between",
+			    " times; one-way delays are of the longest time without a step",
 			    CLOCK_OFFSET_RATE_PPM, w->steps);
 	if (w->clock.free_running && w->clock.drifts)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
@@ -453,14 +457,13 @@ static void judge_clocks(const struct stamp_command *run)
 			    CLOCK_OFFSET_DRIFT_PPM_PER_S, CLOCK_OFFSET_RATE_PPM);
 	if (w->contradicted)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "both clocks say that they are synchronised, and the round trips prove that they are not");
+			    "both clocks report that they are synchronised, and the round trips contradict that");
 }
 
 static void finish_verdict(const struct stamp_command *run)
 {
 	const struct probe_result *p = &run->report.prober->result;
 	const struct stamp_session_counts *c = &run->result->counts;
-	const uint64_t drops = p->socket_drops + p->receiver_drops;
 	char port[48];
 
 	probe_judge(&run->report, c->sent, c->received);
@@ -488,18 +491,15 @@ static void finish_verdict(const struct stamp_command *run)
 		probe_judge_answers(&run->report, c->sent, c->received, c->too_late, port,
 				    run->o->auth_key_file ? " (a reflector with another key stays silent, too)" : "");
 	}
-	if (drops)
-		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " packets were lost in this host's own receiver, so that loss is overstated",
-			    drops);
 	judge_server(run);
 #ifndef KTRXER_SMALL
+	stamp_judge_path(run);
 	judge_host_delay(run);
 #endif
 	if (c->restarts)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "the reflector began to count anew %" PRIu64
-			    " times: it was restarted, or has forgotten us",
+			    " times: it was restarted, or it deleted this session",
 			    c->restarts);
 	judge_clocks(run);
 	if (c->tlvs_refused)

@@ -157,7 +157,8 @@ static void judge(const struct tcp_run *run)
 			    " segments have no stamp of the kernel: round trips include this program's delay",
 			    r->user_stamped);
 	if (r->receiver_drops)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver",
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "limited by this host: its receive buffer was full and dropped %" PRIu64 " packets",
 			    r->receiver_drops);
 }
 

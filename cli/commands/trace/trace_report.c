@@ -368,7 +368,8 @@ static void judge(const struct trace_run *run, const struct summary *s)
 			    "packet",
 			    moved);
 	if (r->receiver_drops)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " packets were lost in this host's own receiver",
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "limited by this host: its receive buffer was full and dropped %" PRIu64 " packets",
 			    r->receiver_drops);
 }
 

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
- * ktrxer.ko: what a program and the module say to each other. This file is the specification; what
- * it does not say is refused.
+ * ktrxer.ko: the interface between a program and the module. This file is the specification; the
+ * module refuses everything that this file does not describe.
  *
- * Two devices, independent of each other: /dev/ktx sends frames at their times, /dev/krx gives the
- * packets that its rules ask for. An open file belongs to the network namespace of its opener,
- * which needs CAP_NET_RAW there; timers need CAP_NET_RAW in the initial user namespace, of the
- * opener and of the caller of SETUP. Everything that a file holds (timers, probes, rules, memory)
- * goes when the last descriptor of it is closed and the last mapping of it is gone.
+ * Two devices, independent of each other: /dev/ktx sends frames at their times, /dev/krx captures
+ * packets by rules. An open file belongs to the network namespace of its opener, which needs
+ * CAP_NET_RAW there; timers need CAP_NET_RAW in the initial user namespace, of the opener and of
+ * the caller of SETUP. Everything that a file holds (timers, probes, rules, memory) is released
+ * when the last descriptor of the file is closed and its last mapping is removed.
  *
  * Conventions
  *   numbers   fixed width, native byte order; 64-bit ones are aligned, so that a 32-bit program
  *             sees the same layout.
  *   time      nanoseconds on CLOCK_MONOTONIC.
  *   structs   of an ioctl begin with `size`, the caller's sizeof. New fields come at the end. A
- *             module that does not know the last ones takes the call if they are zero (-E2BIG
- *             otherwise); one that knows more takes what is missing as zero.
+ *             module without the last ones accepts the call if they are zero (-E2BIG otherwise); a
+ *             module with further ones takes the missing ones as zero.
  *   reserved  must be zero, unknown flags too: -EINVAL.
  *   rings     indices run free, 32 bits; an entry lies at index & (entries - 1). An index is
  *             stored with release order and loaded with acquire order. The module keeps its own
- *             copy of all that counts: what stands in a mapping for the program's information can
- *             be overwritten without harm to other programs.
- *   mappings  one for each file, MAP_SHARED, all of it, at the offset that SETUP returns
- *             (`map_offset`: 0 unless the processor's caches want addresses of one colour); it is
- *             not inherited by a fork.
+ *             copy of each value that it uses: a program can overwrite the values in its mapping
+ *             without harm to other programs.
+ *   mappings  one for each file, MAP_SHARED, the whole length, at the offset that SETUP returns
+ *             (`map_offset`: 0 unless the processor's caches need addresses of one colour); a
+ *             child process does not inherit the mapping.
  *   memory    charged to the memory cgroup of the caller of SETUP, and to RLIMIT_MEMLOCK of its
  *             user (all files of the user together), unless the caller has CAP_IPC_LOCK: -ENOMEM.
- *   faults    a program that publishes what cannot be has broken its file: EPROTO from then on, and
- *             poll() says POLLERR.
+ *   faults    a program that publishes an invalid index has broken its file: EPROTO from then on,
+ *             and poll() returns POLLERR.
  */
 #ifndef _UAPI_LINUX_KTRXER_H
 #define _UAPI_LINUX_KTRXER_H
@@ -36,7 +36,7 @@
 #include <linux/types.h>
 
 #define KTRXER_MAGIC 0x7278746bU /* "ktxr" in memory, where the least byte comes first */
-/* Raised when a layout changes in a way that older programs cannot take. */
+/* Raised when a layout changes so that older programs do not work with it. */
 #define KTRXER_UAPI_VERSION 2
 #define KTRXER_IOC 0xe9
 
@@ -53,7 +53,7 @@ struct ktrxer_version {
 };
 
 /**
- * enum ktrxer_feature - what a module may be able to do
+ * enum ktrxer_feature - features that a module may have
  * @KTRXER_FEATURE_PROBE_QUEUE: KTRXER_TX_QUEUE
  * @KTRXER_FEATURE_PROBE_USER: `user` of slot and report
  * @KTRXER_FEATURE_EGRESS: netfilter's egress hooks see each probe
@@ -73,15 +73,15 @@ enum ktrxer_feature {
 };
 
 /**
- * struct ktrxer_features - argument of KTRXER_IOC_FEATURES: what this module can do
- * @size: sizeof the struct, as the caller knows it
+ * struct ktrxer_features - argument of KTRXER_IOC_FEATURES: the features of this module
+ * @size: sizeof the struct in the caller's headers
  * @reserved: 0
  * @features: enum ktrxer_feature
  * @clocks: bit n: clock id n is accepted as ktrxer_tx_setup.clock
  * @slots_max: slots of a ring at most
  * @frame_max: bytes of a frame at most
  * @rules_max: rules of a table at most
- * @list_max: of them with wildcards or prefixes
+ * @list_max: rules with wildcards or prefixes at most
  */
 struct ktrxer_features {
 	__u32 size;
@@ -99,26 +99,27 @@ struct ktrxer_features {
 /* =============================================================================== /dev/ktx: sending
  *
  * KTRXER_TX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program.
- * The program writes a frame and its slot, publishes `head`, and calls KTRXER_TX_KICK: that is the
- * pre-dispatch. The module copies frame and slot, so that what is sent is what was there, and gives
- * the frame to the driver's transmit function at its time: past the qdisc, after
+ * The program writes a frame and its slot, publishes `head`, and calls KTRXER_TX_KICK ahead of the
+ * send time. The module copies frame and slot, so that later writes do not change the probe, and
+ * passes the frame to the driver's transmit function at its time: past the qdisc, after
  * netfilter's egress hooks.
  *
- * Slot n and report n are the n-th probe's (n & (slots - 1)). Reports come in the order of the
- * slots: report n is there when `tail` has passed n. The frame and the slot of a probe are the
- * module's from `head` on, until then; a program has never more than `slots` of them out (head -
- * tail <= slots).
+ * Slot n and report n belong to probe n (index n & (slots - 1)). Reports are written in the order
+ * of the slots: report n is valid when `tail` has passed n. The module owns the frame and the slot
+ * of a probe from the time at which `head` has passed it until its report; at most `slots` probes
+ * are between `tail` and `head` (head - tail <= slots).
  */
 
 /**
  * enum ktrxer_tx_timer - how the send times are kept
- * @KTRXER_TX_TIMER_AUTO: the better one of these two, by trying both on this machine (about 10 ms)
+ * @KTRXER_TX_TIMER_AUTO: the better one of the next two, by trying both on this machine (about
+ *   10 ms)
  * @KTRXER_TX_TIMER_SOFTIRQ: a timer's softirq sends
- * @KTRXER_TX_TIMER_THREAD: a hard timer wakes a real-time thread of the file's own, which waits
- *   out the rest and sends
- * @KTRXER_TX_TIMER_NONE: no timer: KTRXER_TX_KICK sends what is due, and returns the time of the
- *   next probe. For rate. It works on the caller's own time, under the rules of the scheduler, so
- *   the budget below does not apply.
+ * @KTRXER_TX_TIMER_THREAD: a hard timer wakes a real-time thread of the file's own, which spins
+ *   for the rest of the time and sends
+ * @KTRXER_TX_TIMER_NONE: no timer: KTRXER_TX_KICK sends the probes that are due, and returns the
+ *   time of the next probe. For rate. KICK runs in the caller's own time, under the rules of the
+ *   scheduler, so the budget below does not apply.
  *
  * The time for which both timers of all files spin and send is three quarters of a processor at
  * most: after 1.2 ms of work at once, the sender rests, and then after each further 180 us of work.
@@ -134,10 +135,10 @@ enum ktrxer_tx_timer {
 };
 
 /**
- * enum ktrxer_tx_late - what becomes of probes that are late
+ * enum ktrxer_tx_late - policy for late probes
  * @KTRXER_TX_LATE_CATCH_UP: a probe whose time has passed is sent at once
- * @KTRXER_TX_LATE_SKIP: more than late_ns after its time it is not sent
- * @KTRXER_TX_LATE_SHIFT: it and all that follow move by its lateness
+ * @KTRXER_TX_LATE_SKIP: a probe is not sent when its time passed more than late_ns ago
+ * @KTRXER_TX_LATE_SHIFT: the late probe and all later ones move by its lateness
  */
 enum ktrxer_tx_late {
 	KTRXER_TX_LATE_CATCH_UP = 0,
@@ -161,17 +162,16 @@ enum ktrxer_tx_setup_flag {
 
 /**
  * struct ktrxer_tx_setup - argument of KTRXER_TX_SETUP: a device and a ring
- * @size: sizeof the struct, as the caller knows it
+ * @size: sizeof the struct in the caller's headers
  * @ifindex: of a device in the file's namespace, which must be up
  * @slots: a power of two, 2 to KTRXER_TX_SLOTS_MAX
  * @frame_size: room for a frame in a slot, 1 to KTRXER_TX_FRAME_MAX
  * @timer: enum ktrxer_tx_timer; returned: the one that is used
  * @late: enum ktrxer_tx_late
  * @queue: of the device; KTRXER_TX_ANY_QUEUE: that of the processor that sends
- * @cpu: that sends; KTRXER_TX_ANY_CPU: the module's choice; returned: the one that it is
+ * @cpu: the processor that sends; KTRXER_TX_ANY_CPU: the module chooses; returned: the one in use
  * @flags: enum ktrxer_tx_setup_flag
- * @clock: of at_ns, late_ns and all times that come back: CLOCK_MONOTONIC (1), others are
- *   -EOPNOTSUPP
+ * @clock: of at_ns, late_ns and all returned times: CLOCK_MONOTONIC (1), others are -EOPNOTSUPP
  * @late_ns: later than this is late
  * @retry_ns: a frame that the driver refuses is tried again for so long, 10 s at most
  * @map_size: bytes to map
@@ -180,9 +180,9 @@ enum ktrxer_tx_setup_flag {
  * @reports_offset: struct ktrxer_tx_report each
  * @frames_offset: of the frames in the mapping
  * @frame_stride: bytes from one frame to the next
- * @margin_ns: waiting begins that much before the time, as measured now
- * @softirq_late_ns: as measured for KTRXER_TX_TIMER_AUTO: how late a softirq came to its turn, the
- *   worst of some; 0: not tried
+ * @margin_ns: the wait begins that much before the time, as measured now
+ * @softirq_late_ns: as measured for KTRXER_TX_TIMER_AUTO: the largest lateness of a softirq in
+ *   some trials; 0: not tried
  * @thread_late_ns: the same of a thread
  */
 struct ktrxer_tx_setup {
@@ -222,14 +222,14 @@ struct ktrxer_tx_setup {
  * @reserved0: 0
  * @pad0: 0
  * @head: slots before it are published
- * @seen: reports before it have been read; poll() says POLLIN while tail != seen
+ * @seen: reports before it have been read; poll() returns POLLIN while tail != seen
  * @compensation_ns: submit that much earlier, 50 us at most: for the latency behind the driver,
  *   which the module cannot measure
  * @pad1: 0
- * @tail: reports before it are there
+ * @tail: reports before it are written
  * @error: errno that has ended this file's sending (ENETDOWN, ENODEV, EPROTO); 0: none
- * @margin_ns: now
- * @guard_ns: now: for so long before a submission interrupts are off; 0: never
+ * @margin_ns: the present wake-up margin
+ * @guard_ns: the present time before a submission with interrupts off; 0: they stay on
  * @pad2: 0
  *
  * Page 0 of the mapping. Each side writes its own line of 128 bytes.
@@ -266,8 +266,8 @@ enum ktrxer_tx_slot_flag {
 
 /**
  * struct ktrxer_tx_slot - a probe
- * @at_ns: 0: at once, after what is before it
- * @user: the program's own; the report has it again
+ * @at_ns: 0: at once, after the probes before it
+ * @user: chosen by the program; copied to the report
  * @length: of the frame, from the device's link header on
  * @flags: enum ktrxer_tx_slot_flag
  * @queue: of the device, with KTRXER_TX_QUEUE; else 0
@@ -285,7 +285,7 @@ struct ktrxer_tx_slot {
 /**
  * enum ktrxer_tx_status - how a probe ended
  * @KTRXER_TX_SENT: the driver took it
- * @KTRXER_TX_FAILED: error says why
+ * @KTRXER_TX_FAILED: `error` has the reason
  * @KTRXER_TX_SKIPPED: too late, and the policy is to skip
  * @KTRXER_TX_CANCELLED: a KICK cancelled it
  */
@@ -298,18 +298,18 @@ enum ktrxer_tx_status {
 
 /**
  * struct ktrxer_tx_report - the end of a probe
- * @sent_ns: just before the driver's transmit function was called, the time that it was
+ * @sent_ns: the time just before the driver's transmit function was called
  * @planned_ns: at_ns, moved by KTRXER_TX_LATE_SHIFT
  * @user: of the slot
- * @call_ns: how long that function took, 4 s at most
- * @tries: calls of it, and looks at a queue that was stopped
+ * @call_ns: duration of that call, 4 s at most
+ * @tries: calls of that function, and tries that found the queue stopped
  * @status: enum ktrxer_tx_status
  * @reserved: 0
  * @error: Negative errno of a failure: -ENOBUFS the queue stayed full, -ENOLINK no carrier,
  *   -EMSGSIZE longer than the MTU allows (a VLAN tag adds its 4 bytes), -EINVAL no frame of this
  *   link or no such queue, -EPERM dropped or kept by a rule of netfilter's egress hook, -ENETDOWN,
  *   -ENODEV, -ENOMEM, -EPROTO, -EIO the driver dropped it.
- * @queue: of the device, by which it left
+ * @queue: of the device, to which the probe was submitted
  * @reserved1: 0
  */
 struct ktrxer_tx_report {
@@ -327,12 +327,12 @@ struct ktrxer_tx_report {
 
 /**
  * struct ktrxer_tx_kick - argument of KTRXER_TX_KICK: commit, send or cancel
- * @size: sizeof the struct, as the caller knows it
+ * @size: sizeof the struct in the caller's headers
  * @cancel: 1: all probes before cancel_to that are not sent yet end as cancelled; waits for no
  *   other call
  * @cancel_to: number of the first probe that is kept
  * @reserved: 0
- * @next_ns: returned, KTRXER_TX_TIMER_NONE: the time of the next probe, ~0: there is none
+ * @next_ns: returned, KTRXER_TX_TIMER_NONE: the time of the next probe, ~0: no next probe
  */
 struct ktrxer_tx_kick {
 	__u32 size;
@@ -343,11 +343,11 @@ struct ktrxer_tx_kick {
 };
 
 /*
- * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENETDOWN it is down,
- * -EOPNOTSUPP its frames cannot be made here, -ENOMEM no memory for that many slots, -EPERM a timer
- * without CAP_NET_RAW on the host. KICK: -EINTR a signal came, -ENXIO before SETUP; -EPROTO,
- * -ENETDOWN, -ENODEV once that has happened (all that is published has a report then, or gets one
- * with the next call). No call waits for a probe's time.
+ * SETUP, once for each file: -EBUSY the second time, -ENODEV no such device, -ENETDOWN the device
+ * is down, -EOPNOTSUPP the module has no support for the link type of the device, -ENOMEM no memory
+ * for that many slots, -EPERM a timer without CAP_NET_RAW on the host. KICK: -EINTR a signal came,
+ * -ENXIO before SETUP; -EPROTO, -ENETDOWN, -ENODEV after that event (all published probes have a
+ * report then, or get one with the next call). No call waits for a probe's time.
  */
 #define KTRXER_TX_SETUP _IOWR(KTRXER_IOC, 0x10, struct ktrxer_tx_setup)
 #define KTRXER_TX_KICK _IOWR(KTRXER_IOC, 0x11, struct ktrxer_tx_kick)
@@ -355,35 +355,35 @@ struct ktrxer_tx_kick {
 /* ============================================================================= /dev/krx: receiving
  *
  * KTRXER_RX_SETUP binds the file to a device and makes its ring; mmap() gives it to the program.
- * KTRXER_RX_RULES sets a table of rules: from then on packets are asked. It takes the place of the
- * former one at once; no packet meets half of each. What a rule captures becomes a record between
- * tail and head, for which poll() says POLLIN.
+ * KTRXER_RX_RULES sets a table of rules: from then on the rules judge packets. A table replaces the
+ * former one at once; each packet is judged by one table. A captured packet becomes a record
+ * between tail and head, for which poll() returns POLLIN.
  *
- * What decides is the first rule of the array that fits: the order of the array is the order of
- * asking. Whole 5-tuples are found by a hash, however many there are; the others are asked one
- * after another. What no rule speaks for goes on, and costs nothing but the look.
+ * The first rule of the array that fits decides. A hash finds rules with whole 5-tuples, however
+ * many there are; the other rules are compared one after another. A packet that no rule fits goes
+ * on.
  *
- * How a packet is read: behind two VLAN tags (one that the device took off counts) and 16 IPv6
- * extension headers. A later fragment, a header cut short and lengths that lie leave a packet
- * without ports: then only rules without ports fit. What is not IP meets only a rule that says
- * nothing at all.
+ * How a packet is read: behind two VLAN tags (one that the device removed counts) and 16 IPv6
+ * extension headers. A fragment after the first, a truncated header and wrong lengths leave a
+ * packet without ports: then only rules without ports fit. A packet that is not IP fits only a rule
+ * with wildcards alone.
  */
 
 #define KTRXER_RX_RULES_MAX 16384	/* in one table */
-#define KTRXER_RX_LIST_MAX 1024 /* with wildcards or prefixes: each takes some ns of every packet */
+#define KTRXER_RX_LIST_MAX 1024 /* with wildcards or prefixes: each costs some ns for a packet */
 #define KTRXER_RX_RING_MIN 4096
 #define KTRXER_RX_RING_MAX (1U << 30)
 #define KTRXER_RX_SNAP_MAX 262144
 #define KTRXER_RX_EXTENSIONS_MAX 16
 
 /**
- * enum ktrxer_rx_hook - where packets are seen
- * @KTRXER_RX_INGRESS: of one device: everything that arrives, before bridges and IP
- * @KTRXER_RX_PREROUTING: IPv4 and IPv6 that pass IP's first checks, of one device or (ifindex 0)
- *   of all
+ * enum ktrxer_rx_hook - the place in the stack where the rules judge packets
+ * @KTRXER_RX_INGRESS: of one device: all packets that arrive, before bridges and IP
+ * @KTRXER_RX_PREROUTING: IPv4 and IPv6 packets that pass IP's first checks, of one device or
+ *   (ifindex 0) of all
  *
- * Where packets are seen. Both are behind the taps (tcpdump sees what is dropped), and after
- * packets were merged (GRO).
+ * Both hooks are after the taps (tcpdump shows packets that are dropped), and after the merging of
+ * packets (GRO).
  */
 enum ktrxer_rx_hook {
 	KTRXER_RX_INGRESS = 1,
@@ -404,12 +404,12 @@ enum ktrxer_rx_op {
 	KTRXER_RX_FORWARD = 4,
 };
 
-/* While the file is open the device also takes what is not addressed to it. */
+/* While the file is open the device also receives packets with other destination addresses. */
 #define KTRXER_RX_PROMISCUOUS (1U << 0)
 
 /**
  * struct ktrxer_rx_setup - argument of KTRXER_RX_SETUP: a device and a ring
- * @size: sizeof the struct, as the caller knows it
+ * @size: sizeof the struct in the caller's headers
  * @flags: KTRXER_RX_PROMISCUOUS
  * @hook: enum ktrxer_rx_hook
  * @ifindex: the device
@@ -439,7 +439,7 @@ struct ktrxer_rx_setup {
 /**
  * struct ktrxer_rx_rule - a rule
  * @op: enum ktrxer_rx_op
- * @family: 4, 6; 0: neither address says anything
+ * @family: 4, 6; 0: any, both addresses are wildcards
  * @proto: after extension headers; 0: any
  * @from_prefix: bits that count; those behind are 0. 0: any address of the family
  * @to_prefix: as @from_prefix
@@ -449,8 +449,8 @@ struct ktrxer_rx_setup {
  * @from: address in network order; an IPv4 one has four bytes
  * @to: as @from
  *
- * A part that says nothing is 0. Addresses and ports are in network order; of IPv4 the first four
- * bytes count.
+ * A wildcard is 0. Addresses and ports are in network order; an IPv4 address is in the first four
+ * bytes.
  */
 struct ktrxer_rx_rule {
 	__u8 op;
@@ -467,8 +467,8 @@ struct ktrxer_rx_rule {
 
 /**
  * struct ktrxer_rx_rules - argument of KTRXER_RX_RULES: a table of rules
- * @size: sizeof the struct, as the caller knows it
- * @count: 0 takes all away
+ * @size: sizeof the struct in the caller's headers
+ * @count: number of rules; 0 removes all rules
  * @rules: pointer to struct ktrxer_rx_rule[count]
  * @rule_size: sizeof(struct ktrxer_rx_rule)
  * @generation: in: 0; out: of this table, in its records. 1 for the first table of the file
@@ -483,10 +483,10 @@ struct ktrxer_rx_rules {
 
 /**
  * struct ktrxer_rx_stats - argument of KTRXER_RX_STATS: counters
- * @size: sizeof the struct, as the caller knows it
+ * @size: sizeof the struct in the caller's headers
  * @count: in: room in `matched`; out: rules in force
- * @matched: pointer to __u64[count]: packets for which this rule spoke, since its table was set;
- *   0: none wanted
+ * @matched: pointer to __u64[count]: packets that each rule decided since its table was set; 0: not
+ *   requested
  * @captured: records written
  * @lost: packets to be captured for which there was no room: captured + lost is the sum over rules
  *   that capture
@@ -506,9 +506,9 @@ struct ktrxer_rx_stats {
 
 /**
  * enum ktrxer_rx_state - the state of the device
- * @KTRXER_RX_UP: it receives
- * @KTRXER_RX_DOWN: it may come up again
- * @KTRXER_RX_GONE: deleted, or in another namespace: for good. poll(): EPOLLHUP
+ * @KTRXER_RX_UP: the device receives
+ * @KTRXER_RX_DOWN: the device is down, and may come up again
+ * @KTRXER_RX_GONE: deleted, or in another namespace: final. poll(): EPOLLHUP
  */
 enum ktrxer_rx_state {
 	KTRXER_RX_UP = 0,
@@ -524,12 +524,12 @@ enum ktrxer_rx_state {
  * @data_offset: in the mapping, of the records
  * @data_bytes: of the records
  * @state: enum ktrxer_rx_state
- * @lost: its last 32 bits
+ * @lost: the low 32 bits of ktrxer_rx_stats.lost
  * @events: changes of `state`
  * @reserved: 0
- * @head: where the next record will begin: runs free, the place is head % data_bytes. Load-acquire
+ * @head: begin of the next record: wraps at 2^32, the position is head % data_bytes. Load-acquire
  *
- * The first page of the mapping. The kernel writes it and reads nothing of it back.
+ * The kernel writes this page and never reads it.
  */
 struct ktrxer_rx_ring {
 	__u32 magic;
@@ -543,36 +543,37 @@ struct ktrxer_rx_ring {
 };
 
 /*
- * The reader's page begins with a __u32, the tail: what lies before it may be overwritten.
- * Store-release. A second __u32 is the number of events (`events`) that the reader has seen: poll()
- * returns EPOLLPRI, and EPOLLERR unless the device is up, while the two differ. A tail that cannot
- * be (more than data_bytes behind the head) is a full ring, for as long as it stays. A reader that
- * has lost its way finds back by tail = head; the module writes the head with each packet.
+ * The reader's page begins with a __u32, the tail: records before it may be overwritten.
+ * Store-release. A second __u32 is the number of events (`events`) that the reader has read: poll()
+ * returns EPOLLPRI, and EPOLLERR unless the device is up, while the two differ. An invalid tail
+ * (more than data_bytes behind the head) counts as a full ring until the reader writes a valid one.
+ * A reader that has lost its position continues with tail = head; the module writes the head with
+ * each packet.
  */
 
-/* No packet, only the way to the start of the ring: nothing but `size` and `flags` is there. */
+/* No packet, but padding up to the end of the ring: only `size` and `flags` are valid. */
 #define KTRXER_RX_PAD (1U << 0)
-/* The outer VLAN tag had been taken off, and is in its place again. */
+/* The device had removed the outer VLAN tag; the tag is in the packet again. */
 #define KTRXER_RX_TAGGED (1U << 1)
 /* The device has no Ethernet header: `data` begins with IP. */
 #define KTRXER_RX_RAW_IP (1U << 2)
-/* There was no arrival stamp: the time is the one at the hook. */
+/* No arrival stamp: the time was read in the hook. */
 #define KTRXER_RX_LATE (1U << 3)
 
 /**
  * struct ktrxer_rx_record - a captured packet
- * @size: of all of it, to the next
- * @flags: KTRXER_RX_PAD and the others below
- * @rule: its place in the table
- * @ifindex: by which it came
+ * @size: of the whole record, up to the next one
+ * @flags: KTRXER_RX_PAD and the others above
+ * @rule: index of the rule in the table
+ * @ifindex: of the device on which the packet arrived
  * @length: of the packet, link header and tag included
- * @kept: bytes of it that are here
+ * @kept: bytes of the packet in `data`
  * @real_ns: arrival, CLOCK_REALTIME: the stamp that taps show
- * @mono_ns: the same instant on CLOCK_MONOTONIC: exact, unless that moment the clock was being set
- * @tci: of the tag that had been taken off
+ * @mono_ns: the same instant on CLOCK_MONOTONIC: exact, unless the clock was set at that moment
+ * @tci: of the tag that the device had removed
  * @direction: 0 to this host, 1 broadcast, 2 multicast, 3 to another host
  * @reserved: 0
- * @generation: of the table that `rule` is a place in
+ * @generation: of the table of `rule`
  * @data: the packet
  *
  * A record begins at a multiple of 8.
@@ -594,10 +595,10 @@ struct ktrxer_rx_record {
 };
 
 /*
- * SETUP, once a file: -EBUSY the second time, -ENODEV no such device, -ENOMEM no memory for that
- * ring. RULES: -ENXIO before SETUP, -EPERM a rule drops and the caller or the opener has no
- * CAP_NET_ADMIN, -E2BIG too many, -ENODEV the device is gone, -EOPNOTSUPP the kernel has no ingress
- * hook. All that is refused leaves the table as it was.
+ * SETUP, once for each file: -EBUSY the second time, -ENODEV no such device, -ENOMEM no memory for
+ * that ring. RULES: -ENXIO before SETUP, -EPERM a rule drops and the caller or the opener has no
+ * CAP_NET_ADMIN, -E2BIG too many rules, -ENODEV the device was removed, -EOPNOTSUPP the kernel has
+ * no ingress hook. A refused call leaves the table unchanged.
  */
 #define KTRXER_RX_SETUP _IOWR(KTRXER_IOC, 0x40, struct ktrxer_rx_setup)
 #define KTRXER_RX_RULES _IOWR(KTRXER_IOC, 0x41, struct ktrxer_rx_rules)

@@ -156,7 +156,7 @@ static KRX_INLINE void krx_classify_ipv6(struct krx_view *v, struct krx_walk *w,
 	}
 	length = krx_number(p + 4);
 	w->at = w->l3 + 40;
-	/* 0 is a jumbogram, or a merged packet; 59 means that nothing follows. */
+	/* 0: a jumbogram, or a merged packet; next header 59: no header follows. */
 	krx_walk_end(w, s, length || v->proto == KRX_PROTO_NONE ? w->at + length : s->length);
 	krx_walk_extensions(v, w, s);
 }

@@ -86,8 +86,8 @@ static inline _Bool krx_match_side(__u32 value[4], __u32 mask[4], const __u8 add
 }
 
 /*
- * Takes in the rule that comes next in the order of asking. -EINVAL: it makes no sense; -E2BIG: one
- * too many that is no whole 5-tuple.
+ * Adds a rule behind the rules before it. -EINVAL: the rule contradicts itself; -E2BIG: too many
+ * rules that are no whole 5-tuple.
  */
 static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule *rule)
 {
@@ -131,7 +131,7 @@ static inline int krx_match_add(struct krx_match *m, const struct ktrxer_rx_rule
 	return 0;
 }
 
-/* The rule that a linear scan would find first; KRX_NONE: none speaks for the packet. */
+/* The rule that a linear scan would find first; KRX_NONE: no rule fits the packet. */
 static inline __u32 krx_match_find(const struct krx_match *m, const struct krx_view *v)
 {
 	__u32 best = KRX_NONE, i;

@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ktrxer.analyse import cache as caches
+from ktrxer.analyse.figure import Figure
 from ktrxer.analyse.grouping import Facts, Member, facts
 from ktrxer.store import Run, StoreError
-
-if TYPE_CHECKING:
-    from ktrxer.analyse.figures import Figure
 
 FEW = 4  # files that are not worth further processes
 
@@ -41,8 +39,6 @@ class Collection:
 
 def collect(paths: Sequence[Path], opened: Opened, cache: Path | None = None, keys: Sequence[str] = ()) -> Collection:
     """Runs with their figures. `opened` reads a run from a path (StoreError if there is none); `keys`: properties beside the usual ones."""
-    from ktrxer.analyse.figures import Figure
-
     members: list[Member] = []
     known: dict[str, Figure] = {}
     failures: list[Failure] = []
@@ -98,9 +94,9 @@ def gather(
 
 
 def _figures(run: Run) -> list[dict[str, Any]]:
-    from ktrxer.analyse.figures import of_run
+    from ktrxer.analyse.figures import narrow, of_run
 
-    return [asdict(one) for one in of_run(run)]
+    return [vars(one) for one in of_run(narrow(run))]
 
 
 def _layout(run: Run) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
 
-from ktrxer.analyse.figures import Figure
+from ktrxer.analyse.figure import Figure
 from ktrxer.analyse.grouping import Group, LeftOut, Member, distinct
+from ktrxer.analyse.order import Order, order
 from ktrxer.estimate.difference import RUNS_LEAST, Difference, Trend, difference, holm, trend
 
 LEVEL = 0.95
@@ -82,11 +82,12 @@ def compare(a: Group, b: Group, known: Mapping[str, Figure]) -> Comparison:
     tested = [i for i, row in enumerate(rows) if row.found is not None and row.found.p is not None]
     corrected = dict(zip(tested, holm([_p(rows[i]) for i in tested]), strict=True))
     rows = [_judged(row, corrected.get(i)) for i, row in enumerate(rows)]
-    rows = _with_drift(rows, a.members, b.members)
+    made_at = order([*a.members, *b.members])
+    rows = _with_drift(rows, a.members, b.members, made_at)
     made = Comparison(
         a.name, b.name, [one.name for one in a.members], [one.name for one in b.members], a.left_out, b.left_out, distinct(a, b), rows
     )
-    made.notes.extend(_notes(made, a, b))
+    made.notes.extend(_notes(made, a, b, made_at))
     return made
 
 
@@ -126,16 +127,7 @@ def _bound(found: Difference) -> float:
     return worst / abs(found.mean_a) if found.mean_a else (0.0 if not worst else math.inf)
 
 
-def seconds_of(member: Member) -> float | None:
-    """When the run was made, in seconds since 1970; None where its file does not have a time."""
-    try:
-        made = datetime.fromisoformat(member.facts.created)
-    except ValueError:
-        return None
-    return made.timestamp() if made.tzinfo is not None else None
-
-
-def _with_drift(rows: list[Row], a: Sequence[Member], b: Sequence[Member]) -> list[Row]:
+def _with_drift(rows: list[Row], a: Sequence[Member], b: Sequence[Member], made_at: Order) -> list[Row]:
     """Each figure less the mean of its group, over the time of the runs."""
     found: dict[int, Trend] = {}
     for i, row in enumerate(rows):
@@ -144,9 +136,8 @@ def _with_drift(rows: list[Row], a: Sequence[Member], b: Sequence[Member]) -> li
         t, residuals = [], []
         for members, mean in ((a, row.found.mean_a), (b, row.found.mean_b)):
             for member in members:
-                at = seconds_of(member)
-                if at is not None and row.figure.key in member.figures:
-                    t.append(at)
+                if member.name in made_at.at and row.figure.key in member.figures:
+                    t.append(made_at.at[member.name])
                     residuals.append(member.figures[row.figure.key] - mean)
         if (made := trend(t, residuals)) is not None:
             found[i] = made
@@ -154,15 +145,15 @@ def _with_drift(rows: list[Row], a: Sequence[Member], b: Sequence[Member]) -> li
     return [replace(row, drift=found[i]) if corrected.get(i, 1.0) < DRIFT_ALPHA else row for i, row in enumerate(rows)]
 
 
-def _notes(made: Comparison, a: Group, b: Group) -> list[str]:
-    notes = []
+def _notes(made: Comparison, a: Group, b: Group, made_at: Order) -> list[str]:
+    notes = list(made_at.notes)
     few = [f"{name} has {len(runs)}" for name, runs in ((a.name, a.members), (b.name, b.members)) if len(runs) < RUNS_LEAST]
     if few:
         notes.append(f"an interval needs at least {RUNS_LEAST} runs in each group: {', '.join(few)}")
     drifting = [row.figure.label for row in made.rows if row.drift is not None]
     if drifting:
         notes.append(f"these figures change with time within the groups, so runs of a group are not alike: {', '.join(drifting[:4])}")
-    times = [[at for one in group.members if (at := seconds_of(one)) is not None] for group in (a, b)]
+    times = [made_at.times(group.members) for group in (a, b)]
     if min(map(len, times)) > 1 and (max(times[0]) < min(times[1]) or max(times[1]) < min(times[0])):
         first, second = (a.name, b.name) if max(times[0]) < min(times[1]) else (b.name, a.name)
         notes.append(f"all runs of {first} were made before those of {second}: a change of the path over time is part of each difference")
@@ -172,12 +163,12 @@ def _notes(made: Comparison, a: Group, b: Group) -> list[str]:
 
 
 def notable(row: Row) -> bool:
-    """Belongs in a short table: a main figure, or one with something to say."""
+    """Rows of the short table: main figures, and figures with a difference, losses or a drift."""
     return row.figure.main or row.outcome in ("higher", "lower", "lost") or row.drift is not None
 
 
 def sentences(made: Comparison) -> list[str]:
-    """One for each main figure: what B has beside A."""
+    """One for each main figure: the difference of B from A."""
     return [_sentence(row, made.name_a, made.name_b) for row in made.rows if row.figure.main and row.found is not None]
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer.analyse.collection import Failure, Found, Opened, gather
 from ktrxer.analyse.grouping import PROPERTIES
 from ktrxer.store import StoreError, columns
-from ktrxer.store.container import PART, SUFFIX
+from ktrxer.store.names import PART, SUFFIX
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ PROPERTIES: dict[str, Callable[[Meta], str]] = {
     "interval": _interval,
 }
 
-# A run that differs from the others of its group in one of these is not one more sample of the same thing.
+# A run that differs from the others of its group in one of these was made under other conditions, and is no repetition.
 ALIKE = ("test", "host", "kernel", "machine", "target", "length", "cc", "topology", "parameters", "interval")
 
 
@@ -116,11 +117,32 @@ class Facts:
     reasons: list[str]
     imported: bool  # from a Flent file, which has no verdict
     properties: dict[str, str | None]  # all of PROPERTIES, and each further key that was asked for
+    # Of a run of a batch: the batch, the run's number in it, and the number of the try.
+    batch: str = ""
+    number: int = 0
+    attempt: int = 1
+    # The run's zero on the clocks of its host; without a boot id the host's clocks are not known.
+    boot: str = ""
+    monotonic_ns: int = 0
+    realtime_ns: int = 0
 
 
 def facts(meta: Meta, keys: Iterable[str] = ()) -> Facts:
     properties = {key: value_of(meta, key) for key in (*PROPERTIES, *keys)}
-    return Facts(meta.created, meta.verdict, meta.reasons, "flent" in meta.metadata, properties)
+    made = Facts(meta.created, meta.verdict, meta.reasons, "flent" in meta.metadata, properties, *_place(meta))
+    if meta.zero.boot_id:
+        made.boot, made.monotonic_ns, made.realtime_ns = meta.zero.boot_id, meta.zero.monotonic_ns, meta.zero.realtime_ns
+    return made
+
+
+def _place(meta: Meta) -> tuple[str, int, int]:
+    """In a batch, by the labels that the batch gives its runs: batch, number, try."""
+    labels = meta.metadata.get("labels")
+    labels = labels if isinstance(labels, dict) else {}
+    number, attempt = (int(text) if re.fullmatch("[0-9]{1,9}", text := str(labels.get(key, ""))) else 0 for key in ("number", "try"))
+    if not labels.get("batch_id") or not number:
+        return "", 0, 1
+    return f"{labels['batch_id']} {labels.get('batch', '')}", number, max(1, attempt)
 
 
 @dataclass

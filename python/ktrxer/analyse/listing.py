@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,7 @@ OF_HEAD: dict[str, Callable[[Head], str]] = {
     "version": lambda one: str(one["version"]),
     "reasons": lambda one: "; ".join(one["reasons"]),
 }
+FLENT = ".flent.gz"
 FEW = 100  # files that are not worth further processes
 OF_FILE = ("verdict", "state", "file")
 USUAL = ("when", "test", "title", "target", "length", "verdict", "file")
@@ -37,7 +39,7 @@ USUAL = ("when", "test", "title", "target", "length", "verdict", "file")
 class Entry(NamedTuple):
     path: Path
     head: Head | None  # None: the run cannot be read
-    state: str  # finished, running, cut off, damaged
+    state: str  # finished, running, cut off, repeated (cut off, and made again by its batch), damaged
     problem: str = ""
     more: Mapping[str, str | float] = {}  # properties and figures that were asked for
 
@@ -70,48 +72,59 @@ class UnknownColumn(Exception):
 def entries(directory: Path, opened: Opened, cache: Path | None, keys: Sequence[str] = ()) -> list[Entry]:
     """The runs of a directory by time, with the further columns `keys`. A run that vanished in the meantime is left out. OSError: the
     directory cannot be read. UnknownColumn: no run has one of the keys."""
-    paths = [path for path in find(directory) if not path.name.endswith(".flent.gz")]
-    made = _heads(paths, caches.Cache(cache))
+    return entries_of([path for path in find(directory) if not path.name.endswith(FLENT)], opened, cache, keys)
+
+
+def entries_of(paths: Sequence[Path], opened: Opened, cache: Path | None, keys: Sequence[str] = ()) -> list[Entry]:
+    """The runs in these files by time. Files of Flent may be among them if `opened` reads them."""
+    made = _heads(paths, caches.Cache(cache), opened)
+    if any(entry.state == "cut off" for entry in made):
+        from ktrxer.analyse.repeats import repeated
+
+        again = repeated(paths, opened, cache)
+        made = [entry._replace(state="repeated") if entry.path in again else entry for entry in made]
     further = [key for key in dict.fromkeys(keys) if key not in OF_HEAD and key not in OF_FILE]
     if further and any(entry.head is not None for entry in made):
         made = _with_columns(made, further, opened, cache)
     return sorted(made, key=lambda entry: (entry.head["created"] if entry.head is not None else "", entry.path.name))
 
 
-def _heads(paths: Sequence[Path], cache: caches.Cache) -> list[Entry]:
-    identities = {path: key for path in paths if (key := caches.identity(path)) is not None}
-    rows = cache.get("head", list(identities.values()))
-    heads = dict(zip(rows, json.loads(f"[{','.join(rows.values())}]"), strict=True))
+def _heads(paths: Sequence[Path], cache: caches.Cache, opened: Opened) -> list[Entry]:
+    identities = [caches.identity(path) for path in paths]
+    rows = cache.get("head", [key for key in identities if key is not None])
+    heads: dict[str | None, Head] = dict(zip(rows, json.loads(f"[{','.join(rows.values())}]"), strict=True))
     made, fresh = [], {}
-    read = _read([path for path in paths if identities.get(path) not in rows])
-    for path in paths:
-        if path not in read:
-            made.append(Entry(path, heads[identities[path]], "finished"))
+    read = _read([path for path, key in zip(paths, identities, strict=True) if key not in heads], opened)
+    for path, key in zip(paths, identities, strict=True):
+        if key in heads:
+            made.append(Entry(path, heads[key], "finished"))
             continue
         entry = read[path] or Entry(path, None, "damaged", "not read: the process that reads it was killed")
-        if entry.head is not None and path in identities:
-            fresh[identities[path]] = json.dumps(entry.head)
+        if entry.head is not None and key is not None:
+            fresh[key] = json.dumps(entry.head)
         if entry.state != "damaged" or path.exists() or path.is_symlink():
             made.append(entry)
     cache.keep("head", fresh)
     return made
 
 
-def _read(paths: Sequence[Path]) -> dict[Path, Entry | None]:
+def _read(paths: Sequence[Path], opened: Opened) -> dict[Path, Entry | None]:
     if not paths:
         return {}
     from ktrxer.analyse.collection import in_parallel
 
-    return dict(zip(paths, in_parallel(_entry, paths, FEW), strict=True))
+    return dict(zip(paths, in_parallel(partial(_entry, opened=opened), paths, FEW), strict=True))
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path, opened: Opened) -> Entry:
     from dataclasses import asdict
 
     from ktrxer.store import StoreError, head, one_line, open_run
     from ktrxer.store.run import being_written
 
     try:
+        if path.name.endswith(FLENT):
+            return Entry(path, asdict(head.of_meta(opened(path).meta)), "finished")
         if path.is_dir():
             return Entry(path, asdict(head.of_meta(open_run(path).meta)), "running" if being_written(path) else "cut off")
         return Entry(path, asdict(head.read(path)), "finished")

@@ -19,6 +19,7 @@ import duckdb
 
 from ktrxer.analyse import dataset
 from ktrxer.analyse.collection import Opened
+from ktrxer.analyse.repeats import repeated, said
 from ktrxer.store import columns
 from ktrxer.store.listing import find
 
@@ -42,17 +43,18 @@ class Limits:
 class Answer:
     columns: list[str]
     rows: Iterator[tuple[Any, ...]]  # QueryError while it is read
-    problems: list[str] = field(default_factory=list)  # a line for each run that was left out; complete behind the last row
+    problems: list[str] = field(default_factory=list)  # a line for each run that cannot be read; complete behind the last row
+    repeated: list[str] = field(default_factory=list)  # a line for each run that was cut off and is left out beside its repeat
 
 
 def query(sql: str, directory: Path, opened: Opened, cache: Path | None, limits: Limits) -> Answer:
     """`sql`: one SELECT (also WITH, FROM, VALUES, DESCRIBE, SUMMARIZE)."""
-    problems: list[str] = []
+    answer = Answer([], iter(()))
     unread: dict[Path, str] = {}
     try:
         tables = _tables_of(sql)
         # Before DuckDB has threads, because this forks processes.
-        small, read = ({}, []) if dataset.is_dataset(directory) else _small_tables(directory, opened, cache, tables, problems)
+        small, read = ({}, []) if dataset.is_dataset(directory) else _small_tables(directory, opened, cache, tables, answer)
         db = duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
         if dataset.is_dataset(directory):
             _register_dataset(db, directory, tables)
@@ -64,8 +66,9 @@ def query(sql: str, directory: Path, opened: Opened, cache: Path | None, limits:
     running = _Running(db, limits.seconds)
     with running:
         found = db.execute(sql)
-        names = [one[0] for one in found.description or []]
-    return Answer(names, _rows(db, running, problems, unread), problems)
+        answer.columns = [one[0] for one in found.description or []]
+    answer.rows = _rows(db, running, answer.problems, unread)
+    return answer
 
 
 def _rows(db: duckdb.DuckDBPyConnection, running: _Running, problems: list[str], unread: dict[Path, str]) -> Iterator[tuple[Any, ...]]:
@@ -158,15 +161,16 @@ def _register_dataset(db: duckdb.DuckDBPyConnection, directory: Path, tables: se
 
 
 def _small_tables(
-    directory: Path, opened: Opened, cache: Path | None, tables: set[str], problems: list[str]
+    directory: Path, opened: Opened, cache: Path | None, tables: set[str], answer: Answer
 ) -> tuple[dict[str, pa.Table], list[Path]]:
     """Those that the SQL may name, and `series`, which names the samples; and the runs that can be read."""
     paths = [path for path in find(directory) if not path.name.endswith(".flent.gz")]
     wanted = [name for name in dataset.SMALL if name in tables or name == "series"]
     if not tables:
         return {}, []
-    made, read, failed = dataset.small_tables(paths, opened, wanted, cache)
-    problems += failed
+    again = repeated(paths, opened, cache)
+    answer.repeated = [said(*one) for one in again.items()]
+    made, read, answer.problems = dataset.small_tables([path for path in paths if path not in again], opened, wanted, cache)
     return made, read
 
 

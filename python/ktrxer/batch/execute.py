@@ -18,10 +18,11 @@ from typing import IO, Protocol
 from ktrxer.batch import plan
 from ktrxer.batch.idle import wait_until_idle
 from ktrxer.batch.journal import Journal, State, Try
+from ktrxer.batch.maker import Maker, Making
 from ktrxer.batch.plan import Planned
 from ktrxer.batch.spec import Batch, BatchFailure, Hook
 from ktrxer.estimate.sequential import Precision, precision
-from ktrxer.store import StoreError, one_line, open_run
+from ktrxer.store import StoreError, head, one_line
 
 GRACE_S = 15.0  # from the request to stop to the kill
 FAILURES_MOST = 5  # runs that made no file, one after the other: the batch ends
@@ -69,13 +70,20 @@ class Executor:
         self._failures = 0  # in a row
         self._values: dict[tuple[str, str], list[float]] = {}  # of `until`, by batch and group
         self._last: Path | None = None
+        self._maker = Maker(self._standing)
         # Commands of the batch file (`server=ktrxer serve`) find the `ktrxer` that makes the runs.
         self._path = os.pathsep.join(filter(None, [str(Path(ktrxer).parent), os.environ.get("PATH", os.defpath)]))
 
     def run(self) -> Outcome:
-        for batch, seed in zip(self.state.batches, self.state.seeds, strict=True):
-            self._batch(batch, seed)
+        try:
+            for batch, seed in zip(self.state.batches, self.state.seeds, strict=True):
+                self._batch(batch, seed)
+        finally:
+            self._maker.close()
         return self.outcome
+
+    def _standing(self, errors: int) -> subprocess.Popen[bytes]:
+        return _start([self.ktrxer, "run", "--requests"], Path("/"), subprocess.PIPE, errors, self._path, subprocess.PIPE)
 
     def _batch(self, batch: Batch, seed: int) -> None:
         folder = plan.results(batch)
@@ -159,14 +167,14 @@ class Executor:
         verdict = None
         if path is not None:
             try:
-                meta = open_run(path).meta
-                verdict, reason = meta.verdict, reason or (meta.reasons[0] if meta.reasons else "")
+                stored = head.read(path)
+                verdict, reason = stored.verdict, reason or (stored.reasons[0] if stored.reasons else "")
                 if verdict == "valid" and reason:
                     verdict = "invalid"  # a hook failed
             except StoreError as error:
                 reason = str(error)
         if self.stop and verdict is None:
-            raise Stopped  # the try that the user cut off is not a try
+            raise Stopped  # a try that the user stopped does not count
         name, seconds = path.name if path is not None else None, round(time.monotonic() - start, 3)
         if not reason and status < -1:
             reason = f"killed by signal {-status}"
@@ -194,17 +202,20 @@ class Executor:
         return status, path, fault
 
     def _ktrxer(self, run: Planned, attempt: int, folder: Path, log: Path) -> tuple[int, Path | None]:
-        words = [self.ktrxer, "run", *run.arguments, "--label", f"try={attempt}", "-q"]
-        if run.lab:
-            words = [self.ktrxer, "lab", "run", *run.lab, "--", *words]
-        with log.open("ab") as errors:
-            child = _start(words, folder, subprocess.PIPE, errors, self._path)
-            out = self._wait(child, None)
+        words = [*run.arguments, "--label", f"try={attempt}", "-q"]
+        child: Making | subprocess.Popen[bytes]
+        if run.lab:  # in other namespaces, or in a machine of its own
+            with log.open("ab") as errors:
+                lab = [self.ktrxer, "lab", "run", *run.lab, "--", self.ktrxer, "run", *words]
+                child = _start(lab, folder, subprocess.PIPE, errors, self._path)
+        else:
+            child = self._maker.make(words, folder, log)
+        out = self._wait(child, None)
         lines = [line.strip() for line in out.decode("utf-8", "replace").splitlines() if line.strip()]
         path = folder / Path(lines[-1]).name if lines and lines[-1].endswith(".ktrxer") else None
         return child.returncode, path if path is not None and path.is_file() else None
 
-    def _wait(self, child: subprocess.Popen[bytes], limit_s: float | None) -> bytes:
+    def _wait(self, child: Making | subprocess.Popen[bytes], limit_s: float | None) -> bytes:
         """Its output. A stop is passed on as SIGINT; a child that does not end is killed with all of its group."""
         end = time.monotonic() + limit_s if limit_s is not None else None
         asked: float | None = None
@@ -251,18 +262,19 @@ class Executor:
                     child.wait()
 
 
-def _start(words: list[str], folder: Path, out: int | IO[bytes], errors: IO[bytes], path: str | None = None) -> subprocess.Popen[bytes]:
-    """A process that ends with this one, by whatever signal this one dies. `path`: its $PATH."""
+def _start(
+    words: list[str], folder: Path, out: int | IO[bytes], errors: int | IO[bytes], path: str | None = None, stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    """Starts a process that ends when this process ends, by any signal. `path`: its $PATH."""
     bound = ["setpriv", "--pdeathsig", "TERM", "--", *words]
     environment = os.environ | ({"PATH": path} if path is not None else {})
-    return subprocess.Popen(
-        bound, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, cwd=folder, env=environment, start_new_session=True
-    )
+    return subprocess.Popen(bound, stdin=stdin, stdout=out, stderr=errors, cwd=folder, env=environment, start_new_session=True)
 
 
-def _signal(child: subprocess.Popen[bytes], number: int) -> None:
+def _signal(child: Making | subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, number)
+        if child.pid:  # 0: it never began; to killpg, 0 is the group of this process
+            os.killpg(child.pid, number)
 
 
 def _tail(log: Path) -> str:

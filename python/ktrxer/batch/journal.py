@@ -83,14 +83,14 @@ def _locked(path: Path, flags: int) -> int:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o666)
     except FileExistsError:
-        raise BatchError(f"{path}: exists already: `ktrxer batch --resume {path}` goes on with it") from None
+        raise BatchError(f"{path}: exists already: `ktrxer batch --resume {path}` continues that batch") from None
     except OSError as error:
         raise BatchError(f"{path}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise BatchError(f"{path}: another `ktrxer batch` works on it") from None
+        raise BatchError(f"{path}: another `ktrxer batch` uses this journal") from None
     return descriptor
 
 

@@ -20,6 +20,7 @@ When = Literal["first", "before", "beside", "after", "last"]
 Value = str | bool | int | float
 
 REPETITIONS_MOST = 10_000
+LEAST, MOST = 30, 100  # runs of `until`: in 30, one of a kind that is one run of ten is seen with 95 %
 COMBINATIONS_MOST = 100_000
 DEPTH_MOST = 10  # of batches that inherit
 TEXT_MOST = 1 << 20  # bytes of the file
@@ -32,7 +33,7 @@ class BatchError(Exception):
 
 
 class BatchFailure(BatchError):
-    """The batch is right, and failed."""
+    """The batch file is correct, and the batch failed."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Until:
 
     figure: str  # a key, as `ktrxer compare --json` names it
     share: float
-    least: int = 5
-    most: int = 100
+    least: int = LEAST
+    most: int = MOST
 
 
 @dataclass(frozen=True)
@@ -306,8 +307,8 @@ class _Reader:
             share = share_of(str(table.get("within", "")))
         except ValueError as error:
             raise self.fail("until.within", str(error)) from None
-        least = self.whole(table.get("least", 5), "until.least", 3, REPETITIONS_MOST)
-        most = self.whole(table.get("most", 100), "until.most", least, REPETITIONS_MOST)
+        least = self.whole(table.get("least", LEAST), "until.least", 3, REPETITIONS_MOST)
+        most = self.whole(table.get("most", max(least, MOST)), "until.most", least, REPETITIONS_MOST)
         return Until(figure_of(self.text(table.get("figure", ""), "until.figure")), share, least, most)
 
 

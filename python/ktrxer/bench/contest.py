@@ -166,7 +166,7 @@ def processor_share(a: Netns, b: Netns, who: str, seconds: float) -> tuple[float
 
 
 def rate(a: Netns, b: Netns, who: str, seconds: float, payload: int = 28) -> float:
-    """Packets a second that reach the far end's device. `who`: raw_rate or udp_rate, the baselines, or an engine of ktrxer."""
+    """Packets a second that reach the far end's device. The sender is raw_rate or udp_rate, the baselines, or an engine of ktrxer."""
     before = b.counters()["rx"]["packets"]
     if who == "raw_rate":
         answer = a.run([baselines() / who, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout

@@ -90,8 +90,8 @@ def timing(a: Netns, b: Netns, *, rounds: int = 5, count: int = 150, cross: int 
                     errors[who] += judge.interval_errors_ns(arrivals, interval)
     if counted < min(3, rounds):
         raise Busy(
-            f"too busy to measure microseconds: a sleeper with the highest priority missed its intervals by {judge.median(noise):.0f} us,  "
-            f"more than {NOISE_US} (median of {len(noise)} times); quiet rounds: {counted}"
+            f"too busy to measure microseconds: the intervals of a sleeper with the highest priority were wrong by "
+            f"{judge.median(noise):.0f} us, more than {NOISE_US} (median of {len(noise)} times); quiet rounds: {counted}"
         )
     table = {who: judge.timing(values) for who, values in errors.items()}
     packet, where = table["packet"], f" under {cross / 1000:g} kpps cross traffic" if cross else ""

@@ -22,7 +22,7 @@ class Parameters:
     burst_bandwidth: int = parameter(100_000_000, "payload of all flows together in bit/s", low=1_000_000, high=10**12, parse=bitrate)
     burst_marking: str = parameter("", "DSCP of the bursts; empty: not marked")
     ping_labels: tuple[str, ...] = parameter(("EF", "BK", "BE"), "the end of the name of each UDP probe", most=rrul.MOST)
-    ping_markings: tuple[str, ...] = parameter(("EF", "BK", "BE"), "DSCP of the UDP probes, dealt out in turn", most=rrul.MOST)
+    ping_markings: tuple[str, ...] = parameter(("EF", "BK", "BE"), "DSCP of the UDP probes, assigned in turn", most=rrul.MOST)
     icmp: bool = parameter(True, "ICMP probes, too")
     flood: bool = parameter(False, "yes: the owner of a far end with a public address agrees to this rate")
 

@@ -85,7 +85,7 @@ def every(options: Options) -> tuple[list[Invocation], list[str]]:
 
 
 def beside(plan: Plan, asked: Sequence[Invocation], default: Sequence[Invocation]) -> Plan:
-    """The plan with further parts. A default gives way to a part of its runner on this host."""
+    """The plan with further parts. A part of the same runner on this host replaces a default."""
     own = [*plan.runs, *asked]
     taken = {one.name for one in own} | {NAMES.get(one.runner, one.runner) for one in own if one.place == LOCAL}
     made = dataclasses.replace(plan, runs=(*own, *(one for one in default if one.name not in taken)))

@@ -24,7 +24,7 @@ class Parameters:
     classic_cc: str = parameter("cubic", "congestion control of the classic flows")
     streams: int = parameter(1, "TCP flows of each kind in each direction", low=1, high=500)
     udp_bandwidth: int = parameter(200_000, "bit/s of a UDP flow of each kind, whose marks are counted; 0: none", high=10**9, **BITS)
-    directions: Literal["both", "up", "down"] = parameter("both", "of the flows")
+    directions: Literal["both", "up", "down"] = parameter("both", "directions of the flows")
 
 
 def plan(setting: Setting, p: Parameters) -> Plan:

@@ -34,7 +34,7 @@ Direction = Literal["up", "down"]
 
 
 class PlanError(Exception):
-    """A test cannot be run like that; one line: what, why, what to do."""
+    """A test cannot run with these settings. One line: what, why, what to do."""
 
 
 class NoRunner(PlanError):
@@ -312,7 +312,7 @@ def value_of(key: str, text: str, kind: Any, limits: Mapping[str, Any] = Mapping
         raise PlanError(f"parameter {key}: {text!r}; it may be {', '.join(map(str, typing.get_args(kind)))}")
     if kind is bool:
         if text.lower() not in ("yes", "no", "true", "false", "1", "0"):
-            raise PlanError(f"parameter {key}: {text!r}; yes or no is wanted")
+            raise PlanError(f"parameter {key}: {text!r}; it may be yes or no")
         return text.lower() in ("yes", "true", "1")
     if kind is str:
         return text
@@ -342,7 +342,7 @@ def _runner(name: str) -> runners.Runner:
 
 
 def check(plan: Plan) -> None:
-    """Everything that can be wrong with a plan before a place or a far end is looked at."""
+    """All checks of a plan that need no place and no far end."""
     if not plan.runs:
         raise PlanError("the test has no flow and no probe: nothing would be measured")
     names = [one.name for one in plan.runs]

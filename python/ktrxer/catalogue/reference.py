@@ -10,8 +10,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from ktrxer.catalogue.recipe import Test
+from ktrxer import catalogue, runners
+from ktrxer.catalogue.recipe import Test, example
 from ktrxer.catalogue.table import EXPLAINED, TABLE, Entry
+from ktrxer.places import LOCAL
+from ktrxer.runners.marks import DSCP
+from ktrxer.runners.runner import Options
 
 HEAD = """\
 # The catalogue of tests
@@ -23,10 +27,23 @@ test, with the same names of series. *Recipe* is a file of `python/ktrxer/catalo
 parameters. `--set NAME=VALUE` changes them. `ktrxer run` refuses a test whose runner or tool is missing, and names it.
 [Add a recipe](../howto/add-recipe.md) shows how to write your own.
 """
+NEEDS = """\
+## What a test needs
+
+`ktrxer serve` at the far end is enough for each test that is not in this table. *Congestion control* is a part of the kernel of each host
+that sends. A user other than root may use those that `sysctl net.ipv4.tcp_allowed_congestion_control` lists. Linux has no `ledbat` and no
+`prague`: name another one with the recipe's parameter (`cc_algos`, `torrent_cc`, `l4s_cc`).
+
+| tests | programs on this host (Debian package) | at the far end | congestion control |
+|---|---|---|---|
+"""
+SERVE = "`ktrxer serve`"
+EVERYWHERE = ("reno", "cubic")  # congestion control that each kernel has
+GUARDED = DSCP["CS6"]  # `ktrxer serve` has flows with this DSCP and higher ones only where its owner allows them
 PARAMETERS = """\
 ## Parameters of the recipes
 
-A list is given with commas: `--set markings=BE,CS1`. The values of a list for flows are dealt out in turn. A bit rate may have a unit:
+A list is given with commas: `--set markings=BE,CS1`. The values of a list for flows are assigned in turn. A bit rate may have a unit:
 `6M`, `64k`. A DSCP is a name (`BE`, `CS1`, `AF41`, `EF`) or 0 to 63. Names of Flent with a dash may be written with it (`command-host`).
 Flent's parameter `tcp_cong_control` is `--cc` of every test, by either name.
 """
@@ -42,7 +59,7 @@ def page() -> str:
         lines += [f"## {family[:1].upper()}{family[1:]}", "", "| name | test | recipe | set | far ends |", "|---|---|---|---|---|"]
         lines += [_row(name, entry) for name, entry in TABLE.items() if entry.family == family]
         lines.append("")
-    lines += [EXPLANATION, *(f"- `{name}`: {why}." for name, why in EXPLAINED.items()), "", PARAMETERS]
+    lines += [NEEDS + "\n".join(_needs()), "", EXPLANATION, *(f"- `{name}`: {why}." for name, why in EXPLAINED.items()), "", PARAMETERS]
     for recipe in dict.fromkeys(entry.recipe for entry in TABLE.values()):
         test: Test = import_module(f"ktrxer.catalogue.{recipe}").TEST
         rows = list(_parameters(test))
@@ -58,10 +75,48 @@ def _row(name: str, entry: Entry) -> str:
     return f"| `{name}` | {entry.summary}{differs} | {entry.recipe} | {given} | {hosts} |"
 
 
+def _needs() -> Iterator[str]:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in TABLE:
+        needs = _needs_of(catalogue.find(name))
+        if needs != ("", SERVE, ""):
+            groups.setdefault(needs, []).append(f"`{name}`")
+    for cells, names in groups.items():
+        yield f"| {', '.join(names)} | {' | '.join(cell or 'none' for cell in cells)} |"
+
+
+def _needs_of(test: Test) -> tuple[str, str, str]:
+    """Programs here, servers at the far end, and congestion controls."""
+    here, far, ccs = [], [], []
+    options = Options(host="HOST")
+    for one in test.make(example(test), {}).runs:
+        runner, p = runners.find(one.runner), one.parameters
+        if runner.program is not None:
+            here.append(f"`{runner.program(p)}`")
+        elif runner.tool is not None and (runner.here is None or one.place != LOCAL):
+            here.append(f"`{runner.tool.program}` ({runner.tool.package})")
+        if runner.trial is not None and runner.trial(p, options, False).server:
+            guarded = any(DSCP.get(mark or "", 0) >= GUARDED for mark in getattr(p, "marks", ()))
+            far.append("`ktrxer serve --dscp-allow`" if guarded else SERVE)
+        far += [server if server.startswith("a ") else f"`{server}`" for _, _, server in runner.listeners(p, options)]
+        ccs += [f"`{cc}`" for cc in getattr(p, "cc", ()) if cc and cc not in EVERYWHERE]
+    made = [list(dict.fromkeys(needs)) for needs in (here, far, ccs)]
+    if "`ktrxer serve --dscp-allow`" in made[1]:
+        made[1].remove(SERVE)
+    return ", ".join(made[0]), ", ".join(made[1]), ", ".join(made[2])
+
+
 def _parameters(test: Test) -> Iterator[str]:
+    for name, kind, default, about in parameters(test):
+        yield f"| `{name}` | {kind} | {default} | {about} |"
+
+
+def parameters(test: Test) -> Iterator[tuple[str, str, str, str]]:
+    """Name, type, default and meaning of each parameter of a test."""
     hints = typing.get_type_hints(test.parameters)
     for one in dataclasses.fields(test.parameters):
-        yield f"| `{one.name}` | {_type(hints[one.name], one.metadata)} | {_text(one.default)} | {one.metadata.get('help', '')} |"
+        default = test.given.get(one.name, one.default)
+        yield one.name, _type(hints[one.name], one.metadata), _text(default), one.metadata.get("help", "")
 
 
 def _type(kind: Any, limits: typing.Mapping[str, Any]) -> str:
@@ -70,7 +125,9 @@ def _type(kind: Any, limits: typing.Mapping[str, Any]) -> str:
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(f"`{choice}`" for choice in typing.get_args(kind))
     if kind in (int, float):
-        return f"{limits['low']:,} to {limits['high']:,}" + "".join(f", or `{word}`" for word in limits["words"])
+        low, high = limits.get("low"), limits.get("high")
+        between = f"{low:,} to {high:,}" if low is not None and high is not None else "number"
+        return between + "".join(f", or `{word}`" for word in limits.get("words", ()))
     return "yes or no" if kind is bool else "text"
 
 

@@ -19,16 +19,16 @@ LOW_DELAY = "4"  # DSCP of Flent's ToS 0x10, the "minimize delay" of RFC 1349
 @dataclass(frozen=True)
 class Parameters:
     labels: tuple[str, ...] = parameter(("BE", "BK", "CS5", "EF"), "the end of the name of each flow", most=MOST)
-    markings: tuple[str, ...] = parameter(("BE", "BK", "CS5", "EF"), "DSCP of the flows, dealt out in turn", most=MOST)
-    cc_algos: tuple[str, ...] = parameter((), "congestion control of the flows, dealt out in turn; empty: that of --cc", most=MOST)
-    directions: Literal["both", "up", "down"] = parameter("both", "of the flows")
+    markings: tuple[str, ...] = parameter(("BE", "BK", "CS5", "EF"), "DSCP of the flows, assigned in turn", most=MOST)
+    cc_algos: tuple[str, ...] = parameter((), "congestion control of the flows, assigned in turn; empty: that of --cc", most=MOST)
+    directions: Literal["both", "up", "down"] = parameter("both", "directions of the flows")
     ping_labels: tuple[str, ...] = parameter(("BE", "BK", "EF"), "the end of the name of each UDP probe", most=MOST)
-    ping_markings: tuple[str, ...] = parameter(("BE", "BK", "EF"), "DSCP of the UDP probes, dealt out in turn", most=MOST)
+    ping_markings: tuple[str, ...] = parameter(("BE", "BK", "EF"), "DSCP of the UDP probes, assigned in turn", most=MOST)
     prio: bool = parameter(False, "further probes with DSCP 4, ToS 0x10, which the queue pfifo_fast serves first")
 
 
 def probes(setting: Setting, labels: Sequence[str], marks: Sequence[str], prefix: str = "Ping (ms) UDP ") -> Plan:
-    """UDP probes; `marks` are dealt out in turn."""
+    """UDP probes; `marks` are assigned in turn."""
     distinct(labels)
     return combine(*(udp(setting, prefix + label, marks[i % len(marks)] if marks else None) for i, label in enumerate(labels)))
 

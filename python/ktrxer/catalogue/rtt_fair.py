@@ -18,7 +18,7 @@ HOSTS_MOST = 64
 
 @dataclass(frozen=True)
 class Parameters:
-    labels: tuple[str, ...] = parameter(("BE",), "a word in the names of the flows of each host, dealt out in turn", most=HOSTS_MOST)
+    labels: tuple[str, ...] = parameter(("BE",), "a word in the names of the flows of each host, assigned in turn", most=HOSTS_MOST)
     ping_labels: tuple[str, ...] = parameter(("ICMP",), "a word in the name of the probes of each host", most=HOSTS_MOST)
     markings: tuple[str, ...] = markings()
     cc_algos: tuple[str, ...] = cc_algos()

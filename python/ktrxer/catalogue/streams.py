@@ -30,11 +30,11 @@ def count(high: int = STREAMS_MOST, default: int | str = "num_cpus", low: int = 
 
 
 def markings() -> Any:
-    return parameter((), "DSCP of the flows, dealt out in turn")
+    return parameter((), "DSCP of the flows, assigned in turn")
 
 
 def cc_algos() -> Any:
-    return parameter((), "congestion control of the flows, dealt out in turn; empty: that of --cc")
+    return parameter((), "congestion control of the flows, assigned in turn; empty: that of --cc")
 
 
 def delays() -> Any:
@@ -42,7 +42,7 @@ def delays() -> Any:
 
 
 def turn(values: Sequence[str], place: int, default: str = "") -> str:
-    """The value of a list that is dealt out in turn."""
+    """The value of a list that is assigned in turn."""
     return values[place % len(values)] if values else default
 
 

@@ -158,9 +158,9 @@ TABLE: dict[str, Entry] = {
     "command-output": Entry("other sources", "command_output", "A number that a command prints, again and again"),
     "mqtt_read": Entry("other sources", "power", "Values of an MQTT topic", {"mqtt_series": "mqtt_data", "unit": ""}),
     "power_usage": Entry("other sources", "power", "Power by a meter's MQTT messages and by a command",
-        differs="it puts no load on the processors: a command of `ktrxer batch` can (stress-ng)"),
+        differs="the test puts no load on the processors: a command of `ktrxer batch` can (stress-ng)"),
     "iterated_bidirectional": Entry("other sources", "iterated", "A TCP upload and a download at the same time, several times, with pings",
-        differs="it works; in Flent 2.3.0 its runner gets no command"),
+        differs="the test works; in Flent 2.3.0 its runner gets no command"),
     # Of ktrxer alone
     "dash": Entry("of ktrxer alone", "dash", "A video in segments, alone or beside a load"),
     "l4s": Entry("of ktrxer alone", "l4s", "L4S and classic TCP flows side by side, probes of both kinds, marks counted at the far end"),
@@ -168,7 +168,7 @@ TABLE: dict[str, Entry] = {
 
 # Tests of Flent that have no recipe, and why.
 EXPLAINED = {
-    "sctp_vs_tcp": "it is broken in Flent 2.3.0 (its netperf runner does not accept SCTP_STREAM), and no runner sends SCTP",
-    "cpu_stress": "it loads the processors and measures no network: a command of `ktrxer batch` runs stress-ng beside any test, "
+    "sctp_vs_tcp": "the test is broken in Flent 2.3.0 (its netperf runner does not accept SCTP_STREAM), and no runner sends SCTP",
+    "cpu_stress": "the test loads the processors and measures no network: a command of `ktrxer batch` runs stress-ng beside any test, "
     "and each run records the load of the processors",
 }

@@ -13,7 +13,7 @@ PLOTS = ("totals", "ping", "ping_cdf", "box_totals")
 
 @dataclass(frozen=True)
 class Parameters:
-    directions: Literal["both", "up", "down"] = parameter("both", "of the flows")
+    directions: Literal["both", "up", "down"] = parameter("both", "directions of the flows")
     ping: bool = parameter(True, "pings, and idle time before and after the load")
     marking: str = parameter("", "DSCP of the flows; empty: not marked")
 

@@ -21,7 +21,7 @@ PLOTS = ("totals", "upload", "tcp_cwnd", "tcp_rtt")
 @dataclass(frozen=True)
 class Parameters:
     labels: tuple[str, ...] = parameter(("stream 1", "stream 2"), "the end of the name of each flow", most=MOST)
-    cc_algos: tuple[str, ...] = parameter((), "congestion control of the flows, dealt out in turn; empty: that of --cc", most=MOST)
+    cc_algos: tuple[str, ...] = parameter((), "congestion control of the flows, assigned in turn; empty: that of --cc", most=MOST)
     starts: tuple[float, ...] = parameter((0.0, 1.0), "start of each flow, in idle phases", low=0, high=100, most=MOST)
     lengths: tuple[Literal["length", "delay", "rest"], ...] = parameter(
         ("rest", "length"), "each flow lasts as long as the load (-l), as the idle phase (--delay), or to the end of the others", most=MOST

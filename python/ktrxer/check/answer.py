@@ -112,7 +112,8 @@ def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here
     if bloated == "no":
         rates = " and ".join(f"{load.rate_mbps:.2f} Mbit/s {load.direction}" for load in check.loads if load.rate_mbps is not None)
         reached = f"a load of {rates}" if rates else "a load of unknown rate"
-        return f"There is nothing to repair, as far as {reached} shows: if the line has more, name a faster server and measure again."
+        more = "if the line has a higher rate, name a faster server and measure again"
+        return f"There is nothing to repair, as far as {reached} shows: {more}."
     bad = [load for load in check.loads if word_of(load.added_ms) != "no"]
     advices = dict.fromkeys(advice for load in bad if (advice := _advice(load, here)))
     routers = [load for load in bad if not _advice(load, here)]

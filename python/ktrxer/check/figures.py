@@ -20,8 +20,8 @@ from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, 
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
-SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: so long its queue fills, and the figures leave that time out
-LEVEL = 0.90  # of the interval of a difference: two intervals of 95 % hold both at once with 90 % (Bonferroni)
+SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: its queue fills in this part, and the figures leave it out
+LEVEL = 0.90  # of the interval of a difference: two intervals of 95 % hold at the same time with 90 % (Bonferroni)
 HALF = 0.5  # of the added delay: a place with more is where the queue is
 
 Floats = NDArray[np.float64]
@@ -70,13 +70,13 @@ class Load:
 @dataclass(frozen=True)
 class Check:
     target: str
-    probes: str  # the kind of those that the delays are of
+    probes: str  # the kind of the probes that have these delays
     idle: Delays
     loads: tuple[Load, ...]
 
     @property
     def added_ms(self) -> float:
-        """As the scale wants it: the mean of what the upload adds and what the download adds."""
+        """As the scale defines it: the mean of the delays that the upload and the download add."""
         return sum(max(0.0, load.added_ms) for load in self.loads) / len(self.loads)
 
     @property
@@ -88,7 +88,7 @@ class Check:
 
     @property
     def grades(self) -> tuple[str, str, str]:
-        """The letter, and those of the interval's ends."""
+        """The letter, and the letters of the interval's ends."""
         low, high = self.bounds_ms or (self.added_ms, self.added_ms)
         return grade(self.added_ms), grade(low), grade(high)
 
@@ -102,7 +102,7 @@ def scale() -> str:
 
 
 def of(run: Run) -> Check | None:
-    """None: no probe of the target was answered while idle, or no load moved anything."""
+    """None: no probe of the target was answered while idle, or no load transferred data."""
     loads = _windows(run)
     if not loads:
         return None
@@ -120,7 +120,7 @@ def of(run: Run) -> Check | None:
 
 
 def _times(run: Run) -> dict[Way, Window]:
-    """When each load was on."""
+    """The time of each load."""
     made: dict[Way, Window] = {}
     for series in run.meta.of_kind("bytes"):
         runner = run.meta.runner_of(series)

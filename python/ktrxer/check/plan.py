@@ -34,7 +34,7 @@ class Parameters:
     download: str = parameter("", "URL of a large object")
     upload: str = parameter("", "URL that takes POST requests")
     nq: str = parameter("", "URL of the configuration of a responsiveness server")
-    nq_interval: float = parameter(1.0, "seconds between two looks of the responsiveness test at its stability", low=0.1, high=60)
+    nq_interval: float = parameter(1.0, "seconds between two checks of the responsiveness test for stability", low=0.1, high=60)
     ca_file: str = parameter("", "certificates of an authority, for https")
     flows: int = parameter(4, "connections of each load", low=1, high=32)
     hops: tuple[str, ...] = parameter((), "addresses of the first routers on the path")

@@ -29,7 +29,7 @@ EXAMPLES = """\
 examples:
   ktrxer batch queues.toml --dry-run                   what would be run, and how long it takes
   ktrxer batch queues.toml
-  ktrxer batch --resume runs/queues.batch.jsonl        goes on where it ended, from what was resolved then
+  ktrxer batch --resume runs/queues.batch.jsonl        continues a batch with the settings in its journal
   ktrxer batch queues.toml --until 'p95(rtt) ±5%'
   ktrxer batch import old.batch > new.toml             reads a batch file of Flent
 docs/howto/batches.md shows a file. `ktrxer compare DIR --by group` compares what comes out.
@@ -42,9 +42,9 @@ def parser() -> Parser:
     p.add_argument("flent", nargs="?", type=Path, metavar="FLENT", help="with `import`: a batch file of Flent; it is printed as TOML")
     p.add_argument("--only", action="append", default=[], metavar="NAME", help="only this batch of the file; may be given several times")
     p.add_argument("--resume", type=Path, metavar="JOURNAL", help="go on with a batch: NAME.batch.jsonl")
-    p.add_argument("--repetitions", type=int, metavar="N", help="instead of the file's")
+    p.add_argument("--repetitions", type=int, metavar="N", help="repetitions of each combination, in place of those of the file")
     p.add_argument("--until", metavar="FIGURE ±N%%", help="repeat until the figure's mean is known to N %%: 'p95(rtt) ±5%%'")
-    p.add_argument("--seed", type=int, metavar="N", help="of the order (and of virtual time); default: random, stored")
+    p.add_argument("--seed", type=int, metavar="N", help="seed of the order (and of virtual time); default: random, stored")
     p.add_argument("--dry-run", action="store_true", help="check everything, print the runs and an estimate of the time, and do nothing")
     p.add_argument("-q", "--quiet", action="store_true", help="print only faults and the last line")
     return p
@@ -135,11 +135,11 @@ def _resume(given: argparse.Namespace) -> int:
     source = state.batches[0].folder / state.file
     with contextlib.suppress(spec.BatchError):
         if spec.read(source)[0].sha256 != state.batches[0].sha256:
-            complain("batch", f"{source} has changed since the batch began; the batch goes on as it was then: the journal holds it")
+            complain("batch", f"{source} has changed since the batch began; the batch continues with the settings in the journal")
     if state.boot_ids and boot_id() not in state.boot_ids:
-        complain("batch", "this host has been started anew since; the runs after it are of another boot (boot_id in each run file)")
+        complain("batch", "this host was restarted since the last run; the further runs are of another boot (boot_id in each run file)")
     for batch, _ in state.unfinished:
-        complain("batch", f"{batch}: a run was cut off; what it has stored is a NAME.ktrxer.part, and the run is made again")
+        complain("batch", f"{batch}: a run was cut off; its samples stay in NAME.ktrxer.part, and the run is made again")
     opened, state = journal.reopen(given.resume, boot_id())
     if state.batches and not plan.results(state.batches[0]).is_dir():
         raise spec.BatchError(f"{plan.results(state.batches[0])}: no such directory")
@@ -238,12 +238,12 @@ def _execute(given: argparse.Namespace, state: State, opened: Journal, seconds: 
         try:
             outcome = executor.run()
         except Stopped:
-            complain("batch", f"stopped; `ktrxer batch --resume {opened.path}` goes on")
+            complain("batch", f"stopped; `ktrxer batch --resume {opened.path}` continues the batch")
             return INTERRUPTED
         except OSError as error:  # of the journal, a log or a folder: a full disk, a folder that has vanished
             said = f"{error.filename or opened.path}: {error.strerror or error}"
-            goes_on = f"when this is mended, `ktrxer batch --resume {opened.path}` goes on"
-            raise BatchFailure(f"{said}; the batch ends; {goes_on}") from None
+            remedy = f"remove the cause, then `ktrxer batch --resume {opened.path}` continues it"
+            raise BatchFailure(f"{said}; the batch ends; {remedy}") from None
         finally:
             for number, handler in before:
                 signal.signal(number, handler)

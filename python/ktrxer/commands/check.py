@@ -42,7 +42,7 @@ INTERVAL_S, FOREIGN_INTERVAL_S = 0.01, 0.2  # of the probes: to `ktrxer serve`, 
 
 
 def parser() -> Parser:
-    p = Parser("check", "Measures the line idle, under an upload and under a download, and says what is wrong with it.", EXAMPLES)
+    p = Parser("check", "Measures the line idle, under an upload and under a download, and prints the result in three sentences.", EXAMPLES)
     p.add_argument("--server", metavar="HOST", help="the far end, where `ktrxer serve` runs")
     p.add_argument("--download", metavar="URL", help="an object of 1 MB or more on a web server: it is downloaded again and again")
     p.add_argument("--upload", metavar="URL", help="an URL of a web server that takes POST requests of 32 MiB")
@@ -198,7 +198,7 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") 
     check = figures.of(run)
     reasons = run.meta.reasons
     if check is None or run.meta.verdict == "invalid":
-        none = "no probe was answered, or no load moved anything"
+        none = "no probe was answered, or no load transferred data"
         made = answer.unknown(f"the measurement is {run.meta.verdict}, for the reasons below" if reasons else none)
     else:
         made = answer.of(check, here)

@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
             first = message.removeprefix(_REQUIRED).split(", ")[0]
             about = next(a.help for a in self._actions if first in ("/".join(a.option_strings), a.metavar))
             message = f"{first} is missing" + (f": {about}" if about else "")
-        self.exit(USAGE, f"{self.prog}: {one_line(message)} (`{self.prog} --help` tells more)\n")
+        self.exit(USAGE, f"{self.prog}: {one_line(message)} (see `{self.prog} --help`)\n")
 
 
 @contextlib.contextmanager
@@ -51,6 +51,27 @@ def few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*thresholds)
+
+
+class _NoPandas:
+    """An import hook (sys.meta_path) that refuses pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ImportError("this command does not use pandas")
+
+
+def without_pandas() -> None:
+    """pyarrow imports pandas at its first conversion, where pandas is installed (for `ktrxer query`), only to see whether values are of
+    pandas: 0.2 s of processor time. It looks once, so pandas is refused then, and a recipe may import it later."""
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(_NoPandas)
 
 
 def attempt(command: str, path: Path, work: Callable[[], None]) -> int:

@@ -14,7 +14,7 @@ from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_coll
 
 if TYPE_CHECKING:
     from ktrxer.analyse.compare import Check, Comparison, Margin
-    from ktrxer.analyse.figures import Figure
+    from ktrxer.analyse.figure import Figure
     from ktrxer.analyse.grouping import Group, Member
 
 EXAMPLES = """\
@@ -215,7 +215,7 @@ def _margins(text: str, known: dict[str, Figure]) -> list[Margin]:
         raise Refusal(f"--margin {text}: no figure of these runs matches {pattern or 'it'}; keys are {', '.join(list(known)[:6])}, ...")
     value = float(match[1]) / (100 if match[2] else 1)
     if not pattern and not match[2]:
-        raise Refusal(f"--margin {text}: a margin of several figures of different units is a share: give {text}%")
+        raise Refusal(f"--margin {text}: a margin for figures of different units must be a share: give {text}%")
     return [Margin(key, value, bool(match[2])) for key in keys]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ktrxer.analyse.compare import Check, Comparison, Row, amount, notable, sentences, spread
 from ktrxer.store import one_line
-from ktrxer.summary.text import table
+from ktrxer.summary.table import table
 
 HEAD = ("figure", "A", "+-", "B", "+-", "B - A", "95 % interval", "share", "p", "")
 WORDS = {"same": "the same", "unclear": "", "too few runs": "too few runs", "lost": ""}

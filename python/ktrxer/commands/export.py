@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, attempt, complain, exists, force_option
-from ktrxer.store import StoreError, one_line
+from ktrxer.store import StoreError, files, one_line
 from ktrxer.units import duration
 
 if TYPE_CHECKING:
@@ -134,14 +134,13 @@ def _tables_of(source: Path, name: str, form: Form, options: argparse.Namespace,
 
 def _describe(target: Path, options: argparse.Namespace, written: list[Written]) -> None:
     from ktrxer.exchange import description
-    from ktrxer.exchange.tables import replace
 
     title = options.title or f"Network measurements by ktrxer, {len(options.runs)} runs"
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     about = description.About(options.title or options.directory.resolve().name, title, options.license, now)
     made = description.frictionless(about, written) if options.format == "frictionless" else description.croissant(about, written)
     text = json.dumps(made, indent=2) + "\n"
-    replace(target, lambda beside: beside.write_text(text))
+    files.replace(target, lambda beside: beside.write_text(text))
     print(one_line(f"{target}: {len(written)} files"))
 
 
@@ -169,7 +168,7 @@ def _openmetrics(options: argparse.Namespace) -> int:
         sys.stdout.write(text)
     else:
         try:
-            tables.replace(target, lambda beside: beside.write_text(text, encoding="utf-8"))
+            files.replace(target, lambda beside: beside.write_text(text, encoding="utf-8"))
         except StoreError as error:
             complain("export", str(error))
             return BAD

@@ -44,7 +44,8 @@ def main(arguments: list[str]) -> int:
 
 def _import(source: Path, options: argparse.Namespace) -> None:
     from ktrxer.flent import FlentError, open_run
-    from ktrxer.store.container import SUFFIX, is_container
+    from ktrxer.store.container import is_container
+    from ktrxer.store.names import SUFFIX
     from ktrxer.store.writer import write_finished
 
     # The name comes from the file's own name and from nothing in it.

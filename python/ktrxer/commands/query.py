@@ -82,7 +82,7 @@ def _query(given: argparse.Namespace) -> int:
             raise
         complain("query", f"{error.filename or given.directory}: {error.strerror or error}")
         return BAD
-    for problem in answer.problems:
+    for problem in (*answer.repeated, *answer.problems):
         complain("query", f"left out: {problem}")
     return BAD if answer.problems else VALID
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, without_pandas
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import again, binary, checks, provenance
 from ktrxer.run.schedule import Schedule, make, ns
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  ktrxer run rrul -H server.example               a minute of load, five idle seconds before and after
-  ktrxer run tcp_nup -H server.example -l 20 -t "new router" --set upload_streams=8
-  ktrxer run ./mine.py -H server.example          a test of your own
-  ktrxer run --again old.ktrxer --token-file token  a stored run again, as it was
-`ktrxer serve` runs at the far end; `ktrxer tests` lists what can be run. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
+  ktrxer run rrul -H far --token-file token           a minute of load, five idle seconds before and after
+  ktrxer run tcp_nup -H far --token-file token -l 20 -t "new router" --set upload_streams=8
+  ktrxer run ping -H far                              probes alone, which need no token
+  ktrxer run ./mine.py -H far --token-file token      a test of your own
+  ktrxer run --again old.ktrxer --token-file token    a stored run again, as it was
+Before it, start `ktrxer serve --token-file token` on the host far, with a copy of the same token file. `ktrxer tests` lists the tests.
+Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
 
 SERVED_HZ = 10_000
 FLENTS_CC = "tcp_cong_control"  # a parameter of all tests of Flent with TCP: here it is --cc
@@ -48,43 +50,47 @@ INTERVAL_S = 0.01  # of the probes, unless --interval names one
 def parser() -> Parser:
     p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
     p.add_argument("test", nargs="?", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
-    far = "the far end, where `ktrxer serve` runs; once for each of them for a test with several"
+    far = "the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends"
     p.add_argument("-H", "--host", action="append", help=far)
     p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
     p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
     p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
     p.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the file is stored (here)")
-    several = "a parameter of the test; `ktrxer tests TEST` lists them; may be given several times"
+    several = "set a parameter of the test; `ktrxer tests TEST` lists the parameters; may be given several times"
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=several)
-    p.add_argument("--cc", default="", metavar="NAME[,NAME]", help="congestion control of all flows, or of uploads and of downloads")
-    spacing = "time between probes; by default 10ms, or more, so that the probes take 1 %% of the path's rate"
+    ccs = "TCP congestion control of all flows (NAME), or of uploads and of downloads (NAME,NAME); default: that of the sending host"
+    p.add_argument("--cc", default="", metavar="NAME[,NAME]", help=ccs)
+    spacing = "time between probes (10ms; more on a slow path, so that the probes take at most 1 %% of its rate)"
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=spacing)
-    patience = "without an answer for so long a probe is lost (10s)"
+    patience = "a probe that has no answer after this time is lost (10s)"
     p.add_argument("-W", "--timeout", type=duration, default=10.0, metavar="D", help=patience)
     spin = "probes spin before each send time, in a thread with a real-time priority where permitted: more processor time, less lateness"
     p.add_argument("--precise", action="store_true", help=spin)
-    p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of flows (200ms)")
+    p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of each flow (200ms)")
     p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
     p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
     family = p.add_mutually_exclusive_group()
     family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
-    small = "what is stored of the hosts: small (default): no address and no name of a network; full: also names, addresses and routes"
+    small = "what is stored about the hosts: small (default) leaves out names, addresses and routes, full has them"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
-    more = "also store the state of this host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"
+    more = "also store the state of another host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"
     p.add_argument("--metadata-from", action="append", default=[], metavar="PLACE", help=more)
-    beside = "also record the state of a host: RUNNER[@PLACE][,NAME=VALUE]..., such as qdisc@ssh:router,device=eth1; may be repeated"
+    beside = "also record the state of a host during the run: RUNNER[@PLACE][,NAME=VALUE]..., such as qdisc@ssh:router,device=eth1; "
+    beside += "may be given several times"
     p.add_argument("--with", dest="beside", action="append", default=[], metavar="RUNNER", help=beside)
-    p.add_argument("--no-extras", action="store_true", help="record no counters of this host unless --with asks, and nothing about it")
-    p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="stored with the run, to group runs by")
+    bare = "store nothing about this host, and record its counters (queues, processors) only where --with names them"
+    p.add_argument("--no-extras", action="store_true", help=bare)
+    tag = "a label that is stored with the run, to find and group runs by (`ktrxer runs --where`)"
+    p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=tag)
     repeat = "repeat a stored run with its recipe, parameters, times, far end and congestion control; prints what cannot be the same"
     p.add_argument("--again", type=Path, metavar="FILE", help=repeat)
     consent = "with --again: execute the recipe that FILE contains, a program of the author of the run"
     p.add_argument("--trust-recipe", action="store_true", help=consent)
-    p.add_argument("--dry-run", action="store_true", help="check everything, say what would be done, and do nothing")
+    p.add_argument("--dry-run", action="store_true", help="check everything and print the plan, but measure nothing")
     results = p.add_mutually_exclusive_group()
-    results.add_argument("--json", action="store_true", help="print one object: file and summary")
-    results.add_argument("--jsonl", action="store_true", help="print one object a line: start, the figures of each second, end")
+    results.add_argument("--json", action="store_true", help="print one JSON object: file and summary")
+    results.add_argument("--jsonl", action="store_true", help="print one JSON object a line: start, the figures of each second, end")
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but the path of the file")
     return p
 
@@ -121,6 +127,11 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
+    if arguments == ["--requests"]:  # of `ktrxer batch`
+        asked = _requested()
+        if asked is None:
+            return VALID
+        arguments = asked
     given = _parsed(arguments)
     try:
         with few_collections():
@@ -131,6 +142,19 @@ def main(arguments: list[str]) -> int:
     except (checks.CheckError, StoreError, again.AgainError) as error:
         complain("run", str(error))
         return BAD
+
+
+def _requested() -> list[str] | None:
+    # What a run imports at one time or another, before the first process is forked.
+    import pyarrow.parquet  # noqa: F401
+
+    import ktrxer.collect
+    import ktrxer.run.hosts
+    import ktrxer.run.session
+    import ktrxer.store.run  # noqa: F401
+    from ktrxer.batch.maker import requested
+
+    return requested()
 
 
 def setting_of(given: argparse.Namespace) -> Setting:
@@ -311,7 +335,7 @@ def options_of(given: argparse.Namespace) -> Options:
     if ktrxer is None:
         raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
     if given.token_file and not os.access(given.token_file, os.R_OK):
-        raise checks.CheckError(f"{given.token_file}: cannot be read; it is to hold the token that `ktrxer serve` prints at its start")
+        raise checks.CheckError(f"{given.token_file}: cannot be read; the file must hold the token of `ktrxer serve`")
     token_file = str(Path(given.token_file).resolve()) if given.token_file else None
     return Options(str(ktrxer), given.port, token_file, given.family, precise=given.precise)
 
@@ -361,6 +385,7 @@ def measure(
     """The file of the run. `old`: the run that it repeats."""
     from ktrxer.run.session import DiskError, NoView, Session, View
 
+    without_pandas()
     view: View = NoView()
     if given.jsonl and not given.quiet:
         from ktrxer.run.json_lines import JsonLines
@@ -386,11 +411,13 @@ def measure(
 
 
 def report(path: Path, run: Any, given: argparse.Namespace) -> int:
+    verdict = VALID if run.meta.verdict == "valid" else BAD
+    if given.quiet:  # as a batch has it: without the imports below
+        print(path)
+        return verdict
     from ktrxer.summary import figures, text
 
-    if given.quiet:
-        print(path)
-    elif given.json or given.jsonl:
+    if given.json or given.jsonl:
         made: dict[str, Any] = {"type": "end"} if given.jsonl else {}
         made |= {"again": repeated} if (repeated := run.meta.metadata.get("again")) is not None else {}
         made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
@@ -398,4 +425,4 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
     else:
         text.show(figures.summarise(run))
         print(f"\nstored; `ktrxer report` and `ktrxer plot` draw it:\n{path}")
-    return VALID if run.meta.verdict == "valid" else BAD
+    return verdict

@@ -36,7 +36,7 @@ def parser() -> Parser:
     p.add_argument("--key", metavar="FILE", help="private key, PEM")
     p.add_argument("--cert-out", type=Path, metavar="FILE", help="without --cert: write the certificate there, for the clients' --ca-file")
     p.add_argument("--token-file", type=Path, metavar="FILE", help="the token that clients need, in a file of mode 0600")
-    p.add_argument("--open", action="store_true", help="answer at /.well-known/nq, without a token: everybody can make this host send")
+    p.add_argument("--open", action="store_true", help="answer at /.well-known/nq, without a token: any client can make this host send")
     p.add_argument("--json", action="store_true", help="print the URL as a JSON object")
     return p
 

@@ -16,7 +16,7 @@ if typing.TYPE_CHECKING:
 
 
 def parser() -> Parser:
-    p = Parser("tests", "Lists the tests that `ktrxer run` knows, or explains some of them.")
+    p = Parser("tests", "Lists the tests of `ktrxer run`, or explains some of them.")
     p.add_argument("tests", nargs="*", metavar="TEST", help="a name, or the path of a test of your own")
     p.add_argument("--json", action="store_true", help="print one JSON object")
     return p
@@ -47,7 +47,7 @@ def _list() -> None:
     width = max(map(len, found))
     for name, summary in found.items():
         print(f"{name:<{width}}  {summary}")
-    print("\n`ktrxer tests TEST` explains one; docs/howto/add-recipe.md shows how to write your own.")
+    print("\n`ktrxer tests TEST` explains one, `ktrxer run TEST -H HOST` runs it, `ktrxer new test NAME` writes one of your own.")
 
 
 def _plan(test: Test) -> tuple[Setting, Plan | None, str]:
@@ -62,22 +62,17 @@ def _plan(test: Test) -> tuple[Setting, Plan | None, str]:
 
 
 def _explained(test: Test) -> list[str]:
+    from ktrxer.catalogue import reference
+
     made = [f"{test.name}: {test.summary}"] + ([test.description] if test.description else [])
     setting, plan, why = _plan(test)
     if test.hosts != (1, 1):
         made.append(f"Far ends (-H): {test.hosts[0] if len(set(test.hosts)) == 1 else ' to '.join(map(str, test.hosts))}")
-    made += _timetable(setting, plan) if plan is not None else [f"It cannot be run here with its defaults: {why}"]
-    hints = typing.get_type_hints(test.parameters)
-    for f in dataclasses.fields(test.parameters):
-        kind = hints[f.name].__name__ if hints[f.name] in (str, int, float, bool) else str(hints[f.name]).replace("typing.", "")
-        default = repr(test.given.get(f.name, f.default))
-        made.append(f"Parameter {f.name} ({kind}, default {default}{_limits(f.metadata)}): {f.metadata.get('help', '')}")
-    return made + ([f"Plots: {', '.join(plan.plots)}"] if plan is not None else [])
-
-
-def _limits(metadata: typing.Mapping[str, typing.Any]) -> str:
-    low, high = metadata.get("low"), metadata.get("high")
-    return f", {low:g} to {high:g}" if low is not None and high is not None else ""
+    made += _timetable(setting, plan) if plan is not None else [f"The test cannot run here with its defaults: {why}"]
+    if known := list(reference.parameters(test)):
+        made.append("Parameters (--set NAME=VALUE; a list has commas between its values):")
+        made += [f"  {name} ({kind}; default {default}): {about}".replace("`", "") for name, kind, default, about in known]
+    return made + ([f"Plots (`ktrxer plot --plot NAME`): {', '.join(plan.plots)}"] if plan is not None else [])
 
 
 def _timetable(setting: Setting, plan: Plan) -> list[str]:
@@ -96,7 +91,8 @@ def _timetable(setting: Setting, plan: Plan) -> list[str]:
         for series in known.values() or [Series(0, one.name, "value", "")]:  # those of a host's state are not known before the run
             mark = f", marked {series.klass}" if series.klass else ""
             way = f" {series.direction}" if series.direction else ""
-            every = f" every {one.parameters.interval_ns / 1e6:g} ms" if one.parameters.interval_ns else ""
+            sampled = ", sampled" if runner.loads else ""
+            every = f"{sampled} every {one.parameters.interval_ns / 1e6:g} ms" if one.parameters.interval_ns else ""
             made.append(f"  {series.name:<22} {when}  {runner.summary}{way}{every}{mark}{far}{where}")
     steps = "; ".join(f"{step.name} {step.from_s:g} to {step.to_s:g} s" for step in plan.steps)
     return made + ([f"Steps: {steps}"] if steps else [])

@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 RESAMPLES = 4999
 RUNS_LEAST = 3  # in each group: the spread of fewer runs is not an estimate
 TREND_LEAST = 8  # runs in all, for a trend over time
+NO_SPREAD = 1e-6  # of the standard error: less is rounding
 SEED = 20170704  # of the resamples: equal input gives equal output
 
 
@@ -51,7 +52,7 @@ def difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, level: 
     larger = float(np.mean((y[:, None] > x[None, :]) + 0.5 * (y[:, None] == x[None, :])))
     if error <= 1e-12 * max(abs(mean_a), abs(mean_b), 1e-300):  # all runs of a group are equal, as in virtual time with one seed
         return Difference(mean_a, mean_b, delta, n, m, delta, delta, 0.0 if delta else 1.0, None, larger)
-    t = _studentized(x, y, delta, error, resamples)
+    t = _studentized(x, y, error, resamples)
     width = float(np.quantile(t, level)) * error
     p = (1 + int((t >= abs(delta) / error).sum())) / (len(t) + 1)
     pooled = math.sqrt(((n - 1) * var_a + (m - 1) * var_b) / (n + m - 2))
@@ -60,10 +61,15 @@ def difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, level: 
 
 
 @lru_cache(maxsize=4)
-def _draws(n: int, m: int, resamples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of the runs in each resample: the same for all figures of two groups."""
+def _draws(n: int, m: int, resamples: int) -> tuple[Floats, Floats]:
+    """How often each run of a group is in each resample: the same for all figures of two groups."""
     rng = np.random.default_rng(SEED)
-    return rng.integers(0, n, (resamples, n)), rng.integers(0, m, (resamples, m))
+    return _counts(rng.integers(0, n, (resamples, n)), n), _counts(rng.integers(0, m, (resamples, m)), m)
+
+
+def _counts(places: NDArray[np.int64], n: int) -> Floats:
+    rows = np.arange(len(places))[:, None] * n
+    return np.bincount((places + rows).ravel(), minlength=len(places) * n).reshape(-1, n).astype(np.float64)
 
 
 @lru_cache(maxsize=4)
@@ -72,16 +78,24 @@ def _orders(count: int, permutations: int) -> NDArray[np.int64]:
     return rng.permuted(np.broadcast_to(np.arange(count), (permutations, count)), axis=1)
 
 
-def _studentized(x: Floats, y: Floats, delta: float, error: float, resamples: int) -> Floats:
+def _studentized(x: Floats, y: Floats, error: float, resamples: int) -> Floats:
     """|t| of each resample. A resample without spread has no t, and is left out."""
-    n, m = len(x), len(y)
-    places_a, places_b = _draws(n, m, resamples)
-    drawn_a, drawn_b = x[places_a], y[places_b]
-    deltas = drawn_b.mean(1) - drawn_a.mean(1)
-    errors = np.sqrt(drawn_a.var(1, ddof=1) / n + drawn_b.var(1, ddof=1) / m)
-    known = errors > 1e-12 * error
-    made: Floats = np.abs(deltas[known] - delta) / errors[known]
+    counts_a, counts_b = _draws(len(x), len(y), resamples)
+    mean_a, square_a = _mean_and_square(x - x.mean(), counts_a)
+    mean_b, square_b = _mean_and_square(y - y.mean(), counts_b)
+    shifts = mean_b - mean_a  # from the difference of the groups themselves
+    errors = np.sqrt(square_a + square_b)
+    known = errors > NO_SPREAD * error
+    made: Floats = np.abs(shifts[known]) / errors[known]
     return made
+
+
+def _mean_and_square(centred: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """The mean of each resample, and the square of its standard error."""
+    n = len(centred)
+    means = np.einsum("rn,n->r", counts, centred) / n
+    squares = np.einsum("rn,n->r", counts, centred**2) / n - means**2
+    return means, np.maximum(squares, 0) / (n - 1)
 
 
 def holm(p: Sequence[float]) -> list[float]:

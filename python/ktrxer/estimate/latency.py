@@ -46,13 +46,16 @@ class Delays:
 def delays(values: NDArray[Any], lost: int = 0, between: tuple[float, float] | None = None) -> Delays | None:
     """`lost`: the number of probes without a value; `between`: the confidence interval of the median."""
     known = np.asarray(values, np.float64)
-    known = np.sort(known[~np.isnan(known)])
-    if not len(known):
+    known = known[~np.isnan(known)]
+    count = len(known)
+    if not count:
         return None
-    whole = np.concatenate([known, np.full(lost, np.inf)])
-    p50, p95, p99 = (float(whole[max(0, math.ceil(share * len(whole) - 1e-9) - 1)]) for share in (0.5, 0.95, 0.99))
+    mean, least, largest = float(known.mean()), float(known.min()), float(known.max())
+    places = [max(0, math.ceil(share * (count + lost) - 1e-9) - 1) for share in (0.5, 0.95, 0.99)]
+    known = np.partition(known, [place for place in places if place < count] or 0)
+    p50, p95, p99 = (float(known[place]) if place < count else math.inf for place in places)
     low, high = between if between is not None else (None, None)
-    return Delays(len(known), float(known.mean()), float(known[0]), p50, p95, p99, float(known[-1]), lost, low, high)
+    return Delays(count, mean, least, p50, p95, p99, largest, lost, low, high)
 
 
 def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float] | None:

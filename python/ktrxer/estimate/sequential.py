@@ -12,6 +12,7 @@ import numpy as np
 
 ALPHA = 0.05
 NORMAL = 1.959964  # the quantile at 1 - ALPHA / 2
+MIXTURE = 5  # a parameter of the sequence: it is narrowest after about nine times as many runs
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ def precision(values: Sequence[float], share: float, least: int) -> Precision:
     The interval is a confidence sequence: with 95 % it holds the mean after all numbers of runs from `least` (3 or more) on, so one may
     look after each run (Robbins 1970, normal mixture; with an estimated variance: Waudby-Smith et al., "Time-uniform central limit
     theory", 2021). It is 1.6 times as wide as that of a fixed number of runs. For few runs it is widened as Student's t is against the
-    normal. A figure that is far off in one run of ten needs a larger `least`: no interval shows what no run has shown.
+    normal. No interval shows what no run has shown: a kind of run that is one in k is among the first 3k runs with 95 %, so `least` is at
+    least so large.
     """
     n = len(values)
     known = np.asarray(values, np.float64)
@@ -37,7 +39,7 @@ def precision(values: Sequence[float], share: float, least: int) -> Precision:
     if mean is None or n < max(3, least):
         return Precision(n, mean, None, None, False)
     deviation = float(known.std(ddof=1))
-    mixture = math.sqrt((n + least) / n**2 * math.log((n + least) / (least * ALPHA**2)))
+    mixture = math.sqrt((n + MIXTURE) / n**2 * math.log((n + MIXTURE) / (MIXTURE * ALPHA**2)))
     width = deviation * mixture * student_t(1 - ALPHA / 2, n - 1) / NORMAL
     return Precision(n, mean, mean - width, mean + width, width <= share * abs(mean))
 

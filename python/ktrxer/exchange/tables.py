@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ktrxer.analyse.dataset import samples
-from ktrxer.store import StoreError
+from ktrxer.store import StoreError, files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +38,7 @@ def write(run: Run, name: str, form: Form, directory: Path, force: bool = False)
     for kind, target in targets.items():
         table = samples(run, name, kind)
         table = table.select(["run", *(column for column in table.column_names if column != "run")])
-        replace(target, lambda beside, table=table: _write(table, beside, form))  # type: ignore[misc]
+        files.replace(target, lambda beside, table=table: _write(table, beside, form))  # type: ignore[misc]
         made.append(Written(target, kind, len(table), table.schema))
     return made
 
@@ -62,24 +60,6 @@ def plain(table: pa.Table) -> pa.Table:
 
     fields = [pa.field(f.name, f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
-
-
-def replace(target: Path, write_to: Callable[[Path], object]) -> None:
-    """Write a file beside `target` and rename it, so that `target` is whole at all times. StoreError if that fails."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
-        os.close(handle)
-        beside = Path(name)
-        try:
-            write_to(beside)
-            mask = os.umask(0)
-            os.umask(mask)
-            beside.chmod(0o666 & ~mask)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(f"{target}: {error.strerror or error}") from None
 
 
 def file_names(paths: list[Path]) -> Iterator[tuple[Path, str]]:

@@ -5,4 +5,5 @@ command     options, the address that is printed, signals
 server      HTTP: the token, the checks of Host and Origin, the routes
 answers     the answer to each request, from the library
 library     the runs of the directory: the table, opened runs, what has changed
+site        the directory as one page that needs no server (--export)
 """

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import shlex
@@ -18,14 +16,15 @@ from typing import Any, cast
 import ktrxer
 from ktrxer.analyse import grouping, listing, where
 from ktrxer.analyse.collection import collect
-from ktrxer.explore.library import Library, Unknown
+from ktrxer.commands.opening import open_any
+from ktrxer.explore.library import MOST_FOLDERS, Library, Unknown
 from ktrxer.panels import arrange, palette, picture, plots
 from ktrxer.panels import comparison as comparison_panels
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.model import PlotModel
 from ktrxer.panels.picture import Picture
-from ktrxer.store import Meta, open_run
-from ktrxer.view import pack
+from ktrxer.store import Meta
+from ktrxer.view import numbers, pack
 from ktrxer.view.arguments import MOST_RUNS
 from ktrxer.view.page import plain
 from ktrxer.view.report import Readable, facts
@@ -34,10 +33,10 @@ COLUMNS = ("file", "title", "verdict", "test", "when", "target", "length")
 MOST_SAMPLES = 400_000  # of one answer, in all series together
 MOST_SERIES_SAMPLES = 40_000
 LEAST_SERIES_SAMPLES = 1_000
-MOST_DIFFERENCES = 2_000
+MOST_KEYS = 2_000
 MOST_COLUMNS = 40
 MOST_COMPARED = 20_000
-MOST_MODELS = 32  # pictures that are kept, so that a move of the view does not make them again
+MOST_MODELS = 32  # pictures that are kept, so that zooming and moving do not make them again
 TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "csv": "text/csv", "json": "application/json"}
 
 Asked = Mapping[str, Any]
@@ -46,7 +45,7 @@ _Made = tuple[list[PlotModel], list[str], Names]  # pictures, problems, runs
 
 
 class Refused(Exception):
-    """The request is wrong, or cannot be done with these runs."""
+    """The request is wrong, or not possible with these runs."""
 
 
 class Answers:
@@ -80,22 +79,23 @@ class Answers:
             raise Refused(f"{text}: {error}") from None
         except listing.UnknownColumn as error:
             raise Refused(str(error)) from None
-        except OSError as error:
-            raise Refused(f"{self.library.directory}: {error.strerror or error}") from None
         if condition is not None:
             entries = [entry for entry in entries if condition.holds(entry.value)]
         keys = list(dict.fromkeys([*COLUMNS, *shown]))
-        rows = [[entry.path.name, entry.state, *(_cell(entry.value(key)) for key in keys)] for entry in reversed(entries)]
-        return {"version": version, "columns": keys, "rows": rows}
+        rows = [[self.library.name(entry.path), entry.state, *(self._cell(entry, key) for key in keys)] for entry in reversed(entries)]
+        note = f"Only {MOST_FOLDERS:,} of the directories are looked into; name a directory below." if self.library.left_out else ""
+        return {"version": version, "columns": keys, "rows": rows, "note": note}
+
+    def _cell(self, entry: listing.Entry, key: str) -> str | float | None:
+        if key == "file":
+            return self.library.name(entry.path)[:300] + (f": {entry.problem}"[:300] if entry.head is None else "")
+        value = entry.value(key)
+        return None if isinstance(value, float) and not math.isfinite(value) else value[:300] if isinstance(value, str) else value
 
     def metadata(self, asked: Asked) -> dict[str, Any]:
-        """The facts and metadata of runs, and the values in which they differ."""
+        """The facts and metadata of runs. The page finds the values in which they differ."""
         found, problems = self._readable(asked)
         labels = plots.labels([one.run for one in found])
-        metas = [one.run.meta for one in found]
-        flat = [dict(_leaves(_whole(m))) for m in metas]
-        keys = dict.fromkeys(key for one in flat for key in one)
-        differ = [[key, *(_leaf(one.get(key)) for one in flat)] for key in keys if len({_leaf(one.get(key)) for one in flat}) > 1]
         return {
             "runs": [
                 {
@@ -109,17 +109,15 @@ class Answers:
                 }
                 for label, one in zip(labels, found, strict=True)
             ],
-            "differences": differ[:MOST_DIFFERENCES],
-            "left": max(0, len(differ) - MOST_DIFFERENCES),
             "problems": problems,
         }
 
     def keys(self, asked: Asked) -> dict[str, Any]:
         """What can be a column beside the properties: the figures, settings and metadata of a run."""
         found, _ = self._readable(asked)
-        collected, _ = self._collected([found[0].run.path.name], [])
+        collected, _ = self._collected([self.library.name(found[0].run.path)], [])
         paths = [path for path, value in _leaves(_whole(found[0].run.meta)) if not isinstance(value, list)]
-        return {"keys": [*collected.known, *paths][:MOST_DIFFERENCES]}
+        return {"keys": [*collected.known, *paths][:MOST_KEYS]}
 
     # ------------------------------------------------------------------------------------------------------------- picture
 
@@ -144,11 +142,11 @@ class Answers:
         model = made[_place(asked, len(made))]
         name = f"{wish.plot}.{kind}"
         if kind == "csv":
-            return _csv(model), TYPES[kind], name
-        from ktrxer.view import figure, numbers
-
+            return numbers.csv_of(model), TYPES[kind], name
         if kind == "json":
             return json.dumps(numbers.of_model(wish.plot, model), allow_nan=False).encode("ascii"), TYPES[kind], name
+        from ktrxer.view import figure
+
         with self._lock, tempfile.TemporaryDirectory(prefix="ktrxer-view-") as place:
             path = Path(place) / "picture"
             figure.save(model, path, kind)
@@ -182,7 +180,7 @@ class Answers:
                 raise Refused(str(error)) from None
             labels = plots.labels(runs)
             problems += [f"{name}: {line}" for name, one in zip(labels, found, strict=True) for line in one.damage]
-            answer = made, problems, [(run.path.name, label) for run, label in zip(runs, labels, strict=True)]
+            answer = made, problems, [(self.library.name(run.path), label) for run, label in zip(runs, labels, strict=True)]
             if key:
                 self._models[(*key[:-2], wish, single)] = answer
             while len(self._models) > MOST_MODELS:
@@ -218,7 +216,7 @@ class Answers:
             try:
                 made.append(str(self.library.path(name)))
             except Unknown:
-                made.append(str(self.library.directory / Path(name).name))
+                made.append(str(self.library.directory / name))
         return made
 
     # ---------------------------------------------------------------------------------------------------------- comparison
@@ -231,7 +229,7 @@ class Answers:
             made = grouping.by(found.members, [key])
         except grouping.GroupingError as error:
             raise Refused(str(error)) from None
-        return {"groups": [[one.name, [Path(member.name).name for member in one.members]] for one in made], "problems": problems}
+        return {"groups": [[one.name, [self._name(member) for member in one.members]] for one in made], "problems": problems}
 
     def compare(self, asked: Asked) -> bytes:
         """Two groups of runs: sentences, the table of figures, panels."""
@@ -242,8 +240,8 @@ class Answers:
         if not all(names):
             raise Refused("a comparison needs a run in each of the two groups")
         found, problems = self._collected(list(dict.fromkeys([*names[0], *names[1]])), [])
-        members = {Path(member.name).name: member for member in found.members}
-        paths = [[Path(one).name for one in self._paths(some)] for some in names]
+        members = {member.name: member for member in found.members}
+        paths = [self._paths(some) for some in names]
         both = [grouping.Group(title, [members[one] for one in some if one in members]) for title, some in zip(titles, paths, strict=True)]
         every = asked.get("all") is True
         try:
@@ -253,7 +251,7 @@ class Answers:
                 grouping.alike(group)
         except grouping.GroupingError as error:
             raise Refused(str(error)) from None
-        left = [f"{Path(one.run).name}: left out: {one.reason}" for group in both for one in group.left_out]
+        left = [f"{self.library.name(Path(one.run))}: left out: {one.reason}" for group in both for one in group.left_out]
         for group in both:
             if not group.members:
                 reasons = "; ".join(left[:3])
@@ -265,6 +263,9 @@ class Answers:
         command = shlex.join([*words, *(["--all"] if every else []), "--", *self._paths(names[1])])
         return pool.answer({"comparison": plain(made.as_json()), "panels": panels, "problems": [*problems, *left], "command": command})
 
+    def _name(self, member: grouping.Member) -> str:
+        return self.library.name(Path(member.name))
+
     def _collected(self, names: Sequence[str], keys: Sequence[str]) -> tuple[Any, list[str]]:
         paths, problems = [], []
         for name in names:
@@ -274,32 +275,8 @@ class Answers:
                 problems.append(str(error))
         if not paths:
             raise Refused(problems[0] if problems else "no run is chosen: tick runs in the table")
-        found = collect(paths, open_run, self.library.cache, [key for key in keys if key not in grouping.PROPERTIES])
+        found = collect(paths, open_any, self.library.cache, [key for key in keys if key not in grouping.PROPERTIES])
         return found, problems + [one.text for one in found.failures]
-
-
-def _csv(model: PlotModel) -> bytes:
-    """Each sample of the picture, none left out."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["panel", "series", "x", "x unit", "y", "y unit"])
-    for panel in model.panels:
-        for series in panel.series:
-            unit = panel.y2.unit if series.axis == 2 and panel.y2 is not None else panel.y.unit
-            head = [_formula(panel.title), _formula(series.label)]
-            if series.z is None:
-                rows = zip(series.x.tolist(), series.y.tolist(), strict=False)
-                writer.writerows([*head, x, panel.x.unit, "" if y != y else y, unit] for x, y in rows)
-    return out.getvalue().encode("utf-8", "replace")
-
-
-def _formula(text: str) -> str:
-    """A spreadsheet executes text that begins like a formula."""
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
-
-
-def _cell(value: str | float | None) -> str | float | None:
-    return None if isinstance(value, float) and not math.isfinite(value) else value[:300] if isinstance(value, str) else value
 
 
 def _whole(meta: Meta) -> dict[str, Any]:
@@ -311,10 +288,6 @@ def _leaves(value: Any, path: str = "", depth: int = 64) -> list[tuple[str, Any]
     if isinstance(value, dict) and depth:
         return [leaf for name, one in value.items() for leaf in _leaves(one, f"{path}/{name}" if path else str(name), depth - 1)]
     return [(path, value)]
-
-
-def _leaf(value: Any) -> str:
-    return value[:300] if isinstance(value, str) else "" if value is None else json.dumps(plain(value), ensure_ascii=False)[:300]
 
 
 # ------------------------------------------------------------------------------------------------------------------ checks

@@ -11,9 +11,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option
 
 if TYPE_CHECKING:
+    from ktrxer.explore.answers import Answers
     from ktrxer.explore.server import Server
 
 EXAMPLES = """\
@@ -21,6 +22,7 @@ examples:
   ktrxer view runs                     prints an address: open it in a browser of this machine
   ktrxer view runs --port 8080         the same port each time
   ktrxer view runs --view 'plot=ping_cdf&run=fifo.ktrxer&run=fq_codel.ktrxer'
+  ktrxer view runs --export runs.html --view column=settings/cc   one page that needs no server, for an archive
 The explorer listens only on 127.0.0.1 and reads only runs in the directory. Its address contains a token that is new at each start.
 Over ssh: `ssh -L 8080:127.0.0.1:8080 HOST ktrxer view runs --port 8080`. Ctrl-C ends the explorer."""
 
@@ -32,8 +34,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="directory of runs (default: this one)")
     parser.add_argument("-p", "--port", type=int, default=0, metavar="PORT", help="TCP port on 127.0.0.1 (default: a free one)")
     parser.add_argument("--view", default="", metavar="TEXT", help="what the page shows at first: the part of its address behind `#`")
+    parser.add_argument("--export", type=Path, metavar="SITE.html", help="write the table and the plots of each run as one page, and end")
+    force_option(parser)
     parser.add_argument("--no-cache", action="store_true", help="compute all figures anew")
-    parser.add_argument("--json", action="store_true", help="print the address as a JSON object")
+    parser.add_argument("--json", action="store_true", help="print the address, or the page that was written, as a JSON object")
     return parser
 
 
@@ -46,6 +50,15 @@ def main(arguments: list[str]) -> int:
     if not 0 <= given.port <= 65535:
         complain("view", f"--port {given.port}: expected a number from 0 to 65535")
         return USAGE
+    if given.export is not None and given.port:
+        complain("view", "--port is for the server; --export writes a page that needs none")
+        return USAGE
+    if given.export is not None and given.export.suffix != ".html":
+        complain("view", f"--export {given.export}: the page must be called NAME.html")
+        return USAGE
+    if given.export is not None and given.export.exists() and not given.force:
+        complain("view", f"{given.export}: exists already; --force replaces it")
+        return BAD
     from ktrxer.analyse import cache
     from ktrxer.explore.answers import Answers
     from ktrxer.explore.library import Library
@@ -54,13 +67,15 @@ def main(arguments: list[str]) -> int:
 
     try:
         answers = Answers(Library(given.directory, None if given.no_cache else cache.file()))
+        if given.export is not None:
+            return _export(given, answers)
         server = Server(given.port, answers, page.explorer())
     except page.PageError as error:
         complain("view", str(error))
         return BAD
     except OSError as error:
-        remedy = "; another --port, or none for a free one" if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
-        complain("view", f"{LOOPBACK} port {given.port}: cannot be listened on: {error.strerror}{remedy}")
+        remedy = "; give another --port, or no --port for a free one" if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
+        complain("view", f"{LOOPBACK} port {given.port}: the explorer cannot listen there: {error.strerror}{remedy}")
         return BAD
     address = server.address(_without_token(given.view))
     print(json.dumps({"address": address, "directory": str(given.directory)}) if given.json else address, flush=True)
@@ -68,8 +83,33 @@ def main(arguments: list[str]) -> int:
     return VALID
 
 
+def _export(given: argparse.Namespace, answers: Answers) -> int:
+    """PageError: the page of the explorer is not built."""
+    from ktrxer.explore import site
+    from ktrxer.explore.answers import Refused
+    from ktrxer.explore.library import Unknown
+    from ktrxer.view.arguments import ViewError, write
+
+    try:
+        text, problems = site.build(answers, _without_token(given.view))
+        data = text.encode("utf-8", "replace")
+        write(given.export, [], given.force, lambda part: _save(part, data))
+    except (Refused, Unknown, ViewError) as error:
+        complain("view", str(error))
+        return BAD
+    for problem in problems:
+        complain("view", f"exported without plots: {problem}")
+    made = {"file": str(given.export), "bytes": len(data), "without_plots": problems}
+    print(json.dumps(made) if given.json else given.export)
+    return VALID
+
+
+def _save(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
 def _without_token(view: str) -> str:
-    """A link of an explorer that has ended has its token."""
+    """A copied link contains the token of an explorer that has ended."""
     return "&".join(part for part in view.rpartition("#")[2].split("&") if part and not part.startswith("token="))
 
 

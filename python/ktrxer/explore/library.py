@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The runs of one directory. A request names a run by its file name, which is looked up in the list of the directory and is never a part
-of a path, so no request reaches another file."""
+"""The runs of one directory and of those below it. A request names a run by its path below the directory, which is looked up in the list of
+all runs and never opened as it is, so no request reaches another file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from pathlib import Path
 from ktrxer.analyse import cache as caches
 from ktrxer.analyse import listing
 from ktrxer.analyse.listing import Entry
-from ktrxer.store import StoreError, open_run
-from ktrxer.store.container import PART
+from ktrxer.commands.opening import open_any
+from ktrxer.store import StoreError
 from ktrxer.store.listing import find
+from ktrxer.store.names import PART
 from ktrxer.store.run import being_written
 from ktrxer.view.report import Readable, readable
 
+MOST_FOLDERS = 1000  # of the directory and below it; they are looked through twice a second
 MOST_OPEN = 64  # runs that stay open
 MOST_OPEN_BYTES = 512 << 20  # of their files
 OUTSIDE = "is a link to a file outside the directory, which the explorer does not open"
@@ -33,27 +35,35 @@ class Library:
     def __init__(self, directory: Path, cache: Path | None) -> None:
         self.directory = directory
         self.cache = cache
+        self.left_out = False  # there are more than MOST_FOLDERS directories
+        self._known: dict[str, Path] = {}  # the runs by name, as they were found the last time
         self._root = directory.resolve()
         self._open: OrderedDict[str, tuple[str, int, Readable]] = OrderedDict()
         self._lock = threading.RLock()
 
     def entries(self, keys: Sequence[str] = ()) -> list[Entry]:
-        """The table. OSError: the directory cannot be read. listing.UnknownColumn: no run has one of the keys."""
+        """The table. Unknown: the directory cannot be read. listing.UnknownColumn: no run has one of the keys."""
         with self._lock:
-            made = listing.entries(self.directory, open_run, self.cache, keys)
+            made = listing.entries_of(self._paths(), open_any, self.cache, keys)
         return [entry if self._inside(entry.path) else entry._replace(head=None, state="damaged", problem=OUTSIDE) for entry in made]
+
+    def name(self, path: Path) -> str:
+        """How a request names a run."""
+        return path.relative_to(self.directory).as_posix()
 
     def version(self) -> str:
         """Another text when a run was added, removed or changed, or has ended."""
         digest = sha256()
         for path in self._paths():
-            digest.update(f"{path.name}\0{self._signature(path)}\n".encode("utf-8", "surrogateescape"))
+            digest.update(f"{self.name(path)}\0{self._signature(path)}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()[:16]
 
     def path(self, name: str) -> Path:
         """NAME.ktrxer.part is found as NAME.ktrxer when it is finished. Unknown: the directory has no such run."""
-        there = {path.name: path for path in self._paths()}
-        found = there.get(name) or there.get(name.removesuffix(PART))
+        found = self._known.get(name)
+        if found is None or not os.path.lexists(found):  # a run that is new, gone or finished
+            self._paths()
+            found = self._known.get(name) or self._known.get(name.removesuffix(PART))
         if found is None:
             raise Unknown(f"{name[:200]}: no such run in {self.directory}")
         if not self._inside(found):
@@ -78,11 +88,25 @@ class Library:
         return tuple(self._signature(self.path(name)) for name in names)
 
     def _paths(self) -> list[Path]:
-        try:
-            with os.scandir(self.directory):  # OSError where the directory has vanished
-                return [path for path in find(self.directory) if not path.name.endswith(".flent.gz")]
-        except OSError as error:
-            raise Unknown(f"{self.directory}: {error.strerror or error}") from None
+        """Those of a directory before those of the directories in it. A link to a directory is not followed: it may be a circle."""
+        made: list[Path] = []
+        left_out = False
+        folders = [self.directory]
+        for folder in folders:
+            try:
+                with os.scandir(folder) as found:
+                    inner = sorted(one.name for one in found if one.is_dir(follow_symlinks=False) and not one.name.startswith("."))
+                made += find(folder)
+            except OSError as error:
+                if folder is self.directory:  # it has vanished
+                    raise Unknown(f"{self.directory}: {error.strerror or error}") from None
+                continue
+            folders += [folder / name for name in inner if not name.endswith(PART)]
+            left_out = left_out or len(folders) > MOST_FOLDERS
+            del folders[MOST_FOLDERS:]
+        self.left_out = left_out
+        self._known = {self.name(path): path for path in made}
+        return made
 
     def _inside(self, path: Path) -> bool:
         try:
@@ -104,7 +128,7 @@ class Library:
 
 def _read(path: Path) -> Readable:
     try:
-        return readable(open_run(path))
+        return readable(open_any(path))
     except StoreError as error:
         raise Unknown(str(error)) from None
     except OSError as error:

@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
     # ------------------------------------------------------------------------------------------------------------- answers
 
     def _changes(self, asked: dict[str, Any]) -> str:
-        """The version of the directory, as soon as it is another one than `since`, or after a while."""
+        """The version of the directory, as soon as it differs from `since`, or after WAIT_S."""
         version = ""
         for _ in range(round(WAIT_S / POLL_S)):
             version = self.server.answers.library.version()

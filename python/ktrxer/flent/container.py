@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import bz2
 import json
-import os
-import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -122,21 +120,4 @@ def write(path: Path, value: Any) -> None:
         data = bz2.compress(text)
     else:
         data = text
-    try:
-        handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(data)
-            Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise FlentError(f"{path}: {error.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    files.replace(path, lambda beside: beside.write_bytes(data))

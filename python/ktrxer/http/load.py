@@ -3,7 +3,7 @@
 
 This file uses nothing but the standard library and is run by its path (runners/http_load.py). It prints the objects of `ktrxer flow`:
 samples of bytes, and one `end` object (docs/schema/). Downloaded bytes are those of the bodies. Uploaded bytes are those that the far
-kernel has acknowledged (TCP_INFO, with TLS and HTTP headers): such a count was true at the far end within the last round trip."""
+kernel has acknowledged (TCP_INFO, with TLS and HTTP headers): the far end had received so many bytes within the last round trip."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEAD_MOST = 1 << 16
 WAIT_S = 5.0  # for a connection, a handshake, and between two pieces of data
 DNS_S = 8.0
 REDIRECTS_MOST = 3
-UNSENT_BYTES = 1 << 17  # TCP_NOTSENT_LOWAT: so little waits in this host's socket
+UNSENT_BYTES = 1 << 17  # TCP_NOTSENT_LOWAT: limit of the unsent data in this host's socket
 TCP_NOTSENT_LOWAT = 25
 RTT_AT, ACKED_AT = 68, 120  # of tcpi_rtt (32 bits, microseconds) and tcpi_bytes_acked (64 bits) in struct tcp_info
 PORTAL = "a captive portal of the local network answers like that: open a page in a browser, log in, and try again"
@@ -48,7 +48,7 @@ def say(made: dict[str, object]) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """An URL, and the address that its host has."""
+    """An URL, and the address of its host."""
 
     url: str
     secure: bool
@@ -155,7 +155,7 @@ def request(place: Place, method: str, more: str = "") -> bytes:
 
 
 def early(sock: socket.socket) -> bytes:
-    """What the server has sent while this host still sends; nothing where TLS alone has sent something (session tickets)."""
+    """The bytes that the server has sent while this host still sends; empty if the server sent TLS session tickets only."""
     if not select.select([sock], [], [], 0)[0]:
         return b""
     sock.setblocking(False)
@@ -168,7 +168,7 @@ def early(sock: socket.socket) -> bytes:
 
 
 def reply_of(sock: socket.socket, place: Place, data: bytes = b"") -> Reply:
-    """The head of a reply, and what came of the body with it. `data`: what came before."""
+    """The head of a reply, and the part of the body that came with it. `data`: the bytes that came before."""
     while b"\r\n\r\n" not in data:
         if len(data) > HEAD_MOST:
             raise LoadError(f"{place.url[:200]}: the head of the reply is longer than {HEAD_MOST} bytes")
@@ -191,7 +191,7 @@ def reply_of(sock: socket.socket, place: Place, data: bytes = b"") -> Reply:
 
 
 def refused(place: Place, reply: Reply, up: bool) -> str:
-    """What a status other than success means, and what to do."""
+    """The meaning of a status other than success, and the remedy."""
     code, what = reply.status, f"{place.url[:200]}: the server answers with status {reply.status}"
     if code == 511:
         return f"{what}: {PORTAL}"
@@ -209,7 +209,7 @@ def refused(place: Place, reply: Reply, up: bool) -> str:
 
 
 def final_place(url: str, context: ssl.SSLContext | None, family: int) -> Place:
-    """Follows redirections of a download, within the same host: the user has not named another one."""
+    """Follows redirections of a download within the same host, because the user has not named another host."""
     for _ in range(REDIRECTS_MOST + 1):
         place = place_of(url, family)
         with contextlib.closing(connect(place, context)) as sock:
@@ -370,15 +370,15 @@ def end_of(load: Load, stopped: bool) -> dict[str, object]:
             reasons.append(f"connection {flow.number + 1} failed{again}: {flow.failures[0]}")
     moved = sum(flow.bytes for flow in load.flows)
     if not moved:
-        reasons.append(f"{load.place.url[:200]}: no byte was moved")
+        reasons.append(f"{load.place.url[:200]}: no byte was transferred")
     if stopped:
-        reasons.append("it was stopped before its end")
+        reasons.append("the load was stopped before its end")
     verdict = "invalid" if not moved else "degraded" if reasons else "valid"
     return {"type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": reasons, "bytes": moved, "url": load.place.url}
 
 
 def measure(load: Load, start_ns: int, length_ns: int, interval_ns: int, stop_on_eof: bool) -> bool:
-    """True if it was stopped before its end."""
+    """True if the load was stopped before its end."""
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())

@@ -45,7 +45,7 @@ def parse(text: bytes) -> Config:
     if not isinstance(made, dict) or not isinstance(urls := made.get("urls"), dict):
         raise ConfigError("the configuration has no urls")
     if made.get("version") not in (1, "1") or isinstance(made.get("version"), bool):
-        raise ConfigError(f"the configuration has version {str(made.get('version'))[:20]}; this client knows version 1")
+        raise ConfigError(f"the configuration has version {str(made.get('version'))[:20]}; this client supports version 1")
     found = {what: _url(urls, names) for what, names in NAMES.items()}
     hosts = {(urlsplit(url).scheme, urlsplit(url).netloc) for url in found.values()}
     if len(hosts) > 1:
@@ -84,6 +84,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def write(base: str) -> bytes:
-    """`base`: the URL below which the three objects are. Both sets of names: each client finds its own."""
+    """`base`: the URL below which the three objects are. The object has both sets of names, for all versions of clients."""
     urls = {name: f"{base}/{what}" for what, names in NAMES.items() for name in names}
     return json.dumps({"version": 1, "urls": urls}, indent=1).encode()

@@ -36,8 +36,8 @@ from ktrxer.http.two import Connection, Headers, sparing
 
 S = 10**9
 WAIT_S = 5.0  # for a connection, a handshake, an answer: then a probe is lost, and a connection has failed
-LAG_NS = 20_000_000  # between two looks at this program's own delay
-LAG_SHARE = 0.1  # of a trimmed mean: more of it is this program's delay, and the figure is doubtful
+LAG_NS = 20_000_000  # between two measurements of this program's own delay
+LAG_SHARE = 0.1  # of a trimmed mean: if this program's delay is larger, the figure is doubtful
 KINDS = ("tcp", "tls", "http", "self")
 
 
@@ -209,8 +209,8 @@ class Test:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, length_ns: int) -> None:
-        """For `length_ns`. The result is that of the interval in which both are stable. The load goes on to its planned end, because other
-        probes of the run need it."""
+        """For `length_ns`. The result is that of the interval in which rate and responsiveness are stable. The load goes on to its planned
+        end, because other probes of the run need the load."""
         begin = time.monotonic_ns()
         self._task(self._samples())
         self._task(self._lag())
@@ -261,7 +261,7 @@ class Test:
             self.over.set()
 
     def moved(self) -> int:
-        """Bytes of all loads: of the bodies that came, or what the far kernel has acknowledged."""
+        """Bytes of all loads: of received bodies, or acknowledged by the far kernel."""
         for client in self.loads:
             count = client.received if self.way == "down" else client.kernel()[0]
             self.counted[id(client)] = max(count, self.counted.get(id(client), 0))
@@ -319,7 +319,7 @@ class Test:
             opened.client.close()
 
     async def _self(self) -> None:
-        """On a load's connection, each with the same probability."""
+        """On one of the connections of the load, all with the same probability."""
         if self.loads:
             begun = time.monotonic_ns()
             self._result("self", await self._small(random.choice(self.loads)), begun)
@@ -338,7 +338,7 @@ class Test:
     # ----------------------------------------------------------------------------------------------------- this program
 
     async def _lag(self) -> None:
-        """How late this program's event loop is: that much of each time may be its own delay."""
+        """Measures how late this program's event loop is: each measured time may contain that delay."""
         while True:
             due = time.monotonic_ns() + LAG_NS
             await asyncio.sleep(LAG_NS / S)
@@ -451,7 +451,7 @@ async def work(given: argparse.Namespace) -> int:
         return 0
 
     def stop() -> None:
-        test.abort("it was stopped before its end")
+        test.abort("the test was stopped before its end")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)

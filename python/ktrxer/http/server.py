@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A server of the responsiveness test: HTTP/2 over TLS, with a small object, a large one, an upload, and the configuration.
 
-The objects are below a path that contains a token, so that only clients with the token can make this server send; `open` also answers
-below /.well-known/nq, for everybody. Connections are limited in number and time."""
+The objects are below a path that contains a token, so that only clients with the token can make this server send. With `open` the server
+also gives the configuration, and with it the token, to every client at /.well-known/nq. Connections are limited in number and time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Site:
         return f"/{quote(self.token, safe='')}"
 
     def kind(self, path: str) -> str | None:
-        """small, large, upload or nq; None: nothing is there for this client."""
+        """small, large, upload or nq; None: this client has no object at this path."""
         place = path.partition("?")[0]
         if self.open and place == nq.WELL_KNOWN:
             return "nq"
@@ -118,7 +118,7 @@ class Peer(Connection):
     def _answer(
         self, stream: int, status: int, size: int, more: dict[str, str] | None = None, body: bytes = b"", endless: bool = False
     ) -> None:
-        """With `endless` a body of `size` zeros follows if none is given."""
+        """With `endless` a body of `size` zeros follows if no `body` is given."""
         fields = [(":status", str(status)), ("content-length", str(size)), *(more or {}).items()]
         with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has reset the stream meanwhile
             follows = endless and not body and size > 0

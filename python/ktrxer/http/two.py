@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """HTTP/2 (RFC 9113) on an asyncio transport: what the server and the client of the responsiveness test have in common.
 
-h2 is the protocol without I/O; a Stream that sends takes from an endless source as fast as the windows and the transport allow."""
+h2 is the protocol without I/O. Bodies are zeros, which are sent as fast as the windows and the transport allow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, client: bool) -> None:
         config = h2.config.H2Configuration(client_side=client, header_encoding="utf-8")
         self.h2 = h2.connection.H2Connection(config)
-        # Before the first frame: h2 takes a changed limit of frames too late for those that come with the acknowledgement.
+        # Set before the first frame: h2 applies a later change too late for frames that arrive with its acknowledgement.
         codes = h2.settings.SettingCodes
         self.h2.local_settings = h2.settings.Settings(client=client, initial_values={
             codes.INITIAL_WINDOW_SIZE: WINDOW, codes.MAX_FRAME_SIZE: FRAME_BYTES, codes.MAX_CONCURRENT_STREAMS: STREAMS_MOST,

@@ -48,7 +48,7 @@ The exit status is the command's; 125: the lab or the device failed; 124: the ti
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message} (--help tells more)", file=sys.stderr)
+        print(f"{self.prog}: {message} (see --help)", file=sys.stderr)
         raise SystemExit(WRONG_USE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

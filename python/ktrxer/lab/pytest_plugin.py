@@ -17,6 +17,7 @@ machine, the test fails with the end of the console's output, and the remaining 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -36,6 +37,7 @@ from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, Unavailable
 __all__ = [
     "in_device",
     "in_network",
+    "limited",
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure",
@@ -49,6 +51,22 @@ Function = TypeVar("Function", bound=Callable[..., object])
 ROOT = "/lab-tests"
 HERE = os.environ.get("KTRXER_LAB_DEVICE")  # set inside a device
 TIMEOUT_S = 600.0  # of wall time, on a host with other load
+
+
+@contextlib.contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """For pytest_runtest_call: a test that hangs fails after so many seconds, and the rest of its file runs. 0: no limit."""
+
+    def late(*_: object) -> None:
+        pytest.fail(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 # pytest imports pygments to colour its output. In a device it needs no colours, so these empty classes suffice.

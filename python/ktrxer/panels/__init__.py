@@ -10,6 +10,6 @@ spec        a plot as data: what it selects, how it reduces and draws
 build       from a specification and runs to panels
 plots       plots by name
 flent       the plots of Flent's tests as specifications
-headline    what a run shows, in words
-order       the panels of a report: which one first, which ones folded
+headline    the result of a run in words
+order       the order of the panels of a report; panels without news are folded
 """

@@ -16,7 +16,7 @@ from ktrxer.store import Run
 from ktrxer.summary.figures import compared, headline, round_trips
 
 MOST = 24  # figures of a panel
-QUANTILES = 1000  # of a run, in the distribution of its group: each run counts alike
+QUANTILES = 1000  # of a run, in the distribution of its group: all runs have the same weight
 
 
 def panels(made: Comparison) -> list[Panel]:

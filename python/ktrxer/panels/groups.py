@@ -90,8 +90,7 @@ def distinct(titles: Sequence[str], runs: Sequence[Run]) -> list[str]:
 
 def averaged(parts: Sequence[tuple[Floats, Floats]], step: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Times, and the mean, the minimum and the maximum over the runs of each run's mean in windows of `step` seconds. A window is NaN
-    where a run that has samples before and after it has none in it: the mean over the other runs would be that of other runs than beside
-    it."""
+    if a run has samples before and after the window and none in it: otherwise neighbouring windows would have means of different runs."""
     there = [(t[np.isfinite(y)], y[np.isfinite(y)]) for t, y in parts]
     there = [(t, y) for t, y in there if len(t)]
     if not there or step <= 0:

@@ -22,14 +22,14 @@ from ktrxer.summary.where import Part
 # none     a difference is not shown
 # idle     there was no load
 # loss     more than half of the probes are lost under load, or loss is what the load changes
-# invalid  the run says nothing about the path
+# invalid  the figures of the run do not describe the path
 # nothing  no probe was answered
 Kind = Literal["added", "little", "none", "idle", "loss", "invalid", "nothing"]
 
 MAIN_SHARE = 0.6  # of the added delay: a place with that share is named as the one that adds it
 NAMED_SHARE = 0.1  # a place with less is not named
 LOSS_LEAST = 0.01  # of the probes under load, for a sentence at the top
-SMALL_MS, SMALL_SHARE = 0.1, 0.02  # a difference that is surely smaller, in ms or of the idle round trip, is no news
+SMALL_MS, SMALL_SHARE = 0.1, 0.02  # a difference that is certainly smaller, in ms or of the idle round trip, is not mentioned
 UNSURE = 0.5  # of the added delay: a clock uncertainty above it leaves the direction open
 PLACES = {
     where.UP: "the upload queue",
@@ -53,7 +53,7 @@ def headline(s: Summary) -> Headline:
     caveats = _caveats(s)
     if s.verdict == "invalid":
         reason = f": {_sentence(s.reasons[0])}" if s.reasons else "."
-        return Headline("invalid", f"This run is invalid{reason}", ("Its figures say nothing about the path.", *caveats[1:]))
+        return Headline("invalid", f"This run is invalid{reason}", ("Its figures do not describe the path.", *caveats[1:]))
     trip = figures.headline(s.latency)
     loss = next((one for one in s.loss if one.name == "load"), None)
     if trip is None or (trip.idle is None and trip.loaded is None):

@@ -161,7 +161,7 @@ class Measure:
 def measure(items: Sequence[Item], axis: int, label: str, columns: Sequence[Floats]) -> Measure:
     units = list(dict.fromkeys(item.track.unit for item in items if item.pick.axis == axis))
     reducers = {item.pick.reduce for item in items if item.pick.axis == axis}
-    if len(units) != 1:  # series of several units on one axis: each keeps its own, as the plot asks for it
+    if len(units) != 1:  # series of several units on one axis, as the plot specifies: each keeps its unit
         return Measure(label or "Value", ", ".join(units), 1.0)
     divisor, unit = shown(units[0], columns)
     if reducers <= {reduce.MOS, reduce.SEQ_LOSS} and reducers:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The panels of a report in the order of what the run shows: which comes first, which has no news and is folded; with a logarithmic axis
-where delays differ a hundredfold, the same colour for the same series everywhere, and words about series that lie on each other."""
+"""Puts the panels of a report in the order of their importance for this run, and folds panels without news. Delays that differ a
+hundredfold get a logarithmic axis, the same series has the same colour everywhere, and a note names series that lie on each other."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _first(found: Headline) -> tuple[str, ...]:
 
 
 def no_news(panel: Panel, found: Headline) -> str:
-    """Why the panel shows nothing that a reader needs to see; "" if it does."""
+    """The reason why a reader does not need the panel; "" if the reader needs it."""
     values = _together(panel)
     if not len(values):
         return ""

@@ -123,10 +123,15 @@ def summaries() -> dict[str, str]:
     return {name: plot.summary for name, plot in PLOTS.items()} | dict(sorted(specs.items()))
 
 
+def of_test(run: Run) -> list[str]:
+    """The plots that the run's test names, those that this version has."""
+    there = {*PLOTS, *specifications(run)}
+    return [name for name in dict.fromkeys(run.meta.plots) if name in there or name.removesuffix(SCALED) in PLOTS] or ["all"]
+
+
 def default(run: Run) -> str:
-    """The plot that the run's test names first, if this version has it."""
-    there = {*PLOTS, *OWN, *flent_variants.SPECS}
-    return next((name for name in run.meta.plots if name in there or name.removesuffix(SCALED) in PLOTS), "all")
+    """The first of them."""
+    return of_test(run)[0]
 
 
 def summary_of(name: str, runs: Sequence[Run]) -> str:

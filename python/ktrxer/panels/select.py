@@ -15,8 +15,8 @@ def _parts(pattern: str) -> tuple[str, ...]:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """`*` stops at a colon, `**` crosses it, `?` is one character, as in Flent. A name without them matches itself only. No pattern takes
-    longer than the length of both: a file of unknown origin may have any."""
+    """`*` stops at a colon, `**` crosses it, `?` is one character, as in Flent. A pattern without them matches only the same name. The time
+    of a match is limited by the lengths of both, because a file of unknown origin may contain any pattern."""
     reached = {0}  # how much of the name the parts so far can match
     for part in _parts(pattern):
         if part == "**":

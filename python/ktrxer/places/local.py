@@ -18,7 +18,7 @@ NAMESPACES = Path("/run/netns")
 
 class Local:
     shares_clock = True
-    start_ns = 0  # a run has time enough for it
+    start_ns = 0  # a process starts within the time that each run has for it
 
     def __init__(self, name: str = "local", prefix: Sequence[str] = ()) -> None:
         self.name = name

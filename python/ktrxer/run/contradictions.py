@@ -56,7 +56,8 @@ def _text(one: str, other: str, a: dict[int, float], b: dict[int, float], found:
     middle = [float(np.median(list(blocks.values()))) for blocks in (a, b)]
     return (
         f"{one} and {other} round trips of the same class contradict each other: medians {middle[0]:.2f} and {middle[1]:.2f} ms, "
-        f"difference {found[0]:.2f} ms (95 %: {found[1]:.2f} to {found[2]:.2f})"
+        f"difference {found[0]:.2f} ms (95 %: {found[1]:.2f} to {found[2]:.2f}): they take "
+        "different paths, or a host or router delays them differently, so the delay of one kind is not that of the other"
     )
 
 

@@ -26,6 +26,7 @@ LATE_FLOOR_NS = 100_000  # late is later than a tenth of the interval, and than 
 LATE_DEGRADED, LATE_INVALID = 0.01, 0.10
 COVERAGE = 0.99
 CHANGED = 0.01  # of the probes: so many may have lost their mark, of a path that changes for a moment
+MARKS = "the DSCP or ECN"
 CONNECT_NS = 500_000_000  # a flow may take so long to be there: handshakes, and the first sample
 BUSY_PERCENT, BUSY_SHARE = 90, 0.05
 EARLY_NS = 1_000_000_000
@@ -38,7 +39,7 @@ _ORDER: dict[str, int] = {"valid": 0, "degraded": 1, "invalid": 2}
 @dataclass
 class Book:
     verdict: Verdict = "valid"
-    lines: list[tuple[str, str]] = field(default_factory=list)  # who, what
+    lines: list[tuple[str, str]] = field(default_factory=list)  # (subject, text)
 
     def say(self, severity: Severity, what: str, who: str = "") -> None:
         if _ORDER[severity] > _ORDER[self.verdict]:
@@ -84,7 +85,7 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
         of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
         # A run is complete without the state of a host, and a host may have nothing of a kind.
         if not any(samples[runner.id] for runner in of_kind) and not all(runner.auxiliary for runner in of_kind):
-            book.say("invalid", f"nothing at all came of {'the' if len(of_kind) == 1 else 'any'} {kind}", _list([r.name for r in of_kind]))
+            book.say("invalid", _nothing(run, kind, of_kind), _list([r.name for r in of_kind]))
     if samples and not any(samples.values()) and all(runner.auxiliary for runner in run.meta.runners):
         book.say("invalid", "nothing at all was recorded")
     for series in run.meta.series:
@@ -122,6 +123,14 @@ def _samples(run: Run, runner: Runner) -> int:
         elif series.kind in COUNTED:
             count += len(arrays["t_ns"])
     return count
+
+
+def _nothing(run: Run, kind: str, of_kind: list[Runner]) -> str:
+    """The reason, if no process of this kind has a result."""
+    series = next((series.kind for series in run.meta.series if series.runner == of_kind[0].id), "")
+    what = {"latency": "no probe was answered", "bytes": "no byte arrived"}.get(series, "no result came")
+    count = len(of_kind)
+    return f"{kind} measured nothing: {what}" if count == 1 else f"none of the {count} processes of {kind} measured anything: {what}"
 
 
 def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) -> None:
@@ -175,16 +184,20 @@ def _probes(book: Book, run: Run, series: Series) -> None:
     # An object that found no room held many of them, and is complained of by itself.
     dropped = _number((runner.end or {}).get("output", {}), "dropped")
     if isinstance(received, int) and not dropped and rows + _number(end, "untimed") < received:
-        book.say("invalid", f"the accounts do not close: {received} probes answered, but {rows} recorded", series.name)
+        book.say("invalid", f"the accounts do not close: {received} probes were answered, but {rows} answers are recorded", series.name)
     for way in ("up", "down"):
-        if isinstance(received, int) and received and (changed := _number(end, f"mark_changed_{way}")) > CHANGED * received:
-            what = "its packets lost their class on the path"
-            book.say("degraded", f"the DSCP or ECN of {changed / received:.0%} of the probes {way} was changed: {what}", series.name)
+        # A small `ktrxer stamp` has the counts, and no reason of its own.
+        changed = _number(end, f"mark_changed_{way}")
+        said = any(who == runner.name and MARKS in line and f"probes {way}" in line for who, line in book.lines)
+        if isinstance(received, int) and changed > CHANGED * received and not said:
+            what = "routers behind that place see another mark than was sent"
+            book.say("degraded", f"{MARKS} of {changed / received:.0%} of the probes {way} was changed on the path: {what}", series.name)
     if runner.from_ns is not None and runner.to_ns is not None and runner.status == "ended":
         due = (runner.to_ns - runner.from_ns) // runner.interval_ns
         there = int(first.sum()) + _number(end, "unanswered_at_end")
         if due and there < COVERAGE * due - 1:
-            book.say("degraded", f"{there} of {due} probes are recorded ({there / due:.1%})", series.name)
+            why = "the process stood still, or ended early"
+            book.say("degraded", f"only {there} of {due} probes are recorded ({there / due:.1%}): {why}", series.name)
 
 
 def _end_of(run: Run, runner: Runner, series: Series) -> dict[str, Any]:
@@ -210,15 +223,17 @@ def _flow(book: Book, run: Run, series: Series) -> None:
         return
     end = receiver_end(series.direction)
     there = arrays["end"] == end
-    side = "there"
+    side = "receiver"
     if not there.any() and (arrays["end"] == 1 - end).any():
-        there, side = arrays["end"] == 1 - end, "here"
-        book.say("degraded", "what the receiver counted is missing; its throughput is what the sender saw acknowledged", series.name)
+        there, side = arrays["end"] == 1 - end, "sender"
+        what = "its throughput is of the bytes that were acknowledged to the sender"
+        book.say("degraded", f"the byte counts of the receiver are missing: {what}", series.name)
     span = np.asarray([runner.from_ns, runner.to_ns], np.int64)
     seen = bytes_rate(arrays["t_ns"][there], arrays["bytes"][there], span, gap_ns=gap_ns(runner.interval_ns)).coverage[0]
     missing = (1 - float(seen)) * (runner.to_ns - runner.from_ns)
     if missing > (1 - COVERAGE) * (runner.to_ns - runner.from_ns) + CONNECT_NS:
-        book.say("degraded", f"only {seen:.1%} of its time is covered by counts taken {side}", series.name)
+        why = "the flow began late, or counts are missing"
+        book.say("degraded", f"only {seen:.1%} of its time is covered by byte counts of the {side}: {why}", series.name)
 
 
 def _host(book: Book, run: Run) -> None:

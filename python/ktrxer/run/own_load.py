@@ -70,7 +70,7 @@ def too_heavy(run: Run) -> Iterator[str]:
         for what, bps in (("delay probes", one.probes_bps), ("control traffic", one.control_bps)):
             if one.path_bps is not None and bps > SHARE_MOST * one.path_bps:
                 yield (
-                    f"its {what} take {bps / one.path_bps:.1%} of the path {one.direction} ({bps / 1e3:.0f} kbit/s of "
+                    f"the {what} of the run take {bps / one.path_bps:.1%} of the path {one.direction} ({bps / 1e3:.0f} kbit/s of "
                     f"{one.path_bps / 1e6:.2f} Mbit/s), and change what is measured; {remedies[what]}"
                 )
 

@@ -380,8 +380,9 @@ class Session:
             at = f"{max(0, self.now_ns) / S:.1f} s into the run"
             self.notes.append(("degraded", f"the place {stored.place} was lost {at}: {loss}", stored.name))
         if samples.garbage:
-            what = "a line that is" if samples.garbage == 1 else f"{samples.garbage} lines that are"
-            self.notes.append(("degraded", f"it printed {what} not of its kind; the first: {samples.first_garbage}", stored.name))
+            what = "a line" if samples.garbage == 1 else f"{samples.garbage} lines"
+            said = f"it printed {what} that cannot be read as results; the first: {samples.first_garbage}"
+            self.notes.append(("degraded", said, stored.name))
         self._store(active)
         self.notes += [(severity, text, name or stored.name) for severity, text, name in samples.notes]
         self.writer.event(self.now_ns, "runner_ended", f"{stored.status}, exit status {stored.exit_status}", stored.id)
@@ -466,7 +467,7 @@ class Session:
         if self.stopping and self._disk is None:
             at = max(0.0, self.now_ns / S)
             whole = self.schedule.length_ns / S
-            self.notes.append(("degraded", f"it was stopped by {self.stopping} after {at:.1f} s of {whole:.1f} s", ""))
+            self.notes.append(("degraded", f"the run was stopped by {self.stopping} after {at:.1f} s of {whole:.1f} s", ""))
         try:
             if self._disk is not None:
                 raise self._disk

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer abw`: available bandwidth of the tight link, as a range. It lasts until it has converged."""
+"""`ktrxer abw`: available bandwidth of the tight link, as a range. The command ends when its search has converged."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _time(samples: Samples, hours: str, minutes: str, seconds: str) -> int:
 
 
 def end(p: Flows, samples: Samples) -> None:
-    """A number that did not come back is a lost packet. It left after the one before it."""
+    """A number without an answer is a lost packet, which left after the packet before it."""
     rate = VOIP_HZ if p.model == "voip" else p.rate_hz
     for flow, sent in samples.memory.items():
         near, at = 1, samples.from_ns

@@ -30,7 +30,7 @@ _WHOLE = {int, type(None)}
 
 @dataclass(frozen=True, kw_only=True)
 class Flows(Parameters):
-    """A name for each flow; the lists of marks, of congestion controls and of ECN are dealt out in turn."""
+    """A name for each flow; the lists of marks, of congestion controls and of ECN are assigned in turn."""
 
     direction: Literal["up", "down"] = "up"
     series: tuple[str, ...] = ()  # a name for each flow; empty: one flow with the name of the process
@@ -44,7 +44,7 @@ class Flows(Parameters):
     model: Literal["constant", "poisson", "voip"] = "constant"  # of UDP: when packets leave
     bitrate_bps: int | None = None  # of each flow; UDP needs one (voip has its own), TCP is paced to it
     payload_bytes: int | None = None  # of a UDP packet
-    flood: bool = False  # the owner of a far end with a public address agrees to more packets a second than `ktrxer flow` sends unasked
+    flood: bool = False  # the owner of a far end with a public address agrees to more packets a second than the default limit
 
     def mark(self, flow: int) -> str | None:
         return self.marks[flow % len(self.marks)] if self.marks else None
@@ -129,7 +129,7 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
             return
         # A UDP sample counts the payload as well.
         _append(samples, "bytes", (which.id, at, end, number(sample, "bytes"), maybe(sample, "bound_ns"), far))
-        marked = [maybe(sample, name) for name in ("ect0", "ect1", "ce")]  # the sender does not know them
+        marked = [maybe(sample, name) for name in ("ect0", "ect1", "ce")]  # the sender has no counts of marks
         if kind == "udp" and None not in marked and (counts := samples.series.get(("udp", flow))) is not None:
             sums = [number(sample, name) for name in ("packets", "bytes")]
             _append(samples, "udp", (counts.id, at, end, *sums, *marked, maybe(sample, "lost")))
@@ -143,7 +143,7 @@ def _append(samples: Samples, kind: str, row: tuple[Any, ...]) -> None:
 
 
 def _tcp_info(made: Object) -> Iterable[int | None]:
-    """The same as maybe() of each of them, in less time; there are a dozen in each of thousands of samples."""
+    """As maybe() of each field, but faster: thousands of samples have a dozen fields each."""
     try:
         values: tuple[Any, ...] = _tcp_info_of(made)
     except KeyError:

@@ -15,7 +15,7 @@ from ktrxer.runners import flow, own
 from ktrxer.runners.runner import MS, Ended, Options, Parameters, Reason, Runner, RunnerError, S, Times, Trial
 from ktrxer.store.meta import Series
 
-FLOWS_MOST = 32  # a web server is another person's: a browser makes six
+FLOWS_MOST = 32  # the web server may belong to another person; a browser opens six connections
 PROGRAM = Path(http.__file__).with_name("load.py")
 
 

@@ -29,7 +29,7 @@ class Responsiveness(Parameters):
     url: str = ""  # of the configuration
     direction: Literal["up", "down"] = "down"
     interval_ns: int = 200 * MS  # of the samples of bytes
-    draft_interval_ns: int = 5 * S  # between two looks at the stability: 5 s by version 09 of the draft, 1 s by earlier ones
+    draft_interval_ns: int = 5 * S  # between two checks for stability: 5 s by version 09 of the draft, 1 s by earlier ones
     connections_most: int = 16
     ca_file: str = ""
 

@@ -38,7 +38,7 @@ def validate(p: Flow) -> None:
 
 
 def words(test: str, p: Any, o: Options, times: Times) -> list[str]:
-    """Of every test. Below 0, the interval of -D is kept by looking at the clock at each transfer. The length is in whole seconds."""
+    """Of every test. With a negative interval of -D netperf reads the clock at each transfer. The length is in whole seconds."""
     length = str(max(1, int(times.length_s)))
     command = ["netperf", "-P", "0", "-v", "0", "-D", f"-{p.interval_ns / S:g}", "-f", "m", "-t", test, "-l", length]
     mark = tools.tos(p.mark)

@@ -74,7 +74,7 @@ def read(
 
 
 def _start(samples: Samples, made: Object) -> None:
-    """On another kernel its monotonic clock is known by the two clocks that the object holds."""
+    """The object holds both clocks of its host, which give the monotonic clock of another kernel."""
     clock = made.get("clock")
     if samples.clock.zero_mono_ns is None and isinstance(clock, dict):
         samples.clock.zero_mono_ns = samples.clock.zero_real_ns - (number(clock, "real_ns") - number(clock, "mono_ns"))
@@ -110,10 +110,10 @@ def maybe(made: Object, name: str) -> int | None:
 
 
 def health(ended: Ended, worst: str = "invalid") -> Iterable[Reason]:
-    """The verdict of the process itself. It makes the run invalid only when something was measured, and wrongly, and `worst` allows it."""
+    """The verdict of the process itself. `invalid` makes the run invalid only if the process has samples and `worst` allows it."""
     end = ended.process.end or {}
     if end.get("verdict") in ("degraded", "invalid"):
-        reasons = end["reasons"] if isinstance(end.get("reasons"), list) and end["reasons"] else ["it gives no reason"]
+        reasons = end["reasons"] if isinstance(end.get("reasons"), list) and end["reasons"] else ["the process gives no reason"]
         for reason in reasons:
             invalid = end["verdict"] == "invalid" and ended.samples and worst == "invalid"
             yield Reason("invalid" if invalid else "degraded", str(reason))

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Playback:
-    """What the viewer of the segments saw: it begins with the first one, and stops when the next one has not arrived in time."""
+    """The playback of the segments: it begins with the first segment, and stops while the next one has not arrived."""
 
     begins_ns: int | None = None
     empty_ns: int = 0  # when the last segment will have been shown
     stalls: list[tuple[int, int]] = field(default_factory=list)  # when it stopped, and for how long
-    buffer: list[tuple[int, int]] = field(default_factory=list)  # at each arrival, how much was there to show
+    buffer: list[tuple[int, int]] = field(default_factory=list)  # at each arrival, the length that was not shown yet
 
 
 def playback(arrivals: Iterable[tuple[int, int]], ends_ns: int | None = None) -> Playback:

@@ -117,7 +117,7 @@ class _Rows:
             due = self.first_due if self.first_due is not None else zero + self.samples.from_ns
             at = due + seq * self.interval - zero
             self._append((self._class(sample.get("class")), at, seq, None, None, _STATES[kind], *[None] * 5))
-        # Other kinds may come in any version.
+        # Other versions of the command may print further kinds.
 
     def _class(self, which: Any) -> int:
         """The series of a probe: a process with several classes names the class."""

@@ -98,7 +98,6 @@ def _queue(samples: Samples, at_ns: int, title: str, key: Hashable, one: Qdisc) 
 
 
 def _flows(samples: Samples, at_ns: int, queues: Sequence[tuple[str, Qdisc]], flows: Sequence[tuple[str, Qdisc]]) -> None:
-    known: set[tuple[str, int]] = samples.memory.setdefault("flows", set())
     seen: set[tuple[str, int]] = set()
     for device, queue in queues:
         # Several qdiscs without handles, as those of a device with several queues, share the numbers of their flows.
@@ -111,13 +110,8 @@ def _flows(samples: Samples, at_ns: int, queues: Sequence[tuple[str, Qdisc]], fl
         samples.changing((device, queue.handle, "flows"), at_ns, len(mine), count, "", f"{title} flows", count=False)
         for one in mine:
             key = (device, one.handle)
-            if key not in known:
-                if len(known) >= FLOWS_MOST:
-                    if "more" not in samples.memory:
-                        samples.memory["more"] = True
-                        samples.event(at_ns, "flows_not_recorded", f"there are more than {FLOWS_MOST} flows; the others have no series")
-                    continue
-                known.add(key)
+            if not samples.number_of(key, FLOWS_MOST, at_ns, "flows"):
+                continue
             values = {"backlog_bytes": one.backlog_bytes, "backlog_packets": one.backlog_packets, "drops": one.drops, **one.own}
             for name, value in values.items():
                 series_name, group = f"{title} flow {handle_text(one.handle)} {name}", f"{title} flows"

@@ -6,7 +6,7 @@
                         the command line
     series(p, name)     which series its output has, by a key of the runner's own
     read(p, samples)    a generator that receives the output as it comes, and adds samples (made by `by_line` or `whole`)
-    health(ended)       what the end of the process says about the measurement
+    health(ended)       reasons for the verdict, from the end of the process
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Severity = Literal["degraded", "invalid"]
 
 
 class RunnerError(Exception):
-    """A tool cannot be run like that; one line: what, why, what to do."""
+    """A tool cannot run with these parameters or in this place. One line: what, why, what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Options:
-    """What is the same for all processes of a run in one place."""
+    """Settings that are the same for all processes of a run in one place."""
 
     ktrxer: str = "ktrxer"  # the command itself in that place
     port: int = 8620
@@ -55,7 +55,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Times:
-    """When a process measures."""
+    """The time in which a process measures."""
 
     length_ns: int
     start_real_ns: int | None = None  # CLOCK_REALTIME of its place; None: not known yet
@@ -148,14 +148,14 @@ class Runner:
     read: Callable[[Any, Samples], Reading]
     health: Callable[[Ended], Iterable[Reason]]
     tool: Tool | None = None  # None: a command of ktrxer
-    program: Callable[[Any], str] | None = None  # that must be there instead: of the user, by the parameters
+    program: Callable[[Any], str] | None = None  # instead of `tool`: the program that the user's parameters name
     protocol: str | None = None  # of its probes: UDP, ICMP, ...; round trips of two protocols are never mixed
     loads: bool = False  # it fills the path: the load phase lasts as long as such processes
     own: bool = False  # a command of ktrxer: it ends with its standard input, and starts at the given time by itself
     ends_itself: bool = False  # it ends as soon as it has its result: its time in the plan is the longest that it may take
-    # Parameters of one process that also does the work of a second one, whose series has this name; None: they need one each.
+    # Parameters of one process that also does the work of a second one, whose series has this name; None: each needs a process.
     merge: Callable[[Any, str, Any], Any | None] | None = None
-    trial: Callable[[Any, Options, bool], Trial] | None = None  # True: it shall estimate the rate of the path
+    trial: Callable[[Any, Options, bool], Trial] | None = None  # True: the trial must estimate the rate of the path
     listeners: Callable[[Any, Options], Sequence[Listener]] = lambda _, __: ()
     timeout_ns: Callable[[Any, Options], int] = lambda _, __: 0  # the process waits so long for its last answers
     probes: Callable[[Any], int] = lambda _: 0  # delay probes that leave at each interval
@@ -166,7 +166,7 @@ class Runner:
 
 
 def ends_well(ended: Ended) -> Iterable[Reason]:
-    """The health of a tool by its exit status, or, as some tools end with 0 in any case, by its complaint where nothing came of it."""
+    """The health of a tool by its exit status. Some tools always end with 0: without samples, a line on standard error is a reason, too."""
     lines = [line.strip() for line in ended.process.stderr_tail.splitlines() if line.strip()]
     # The run itself stops a process by SIGINT.
     if ended.process.exit_status not in (0, None, -signal.SIGINT) or (lines and not ended.samples and ended.process.exit_status == 0):

@@ -165,6 +165,17 @@ class Samples:
             self.value(key, *self._constant.pop(key))
         self.value(key, t_ns, value)
 
+    def number_of(self, key: Hashable, most: int, t_ns: int, what: str) -> int:
+        """The number of this key among the first `most` ones of its kind (`what`, in the plural), from 1 on. 0: the key comes later, and
+        an event says once that there are more."""
+        known: dict[Hashable, int] = self.memory.setdefault(("first", what), {})
+        if key not in known and len(known) < most:
+            known[key] = len(known) + 1
+        if key not in known and ("more", what) not in self.memory:
+            self.memory["more", what] = True
+            self.event(t_ns, f"{what}_not_recorded", f"there are more than {most} {what}; the others have no series")
+        return known.get(key, 0)
+
     def event(self, t_ns: int, name: str, text: str = "") -> None:
         self.events.append((t_ns, name[:100], text[:1000]))
 
@@ -177,7 +188,7 @@ class Samples:
         self.first_garbage = self.first_garbage or one_line(text, 80)
 
     def too_much(self, data: bytes) -> None:
-        """The output has no end that fits into memory: the process is stopped."""
+        """The output is longer than its limit: the process is stopped."""
         self.not_understood(data[:80].decode("utf-8", "replace"))
         self.garbage = GARBAGE_MOST + 1
 
@@ -226,7 +237,7 @@ def _fits(value: Any, column: columns.Column) -> bool:
 # ------------------------------------------------------------------------------------------------------- kinds of output
 
 Reading = Generator[None, Chunk | None, None]  # None: the output has ended
-_REFUSED = (Strange, ValueError, LookupError, TypeError, ArithmeticError)  # of a runner that does not understand its tool
+_REFUSED = (Strange, ValueError, LookupError, TypeError, ArithmeticError)  # by a runner, for output that it does not understand
 
 
 def by_line(

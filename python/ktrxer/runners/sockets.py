@@ -58,20 +58,13 @@ def series(_: Connections, name: str) -> Mapping[Hashable, Series]:
 
 def add(p: Connections, samples: Samples, at_ns: int, found: Iterable[Tcp], own_port: int = 0) -> None:
     """`own_port`: connections of ktrxer's own flows, which are left out."""
-    known: set[Hashable] = samples.memory.setdefault("known", set())
     for one in found:
         ports = (one.source_port, one.peer_port)
         if (p.port and p.port not in ports) or (own_port and own_port in ports and own_port != p.port) or not one.info:
             continue
         key = (one.source, one.source_port, one.peer, one.peer_port)
-        if key not in known:
-            if len(known) >= FLOWS_MOST:
-                if "more" not in samples.memory:
-                    samples.memory["more"] = True
-                    samples.event(at_ns, "sockets_not_recorded", f"there are more than {FLOWS_MOST} sockets; the others have no series")
-                continue
-            known.add(key)
-        _socket(p, samples, at_ns, key, one)
+        if samples.number_of(key, FLOWS_MOST, at_ns, "sockets"):
+            _socket(p, samples, at_ns, key, one)
 
 
 def _socket(p: Connections, samples: Samples, at_ns: int, key: Hashable, one: Tcp) -> None:

@@ -25,7 +25,7 @@ SHORTEST_NS, LONGEST_NS = 10 * MS, 60 * S
 FAR_SHORTEST_NS = 50 * MS  # a shell starts three programs for each sample
 NUMBER_MOST = 2**62
 
-# $1: nanoseconds between two samples; $2: length; $3: the commands, which see the words after it as $1, $2 and so on. A `date` without
+# $1: nanoseconds between two samples; $2: length; $3: the commands, whose $1, $2 and so on are the words after $3. A `date` without
 # nanoseconds gives whole seconds, and a `sleep` without fractions sleeps whole ones. A wait is never longer than the interval, so that a
 # clock that is stepped cannot stop the loop. One line, because csh as a login shell accepts no other.
 LOOP = (

@@ -102,7 +102,7 @@ def read(_: Pairs, samples: Samples) -> Reading:
 
 
 def _add(samples: Samples, made: Object) -> None:
-    """A row of the pair, and one of each of its two probes whose fate is known."""
+    """A row of the pair, and one of each of its two probes with a known result."""
     seq, due, zero = number(made, "number"), number(made, "scheduled_ns"), own.zero(samples)
     sent = [number(made, name) for name in ("sent_ns", "second_sent_ns")]
     trips = [number(made, name) if made.get(name) is not None else None for name in ("rtt_ns", "second_rtt_ns")]

@@ -159,7 +159,7 @@ def part(made: Any, *names: str) -> Any:
 
 
 def begins(samples: Samples, at_ns: int, length_ns: int) -> tuple[int, int]:
-    """When a tool has begun whose times count from its own beginning, and the uncertainty. It began after the run started it, and its
-    output of the age `length_ns` was read at `at_ns`."""
+    """The begin of a tool whose times count from its own begin, and the uncertainty: after the run started the tool, and at least
+    `length_ns` before `at_ns`, when its output with that time was read."""
     low, high = samples.from_ns, max(samples.from_ns, at_ns - length_ns)
     return (low + high) // 2, (high - low + 1) // 2 + samples.clock.bound_ns

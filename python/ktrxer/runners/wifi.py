@@ -59,18 +59,12 @@ def series(_: Wifi, name: str) -> Mapping[Hashable, Series]:
 
 
 def add(p: Wifi, samples: Samples, at_ns: int, found: Iterable[Station]) -> None:
-    known: dict[tuple[str, str], int] = samples.memory.setdefault("known", {})
     for one in found:
         key = (one.device, one.mac)
-        if key not in known:
-            if len(known) >= RECORDED_MOST:
-                if "more" not in samples.memory:
-                    samples.memory["more"] = True
-                    text = f"there are more than {RECORDED_MOST} stations; the others have no series"
-                    samples.event(at_ns, "stations_not_recorded", text)
-                continue
-            known[key] = len(known) + 1
-        title = f"{samples.name} {one.device} station {one.mac if p.addresses else known[key]}"
+        number = samples.number_of(key, RECORDED_MOST, at_ns, "stations")
+        if not number:
+            continue
+        title = f"{samples.name} {one.device} station {one.mac if p.addresses else number}"
         for name, value in one.values.items():
             row = samples.gauge if name in GAUGES else samples.changing
             row((key, name), at_ns, value, f"{title} {name}", UNITS.get(name, ""), f"{samples.name} {one.device}")

@@ -71,7 +71,7 @@ Reader = Callable[[Json], Any]  # checks and converts one value, or raises Bad
 
 
 class Bad(Exception):
-    """A value that breaks a rule. The path to it is put together on the way up, so that a good value costs no text."""
+    """A value that breaks a rule. The path to it is put together while the error passes the callers, so that a good value costs no text."""
 
     def __init__(self, text: str, path: str = "") -> None:
         self.text = text

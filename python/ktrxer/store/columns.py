@@ -49,7 +49,7 @@ _END = Column("end", "uint8", most=REMOTE)
 TABLES: dict[str, tuple[Column, ...]] = {
     "latency": (
         _SERIES,
-        _TIME,  # send time (T1): entry into this host's packet scheduler; for a probe that was not sent, its scheduled time
+        _TIME,  # send time (T1): entry into this host's packet scheduler; for a lost, failed or skipped probe, its scheduled time
         Column("seq", "int64"),
         *_maybe("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "lateness_ns"),
         Column("state", "uint8", most=TOO_LATE),
@@ -115,6 +115,10 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "events": (_TIME, Column("runner", "int32", True), Column("name", "string"), Column("text", "string")),
 }
 KINDS = tuple(TABLES)
+
+
+def names(kind: str) -> tuple[str, ...]:
+    return tuple(column.name for column in TABLES[kind])
 
 
 @cache

@@ -21,13 +21,8 @@ from typing import NamedTuple
 
 from ktrxer.store import files, limits
 from ktrxer.store.errors import StoreError
+from ktrxer.store.names import META
 
-META = "meta.json"
-SUFFIX = ".ktrxer"
-# For a run that is not finished: the suffix of its directory, the suffix of a stream in it, and the lock file of the writer.
-PART = ".part"
-STREAM = ".arrows"
-LOCK = "lock"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}\.(json|parquet)")
 _END = struct.Struct("<4s4H2LH")
 _END64_AT = struct.Struct("<4sLQL")

@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 from __future__ import annotations
 
-import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-# Control characters except line feed and tab, line separators, characters that change the direction of writing, surrogates.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+if TYPE_CHECKING:
+    import re
+
+
+@cache
+def _unprintable() -> re.Pattern[str]:
+    """Control characters except line feed and tab, line separators, characters that change the direction of writing, surrogates. Compiled
+    at its first use, because a list of runs from the cache does not need it."""
+    import re
+
+    return re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class StoreError(Exception):
@@ -17,7 +27,7 @@ class StoreError(Exception):
 
 def printable(text: str) -> str:
     """Text of a file, made safe for display: characters that move a cursor or have no encoding become U+FFFD. Line feeds and tabs stay."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+    return _unprintable().sub("\ufffd", text)
 
 
 def one_line(text: str, limit: int = 400) -> str:

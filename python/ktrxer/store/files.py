@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Open files and directories of unknown origin: only regular files, and no symbolic link inside the directory of a run."""
+"""Open files and directories of unknown origin: only regular files, and no symbolic link inside the directory of a run. Replace files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,3 +54,23 @@ def create(path: Path) -> BinaryIO:
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb")
+
+
+def replace(target: Path, write_to: Callable[[Path], object]) -> None:
+    """Write a file beside `target` and rename it, so that `target` is whole at all times. StoreError if that fails."""
+    import tempfile
+
+    try:
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+        os.close(handle)
+        beside = Path(name)
+        try:
+            write_to(beside)
+            mask = os.umask(0)
+            os.umask(mask)
+            beside.chmod(0o666 & ~mask)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from None

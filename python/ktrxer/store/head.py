@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The fields of meta.json that a list of runs shows, read without the rest of it.
 
-A writer puts `metadata`, the largest part, behind these fields. So parsing stops there: a fifth of the time, for 100 kB. Fields behind that
-point are not checked; each command that opens the run checks all of them.
+A writer puts the large parts, such as `runners` and `metadata`, behind these fields. So parsing stops there. Fields behind that point are
+not checked; each command that opens the run checks all of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ktrxer.store import checked
-from ktrxer.store.container import META, Container
+from ktrxer.store.container import Container
 from ktrxer.store.errors import StoreError
 from ktrxer.store.meta import SCHEMA, Meta, Verdict
+from ktrxer.store.names import META
 
 
 @dataclass

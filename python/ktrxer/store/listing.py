@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ktrxer.store.container import PART, SUFFIX
+from ktrxer.store.names import PART, SUFFIX
 
 
 def find(path: Path) -> list[Path]:

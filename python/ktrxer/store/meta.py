@@ -107,14 +107,15 @@ class Meta:
     title: str = ""
     version: str = ""  # of ktrxer
     targets: list[str] = field(default_factory=list)  # the far hosts, as the user wrote them
+    verdict: Verdict | None = None  # None during the run
+    reasons: list[str] = field(default_factory=list)
+    # Fields that a list of runs does not show stand behind those that it shows (head.py).
     phases: list[Phase] = field(default_factory=list, metadata={"most": limits.PHASES})
     settings: dict[str, Any] = field(default_factory=dict)  # the test's parameters
     command: list[str] = field(default_factory=list)  # this command repeats the run
     runners: list[Runner] = field(default_factory=list, metadata={"most": limits.RUNNERS})
     series: list[Series] = field(default_factory=list, metadata={"most": limits.SERIES})
     accounts: dict[str, Any] = field(default_factory=dict)
-    verdict: Verdict | None = None  # None during the run
-    reasons: list[str] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)  # of the hosts, before and after the run
     plots: list[str] = field(default_factory=list)
     panels: list[dict[str, Any]] = field(default_factory=list)  # of the recipe's own (catalogue/recipe.py, Panel)

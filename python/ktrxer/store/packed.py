@@ -9,6 +9,7 @@ Formats: Parquet's thrift (parquet-format, PageHeader; thrift compact protocol),
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from ktrxer.store import limits
@@ -92,13 +93,15 @@ def _page_sizes(data: memoryview, at: int) -> tuple[int, int, int]:
             reader.skip(kind)
 
 
-def check_pages(data: memoryview, metadata: Any, where: str) -> None:
-    """StoreError if a page claims more than PAGE_BYTES, or if all pages of a table claim more than TABLE_BYTES."""
+def check_pages(data: memoryview, metadata: Any, where: str, wanted: Sequence[str] | None = None) -> None:
+    """StoreError if a page claims more than PAGE_BYTES, or if all pages of a table claim more than TABLE_BYTES: of the columns that are
+    wanted, because pages of the others are not read."""
     total = 0
     data = data.cast("B")
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.num_columns):
-            column = metadata.row_group(group).column(number)
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(metadata.num_columns)):
+            if wanted is not None and column.path_in_schema not in wanted:
+                continue
             starts = [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]
             at = min(starts, default=0)
             end = at + column.total_compressed_size

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.store.container import PART, SUFFIX
 from ktrxer.store.errors import StoreError
+from ktrxer.store.names import PART, SUFFIX
 from ktrxer.store.run import Run, being_written, open_run
 from ktrxer.store.writer import write_finished
 

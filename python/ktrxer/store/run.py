@@ -6,15 +6,16 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer.store import columns, files, limits, packed
 from ktrxer.store import meta as meta_file
-from ktrxer.store.container import LOCK, META, PART, STREAM, SUFFIX, Container
+from ktrxer.store.container import Container
 from ktrxer.store.errors import StoreError
 from ktrxer.store.meta import Meta, Series
+from ktrxer.store.names import LOCK, META, PART, STREAM, SUFFIX
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """`table(kind)` always has the columns of `columns.TABLES`. A kind without samples is an empty table. With `lenient`, rows that break a
-    rule are left out, and `left_out` has their number by kind; otherwise one such row makes the table unreadable."""
+    """`table(kind)` has the columns of `columns.TABLES`, or those of `narrow`. A kind without samples is an empty table. With `lenient`,
+    rows that break a rule are left out, and `left_out` has their number by kind; otherwise one such row makes the table unreadable."""
 
     def __init__(
         self, path: Path, meta: Meta, load: Mapping[str, Callable[[], pa.Table]], *, finished: bool = True, lenient: bool = False
@@ -37,6 +38,7 @@ class Run:
         self.left_out: dict[str, int] = {}
         self.damage: list[str] = []  # a sentence for each stream that is damaged in the middle
         self._load = dict(load)
+        self._wanted: Mapping[str, Sequence[str]] = {}
         self._bytes = 0
         self._tables: dict[str, pa.Table] = {}
         self._ranges: dict[str, tuple[Arrays, dict[int, slice]]] = {}
@@ -44,6 +46,13 @@ class Run:
     @property
     def name(self) -> str:
         return self.path.name.removesuffix(PART).removesuffix(SUFFIX)
+
+    def narrow(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Of these kinds, read and check only these columns. Before the first use of a table."""
+        self._wanted = {kind: [name for name in columns.names(kind) if name in some] for kind, some in wanted.items()}
+
+    def wanted(self, kind: str) -> Sequence[str]:
+        return self._wanted.get(kind, columns.names(kind))
 
     def kinds(self) -> list[str]:
         return [kind for kind in columns.KINDS if kind in self._load]
@@ -53,7 +62,8 @@ class Run:
             if kind not in columns.TABLES:
                 raise KeyError(kind)
             load = self._load.get(kind)
-            self._tables[kind] = columns.schema(kind).empty_table() if load is None else self._admitted(load(), kind)
+            empty = columns.schema(kind).empty_table
+            self._tables[kind] = empty().select(self.wanted(kind)) if load is None else self._admitted(load(), kind)
         return self._tables[kind]
 
     def _admitted(self, table: pa.Table, kind: str) -> pa.Table:
@@ -61,7 +71,7 @@ class Run:
         if self._bytes > limits.RUN_BYTES:
             most = limits.RUN_BYTES >> 20
             raise StoreError(f"{self.path}: {kind}: its tables take {self._bytes >> 20} MiB of memory; at most {most} are read")
-        checked, self.left_out[kind] = _checked(table, kind, self.meta, self.path, self.lenient)
+        checked, self.left_out[kind] = _checked(table, kind, self.wanted(kind), self.meta, self.path, self.lenient)
         return checked
 
     def series(self, name: str) -> Series:
@@ -83,12 +93,14 @@ class Run:
         import numpy as np
 
         table = self.table(kind)
-        raw = {column.name: as_array(table, column.name) for column in columns.TABLES[kind]}
-        order = np.lexsort((raw["t_ns"], raw["series"]))
-        raw = {name: values[order] for name, values in raw.items()}
-        ids, starts = np.unique(raw["series"], return_index=True)
-        ends = [*starts.tolist(), len(order)][1:]
-        return raw, {int(i): slice(int(a), int(b)) for i, a, b in zip(ids, starts, ends, strict=True)}
+        raw = {name: as_array(table, name) for name in table.column_names}
+        series, t_ns = raw["series"], raw["t_ns"]
+        if not ((series[1:] > series[:-1]) | ((series[1:] == series[:-1]) & (t_ns[1:] >= t_ns[:-1]))).all():  # not as a writer stores it
+            order = np.lexsort((t_ns, series))
+            raw = {name: values[order] for name, values in raw.items()}
+            series = raw["series"]
+        starts = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]])).tolist() if len(series) else []
+        return raw, {int(series[a]): slice(a, b) for a, b in zip(starts, [*starts, len(series)][1:], strict=True)}
 
 
 def as_array(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
@@ -101,7 +113,11 @@ def as_array(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
     if pa.types.is_string(column.type):
         return np.asarray(column.to_numpy())
     values, missing = numbers(column)
-    return np.where(missing, np.nan, values.astype(np.float64)) if table.schema.field(name).nullable else values
+    if not table.schema.field(name).nullable:
+        return values
+    made = values.astype(np.float64)
+    made[missing] = np.nan
+    return made
 
 
 def open_run(path: Path | str, *, lenient: bool = False) -> Run:
@@ -119,9 +135,10 @@ def _open_finished(path: Path) -> Run:
     kinds = [kind for kind in columns.KINDS if f"{kind}.parquet" in zipped]
 
     def loader(kind: str) -> Callable[[], pa.Table]:
-        return lambda: read_parquet(zipped.read(f"{kind}.parquet"), kind, path)
+        return lambda: read_parquet(zipped.read(f"{kind}.parquet"), kind, path, run.wanted(kind))
 
-    return Run(path, meta, {kind: loader(kind) for kind in kinds})
+    run = Run(path, meta, {kind: loader(kind) for kind in kinds})
+    return run
 
 
 def _open_part(path: Path, lenient: bool) -> Run:
@@ -155,13 +172,13 @@ def being_written(part: Path) -> bool:
 # ------------------------------------------------------------------------------------------------------------------ tables
 
 
-def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
-    """All known columns of a table."""
+def read_parquet(data: memoryview, kind: str, path: Path, wanted: Sequence[str] | None = None) -> pa.Table:
+    """All known columns of a table, or those of them that are wanted."""
     import pyarrow as pa
 
     where = f"{path}: {kind}.parquet"
     try:
-        file, known = open_parquet(data, kind, where)
+        file, known = open_parquet(data, kind, where, wanted)
         return _unpacked(file.read(columns=known, use_threads=False), where)
     except StoreError:
         raise
@@ -169,9 +186,9 @@ def read_parquet(data: memoryview, kind: str, path: Path) -> pa.Table:
         raise StoreError(f"{where}: damaged: {error}") from None
 
 
-def open_parquet(data: memoryview, kind: str, where: str) -> tuple[Any, list[str]]:
-    """The table as a pyarrow.parquet.ParquetFile, and the names of its known columns. StoreError: its headers claim more than the limits
-    allow, or columns of other types."""
+def open_parquet(data: memoryview, kind: str, where: str, wanted: Sequence[str] | None = None) -> tuple[Any, list[str]]:
+    """The table as a pyarrow.parquet.ParquetFile, and the names of its known columns, or of those of them that are wanted. StoreError: its
+    headers claim more than the limits allow, or columns of other types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -194,7 +211,8 @@ def open_parquet(data: memoryview, kind: str, where: str) -> tuple[Any, list[str
         there = file.schema_arrow
         known = [field.name for field in columns.schema(kind) if field.name in there.names]
         _same_types(_plain_strings(there), known, kind, where)
-        packed.check_pages(data, file.metadata, where)
+        known = [name for name in known if wanted is None or name in wanted]
+        packed.check_pages(data, file.metadata, where, wanted)
         return file, known
     except StoreError:
         raise
@@ -325,8 +343,8 @@ def _same_types(there: pa.Schema, known: list[str], kind: str, where: str) -> No
             raise StoreError(f"{where}: the column {field.name} has the type {there.field(field.name).type}, not {field.type}")
 
 
-def _checked(table: pa.Table, kind: str, meta: Meta, path: Path, lenient: bool) -> tuple[pa.Table, int]:
-    """The table in the schema of `columns`, after the checks of all values, and the number of rows that `lenient` has left out."""
+def _checked(table: pa.Table, kind: str, wanted: Sequence[str], meta: Meta, path: Path, lenient: bool) -> tuple[pa.Table, int]:
+    """The wanted columns in the schema of `columns`, after the checks of all values, and the number of rows that `lenient` has left out."""
     import numpy as np
     import pyarrow as pa
 
@@ -335,6 +353,7 @@ def _checked(table: pa.Table, kind: str, meta: Meta, path: Path, lenient: bool) 
     where = f"{path}: {kind}"
     keep = np.ones(len(table), bool)
     known = np.array([series.id for series in meta.series if series.kind == kind], np.int64)
+    schema = pa.schema([columns.schema(kind).field(name) for name in wanted])
     made = []
 
     def rule(bad: np.ndarray[Any, Any], text: str) -> None:
@@ -343,8 +362,8 @@ def _checked(table: pa.Table, kind: str, meta: Meta, path: Path, lenient: bool) 
                 raise StoreError(f"{where}: {text}")
             np.logical_and(keep, ~bad, out=keep)
 
-    for column in columns.TABLES[kind]:
-        type_ = columns.schema(kind).field(column.name).type
+    for column in (one for one in columns.TABLES[kind] if one.name in wanted):
+        type_ = schema.field(column.name).type
         if column.name not in table.column_names:
             made.append(pa.nulls(len(table), type_))
             continue
@@ -367,6 +386,6 @@ def _checked(table: pa.Table, kind: str, meta: Meta, path: Path, lenient: bool) 
                     rule(~np.isin(there, known), f"samples of series {unknown[0]}, which is not in {META}")
         made.append(values)
     if keep.all():
-        return pa.table(made, schema=columns.schema(kind)), 0
-    return pa.table([pa.chunked_array([values]) if isinstance(values, pa.Array) else values for values in made],
-                    names=columns.schema(kind).names).filter(pa.array(keep)).cast(columns.schema(kind)), int(len(table) - keep.sum())
+        return pa.table(made, schema=schema), 0
+    found = pa.table([pa.chunked_array([values]) if isinstance(values, pa.Array) else values for values in made], names=schema.names)
+    return found.filter(pa.array(keep)).cast(schema), int(len(table) - keep.sum())

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer.store import columns, container, files
 from ktrxer.store import meta as meta_file
-from ktrxer.store.container import LOCK, PART, STREAM
 from ktrxer.store.errors import StoreError
 from ktrxer.store.meta import Meta
+from ktrxer.store.names import LOCK, META, PART, STREAM, SUFFIX
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ def file_name(test: str, created: str, title: str) -> str:
     """For example `rrul-2026-11-21T153000.title`, without its suffix. It sorts by time, and needs no quotes in a shell."""
     when = created[:19].replace(":", "")
     name = f"{_plain(test)}-{_plain(when)}"
-    return (f"{name}.{_plain(title)}" if title else name)[: NAME_MAX - len(container.SUFFIX + PART) - 4]
+    return (f"{name}.{_plain(title)}" if title else name)[: NAME_MAX - len(SUFFIX + PART) - 4]
 
 
 def _plain(text: str) -> str:
@@ -72,7 +72,7 @@ class RunWriter:
     def _claim(self, directory: Path, name: str) -> Path:
         """Rename the directory to an unused name. rename(2) does not replace a directory that is not empty."""
         for number in range(1, 1000):
-            path = directory / f"{name}{f'-{number}' if number > 1 else ''}{container.SUFFIX}"
+            path = directory / f"{name}{f'-{number}' if number > 1 else ''}{SUFFIX}"
             if path.exists():
                 continue
             try:
@@ -159,12 +159,12 @@ class RunWriter:
             self._replace_meta(text)
 
     def _replace_meta(self, text: bytes) -> None:
-        beside = self.part / f".{container.META}"
+        beside = self.part / f".{META}"
         with files.create(beside) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.rename(self.part / container.META)
+        beside.rename(self.part / META)
 
     def _wait(self) -> None:
         if self._committing is not None:
@@ -204,7 +204,7 @@ class RunWriter:
 
 
 def write_finished(path: Path, meta: Meta, tables: Mapping[str, pa.Table], beside: Path) -> None:
-    members: list[tuple[str, bytes | Path]] = [(container.META, meta_file.write(meta))]
+    members: list[tuple[str, bytes | Path]] = [(META, meta_file.write(meta))]
     members += [(f"{kind}.parquet", parquet(kind, tables[kind])) for kind in columns.KINDS if kind in tables and len(tables[kind])]
     container.write(path, members, beside)
 

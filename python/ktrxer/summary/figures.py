@@ -7,15 +7,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
-from ktrxer.run.egress import OwnDrops, own_drops
-from ktrxer.run.own_load import OwnLoad, own_loads
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Runner, Series
@@ -23,6 +21,10 @@ from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.voice import Voice, ratings
 from ktrxer.summary.where import Part, own_qdisc, parts
+
+if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer run` that they import
+    from ktrxer.run.egress import OwnDrops
+    from ktrxer.run.own_load import OwnLoad
 
 MS, S = 1e6, 10**9
 PREFERRED = ("UDP", "ICMP")
@@ -34,6 +36,12 @@ DIRECTIONS = (
     ("own queue", "own_queue_ns"), ("far queue", "far_queue_ns"),
 )  # fmt: skip
 BOUNDED = {"up_ns": "up_bound_ns", "down_ns": "down_bound_ns"}
+# What `compared` reads of the tables with the most rows.
+COMPARED = {
+    "latency": ("series", "t_ns", "state", *(column for _, column in DIRECTIONS)),
+    "bytes": ("series", "t_ns", "end", "bytes"),
+    "tcp_info": ("series", "t_ns", "end", "rtt_us"),
+}
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,9 @@ def _finite(value: Any) -> Any:
 
 def summarise(run: Run) -> Summary:
     """All figures of a run."""
+    from ktrxer.run.egress import own_drops
+    from ktrxer.run.own_load import own_loads
+
     made = compared(run, whole=True)
     return replace(
         made, series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
@@ -233,13 +244,16 @@ def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
 def _pooled(run: Run, members: Sequence[Series], column: str, phases: Sequence[str] = ()) -> NDArray[np.float64]:
     """A column of these series, in some phases or in the whole run."""
     parts = [np.empty(0)]
+    times = sorted((phase.from_ns, phase.to_ns) for phase in run.meta.phases if phase.name in phases)
     for series in members:
         arrays = run.arrays(series)
-        inside = np.zeros(len(arrays["t_ns"]), bool)
-        for phase in run.meta.phases:
-            if phase.name in phases:
-                inside |= (arrays["t_ns"] >= phase.from_ns) & (arrays["t_ns"] < phase.to_ns)
-        parts.append(np.asarray(arrays[column], np.float64)[inside if phases else slice(None)])
+        if not phases:
+            parts.append(arrays[column])
+            continue
+        end = 0  # of the part before: phases of a file of unknown origin may overlap
+        for start, after in np.searchsorted(arrays["t_ns"], times).reshape(-1, 2).tolist():
+            parts.append(arrays[column][max(start, end) : after])
+            end = max(end, after)
     return np.concatenate(parts)
 
 

@@ -7,16 +7,19 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from ktrxer.run.egress import OwnDrops
-from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 from ktrxer.summary.methods import Hop
 from ktrxer.summary.steps import Step
+from ktrxer.summary.table import table
 from ktrxer.summary.voice import Voice
 from ktrxer.summary.where import Part
+
+if TYPE_CHECKING:
+    from ktrxer.run.egress import OwnDrops
+    from ktrxer.run.own_load import OwnLoad
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
 
@@ -194,14 +197,3 @@ def mbps(value: float | None) -> str:
 
 def number(value: float | None) -> str:
     return "-" if value is None else "lost" if math.isinf(value) else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns of equal width: the first is left-aligned, the others are right-aligned, the last is not padded."""
-    cells = [[one_line(cell) for cell in row] for row in [head, *rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    made = []
-    for row in cells:
-        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
-        made.append("  ".join([row[0].ljust(widths[0]), *middle, row[-1]]).rstrip())
-    return made

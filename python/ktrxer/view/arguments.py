@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +12,8 @@ from ktrxer.commands.common import exists
 if TYPE_CHECKING:
     from ktrxer.store import Run
 
+FORMATS = ("svg", "pdf", "png", "csv")  # of the files of `ktrxer plot`, the usual one first
+STYLES = ("screen", "column", "page")  # figure.LOOKS
 MOST_RUNS = 64
 MOST_POINTS = 50_000  # of one series in a page: more than eight minutes of samples at 10 ms
 
@@ -32,6 +32,8 @@ def read(paths: Sequence[Path]) -> list[Run]:
 
 def write(path: Path, inputs: Sequence[Path], force: bool, make: Callable[[Path], None]) -> None:
     """Write `path` atomically: `make` writes a temporary file beside it, which is then renamed. If the disk is full, the old file stays."""
+    from ktrxer.store import files
+
     if any(path.resolve() == one.resolve() for one in inputs):
         raise ViewError(f"{path}: this run would be overwritten; choose another name for -o")
     if path.is_dir():
@@ -41,19 +43,4 @@ def write(path: Path, inputs: Sequence[Path], force: bool, make: Callable[[Path]
         return
     if path.exists() and not force:
         raise ViewError(exists(path))
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
-    except OSError as error:
-        raise ViewError(f"{path.parent}: cannot be written to: {error.strerror}") from None
-    os.close(handle)
-    part = Path(name)
-    try:
-        make(part)
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)
-        part.replace(path)
-    except OSError as error:
-        raise ViewError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
+    files.replace(path, make)

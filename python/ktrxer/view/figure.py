@@ -17,15 +17,45 @@ from numpy.typing import NDArray
 from ktrxer.estimate.distribution import envelope
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, EventRow, Floats, Panel, PlotModel, Series
+from ktrxer.view.arguments import STYLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, PANEL_HEIGHT, HEAD, LINE = 9.0, 2.6, 0.62, 0.17  # inches
-FORMATS = ("svg", "pdf", "png")
+HEAD, LINE = 0.62, 0.17  # inches
+LEFT, RIGHT, BETWEEN = 0.675, 0.18, 0.675  # inches beside the panels: for the numbers and the name of the y axis
 # Limit of points of a vector image. More points make it slow to open and no finer on paper: 9 inches at 600 dpi are 5400 dots.
 VECTOR_POINTS = 8000
+
+
+@dataclass(frozen=True)
+class Look:
+    """How large a picture is, and whether it explains itself."""
+
+    width: float  # inches
+    panel: float = 2.6  # height of a panel, with the room for its title
+    font: float = 8.5  # points
+    words: bool = True  # the title of the picture, and notes; a figure in a paper has a caption instead
+    dpi: int = 120  # of PNG, and of thousands of marks in a vector image
+    settings: tuple[tuple[str, Any], ...] = ()  # of matplotlib
+
+    @property
+    def room(self) -> float:
+        """How much text a line has, as a part of that of SCREEN."""
+        return self.width / 9 * 8.5 / self.font
+
+
+SCREEN = Look(9.0)
+# Widths of the two-column formats of IEEE and ACM (3.5 and 3.33, 7.16 and 7.0 inches): LaTeX's \includegraphics[width=\linewidth] changes
+# the size of letters by less than a twentieth. Letters are outlines in SVG, so that no other font replaces theirs; PDF contains its font.
+_PRINT: tuple[tuple[str, Any], ...] = (
+    ("axes.titlesize", 7.5),
+    ("legend.fontsize", 6.5),
+    ("legend.columnspacing", 0.9),
+    ("svg.fonttype", "path"),
+)
+LOOKS = dict(zip(STYLES, (SCREEN, Look(3.5, 1.9, 7, False, 300, _PRINT), Look(7.16, 2.1, 7, False, 300, _PRINT)), strict=True))
 
 # SVG keeps text as text, which is searchable and small, in common fonts. A dollar sign in a title does not begin a formula. The files
 # contain no date and no machine name, so that the same run gives the same bytes.
@@ -65,27 +95,27 @@ STYLE: dict[str, Any] = {
 # For PNG files matplotlib draws the text. One font name suffices, because matplotlib searches all fonts of the machine for each further
 # name. Text without hinting takes a third less time.
 DRAWN_TEXT: dict[str, Any] = {"font.sans-serif": ["DejaVu Sans"], "text.hinting": "none"}
-DPI = 120  # of PNG: 1080 pixels wide
-
 METADATA: dict[str, Any] = {"svg": {"Date": None, "Creator": "ktrxer"}, "pdf": {"CreationDate": None, "Creator": "ktrxer"}}
 
 
-def save(model: PlotModel, path: Path, kind: str) -> None:
-    """Write a file of that kind (FORMATS). OSError if it cannot be written."""
+def save(model: PlotModel, path: Path, kind: str, look: Look = SCREEN) -> None:
+    """Write a picture of that kind (arguments.FORMATS). OSError if it cannot be written."""
     import matplotlib
 
-    with matplotlib.rc_context(cast("Any", STYLE if kind == "svg" else STYLE | DRAWN_TEXT)):
-        figure = draw(model, vector=kind != "png")
+    settings = STYLE | {"font.size": look.font} | dict(look.settings)
+    drawn = kind != "svg" or settings["svg.fonttype"] == "path"
+    with matplotlib.rc_context(cast("Any", settings | DRAWN_TEXT if drawn else settings)):
+        figure = draw(model, vector=kind != "png", look=look)
         if kind == "png":
-            figure.set_dpi(DPI)
+            figure.set_dpi(look.dpi)
             canvas: Any = figure.canvas
             canvas.draw()
-            path.write_bytes(png(np.asarray(canvas.buffer_rgba())))
+            path.write_bytes(png(np.asarray(canvas.buffer_rgba()), look.dpi))
         else:
-            figure.savefig(path, format=kind, dpi=DPI, metadata=METADATA.get(kind, {}))
+            figure.savefig(path, format=kind, dpi=look.dpi, metadata=METADATA.get(kind, {}))
 
 
-def png(dots: NDArray[np.uint8]) -> bytes:
+def png(dots: NDArray[np.uint8], dpi: int) -> bytes:
     """A PNG file (ISO 15948) of rows with red, green, blue and one ignored byte. Each row is stored as its difference to the row above,
     which is mostly zero, so fast compression suffices."""
     height, width = dots.shape[:2]
@@ -94,7 +124,7 @@ def png(dots: NDArray[np.uint8]) -> bytes:
     rows[:, 0] = 2  # the filter "Up"
     rows[0, 1:] = flat[0]
     np.subtract(flat[1:], flat[:-1], out=rows[1:, 1:])
-    per_metre = round(DPI / 0.0254)
+    per_metre = round(dpi / 0.0254)
     chunks = (
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
         (b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)),
@@ -111,7 +141,8 @@ class _Cell:
     labels of the x axis, the notes."""
 
     panel: Panel
-    part: float  # of the width of the page
+    look: Look
+    titled: bool
     event_rows: float
     legend: float
     names: float
@@ -119,11 +150,11 @@ class _Cell:
 
     @property
     def above(self) -> float:
-        return self.legend * LINE + 0.32 + self.event_rows
+        return self.legend * LINE + (0.32 if self.titled else 0.16) + self.event_rows
 
     @property
     def plot(self) -> float:
-        return PANEL_HEIGHT - 0.32
+        return self.look.panel - 0.32
 
     @property
     def below(self) -> float:
@@ -134,26 +165,29 @@ class _Cell:
         return self.above + self.plot + self.below
 
 
-def _cell(panel: Panel, columns: int) -> _Cell:
+def _cell(panel: Panel, columns: float, look: Look, titled: bool) -> _Cell:
     names = max((len(name.splitlines()) for name in _names(panel, columns)), default=1) * 0.14
-    return _Cell(
-        panel, 1 / columns, _strip(len(panel.event_rows)), _legend_lines(panel, columns), names, _wrapped(list(panel.notes), 145 // columns)
-    )
+    notes = _wrapped(list(panel.notes), int(145 / columns)) if look.words else []
+    return _Cell(panel, look, titled, _strip(len(panel.event_rows)), _legend_lines(panel, columns), names, notes)
 
 
-def draw(model: PlotModel, *, vector: bool) -> Figure:
+def draw(model: PlotModel, *, vector: bool, look: Look = SCREEN) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    columns = max(1, min(model.columns, len(model.panels)))
-    cells = [_cell(panel, columns) for panel in model.panels]
-    rows = [cells[i : i + columns] for i in range(0, len(cells), columns)]
-    total = HEAD + sum(max(cell.height for cell in row) for row in rows)
-    figure = Figure(figsize=(WIDTH, total), facecolor="white")
+    side = max(1, min(model.columns, len(model.panels)))
+    columns = side / look.room  # of the text that a panel has room for, as a part of that of one panel on a screen
+    cells = [_cell(panel, columns, look, look.words or len(model.panels) > 1) for panel in model.panels]
+    rows = [cells[i : i + side] for i in range(0, len(cells), side)]
+    head = HEAD if look.words else 0.05
+    total = head + sum(max(cell.height for cell in row) for row in rows)
+    figure = Figure(figsize=(look.width, total), facecolor="white")
     FigureCanvasAgg(figure)
-    figure.text(0.075, 1 - 0.26 / total, _short(model.title, 72), fontsize=13, fontweight="bold", va="baseline")
-    figure.text(0.075, 1 - 0.45 / total, _short(model.subtitle, 105), fontsize=8.5, color="#59636e", va="baseline")
-    top = total - HEAD
+    if look.words:
+        at = LEFT / look.width
+        figure.text(at, 1 - 0.26 / total, _short(model.title, 72), fontsize=13, fontweight="bold", va="baseline")
+        figure.text(at, 1 - 0.45 / total, _short(model.subtitle, 105), fontsize=8.5, color="#59636e", va="baseline")
+    top = total - head
     shared: dict[str, Axes] = {}
     links = {panel.link for panel in model.panels}
     spans = {link: np.concatenate([_span(panel) for panel in model.panels if panel.link == link]) for link in links}
@@ -161,15 +195,17 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
         above = max(cell.above for cell in row)
         for place, cell in enumerate(row):
             panel, bottom = cell.panel, top - above - cell.plot
-            right = 0.05 if panel.y2 is not None else 0.0
-            width = (0.905 - 0.075 * (columns - 1)) / columns
-            left = 0.075 + place * (width + 0.075)
-            axes = figure.add_axes((left, bottom / total, width - right, cell.plot / total), sharex=shared.get(panel.link))
+            right = 0.45 if panel.y2 is not None else 0.0
+            width = (look.width - LEFT - RIGHT - BETWEEN * (side - 1)) / side
+            left = (LEFT + place * (width + BETWEEN)) / look.width
+            part = (width - right) / look.width
+            axes = figure.add_axes((left, bottom / total, part, cell.plot / total), sharex=shared.get(panel.link))
             if panel.link:
                 shared.setdefault(panel.link, axes)
             _panel(axes, panel, vector, cell.plot, columns, spans[panel.link] if panel.link else _span(panel))
             # The position is explicit: to choose one itself, matplotlib draws all elements above the axes.
-            axes.set_title(_short(panel.title, 110 // columns), y=1.0, pad=cell.above * 72 - 13)
+            if cell.titled:
+                axes.set_title(_short(panel.title, int(110 / columns)), y=1.0, pad=cell.above * 72 - 13)
             _legend(axes, panel, cell, columns)
             if cell.notes:
                 under = (bottom - 0.32 - cell.names) / total
@@ -178,7 +214,7 @@ def draw(model: PlotModel, *, vector: bool) -> Figure:
     return figure
 
 
-def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: int) -> None:
+def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: float) -> None:
     handles = [handle for one in axes.figure.axes if one.bbox.bounds == axes.bbox.bounds for handle in one.get_legend_handles_labels()[0]]
     if panel.x.names or not handles:
         return
@@ -199,11 +235,11 @@ def _wrapped(notes: list[str], width: int) -> list[str]:
     return [line for note in notes for line in textwrap.wrap(note, width)][:10]
 
 
-def _names(panel: Panel, columns: int) -> list[str]:
+def _names(panel: Panel, columns: float) -> list[str]:
     """The names of the places on the x axis, wrapped to the distance of the places, in at most three lines."""
     import textwrap
 
-    width = max(8, 100 // columns // max(1, len(panel.x.names)))
+    width = max(8, int(100 / columns / max(1, len(panel.x.names))))
     return ["\n".join(textwrap.wrap(_short(name, 3 * width), width)[:3]) for name in panel.x.names]
 
 
@@ -212,12 +248,12 @@ def _listed(panel: Panel) -> list[Series]:
     return [one for one in panel.series if one.label]
 
 
-def _columns(panel: Panel, columns: int) -> int:
+def _columns(panel: Panel, columns: float) -> int:
     longest = max((len(_short(series.label, 44)) for series in _listed(panel)), default=1)
     return max(1, min(8, int(118 / columns / (longest + 7))))
 
 
-def _legend_lines(panel: Panel, columns: int) -> int:
+def _legend_lines(panel: Panel, columns: float) -> int:
     return 0 if panel.x.names else -(-len(_listed(panel)) // _columns(panel, columns))
 
 
@@ -226,7 +262,7 @@ def _strip(rows: int) -> float:
     return min(0.09 * rows, 0.6)
 
 
-def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: int, span: Floats) -> None:
+def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: float, span: Floats) -> None:
     for band in panel.bands:
         if band.kind == "load":
             axes.axvspan(band.start, band.end, color="#3c5a82", alpha=0.075, linewidth=0, zorder=0)
@@ -294,7 +330,7 @@ def _span(panel: Panel) -> Floats:
     return np.concatenate([np.empty(0), *(np.array([column.min(), column.max()]) for column in ends if len(column))])
 
 
-def _x_scale(axes: Axes, panel: Panel, columns: int, span: Floats) -> None:
+def _x_scale(axes: Axes, panel: Panel, columns: float, span: Floats) -> None:
     """`span`: the ends of all panels with the same x axis."""
     axes.set_xlabel(_named(panel.x))
     if panel.x.names:
@@ -410,5 +446,5 @@ _STYLES: dict[str, Callable[[Axes, Series, dict[str, Any], Any, bool], None]] = 
 
 def _thin(series: Series, vector: bool) -> tuple[Floats, Floats]:
     # Of the samples on one dot, only the minimum and the maximum are visible.
-    at = envelope(series.y, VECTOR_POINTS if vector else int(2.4 * WIDTH * DPI))
+    at = envelope(series.y, VECTOR_POINTS if vector else int(2.4 * SCREEN.width * SCREEN.dpi))
     return series.x[at], series.y[at]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A plot as JSON: its outline, or with each sample."""
+"""A plot as JSON: its outline, or with each sample. A plot as CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from typing import Any
 
@@ -36,3 +38,23 @@ def of_model(plot: str, model: PlotModel) -> dict[str, Any]:
 
 def _finite(values: Floats) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def csv_of(model: PlotModel) -> bytes:
+    """Each sample of the picture, none left out."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["panel", "series", "x", "x unit", "y", "y unit"])
+    for panel in model.panels:
+        for series in panel.series:
+            unit = panel.y2.unit if series.axis == 2 and panel.y2 is not None else panel.y.unit
+            head = [_formula(panel.title), _formula(series.label)]
+            if series.z is None:
+                rows = zip(series.x.tolist(), series.y.tolist(), strict=False)
+                writer.writerows([*head, x, panel.x.unit, "" if y != y else y, unit] for x, y in rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _formula(text: str) -> str:
+    """A spreadsheet executes text that begins like a formula."""
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text

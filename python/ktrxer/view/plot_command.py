@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection
+import shutil
+import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option
 from ktrxer.panels.arrange import ARRANGES, LOGS, PARTS
-from ktrxer.view.arguments import MOST_RUNS, ViewError, read, write
+from ktrxer.view.arguments import FORMATS, MOST_RUNS, STYLES, ViewError, read, write
 
 if TYPE_CHECKING:
     from ktrxer.panels.model import PlotModel
@@ -23,6 +25,9 @@ examples:
   ktrxer plot fifo.ktrxer fq_codel.ktrxer --plot totals -o both.png
   ktrxer plot rrul.ktrxer --plot ping --json            the same data as JSON
   ktrxer plot c2.json c2-cross.json -o capacity.svg     results of `ktrxer ppt plan --trailing RANGE --json`
+  ktrxer plot *.ktrxer --all -D pictures --format png   every plot of each run's test, a file for each
+  ktrxer plot rrul.ktrxer --plot ping_cdf --style column -o cdf.pdf   as wide as a column of a paper
+  ktrxer plot rrul.ktrxer --plot ping --text            on a machine without a screen
   ktrxer plot --list
 The suffix _scaled ends the axis at the 99th percentile of the samples.
 """
@@ -39,6 +44,12 @@ def _main(arguments: list[str]) -> int:
         return _list()
     if not options.run:
         parser().error("RUN is missing: a file NAME.ktrxer or NAME.flent.gz, or a directory NAME.ktrxer.part")
+    if options.output is not None and (options.format or options.directory != Path()):
+        parser().error("-o names the whole file; --format and -D are for files without -o")
+    if options.text and (options.output is not None or options.format or options.all or options.json):
+        parser().error("--text prints the plot; -o, --format, --all and --json are for files and numbers")
+    if options.all:
+        return _all(options)
     plans = all(path.suffix == ".json" for path in options.run)
     if plans and (options.plot or options.part or options.log or options.arrange != ARRANGES[0]):
         parser().error("--plot, --arrange, --part and --log are for runs; a result of `ktrxer ppt plan` has only one plot")
@@ -50,24 +61,100 @@ def _main(arguments: list[str]) -> int:
     try:
         if options.plot:
             plots.known(options.plot, _of_recipe(options.run[0], options.plot))
-        kind = _kind(options)
+        _kind(options)
     except (ViewError, PlotError) as error:
         complain("plot", str(error))
         return USAGE
     try:
         plot, model, name = _planned(options.run) if plans else _stored(options)
+        if options.text:
+            print(_text(model), end="")
+            return VALID
         if options.json and options.output is None:
             print(json.dumps(numbers.of_model(plot, model), allow_nan=False))
             return VALID
-        path = options.output or Path(f"{name}-{plot}.svg")
-        from ktrxer.view import figure
-
-        write(path, options.run, options.force, lambda part: figure.save(model, part, kind))
-        print(json.dumps({"file": str(path), **numbers.outline(plot, model)}) if options.json else path)
+        _save(options, options.output or _target(options, name, plot), options.run, plot, model)
     except (StoreError, ViewError, PlotError) as error:
         complain("plot", str(error))
         return BAD
     return VALID
+
+
+def _text(model: PlotModel) -> str:
+    """As wide as the terminal, in its encoding."""
+    from ktrxer.view import text
+
+    drawn = text.draw(model, shutil.get_terminal_size().columns)
+    encoding = sys.stdout.encoding or "utf-8"
+    return drawn.encode(encoding, "replace").decode(encoding)
+
+
+def _save(options: argparse.Namespace, path: Path, runs: Sequence[Path], plot: str, model: PlotModel) -> None:
+    from ktrxer.view import figure, numbers
+
+    kind, look = _kind(options), figure.LOOKS[options.style]
+
+    def make(part: Path) -> None:
+        if kind == "csv":
+            part.write_bytes(numbers.csv_of(model))
+        else:
+            figure.save(model, part, kind, look)
+
+    write(path, runs, options.force, make)
+    print(json.dumps({"file": str(path), **numbers.outline(plot, model)}) if options.json else path, flush=options.all)
+
+
+def _target(options: argparse.Namespace, run: str, plot: str) -> Path:
+    """The name of a plot of a recipe's own is any text, from the file of the run."""
+    plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in plot)[:60]
+    return Path(options.directory, f"{run}-{plain}.{_kind(options)}")
+
+
+def _all(options: argparse.Namespace) -> int:
+    """Each plot of each run's test. A run that cannot be read, and a plot that cannot be made, leave the others as they are."""
+    if options.plot or options.output or options.part or options.log or options.arrange != ARRANGES[0]:
+        parser().error("--all draws each plot of one run as it is; --plot, -o, --arrange, --part and --log are for one picture")
+    if any(path.suffix == ".json" for path in options.run):
+        parser().error("--all is for runs; a result of `ktrxer ppt plan` has only one plot")
+    if not options.directory.is_dir():
+        complain("plot", f"-D {options.directory}: no such folder")
+        return USAGE
+    from ktrxer.store import StoreError
+
+    names: dict[Path, Path] = {}  # the run of each picture
+    status = VALID
+    for path in dict.fromkeys(options.run):
+        try:
+            _all_of(path, options, names)
+        except (StoreError, ViewError) as error:
+            complain("plot", str(error))
+            status = BAD
+    return status
+
+
+def _all_of(path: Path, options: argparse.Namespace, names: dict[Path, Path]) -> None:
+    from ktrxer.panels import picture, plots
+    from ktrxer.panels.errors import PlotError
+
+    (run,) = read([path])
+    problems, drawn = [], 0
+    for plot in plots.of_test(run):
+        try:
+            model = picture.model([run], picture.Picture(plot))
+        except PlotError as error:
+            complain("plot", f"left out: {error}")
+            continue
+        target = _target(options, run.name, plot)
+        try:
+            if (other := names.setdefault(target, path)) != path:
+                raise ViewError(f"{target}: is the picture of {other}; draw {path} to another folder (-D)")
+            _save(options, target, options.run, plot, model)
+        except ViewError as error:
+            problems.append(str(error))
+            continue
+        drawn += 1
+    if problems or not drawn:
+        raise ViewError("\n".join(problems) or f"{path}: no plot of its test has samples")
 
 
 def _of_recipe(path: Path, name: str) -> Collection[str]:
@@ -121,9 +208,19 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--part", choices=PARTS, help="which part of the runs (default: that of the plot)")
     parser.add_argument("--log", choices=LOGS, help="make this axis logarithmic")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file: FILE.svg, .pdf or .png (default: RUN-PLOT.svg)")
+    parser.add_argument("--all", action="store_true", help="every plot that a run's test names, each run by itself, as files RUN-PLOT.svg")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="FILE.svg, .pdf, .png, or .csv with each sample (default: RUN-PLOT.svg)"
+    )
+    parser.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where files without -o go (default: here)")
+    parser.add_argument("--format", choices=FORMATS, help="of files without -o (default: svg)")
+    parser.add_argument(
+        "--style", choices=STYLES, default=STYLES[0],
+        help="for a screen, or for a paper as wide as a column or a page: small letters with their font, no title and no notes",
+    )  # fmt: skip
     force_option(parser)
     parser.add_argument("--json", action="store_true", help="print a description as JSON; without -o with all numbers and no image")
+    parser.add_argument("--text", action="store_true", help="draw with letters, for a terminal without a screen")
     parser.add_argument("--list", action="store_true", help="print the names of all plots")
     return parser
 
@@ -140,12 +237,10 @@ def _list() -> int:
 
 
 def _kind(options: argparse.Namespace) -> str:
-    """The image format, from the suffix of the file name."""
-    from ktrxer.view.figure import FORMATS
-
+    """The format, from the suffix of the file name."""
     if options.output is None:
-        return "svg"
+        return options.format or FORMATS[0]
     kind = options.output.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
-        raise ViewError(f"{options.output}: unknown image format; the name must end in .{', .'.join(FORMATS)}")
+        raise ViewError(f"{options.output}: unknown format; the name must end in .{', .'.join(FORMATS)}")
     return str(kind)

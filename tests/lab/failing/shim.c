@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module's own text, on a kernel that is short of memory where a test says so: `left` counts what the module asks for down, and what
- * brings it to 0 is refused. `live` is what it has not given back. Both are parameters, below /sys/module/ktrxer_failing.
+ * The module's own text, on a kernel that is short of memory where a test says so: `left` counts what the module asks
+ * for down, and what brings it to 0 is refused. `live` is what it has not given back. Both are parameters, below
+ * /sys/module/ktrxer_failing.
  */
 #include <linux/kthread.h>
 #include <linux/miscdevice.h>
@@ -38,7 +39,7 @@ static void shim_gave(const void *p)
 		atomic_dec(&shim_live);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- memory */
+/* ----------------------------------------------------------------------------------------------------------- memory */
 
 static void *shim_kzalloc(size_t size, gfp_t flags)
 {
@@ -95,7 +96,7 @@ static void shim_free_percpu(void __percpu *p)
 	free_percpu(p);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- packets */
+/* ---------------------------------------------------------------------------------------------------------- packets */
 
 static struct sk_buff *shim_alloc_skb(unsigned int size, gfp_t flags)
 {
@@ -118,7 +119,7 @@ static netdev_tx_t shim_start_xmit(struct sk_buff *skb, struct net_device *dev, 
 	return ret;
 }
 
-/* ------------------------------------------------------------------------------------------------------- user space's memory */
+/* ---------------------------------------------------------------------------------------------- user space's memory */
 
 static unsigned long shim_copy_to_user(void __user *to, const void *from, unsigned long n)
 {
@@ -130,7 +131,7 @@ static int shim_copy_struct(void *to, size_t size, const void __user *from, size
 	return shim_refuses() ? -EFAULT : copy_struct_from_user(to, size, from, theirs);
 }
 
-/* -------------------------------------------------------------------------------------------------------- other allocations */
+/* ------------------------------------------------------------------------------------------------ other allocations */
 
 static int shim_remap(struct vm_area_struct *vma, void *p, unsigned long at)
 {
@@ -199,6 +200,7 @@ static int shim_misc(struct miscdevice *misc)
 #define register_netdevice_notifier shim_notifier
 #define misc_register shim_misc
 
+#include "ioctl.c"
 #include "main.c"
 #include "memory.c"
 #include "rx_device.c"
@@ -214,6 +216,7 @@ static int shim_misc(struct miscdevice *misc)
 #include "tx_margin.c"
 #include "tx_ring.c"
 #include "tx_send.c"
+#include "tx_sender.c"
 #include "tx_softirq.c"
 #include "tx_thread.c"
 #include "tx_wait.c"

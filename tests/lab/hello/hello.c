@@ -4,9 +4,9 @@
 #include <linux/ktime.h>
 #include <linux/module.h>
 
-static char *who = "nobody";
-module_param(who, charp, 0444);
-MODULE_PARM_DESC(who, "whom to greet");
+static char *name = "default";
+module_param(name, charp, 0444);
+MODULE_PARM_DESC(name, "a name in the message");
 
 static struct hrtimer timer;
 
@@ -18,7 +18,7 @@ static enum hrtimer_restart fired(struct hrtimer *t)
 
 static int __init hello_init(void)
 {
-	pr_info("hello: hello %s\n", who);
+	pr_info("hello: hello %s\n", name);
 	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
 	timer.function = fired;
 	hrtimer_start(&timer, ktime_add_ms(ktime_get(), 10), HRTIMER_MODE_ABS_HARD);
@@ -28,7 +28,7 @@ static int __init hello_init(void)
 static void __exit hello_exit(void)
 {
 	hrtimer_cancel(&timer);
-	pr_info("hello: bye %s\n", who);
+	pr_info("hello: bye %s\n", name);
 }
 
 module_init(hello_init);

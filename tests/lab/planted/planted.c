@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Faults on purpose, one a load (`insmod planted.ko fault=...`): what looks for faults in ktrxer.ko must see each of these. */
+/*
+ * Faults on purpose, one a load (`insmod planted.ko fault=...`): what looks for faults in ktrxer.ko must see each of
+ * these.
+ */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Cross traffic for the lab's devices, as a NIC brings it: a hard timer stands for its interrupt, in which UDP packets of 100 to 1400 bytes come
- * in by a device of this namespace (netif_rx) at random (Poisson) times from a seed; the host routes them on. It runs while the module is loaded:
+ * Cross traffic for the lab's devices, as a NIC brings it: a hard timer stands for its interrupt, in which UDP packets
+ * of 100 to 1400 bytes come in by a device of this namespace (netif_rx) at random (Poisson) times from a seed; the host
+ * routes them on. It runs while the module is loaded:
  *
  *   insmod traffic.ko device=in0 source=10.8.0.2 target=10.9.0.3 rate=12000 seed=7
  *
- * /sys/module/traffic/parameters/brought says how many it has been, late ones included: what comes while interrupts are off comes after it.
+ * /sys/module/traffic/parameters/brought says how many it has been, late ones included: what comes while interrupts are
+ * off comes after it.
  */
 #include <linux/etherdevice.h>
 #include <linux/hrtimer.h>
@@ -62,7 +64,10 @@ static u32 dice(void)
 	return random_state >> 32;
 }
 
-/* -ln(x / 2^32), FRACTION bits: the whole part of the binary logarithm by the highest bit, the rest by squaring (one bit of it each). */
+/*
+ * -ln(x / 2^32), FRACTION bits: the whole part of the binary logarithm by the highest bit, the rest by squaring (one
+ * bit of it each).
+ */
 static u32 minus_ln(u32 x)
 {
 	const int top = fls(x) - 1;

@@ -74,6 +74,14 @@ class Path3:
         command = [sys.executable, "-m", "ktrxer", "run", *words, "-H", "10.78.0.2", "-D", self.directory, "--token-file", self.token, "--json"]
         return (host or self.a).popen(list(map(str, command)), env=environment)
 
+    def wait_for_run(self):
+        """Wait until a run has begun."""
+        for _ in range(1000):
+            if any(self.directory.glob("*.part")):
+                return
+            time.sleep(0.02)
+        raise AssertionError("no run has begun")
+
     def wait_for_samples(self, number):
         """Wait until at least so many of a run's probes are stored."""
         for _ in range(1000):

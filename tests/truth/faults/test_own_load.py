@@ -33,7 +33,7 @@ def test_the_share_of_the_probes(path, serve, interval, heavy):
     assert up.probes_bps == pytest.approx(reference, rel=0.1 if heavy else 0.3)
     # The acknowledgements of downloads without a shaper take up to half of the upload's rate: it depends on this machine's processor time.
     assert 0.5e6 < up.path_bps < 1.02e6, "the shaped rate, less the acknowledgements of the downloads"
-    assert made.says("its delay probes take", "of the path up", "--interval") == heavy
+    assert made.says("the delay probes of the run take", "of the path up", "--interval") == heavy
     assert any(line.startswith("measurement load") and "% of the path" in line for line in made.lines)
     assert (up.share > 0.2) == heavy and up.control_bps > 0
     assert not heavy or made.verdict != "valid"
@@ -47,4 +47,31 @@ def test_the_interval_that_is_chosen(path, serve):
     up = next(one for one in made.summary.own_load if one.direction == "up")
     print(f"figure: first estimate {made.run.meta.settings['rate_estimate_bps'] / 1e6:.2f} Mbit/s; probes {up.probes_bps / up.path_bps:.2%} of the path")
     assert 0.004 < up.probes_bps / up.path_bps <= 0.0125
-    assert not made.says("its delay probes take")
+    assert not made.says("the delay probes of the run take")
+
+
+# The set has room for one port: that of the first connection, which is the control connection. Those of the flows follow.
+CONTROL = """
+add table ip own
+add set ip own first { type inet_service; size 1; flags dynamic; }
+add counter ip own up
+add counter ip own down
+add chain ip own forward { type filter hook forward priority 0; }
+add rule ip own forward tcp dport 8620 tcp flags & (syn|ack) == syn add @first { tcp sport }
+add rule ip own forward tcp sport @first counter name up
+add rule ip own forward tcp dport @first counter name down
+"""
+
+
+def test_the_control_traffic_of_many_flows(path, serve):
+    path.shape("rb", 40, 200_000)
+    path.r.run(["nft", "-f", "-"], input=CONTROL)
+    serve(path.b, "--token-file", path.token)
+    words = [path.ktrxer, "flow", "up", "10.78.0.2", "--flows", "100", "--for", "3s", "--token-file", path.token, "--json"]
+    end = json.loads(path.a.run(words, check=False).stdout)
+    reference = counted(path.r)
+    print(f"figure: control traffic up {end['control_up_bytes']}, down {end['control_down_bytes']}; by nftables {reference}")
+    for way in ("up", "down"):
+        assert reference[way] > 10_000, "the reference: samples of 100 flows"
+        # The counts are read before the last segments, which end the connection.
+        assert end[f"control_{way}_bytes"] == pytest.approx(reference[way], rel=0.05)

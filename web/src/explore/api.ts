@@ -16,23 +16,34 @@ export interface Binary {
   arrays: number;
 }
 
-export class Api {
+/** What fills the page: a server, or the page itself (site.ts). */
+export interface Source {
+  /** A server, which draws runs together, compares them, evaluates conditions and saves figures. */
+  readonly live: boolean;
+  json(name: string, asked?: Dict, signal?: AbortSignal): Promise<Dict>;
+  binary(name: string, asked: Dict, signal?: AbortSignal): Promise<Binary>;
+  file(name: string, asked: Dict): Promise<Blob>;
+}
+
+export class Api implements Source {
+  readonly live = true;
+
   constructor(private readonly token: string) {}
 
-  async json(name: string, asked: object = {}, signal?: AbortSignal): Promise<Dict> {
+  async json(name: string, asked: Dict = {}, signal?: AbortSignal): Promise<Dict> {
     const answer = await this.send(name, asked, signal);
     return dict(await answer.json(), name);
   }
 
-  async file(name: string, asked: object): Promise<Blob> {
+  async file(name: string, asked: Dict): Promise<Blob> {
     return (await this.send(name, asked)).blob();
   }
 
-  async binary(name: string, asked: object, signal?: AbortSignal): Promise<Binary> {
+  async binary(name: string, asked: Dict, signal?: AbortSignal): Promise<Binary> {
     return unpack(await (await this.send(name, asked, signal)).arrayBuffer());
   }
 
-  private async send(name: string, asked: object, signal?: AbortSignal): Promise<Response> {
+  private async send(name: string, asked: Dict, signal?: AbortSignal): Promise<Response> {
     let answer: Response;
     try {
       answer = await fetch(`/api/${name}`, {

@@ -8,7 +8,7 @@ import { Selection } from "../link";
 import { details, list as listOf, tableOf, words } from "../parts";
 import { Sheet } from "../sheet";
 import type { Theme } from "../theme";
-import type { Api } from "./api";
+import type { Source } from "./api";
 import type { State } from "./state";
 
 type Group = [string, string[]];
@@ -26,7 +26,7 @@ export class Compare {
   private last = 0;
 
   constructor(
-    private readonly api: Api,
+    private readonly api: Source,
     private readonly state: State,
     private readonly theme: Theme,
     private readonly colors: number,

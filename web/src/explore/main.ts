@@ -2,14 +2,15 @@
 import "uplot/dist/uPlot.min.css";
 import "../style.css";
 import "./explore.css";
-import { list, pair, paletteOf, text, type Palette } from "../data";
+import { list, pair, paletteOf, text, type Dict, type Palette } from "../data";
 import { el, must } from "../dom";
 import { colourSheet, Theme, themeButton } from "../theme";
-import { Api, Gone, Refusal } from "./api";
+import { Api, Gone, Refusal, type Source } from "./api";
 import { Compare } from "./compare";
 import { Metadata } from "./metadata";
 import { Picture, type About } from "./picture";
 import { isCondition, type Cell, type Row } from "./rows";
+import { Site } from "./site";
 import { read, TABS, write, type State, type Tab } from "./state";
 import { Table, type TableData } from "./table";
 
@@ -38,12 +39,13 @@ class Explorer {
     el("form", { method: "dialog" }, el("button", { type: "submit" }, "Close")),
   );
   private readonly tabs = new Map<Tab, HTMLButtonElement>();
+  private readonly panel = el("div", { role: "tabpanel", id: "tabpanel" });
   private version = "";
   private asking = 0;
   private columns: string[] = [];
 
   constructor(
-    private readonly api: Api,
+    private readonly api: Source,
     private readonly state: State,
     theme: Theme,
     about: About & { generator: string; directory: string; keys: string[] },
@@ -58,16 +60,20 @@ class Explorer {
     this.metadata = new Metadata(api, state, { column: (name) => this.table.add(name), failed });
     document.title = `${about.directory}: ktrxer view`;
     const bar = el("div", { class: "tabs", role: "tablist", "aria-label": "View" });
+    this.compare.root.hidden = true;
     for (const tab of TABS) {
+      if (tab === "compare" && !api.live) continue;
       const node = el(
         "button",
-        { type: "button", role: "tab", id: `tab-${tab}`, "aria-controls": "pane" },
+        { type: "button", role: "tab", id: `tab-${tab}`, "aria-controls": "tabpanel" },
         TAB_WORDS[tab],
       );
       node.addEventListener("click", () => this.turn(tab));
       this.tabs.set(tab, node);
       bar.append(node);
     }
+    bar.addEventListener("keydown", (event) => this.tabKey(event));
+    this.panel.append(this.picture.root, this.compare.root, this.metadata.root);
     const keys = el("button", { type: "button", class: "theme", title: "Keys", "aria-label": "Keys" }, "?");
     keys.addEventListener("click", () => this.help.showModal());
     const root = must(document.getElementById("root"), "the element #root of this page");
@@ -77,7 +83,7 @@ class Explorer {
         { class: "top" },
         el("a", { class: "skip", href: "#pane" }, "Skip to the picture"),
         el("span", { class: "brand" }, "ktrxer"),
-        el("span", { class: "where", title: about.directory }, about.directory),
+        el("h1", { class: "where", title: about.directory }, about.directory),
         keys,
         themeButton(theme),
       ),
@@ -90,8 +96,15 @@ class Explorer {
           "main",
           { id: "pane", tabindex: -1 },
           bar,
-          el("div", { role: "tabpanel" }, this.picture.root, this.compare.root, this.metadata.root),
-          el("footer", {}, `${about.generator}. The explorer runs on this machine and sends nothing elsewhere.`),
+          this.panel,
+          el(
+            "footer",
+            {},
+            `${about.generator}. `,
+            api.live
+              ? "The explorer runs on this machine and sends nothing elsewhere."
+              : "This page has all of its data in it and fetches nothing.",
+          ),
         ),
       ),
       this.help,
@@ -103,7 +116,7 @@ class Explorer {
     });
     document.addEventListener("keydown", (event) => this.key(event));
     addEventListener("hashchange", () => {
-      Object.assign(state, { ...read(location.hash), token: state.token });
+      Object.assign(state, viewOf(location.hash, api), { token: state.token });
       void this.load().then(() => this.turn(state.tab));
     });
   }
@@ -111,7 +124,7 @@ class Explorer {
   async start(): Promise<void> {
     await this.load();
     this.turn(this.state.tab);
-    void this.watch();
+    if (this.api.live) void this.watch();
   }
 
   /** Get the table. */
@@ -125,7 +138,7 @@ class Explorer {
       if (number !== this.asking) return;
       this.version = text(answer.version, "version");
       this.back();
-      this.table.show(tableData(answer.columns, answer.rows));
+      this.table.show(tableData(answer));
       this.renamed();
     } catch (error) {
       if (number !== this.asking) return;
@@ -180,14 +193,28 @@ class Explorer {
     this.turn(state.tab);
   }
 
-  private turn(tab: Tab): void {
+  private turn(wanted: Tab): void {
+    const tab = this.tabs.has(wanted) ? wanted : "picture";
     this.state.tab = tab;
     for (const [name, node] of this.tabs) {
       node.setAttribute("aria-selected", String(name === tab));
+      node.tabIndex = name === tab ? 0 : -1;
       this[name].root.hidden = name !== tab;
     }
+    this.panel.setAttribute("aria-labelledby", `tab-${tab}`);
     this.changed();
     void this[tab].show();
+  }
+
+  /** The arrow keys turn the tabs, of which only the selected one is a stop of the Tab key (WAI-ARIA, tabs). */
+  private tabKey(event: KeyboardEvent): void {
+    const step = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+    if (step === 0) return;
+    const names = [...this.tabs.keys()];
+    const next = names[(names.indexOf(this.state.tab) + step + names.length) % names.length] ?? "picture";
+    this.turn(next);
+    this.tabs.get(next)?.focus();
+    event.preventDefault();
   }
 
   private changed(): void {
@@ -244,6 +271,7 @@ class Explorer {
         this.picture.turnPlot(event.key === "]" ? 1 : -1);
         break;
       case "o":
+        if (!this.api.live) return;
         state.arrange = state.arrange === "one" ? "overlay" : "one";
         this.turn("picture");
         break;
@@ -269,10 +297,11 @@ function cell(value: unknown): Cell {
   return typeof value === "string" || typeof value === "number" ? value : null;
 }
 
-function tableData(columns: unknown, rows: unknown): TableData {
+function tableData(answer: Dict): TableData {
   return {
-    columns: list(columns, "columns", text),
-    rows: list(rows, "rows", (value, path): Row => {
+    note: text(answer.note, "note"),
+    columns: list(answer.columns, "columns", text),
+    rows: list(answer.rows, "rows", (value, path): Row => {
       const [name, state, ...cells] = list(value, path, cell);
       return { name: text(name, path), state: text(state, path), cells };
     }),
@@ -286,13 +315,21 @@ function complain(what: string): void {
   );
 }
 
+/** An exported page draws each run by itself. */
+function viewOf(hash: string, source: Source): State {
+  const state = read(hash);
+  if (!source.live) state.arrange = "one";
+  return state;
+}
+
 async function start(): Promise<void> {
-  const state = read(location.hash);
-  if (!state.token) {
+  const site = Site.here();
+  const api = site ?? new Api(read(location.hash).token);
+  const state = viewOf(location.hash || (site?.view ?? ""), api);
+  if (api.live && !state.token) {
     complain("The address has no token. Open the whole address that `ktrxer view` has printed.");
     return;
   }
-  const api = new Api(state.token);
   const about = await api.json("about");
   const palette: Palette = paletteOf(about.palette);
   const theme = new Theme(palette);

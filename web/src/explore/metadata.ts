@@ -5,15 +5,18 @@ import { dict, list, pair, text, type Json } from "../data";
 import { button, el } from "../dom";
 import { details, list as listOf, words } from "../parts";
 import { tree } from "../tree";
-import type { Api } from "./api";
+import type { Source } from "./api";
+import { differences } from "./differences";
 import type { State } from "./state";
+
+const MOST_ROWS = 2000;
 
 export class Metadata {
   readonly root = el("section", { class: "metadata", "aria-label": "Metadata" });
   private last = 0;
 
   constructor(
-    private readonly api: Api,
+    private readonly api: Source,
     private readonly state: State,
     private readonly act: { column(name: string): void; failed(error: unknown): void },
   ) {}
@@ -39,16 +42,13 @@ export class Metadata {
           metadata: one.metadata as Json,
         };
       });
-      const rows = list(answer.differences, "differences", (row, path) => list(row, path, text));
-      const left = typeof answer.left === "number" ? answer.left : 0;
       this.root.replaceChildren(
         ...problemsOf(list(answer.problems, "problems", text)),
         ...(runs.length > 1
           ? [
               this.differences(
                 runs.map((one) => one.label),
-                rows,
-                left,
+                differences(runs.map((one) => one.metadata)),
               ),
             ]
           : []),
@@ -82,7 +82,7 @@ export class Metadata {
     }
   }
 
-  private differences(labels: string[], rows: string[][], left: number): HTMLElement {
+  private differences(labels: string[], rows: string[][]): HTMLElement {
     if (rows.length === 0) return el("p", { class: "empty" }, "The metadata of these runs are equal.");
     return el(
       "div",
@@ -90,12 +90,12 @@ export class Metadata {
       el(
         "table",
         {},
-        el("caption", {}, `${rows.length + left} values in which the runs differ`),
+        el("caption", {}, `${rows.length} values in which the runs differ`),
         el("thead", {}, el("tr", {}, ...["value", ...labels].map((one) => el("th", { scope: "col" }, one)))),
         el(
           "tbody",
           {},
-          ...rows.map(([key, ...values]) =>
+          ...rows.slice(0, MOST_ROWS).map(([key, ...values]) =>
             el(
               "tr",
               {},
@@ -109,7 +109,8 @@ export class Metadata {
           ),
         ),
       ),
-      left > 0 && el("p", { class: "note" }, `${left} further values are left out.`),
+      rows.length > MOST_ROWS &&
+        el("p", { class: "note" }, `${rows.length - MOST_ROWS} further values are left out.`),
     );
   }
 }

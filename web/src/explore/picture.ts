@@ -7,7 +7,7 @@ import { Selection, type Link } from "../link";
 import { words } from "../parts";
 import { Sheet } from "../sheet";
 import type { Theme } from "../theme";
-import type { Api, Binary } from "./api";
+import type { Binary, Source } from "./api";
 import type { State } from "./state";
 
 export interface About {
@@ -26,6 +26,7 @@ export class Picture {
   private readonly title = el("div", { class: "picture-title" });
   private readonly problems = el("div");
   private readonly foot = el("div", { class: "foot" });
+  private readonly drawing = el("p", { class: "empty drawing", role: "status" });
   private readonly plots: HTMLSelectElement;
   private readonly arrange: HTMLSelectElement;
   private readonly part: HTMLSelectElement;
@@ -38,7 +39,7 @@ export class Picture {
   private command = "";
 
   constructor(
-    private readonly api: Api,
+    private readonly api: Source,
     private readonly state: State,
     private readonly theme: Theme,
     private readonly about: About,
@@ -94,13 +95,12 @@ export class Picture {
           this.plots,
           button("\u203a", "Next plot (key ])", () => this.turnPlot(1)),
         ),
-        this.arrange,
-        this.part,
-        this.log,
+        ...(api.live ? [this.arrange, this.part, this.log] : []),
       ),
       this.chips,
       this.problems,
       this.title,
+      this.drawing,
       this.stage,
       this.foot,
     );
@@ -130,6 +130,7 @@ export class Picture {
     this.log.value = state.log;
     this.running?.abort();
     clearTimeout(this.refining);
+    this.say("");
     if (state.runs.length === 0) {
       this.chips.replaceChildren();
       this.replace([]);
@@ -142,6 +143,10 @@ export class Picture {
     }
     const running = (this.running = new AbortController());
     this.stage.classList.add("waiting");
+    if (!this.sheet) {
+      this.title.replaceChildren();
+      this.say(state.runs.length === 1 ? "Drawing the run\u2026" : `Drawing ${state.runs.length} runs\u2026`);
+    }
     try {
       const answer = await this.api.binary("picture", this.asked(), running.signal);
       if (running.signal.aborted) return;
@@ -157,8 +162,17 @@ export class Picture {
       );
       this.act.failed(error);
     } finally {
-      if (this.running === running) this.stage.classList.remove("waiting");
+      if (this.running === running) {
+        this.stage.classList.remove("waiting");
+        this.say("");
+      }
     }
+  }
+
+  /** Until the first picture there is nothing else to see. The element stays: a screen reader reads its changes. */
+  private say(text: string): void {
+    this.drawing.textContent = text;
+    this.root.setAttribute("aria-busy", String(text !== ""));
   }
 
   /** Draw the runs again: one of them has grown. The view stays. */
@@ -217,8 +231,10 @@ export class Picture {
       el(
         "div",
         { class: "save tools", role: "toolbar", "aria-label": "Save" },
-        el("span", { class: "note" }, "Save: "),
-        ...KINDS.map((kind) => button(kind.toUpperCase(), `Save as ${kind.toUpperCase()}`, () => void this.save(kind))),
+        this.api.live && el("span", { class: "note" }, "Save: "),
+        ...(this.api.live ? KINDS : []).map((kind) =>
+          button(kind.toUpperCase(), `Save as ${kind.toUpperCase()}`, () => void this.save(kind)),
+        ),
         button("link", "Copy a link to this view", (event) => copied(event, location.href)),
       ),
       words(this.command),

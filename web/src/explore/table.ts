@@ -8,6 +8,8 @@ import type { State } from "./state";
 export interface TableData {
   columns: string[];
   rows: Row[];
+  /** What the table leaves out; "": nothing. */
+  note: string;
 }
 
 export interface TableActions {
@@ -25,7 +27,7 @@ const SPARE = 12; // rows above and below those in view
 
 export class Table {
   readonly root: HTMLElement;
-  private data: TableData = { columns: [], rows: [] };
+  private data: TableData = { columns: [], rows: [], note: "" };
   private view: Row[] = [];
   private fresh = new Set<string>();
   private readonly search = el("input", {
@@ -170,7 +172,9 @@ export class Table {
         ? state.search
           ? "No run meets the condition."
           : "No runs in this directory yet. `ktrxer run` makes some; they appear here."
-        : `${this.view.length} of ${data.rows.length} runs${picked > 0 ? `; ${picked} in the picture` : ""}`;
+        : [`${this.view.length} of ${data.rows.length} runs`, picked > 0 && `${picked} in the picture`, data.note]
+            .filter(Boolean)
+            .join("; ");
     this.heads();
     this.paint();
   }

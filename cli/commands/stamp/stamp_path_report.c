@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the IP headers of probes and answers show of the path: its verdict, and its fields in the end object. */
+#include "stamp_command.h"
+
+#include "dscp.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#ifndef KTRXER_SMALL
+enum { CHANGED_PERCENT = 1 }; /* of the probes: so many may have lost their mark, on a path that changes for a moment */
+
+static const struct stamp_ttl *ttl_of(const struct stamp_class_result *class, bool up)
+{
+	return up ? &class->ttl_up : &class->ttl_down;
+}
+
+/* All classes together; `apart`: two of them have no TTL in common. */
+static struct stamp_ttl ttl_sum(const struct stamp_class_result *classes, uint32_t count, bool up, bool *apart)
+{
+	struct stamp_ttl sum = { 0 };
+	uint8_t lows_most = 0, highs_least = UINT8_MAX;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct stamp_ttl *ttl = ttl_of(&classes[i], up);
+
+		if (!ttl->high) /* nothing of this class was answered */
+			continue;
+		sum.changes += ttl->changes;
+		sum.low = sum.low && sum.low < ttl->low ? sum.low : ttl->low;
+		sum.high = sum.high > ttl->high ? sum.high : ttl->high;
+		lows_most = lows_most > ttl->low ? lows_most : ttl->low;
+		highs_least = highs_least < ttl->high ? highs_least : ttl->high;
+	}
+	*apart = lows_most > highs_least;
+	return sum;
+}
+
+void stamp_ttl_json(struct json *json, const struct stamp_class_result *classes, uint32_t count)
+{
+	for (int up = 1; up >= 0; up--) {
+		const char *key = up ? "ttl_up" : "ttl_down";
+		bool apart;
+		const struct stamp_ttl ttl = ttl_sum(classes, count, up, &apart);
+
+		if (!ttl.high) {
+			json_null(json, key);
+			continue;
+		}
+		json_object(json, key);
+		json_u64(json, "min", ttl.low);
+		json_u64(json, "max", ttl.high);
+		json_u64(json, "changes", ttl.changes);
+		json_object_end(json);
+	}
+}
+
+static void judge_ttl(const struct stamp_command *run, bool up)
+{
+	const char *way = up ? "up" : "down";
+	bool apart;
+	const struct stamp_ttl ttl = ttl_sum(run->result->classes, run->result->class_count, up, &apart);
+
+	if (ttl.changes)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "the TTL on arrival %s changed %" PRIu32
+			    " times, between %u and %u: a route changed, or a router uses several routes of different "
+			    "lengths, so the figures are of more than one path",
+			    way, ttl.changes, ttl.low, ttl.high);
+	if (apart)
+		verdict_say(run->report.cli, VERDICT_DEGRADED,
+			    "the TTL on arrival %s differs between classes (%u to %u): routers send them by routes of "
+			    "different lengths, so a difference of their delays is not of their queues alone",
+			    way, ttl.low, ttl.high);
+}
+
+static void judge_marks(const struct stamp_command *run, const struct stamp_class_result *class, const char *way,
+			uint64_t changed)
+{
+	char dscp[8], of_class[24] = "";
+
+	if (changed * 100 <= class->counts.received * CHANGED_PERCENT)
+		return;
+	if (run->result->class_count > 1)
+		snprintf(of_class, sizeof of_class, " of class %s", dscp_name(class->tos >> 2, dscp));
+	verdict_say(
+		run->report.cli, VERDICT_DEGRADED,
+		"the DSCP or ECN of %.0f%% of the probes %s%s was changed on the path: routers behind that place see "
+		"another mark than was sent",
+		100.0 * (double)changed / (double)class->counts.received, way, of_class);
+}
+
+void stamp_judge_path(const struct stamp_command *run)
+{
+	for (uint32_t i = 0; i < run->result->class_count; i++) {
+		const struct stamp_class_result *class = &run->result->classes[i];
+
+		judge_marks(run, class, "up", class->counts.mark_changed_up);
+		judge_marks(run, class, "down", class->counts.mark_changed_down);
+	}
+	judge_ttl(run, true);
+	judge_ttl(run, false);
+}
+#endif

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer run` over a path whose rate changes in mid-run, that gives probes and flows different ways, or that loses all packets of one direction.
+References: the rates and delays of the topology, and the counters of nftables.
+
+a - r - m - b, and from r to m also by x; r and b shape what they send to m
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from guests import ROOT, Lab
+from ktrxer.estimate.throughput import receiver_end
+from ktrxer.store import Run, open_run
+from ktrxer.summary import figures
+
+FILE = """
+hosts = ["a", "b"]
+routers = ["r", "m", "x"]
+[[links]]
+ends = ["a", "r"]
+[[links]]
+ends = ["r", "m"]
+[[links]]
+ends = ["m", "b"]
+[[links]]
+ends = ["r", "x"]
+[[links]]
+ends = ["x", "m"]
+"""
+RECIPE = """
+from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, {flows}, icmp, udp
+def plan(setting: Setting, _: NoParameters) -> Plan:
+    return combine(icmp(setting), udp(setting, "Ping (ms) UDP"), {flows}(setting, ["TCP"]))
+TEST = Test("mine", "a flow beside probes", plan)
+"""
+# argv: the scenarios. Of each: commands before the run, the run's, and commands at times after its first samples; prints the last words of each run.
+JOB = """
+import glob, json, os, subprocess, sys, time
+def sh(lines):
+    return "".join(subprocess.run(["sh", "-ec", line], check=True, capture_output=True, text=True).stdout for line in lines)
+def run(before, command, at, after):
+    sh(before)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    while not any(os.path.getsize(part) > 2000 for part in glob.glob("runs/*.part/latency.arrows")):
+        assert child.poll() is None
+        time.sleep(0.02)
+    begun = time.monotonic()
+    said = ""
+    for seconds, line in at:
+        time.sleep(max(0, begun + seconds - time.monotonic()))
+        said += sh([line])
+    end = json.loads(child.communicate()[0])
+    return {"file": end["file"], "said": said + sh(after)}
+json.dump([run(*one) for one in json.loads(sys.argv[1])], sys.stdout)
+"""
+DELAY_MS = 5  # from m to b
+FAST, SLOW = 8, 2  # Mbit/s of the shaper
+LIMIT = 50_000  # bytes of its queue
+SHARE = 1448 / 1514  # of TCP's payload in the frames that it counts
+SECONDS = 10  # of load
+CHANGE_S = 5
+QUEUE_DROPS = 3  # probes up that the full queue of r drops
+BASE = f"ip netns exec m tc qdisc replace dev to-b root netem delay {DELAY_MS}ms limit 10000"
+
+
+def shaped(host: str, mbit: float, limit: int = LIMIT, word: str = "replace") -> str:
+    return f"ip netns exec {host} tc qdisc {word} dev to-m root tbf rate {mbit}mbit burst 5k limit {limit}"
+
+
+def free(host: str) -> str:
+    return f"ip netns exec {host} tc qdisc del dev to-m root"
+
+
+def apart(*protocols: str) -> list[str]:
+    """Rules of r: packets of a of these protocols go by x."""
+    return ["ip -n r route replace default via $(ip -n x -4 -o address show dev to-r | sed 's|.*inet ||; s|/.*||') table 100",
+            *(f"ip -n r rule add iif to-a ipproto {one} table 100" for one in protocols)]  # fmt: skip
+
+
+def together(*protocols: str) -> list[str]:
+    return [f"ip -n r rule del iif to-a ipproto {one} table 100" for one in protocols]
+
+
+def outage(way: str) -> str:
+    match = "iifname to-a" if way == "up" else "oifname to-a"
+    return f"ip netns exec r nft 'table ip outage {{ chain forward {{ type filter hook forward priority 0; {match} counter drop; }}; }}'"
+
+
+DROPPED = "ip netns exec r nft -j list table ip outage"
+Scenario = tuple[str, list[str], list[tuple[float, str]], list[str]]  # kind of the flows, commands before, at times, after
+SCENARIOS: dict[str, Scenario] = {
+    "router": ("uploads", [shaped("r", FAST)], [(CHANGE_S, shaped("r", SLOW, word="change"))], [free("r")]),
+    "far host": ("downloads", [shaped("b", FAST)], [(CHANGE_S, shaped("b", SLOW, word="change"))], [free("b")]),
+    "probes by a slower way": (
+        "uploads", [shaped("r", FAST, 10_000), "ip netns exec r tc qdisc replace dev to-x root netem delay 60ms limit 10000", *apart("udp")], [],
+        [free("r"), "ip netns exec r tc qdisc del dev to-x root", *together("udp")],
+    ),
+    "one kind of probes by a free way": ("uploads", [shaped("r", FAST), *apart("udp")], [], [free("r"), *together("udp")]),
+    "all probes by a free way": ("uploads", [shaped("r", FAST), *apart("udp", "icmp")], [], [free("r"), *together("udp", "icmp")]),
+    **{
+        f"no packets {way}": ("uploads", [shaped("r", FAST)], [(3, outage(way)), (5, DROPPED), (5, "ip netns exec r nft delete table ip outage")], [free("r")])
+        for way in ("up", "down")
+    },
+    **{
+        f"no packets {way} to the end": ("uploads", [shaped("r", FAST)], [(3, outage(way))], ["ip netns exec r nft delete table ip outage", free("r")])
+        for way in ("up", "down")
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Made:
+    run: Run
+    summary: figures.Summary
+    said: str  # output of the commands
+
+    def says(self, *words: str) -> bool:
+        return any(all(word in reason for word in words) for reason in self.summary.reasons)
+
+    def begin(self) -> int:
+        """Of the load, in nanoseconds."""
+        phase = self.run.meta.phase("load")
+        assert phase is not None
+        return phase.from_ns
+
+    def rate(self, from_s: float, to_s: float) -> float:
+        """Mbit/s of the flow's payload at its receiver, within the load."""
+        begin = self.begin()
+        (series,) = self.run.meta.of_kind("bytes")
+        arrays = self.run.arrays(series)
+        mine = arrays["end"] == receiver_end(series.direction)
+        times, counts = arrays["t_ns"][mine] - begin, arrays["bytes"][mine].astype(float)
+        low, high = np.interp([from_s * 1e9, to_s * 1e9], times, counts)
+        return float(high - low) * 8 / 1e6 / (to_s - from_s)
+
+    def trips(self, name: str, from_s: float, to_s: float) -> np.ndarray[Any, Any]:
+        """Round trips in milliseconds, within the load."""
+        begin = self.begin()
+        arrays = self.run.arrays(self.run.series(name))
+        inside = (arrays["state"] == 0) & (arrays["t_ns"] >= begin + from_s * 1e9) & (arrays["t_ns"] < begin + to_s * 1e9)
+        found: np.ndarray[Any, Any] = arrays["rtt_ns"][inside] / 1e6
+        return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
+    folder = tmp_path_factory.mktemp("changes")
+    program = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
+    lab = Lab(folder, {"PATH": f"{program.parent}:{os.environ['PATH']}:/usr/sbin:/sbin", "KTRXER_BIN": str(program)})
+    (lab.folder / "runs").mkdir()
+    (lab.folder / "net.toml").write_text(FILE)
+    (lab.folder / "job.py").write_text(JOB)
+    for flows in ("uploads", "downloads"):
+        (lab.folder / f"{flows}.py").write_text(RECIPE.format(flows=flows))
+    jobs = [
+        ([BASE, *before], f"{sys.executable} -m ktrxer run ./{flows}.py -H b -D runs -l {SECONDS} --delay 1 -i 100ms --no-extras --json".split(), at, after)
+        for flows, before, at, after in SCENARIOS.values()
+    ]
+    done = lab("run", "./net.toml", "--time", "virtual", "--beside", "b=ktrxer serve", "--", sys.executable, "-I", "-S", "job.py", json.dumps(jobs))
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for name, one in zip(SCENARIOS, json.loads(done.stdout), strict=True):
+        run = open_run(lab.folder / one["file"])
+        found[name] = Made(run, figures.summarise(run), one["said"])
+        print(f"figure: {name}: {run.meta.verdict}, {found[name].summary.reasons}")
+    return found
+
+
+@pytest.mark.parametrize("where", ["router", "far host"])
+def test_a_shaper_that_is_changed_in_mid_run(made: dict[str, Made], where: str) -> None:
+    """A change of the path is a result, and no fault of a host: rates and delays are those of the shaper before and after it."""
+    one = made[where]
+    assert (one.run.meta.verdict, one.summary.reasons) == ("valid", [])
+    assert one.rate(1, CHANGE_S - 1) == pytest.approx(FAST * SHARE, rel=0.05) and one.rate(CHANGE_S + 2, SECONDS) == pytest.approx(SLOW * SHARE, rel=0.1)
+    frame_ms = 1514 * 8 / SLOW / 1000
+    for name in ("Ping (ms) UDP", "Ping (ms) ICMP"):
+        for mbit, span in ((FAST, (1, CHANGE_S - 1)), (SLOW, (CHANGE_S + 2, SECONDS))):
+            full_ms = LIMIT * 8 / mbit / 1000
+            found = one.trips(name, *span)
+            assert len(found) > 20 and found.max() < full_ms + DELAY_MS + frame_ms + 1, (name, mbit)
+            # A sender's TCP keeps the queue of its own host short (TSQ).
+            assert where == "far host" or np.median(found) > 0.5 * full_ms + DELAY_MS, (name, mbit)
+    assert one.summary.where[0].place == ("up" if where == "router" else "the far host's own queue") and one.summary.where[0].share > 0.8
+
+
+def test_probes_by_a_slower_way_than_the_flows(made: dict[str, Made]) -> None:
+    one = made["probes by a slower way"]
+    assert np.median(one.trips("Ping (ms) UDP", 1, SECONDS)) == pytest.approx(60 + DELAY_MS, abs=2), "the reference: the delay of the other way"
+    assert one.run.meta.verdict == "degraded"
+    assert one.says("UDP and the flows' own round trips", "contradict each other", "different paths")
+    assert not one.says("limited by")
+
+
+def test_one_kind_of_probes_by_another_way(made: dict[str, Made]) -> None:
+    one = made["one kind of probes by a free way"]
+    assert np.median(one.trips("Ping (ms) UDP", 1, SECONDS)) < DELAY_MS + 2, "the reference: the other way has no queue"
+    assert one.run.meta.verdict == "degraded" and one.says("UDP and ICMP round trips", "contradict each other", "different paths")
+
+
+def test_all_probes_by_another_way(made: dict[str, Made]) -> None:
+    """docs/explanation/faults.md: this looks like a fair queue. The round trips of the flows are beside those of the probes."""
+    one = made["all probes by a free way"]
+    assert (one.run.meta.verdict, one.summary.reasons) == ("valid", [])
+    found = one.summary.responsiveness
+    assert found is not None and found.foreign_rpm is not None and found.self_rpm is not None
+    assert found.self_rpm < 60_000 / (0.5 * LIMIT * 8 / FAST / 1000) and found.foreign_rpm > 60_000 / (DELAY_MS + 2)
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_all_packets_of_one_direction_are_lost_under_load(made: dict[str, Made], way: str) -> None:
+    """Probes of UDP have a direction, those of ICMP have none. Losses are a result; no host is blamed."""
+    one = made[f"no packets {way}"]
+    (rule,) = [part for part in json.loads(one.said)["nftables"] if "rule" in part]
+    dropped = rule["rule"]["expr"][1]["counter"]["packets"]
+    lost = {series.name: one.run.arrays(series)["state"] for series in one.run.meta.of_kind("latency")}
+    print(f"figure: nftables dropped {dropped}; {[(name, np.unique(state, return_counts=True)) for name, state in lost.items()]}")
+    assert dropped >= 20, "the reference dropped nothing"
+    assert not one.says("limited by"), one.summary.reasons
+    sums = {name: sum(getattr(loss, name) for loss in one.summary.loss) for name in ("lost", "lost_up", "lost_down")}
+    assert 30 <= sums["lost"] <= 50
+    here, other = ("lost_up", "lost_down") if way == "up" else ("lost_down", "lost_up")
+    assert 15 <= sums[here] <= sums["lost"] / 2 + 5 and sums[other] <= QUEUE_DROPS
+    assert one.rate(8, SECONDS) > 0.5 * FAST * SHARE, "the flow goes on"
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_all_packets_of_one_direction_are_lost_from_then_on(made: dict[str, Made], way: str) -> None:
+    """Nothing of the server arrives from then on, in either case: the direction cannot be known, and the flow has no end."""
+    one = made[f"no packets {way} to the end"]
+    sums = {name: sum(getattr(loss, name) for loss in one.summary.loss) for name in ("lost", "lost_up", "lost_down")}
+    assert sums["lost"] > 80 and sums["lost_up"] <= QUEUE_DROPS and sums["lost_down"] == 0, sums
+    assert one.run.meta.verdict != "valid" and one.says("final counts", "did not arrive") and not one.says("limited by")
