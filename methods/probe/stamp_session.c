@@ -377,7 +377,8 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
 
 			e->sample.tos_up = (uint8_t)(cos.dscp2 << 2 | cos.ecn);
-			e->sample.tos_back = (uint8_t)((cos.reverse ? cos.dscp2 : cos.dscp1) << 2);
+			/* With RP the DSCP of the answer is the reflector's choice: no change is claimed. */
+			e->sample.tos_back = cos.reverse ? a->tos : (uint8_t)(cos.dscp1 << 2);
 		}
 	}
 	return reported;

@@ -166,14 +166,15 @@ def test_answers_carry_allowed_marks_only(shared_pair, serve, stamp):
         stamp(a, b.address, "-c", 10, "-i", "20ms", "--dscp", name)
         out, _ = watch.communicate(timeout=20)
         assert out.count(f"tos 0x{marked << 2:x}") == 5, out
+    assert answers_marked(a, b, stamp, "EF", "--tlv", "cos") == {"0,"}, "not the DSCP that arrived"
 
 
-def answers_marked(a, b, stamp, dscp):
+def answers_marked(a, b, stamp, dscp, *options):
     """The marks of the answers on the wire."""
     watch = b.popen(["tcpdump", "-i", "b0", "-n", "-v", "-l", "-c", "5", "udp and src port 8620"])
     while "listening on" not in (line := watch.stderr.readline()):
         assert line
-    stamp(a, b.address, "-c", 10, "-i", "20ms", "--dscp", dscp)
+    stamp(a, b.address, "-c", 10, "-i", "20ms", "--dscp", dscp, *options)
     out, _ = watch.communicate(timeout=20)
     return {line.split("tos 0x")[1][:2] for line in out.splitlines() if "tos 0x" in line}
 
