@@ -5,7 +5,7 @@ LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-
 LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
 # Limit of all lab tests together, in seconds. Each test has its own limit (tests/lab/conftest.py).
 LAB_LIMIT = 840
-LAB_PYTEST = env PYTHONPATH=$(CURDIR)/python timeout -s INT -k 30 $(LAB_LIMIT) .venv/bin/python -m pytest -p no:cacheprovider -q -rs
+LAB_PYTEST = env PYTHONPATH=$(CURDIR)/python timeout -s INT -k 30 $(LAB_LIMIT) .venv/bin/python -m pytest -o cache_dir=$(CURDIR)/$(BUILD)/pytest-lab -q -rfEs
 LAB_TALLY = sh lab/tally
 LAB_TARGETS = cli/ktrxer
 LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel

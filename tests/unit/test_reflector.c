@@ -396,12 +396,12 @@ TEST(tlvs_are_answered)
 	assert_int_equal(w, n - STAMP_OPEN_LENGTH);
 	assert_memory_equal(packet + STAMP_OPEN_LENGTH, want, w);
 	assert_int_equal(answer.tos, 10 << 2);
-	/* Network control is not granted: the answer is best effort, whatever DSCP came, and RP is 1. */
+	/* Network control is not granted: the answer has the DSCP that came, and RP is 1. */
 	n = probe(packet, 0, "80040004 c0000000");
 	reflector_answer(r, packet, n, n, &a, &answer);
 	from_hex(want, sizeof want, "00040004 c2e50000");
 	assert_memory_equal(packet + STAMP_OPEN_LENGTH, want, 8);
-	assert_int_equal(answer.tos, 0);
+	assert_int_equal(answer.tos, 46 << 2);
 	a.tos = 48 << 2; /* the DSCP that came is not granted either */
 	n = probe(packet, 0, "80040004 c0000000");
 	assert_int_equal(reflector_answer(r, packet, n, n, &a, &answer), REFLECTOR_ANSWER);
