@@ -144,7 +144,7 @@ static void class_of_service(uint8_t value[4], struct reflector_tlv_context *c)
 	cos.dscp2 = c->arrival->tos >> 2;
 	cos.ecn = c->arrival->tos & 3;
 	cos.reverse = c->dscp_granted >> cos.dscp1 & 1 ? 0 : 1;
-	/* Without the grant the answer keeps `tos` as it was: the DSCP that arrived, or 0 if that is not granted either. */
+	/* Without the grant `tos` stays as it was: the DSCP that arrived, or 0 if that is not granted either. */
 	if (!cos.reverse)
 		c->tos = (uint8_t)(cos.dscp1 << 2);
 	stamp_cos_write(value, &cos);

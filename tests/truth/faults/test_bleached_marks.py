@@ -21,7 +21,7 @@ add table ip bleach
 add chain ip bleach forward {{ type filter hook forward priority 0; }}
 add rule ip bleach forward udp {port} 8620 ip dscp ef counter ip dscp set cs0
 """)  # fmt: skip
-    serve(path.b, "--token-file", path.token)
+    serve(path.b, "--token-file", path.token, "--dscp-allow", "BE,EF")  # the answers of EF are to have EF
     (tmp_path / "own.py").write_text(EF_AND_BE)
     made = path.measure(tmp_path / "own.py", "-l", "1", "--delay", "0.2", "-i", "10ms", "--no-extras")
     rules = json.loads(path.r.run(["nft", "-j", "list", "chain", "ip", "bleach", "forward"]).stdout)["nftables"]
