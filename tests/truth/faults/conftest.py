@@ -64,10 +64,14 @@ class Path3:
         """`device` is rb (up) or ra (down) of the router, or a device of `host`."""
         (host or self.r).run(["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbit}mbit", "burst", "5k", "limit", str(limit)])
 
+    def counted(self, device, host=None):
+        """The counters of the qdisc, from tc."""
+        (found, *_) = json.loads((host or self.r).run(["tc", "-s", "-j", "qdisc", "show", "dev", device, "root"]).stdout)
+        return found
+
     def drops(self, device, host=None):
         """Drops of the qdisc, from tc."""
-        (told, *_) = json.loads((host or self.r).run(["tc", "-s", "-j", "qdisc", "show", "dev", device, "root"]).stdout)
-        return told["drops"]
+        return self.counted(device, host)["drops"]
 
     def start(self, *words, host=None):
         environment = os.environ | {"KTRXER_BIN": str(self.ktrxer), "PYTHONPATH": str(ROOT / "python")}
