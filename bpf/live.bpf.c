@@ -3,7 +3,7 @@
  * The live engine's half in the kernel. BPF_PROG_RUN with live frames runs the program over and over, in batches, and
  * flushes what it redirects at the end of each batch. One run looks at one probe: not there or not due, the frame is
  * dropped, which is a poll; due within microseconds, it is written and waited for; due, it is redirected to the device.
- * What the driver made of a bulk is told by the tracepoint behind its transmit function, frame by frame in their order.
+ * The tracepoint behind the driver's transmit function shows the result of a bulk, frame by frame in their order.
  */
 #include "live.h"
 #include "live_head.h"

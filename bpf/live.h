@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the live program and the library share: three mapped arrays. A probe is a free-running 32-bit number; its slot
- * and its end lie at number & mask.
+ * Memory that the live program and the library share: three mapped arrays. A probe is a free-running 32-bit number; its
+ * slot and its end lie at number & mask.
  *
  *   slots    written by the library before `head` passes them, read by the program (but for `at_ns`, moved by a shift,
  *            and `refused`)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the stream program and the library share. A stream is a range of numbers of one template, sent as fast as the
- * device takes it by one or more workers, each a call of the program on a thread of its own with maps of its own. The
- * workers take the numbers in chunks from one counter: so none is sent twice, none is left out, and a worker that is
- * slower simply takes fewer.
+ * Memory that the stream program and the library share. A stream is a range of numbers of one template, sent as fast as
+ * the device takes it by one or more workers, each a call of the program on a thread of its own with maps of its own.
+ * The workers take the numbers in chunks from one counter: so none is sent twice, none is left out, and a slower worker
+ * takes fewer.
  */
 #ifndef KTRXER_BPF_STREAM_H
 #define KTRXER_BPF_STREAM_H

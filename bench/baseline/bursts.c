@@ -4,7 +4,7 @@
  *
  * COUNT bursts of SIZE probes, back to back, begun INTERVAL_US apart by absolute sleeps: pairs (SIZE 2) and trains of
  * what the host's stack offers. raw: IP_HDRINCL, no UDP checksum. The payload begins with the probe's number, 8 bytes
- * big-endian. What finds no room is tried again. Frozen: see meson.build.
+ * big-endian. Probes for which there is no room are sent again. Frozen: see meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>

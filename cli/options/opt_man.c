@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Manual pages in mdoc. What comes from tables is text, never markup: it is escaped on the way. */
+/* Manual pages in mdoc. Strings of the tables are text, never markup, and are escaped. */
 #include "opt.h"
 
 #include "handover_table.h"

@@ -49,7 +49,7 @@ void control_link_push(struct control_link *link);
 uint32_t control_link_waiting(const struct control_link *link); /* bytes that the socket has not taken */
 /* For frames without a body. */
 void control_link_say(struct control_link *link, uint8_t type);
-/* What has come, as if the socket had brought it: for tests. False: the link is gone. */
+/* Passes bytes to the link as if they came from the socket: for tests. False: the link is gone. */
 bool control_link_feed(struct control_link *link, const uint8_t *data, uint32_t length);
 
 #endif

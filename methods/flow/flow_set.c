@@ -410,7 +410,7 @@ void flow_set_reported(struct flow_set *set, uint32_t index, const struct flow_e
 	flow->reported = end->reason;
 	if (flow->state == FLOW_CUT)
 		flow->settle_ns = 0;
-	/* What it sent last is on its way; then nothing more comes. */
+	/* The last bytes that it sent are on their way; then nothing more comes. */
 	if (end->reason != FLOW_PLANNED || !flow->sends) {
 		if (flow->end_ns > soon)
 			flow->end_ns = soon;
@@ -487,7 +487,7 @@ static bool ends_now(struct flow *flow, uint64_t now_ns)
 	       end_of(flow, now_ns) <= now_ns;
 }
 
-/* What is due of one flow; returns when the next thing is. */
+/* Does the due work of one flow; returns the time of the next. */
 static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 {
 	if (flow->set->stopping)

@@ -26,7 +26,7 @@ struct flow_set;
 struct flow_udp;
 struct flow;
 
-/* What differs between TCP and UDP. NULL where nothing is to be done. */
+/* The differences between TCP and UDP. NULL where nothing is to be done. */
 struct flow_ops {
 	/* Takes a connected socket; `pace_bps` 0: none. NULL: this kind opens its own. 0 or a negative errno. */
 	int (*attach)(struct flow *flow, int fd, uint64_t pace_bps);

@@ -598,13 +598,13 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 	if (flow->sends) {
 		if (flow->end_ns > now_ns || now_ns >= flow->end_ns + RUN_OUT_NS)
 			return flow->end_ns;
-		/* What a busy machine has kept from being committed in time belongs to the flow all the same. */
+		/* Packets that a busy machine could not commit in time belong to the flow, too. */
 		if (!u->exhausted)
 			u->timer.at_ns = 0;
 		return u->exhausted && !pending(u) ? flow->end_ns : now_ns + KTRXER_NS_PER_MS;
 	}
 	/*
-	 * What was sent last may still wait in a queue, for seconds, and is not lost: as long as packets arrive, more
+	 * The last packets may still wait in a queue, for seconds, and are not lost: as long as packets arrive, more
 	 * may come. The sender reports how many there were.
 	 */
 	if (u->reported)

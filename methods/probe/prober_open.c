@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a client that probes one host needs before its first probe: path, engine, identifier, schedule. */
+/* The preparation of a client that probes one host: path, engine, identifier, schedule. */
 #include "prober.h"
 
 #include "error.h"

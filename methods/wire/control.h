@@ -161,7 +161,7 @@ uint32_t control_flows_write(uint8_t *out, uint32_t first, uint32_t count, const
 uint32_t control_flow_end_write(uint8_t *out, uint32_t flow, const struct flow_end *end);
 uint32_t control_time_write(uint8_t *out, uint64_t ns); /* PING, START */
 
-/* 0 or -EPROTO. What is longer than known is from a later version: the rest is left alone. */
+/* 0 or -EPROTO. A longer body is from a later version: its rest is left alone. */
 int control_request_read(struct control_request *request, const struct control_frame *frame);
 int control_grant_read(struct control_grant *grant, const struct control_frame *frame);
 int control_refuse_read(struct control_refuse *refuse, const struct control_frame *frame);

@@ -202,7 +202,7 @@ static void clock_on_sample(void *context, uint32_t flow, const struct flow_samp
 		loop_stop(clockwork.loop);
 }
 
-static void clock_on_ended(void *context, uint32_t flow, const struct flow_end *end)
+static void clock_ended(void *context, uint32_t flow, const struct flow_end *end)
 {
 	(void)context, (void)flow, (void)end;
 	loop_stop(clockwork.loop);
@@ -212,7 +212,7 @@ TEST(a_sample_is_of_its_time_or_missing)
 {
 	static const struct flow_ops ops = { .begin = clock_begin, .sample = clock_sample, .close = clock_close };
 	struct flow_set_options o = {
-		.flows = 1, .for_ns = 30000 * MS, .sample_ns = 3 * MS, .sample = clock_on_sample, .ended = clock_on_ended
+		.flows = 1, .for_ns = 30000 * MS, .sample_ns = 3 * MS, .sample = clock_on_sample, .ended = clock_ended
 	};
 	const struct flow_spec spec = { .down = true };
 	struct flow_set *set;
