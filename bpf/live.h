@@ -32,7 +32,7 @@ struct live_config {
 	__u64 late_most_ns, retry_ns;
 	__u32 mask;
 	__u32 frame_most;
-	__u8 skips, shifts; /* what is late */
+	__u8 skips, shifts; /* of late probes */
 	__u8 times;         /* a probe that has a time is flushed with the run that takes it */
 	__u8 traced;        /* the tracepoints tell what became of a frame */
 	__u32 reserved;
@@ -51,7 +51,7 @@ struct live_slot {
 struct live_control {
 	/* written by the library */
 	__u32 head;            /* committed */
-	__u32 cancel_to;       /* what is before it and not sent yet is cancelled */
+	__u32 cancel_to;       /* earlier probes that are not sent yet are cancelled */
 	__u32 compensation_ns; /* 32 bits: machines of 32 bits have no larger atomics */
 	__u32 reserved;
 	__u32 batch[LIVE_WORKERS]; /* as given to the kernel for each call */

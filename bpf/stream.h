@@ -15,7 +15,7 @@ enum {
 	STREAM_CHUNK = 1024,
 	STREAM_PENDING = 256,       /* a power of two, at least twice the batch */
 	STREAM_BATCH = 64,          /* runs of the program between two flushes */
-	STREAM_HEAD = 128,          /* bytes that are written directly; what lies behind them by a call */
+	STREAM_HEAD = 128,          /* bytes that are written directly; later ones by a call */
 	STREAM_WORDS_MAX = 1 << 20, /* of all tables */
 };
 
@@ -41,7 +41,7 @@ struct stream_share {
 struct stream_worker {
 	__u64 next, chunk_end;
 	__u32 submitted, completed; /* into and out of `pending` */
-	__u32 again_in, again_out;  /* what the driver refused waits for its turn in `again` */
+	__u32 again_in, again_out;  /* refused probes wait for their turn in `again` */
 	__u32 left;                 /* runs before the next flush */
 	__u32 cpu;
 	__u64 place[VARY_PARTS],

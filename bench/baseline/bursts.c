@@ -75,8 +75,7 @@ int main(int argc, char *argv[])
 		next.tv_sec += interval_us / 1000000 + next.tv_nsec / 1000000000;
 		next.tv_nsec %= 1000000000;
 		/*
-		 * Numbered before the time comes: what is to be done between two probes of a burst is the sending
-		 * alone.
+		 * Numbered before the time comes: between two probes of a burst there is only the sending.
 		 */
 		for (int i = 0; i < BATCH && i < size; i++)
 			for (int b = 0; b < 8; b++)

@@ -59,7 +59,7 @@ struct ktx_engine_state; /* each engine's own */
 struct ktx_engine_setup {
 	const struct ktx_options *options;
 	const struct ktrxer_device *device; /* NULL when none was named */
-	enum ktrxer_link link;              /* what the frames begin with; without a device: IP */
+	enum ktrxer_link link;              /* the first header of the frames; without a device: IP */
 	uint32_t frame_size;                /* capacity of a slot */
 	uint32_t slots;                     /* power of two */
 	struct ktx_request *requests;       /* where the kernel waits: a request lies at its number & (slots -

@@ -22,7 +22,7 @@ struct ktrxer_waiter {
 	bool realtime, locked;
 	uint32_t timer_slack_ns;
 	int latency_fd;  /* /dev/cpu_dma_latency held open, or -1 */
-	char notes[512]; /* only grows: what lies before shown.notes_length never changes again */
+	char notes[512]; /* only grows: the text before shown.notes_length never changes again */
 
 	/*
 	 * Copies for other threads (ktx_info), made by ktrxer_waiter_show(). Each has at most 32 bits, so that no

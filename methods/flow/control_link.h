@@ -21,7 +21,7 @@ struct control_link {
 	uint64_t heard_ns; /* when something last came */
 	uint64_t frames;   /* that came */
 	int error;         /* of the socket, met by a write */
-	bool held;         /* what is said waits for control_link_push(): many frames, one write */
+	bool held;         /* frames wait for control_link_push(): many frames, one write */
 	/*
 	 * Each returns false when the link (and its owner) is gone: it is not touched any more. `preface`: before there
 	 * are keys, each CONTROL_PREFACE bytes. `closed`: 0 the other end has ended it; -EBADMSG a wrong HMAC;

@@ -73,7 +73,7 @@ struct flow_client_result {
 	uint64_t clock_bound_ns;          /* uncertainty of its line, from the start to the end of the flows */
 	uint32_t clock_steps;             /* that clock does not step: another host answers, or it was suspended */
 	uint64_t rtt_ns;                  /* the shortest exchange over the control connection */
-	bool control_known; /* what the control connection has taken of the path, in bytes of IP packets */
+	bool control_known; /* the control connection's traffic is: bytes of IP packets */
 	uint64_t control_up_bytes, control_down_bytes;
 };
 

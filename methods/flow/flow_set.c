@@ -21,7 +21,7 @@ struct flow_set {
 	uint8_t walk;               /* enum walk */
 	uint32_t at;                /* the flow that the walk looks at next */
 	uint32_t grid_missed;       /* times of the grid that have passed without a sample */
-	uint64_t next_ns;           /* what the walk has found to be due first */
+	uint64_t next_ns;           /* the earliest due time that the walk has found */
 	uint64_t start_ns, grid_ns; /* the next sample of all */
 	uint64_t *block;
 	uint64_t waited_ns, waited_at_ns; /* run delay of the thread, as read last */
@@ -522,7 +522,7 @@ static void walk_step(struct flow_set *set, struct flow *flow, uint64_t now_ns)
 		flow_sample(flow);
 	} else if (set->walk == WALK_TURNS) {
 		set->next_ns = earlier(set->next_ns, flow_turn(flow, now_ns));
-		set->again = again; /* what the flow has just changed is in its answer */
+		set->again = again; /* its answer contains the flow's last changes */
 	} else if (ends_now(flow, now_ns)) {
 		last_sample(flow, FLOW_PLANNED);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The socket of a TCP flow: what is set on it, what moves through it, what the kernel says of it. */
+/* The socket of a TCP flow: its options, its transfers, and the kernel's report about it. */
 #ifndef KTRXER_METHODS_FLOW_TCP_H
 #define KTRXER_METHODS_FLOW_TCP_H
 

@@ -27,7 +27,7 @@ enum {
 	AHEAD_PACKETS = 32, /* committed to a transmitter that the loop pumps: it may have to send them in one call */
 	DUE_DRAWS = 1024,   /* packets that were never made and are counted one by one */
 	LATE_FLOOR_NS = 100 * 1000,
-	/* what the host's own queue drops is lost, not kept until there is room: that would be another load */
+	/* packets that the host's own queue drops are lost, not sent later: that would be another load */
 	RETRY_NS = 100 * 1000,
 	BATCH = 32,
 	ROUNDS = 8,
@@ -56,7 +56,7 @@ struct flow_udp {
 	bool have_due, exhausted, pumps;
 	bool crowded; /* AHEAD_PACKETS are committed, and more are due soon */
 	uint64_t committed_bytes;
-	struct ktx_accounts before; /* what was sent before it began: introductions */
+	struct ktx_accounts before; /* of packets before its begin: introductions */
 	int network_error;
 	/* receiver */
 	struct flow_count count;

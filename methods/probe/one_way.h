@@ -25,7 +25,7 @@ struct one_way_result {
 	/* The kernels' adjustments of the two clocks; with `adjusted` the delays do not contain them. */
 	bool adjusted; /* the reflector reported the adjustments of its clock with each answer */
 	struct clock_watch own_clock, far_clock;
-	bool claimed;      /* what the clocks report made the bound smaller */
+	bool claimed;      /* the clocks' reports made the bound smaller */
 	bool contradicted; /* both clocks claim to be synchronised, and the round trips prove the opposite */
 	bool synchronised; /* both clocks report so */
 	uint32_t steps;    /* of the clocks against each other */

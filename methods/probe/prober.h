@@ -82,7 +82,7 @@ struct prober {
 	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
 	struct ktrxer_deadline due;
 	bool have_due;
-	/* what arrives is taken when a later probe leaves, if that is soon: the kernel has stamped it */
+	/* answers are read when a later probe leaves, if that is soon: the kernel has stamped them */
 	bool unhurried;
 	bool blind;                 /* nothing but time has ended the last sleep */
 	uint64_t looked_ns, looked; /* time of the last look, and `committed` then */

@@ -65,7 +65,7 @@ void control_cookie(const struct control_keys *keys, uint32_t session, uint32_t 
 /* ----------------------------------------------------------------------------------------------------------- frames */
 
 enum control_type {
-	CONTROL_REQUEST = 1, /* client: what it wants in all */
+	CONTROL_REQUEST = 1, /* client: all that it requests */
 	CONTROL_GRANT,       /* server: it may, within these limits */
 	CONTROL_FLOWS,       /* client: each flow */
 	CONTROL_PLANNED,     /* server: all are taken note of; connect them */
@@ -167,7 +167,7 @@ int control_grant_read(struct control_grant *grant, const struct control_frame *
 int control_refuse_read(struct control_refuse *refuse, const struct control_frame *frame);
 int control_pong_read(struct control_pong *pong, const struct control_frame *frame);
 /*
- * At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked: what it says can be done. `ccs` names are the
+ * At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked to be possible. `ccs` names are the
  * request's.
  */
 int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame,

@@ -10,7 +10,7 @@
 enum {
 	FLOW_CC_MAX = 16,        /* a name and its NUL: the kernel's TCP_CA_NAME_MAX */
 	FLOW_PACKET_HEAD = 24,   /* of a UDP flow's payload: tag, number, time of leaving */
-	FLOW_PAYLOAD_MAX = 9000, /* what the server's socket takes in whole */
+	FLOW_PAYLOAD_MAX = 9000, /* the server's socket takes a whole one */
 };
 
 enum flow_model {

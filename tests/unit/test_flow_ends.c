@@ -16,7 +16,7 @@
 enum { SENT = 1000, FOR_S = 10 };
 #define MS (uint64_t)KTRXER_NS_PER_MS
 
-/* What happens to the connection and on the control connection, in this order, a few milliseconds apart. */
+/* Events of the connection and of the control connection, in this order, a few milliseconds apart. */
 enum step { NOTHING = 0, RESET, CLOSE, REPORTS_PLANNED, REPORTS_BROKEN, LINK_DIES, PATIENCE_ENDS };
 
 struct play {
