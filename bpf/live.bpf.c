@@ -3,7 +3,7 @@
  * The live engine's half in the kernel. BPF_PROG_RUN with live frames runs the program over and over, in batches, and
  * flushes what it redirects at the end of each batch. One run looks at one probe: not there or not due, the frame is
  * dropped, which is a poll; due within microseconds, it is written and waited for; due, it is redirected to the device.
- * What the driver made of a bulk is told by the tracepoint behind its transmit function, frame by frame in their order.
+ * The tracepoint behind the driver's transmit function shows the result of a bulk, frame by frame in their order.
  */
 #include "live.h"
 #include "live_head.h"
@@ -12,7 +12,7 @@
 
 enum {
 	LINK_HEADER = 14,
-	/* The program waits that long itself, in a softirq; what is due later is polled for. */
+	/* The program waits that long itself, in a softirq; probes that are due later are polled for. */
 	WAIT_NS = 20000,
 	WAIT_ROUNDS = 1 << 13, /* a round is at least 5 ns */
 };
@@ -120,7 +120,7 @@ static long not_yet(__u32 round, void *until)
 
 static __always_inline void pass_over(struct live_control *c, __u64 *end, __u64 word)
 {
-	__sync_fetch_and_add(&c->reached, 1); /* rare ends: what belongs to them is seen before them */
+	__sync_fetch_and_add(&c->reached, 1); /* rare ends: their data is visible before them */
 	WRITE(*end, word);
 	c->tail++;
 }

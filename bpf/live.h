@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the live program and the library share: three mapped arrays. A probe is a free-running 32-bit number; its slot
- * and its end lie at number & mask.
+ * Memory that the live program and the library share: three mapped arrays. A probe is a free-running 32-bit number; its
+ * slot and its end lie at number & mask.
  *
  *   slots    written by the library before `head` passes them, read by the program (but for `at_ns`, moved by a shift,
  *            and `refused`)
@@ -32,7 +32,7 @@ struct live_config {
 	__u64 late_most_ns, retry_ns;
 	__u32 mask;
 	__u32 frame_most;
-	__u8 skips, shifts; /* what is late */
+	__u8 skips, shifts; /* of late probes */
 	__u8 times;         /* a probe that has a time is flushed with the run that takes it */
 	__u8 traced;        /* the tracepoints tell what became of a frame */
 	__u32 reserved;
@@ -51,7 +51,7 @@ struct live_slot {
 struct live_control {
 	/* written by the library */
 	__u32 head;            /* committed */
-	__u32 cancel_to;       /* what is before it and not sent yet is cancelled */
+	__u32 cancel_to;       /* earlier probes that are not sent yet are cancelled */
 	__u32 compensation_ns; /* 32 bits: machines of 32 bits have no larger atomics */
 	__u32 reserved;
 	__u32 batch[LIVE_WORKERS]; /* as given to the kernel for each call */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* What the programs that send have in common: where it goes, and the words of a driver that takes no more. */
+/* Common parts of the programs that send: the device, and the errors of a driver that takes no more frames. */
 #ifndef KTRXER_BPF_LIVE_HEAD_H
 #define KTRXER_BPF_LIVE_HEAD_H
 

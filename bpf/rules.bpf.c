@@ -55,9 +55,9 @@ struct {
 } lost SEC(".maps");
 
 /*
- * What the packet at hand says. Not on the stack: there the verifier would follow each field along each way through the
- * headers, and loading would take seconds. Of a map's memory it knows nothing, so that all ways look alike to it from
- * here on.
+ * The fields of the current packet. Not on the stack: there the verifier would follow each field along each path
+ * through the headers, and loading would take seconds. The verifier does not track a map's memory, so that all paths
+ * are equal from here on.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -159,7 +159,7 @@ static __always_inline __u32 rules_decide(const struct krx_view *v, struct rules
 extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *ctx, __u64 *timestamp) __ksym;
 extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *proto, __u16 *tci) __ksym;
 
-/* What the driver does not tell stays 0. */
+/* Fields without a value of the driver stay 0. */
 static __always_inline void nic_words(struct xdp_md *ctx, struct rules_stamp *s)
 {
 	__u64 stamp = 0;

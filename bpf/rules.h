@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the rules' program and the library share: the tables that the library fills before the program is loaded, and
- * the records that come back. Addresses and ports are in network order throughout; nothing here is ever swapped on the
- * way of a packet.
+ * Memory that the rules' program and the library share: the tables that the library fills before the program is loaded,
+ * and the records that come back. Addresses and ports are in network order throughout; the program swaps no bytes.
  */
 #ifndef KTRXER_BPF_RULES_H
 #define KTRXER_BPF_RULES_H

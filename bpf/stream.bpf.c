@@ -2,8 +2,8 @@
 /*
  * Templates in the kernel. BPF_PROG_RUN with live frames runs the program over and over; each run writes the next probe
  * of the template into the frame that it is given and redirects it to the device. There is no slot, no word and no
- * stamp for each probe: only counts, made by the tracepoint behind the driver's transmit function. What the driver
- * refuses is remembered by its number and sent again first.
+ * stamp for each probe: only counts, made by the tracepoint behind the driver's transmit function. Probes that the
+ * driver refuses are remembered by their numbers and sent again first.
  *
  * The whole frame is written each time. The kernel gives the same pages again, but a receiver on the same machine
  * (veth) may have changed what is in them.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the stream program and the library share. A stream is a range of numbers of one template, sent as fast as the
- * device takes it by one or more workers, each a call of the program on a thread of its own with maps of its own. The
- * workers take the numbers in chunks from one counter: so none is sent twice, none is left out, and a worker that is
- * slower simply takes fewer.
+ * Memory that the stream program and the library share. A stream is a range of numbers of one template, sent as fast as
+ * the device takes it by one or more workers, each a call of the program on a thread of its own with maps of its own.
+ * The workers take the numbers in chunks from one counter: so none is sent twice, none is left out, and a slower worker
+ * takes fewer.
  */
 #ifndef KTRXER_BPF_STREAM_H
 #define KTRXER_BPF_STREAM_H
@@ -15,7 +15,7 @@ enum {
 	STREAM_CHUNK = 1024,
 	STREAM_PENDING = 256,       /* a power of two, at least twice the batch */
 	STREAM_BATCH = 64,          /* runs of the program between two flushes */
-	STREAM_HEAD = 128,          /* bytes that are written directly; what lies behind them by a call */
+	STREAM_HEAD = 128,          /* bytes that are written directly; later ones by a call */
 	STREAM_WORDS_MAX = 1 << 20, /* of all tables */
 };
 
@@ -41,7 +41,7 @@ struct stream_share {
 struct stream_worker {
 	__u64 next, chunk_end;
 	__u32 submitted, completed; /* into and out of `pending` */
-	__u32 again_in, again_out;  /* what the driver refused waits for its turn in `again` */
+	__u32 again_in, again_out;  /* refused probes wait for their turn in `again` */
 	__u32 left;                 /* runs before the next flush */
 	__u32 cpu;
 	__u64 place[VARY_PARTS],

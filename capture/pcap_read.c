@@ -292,7 +292,7 @@ static int interface_add(struct ktrxer_capture *c, struct bytes b, struct ktrxer
 	return 0;
 }
 
-/* What the three kinds of packets have in common, once their heads are read. */
+/* The common part of the three kinds of packets, after their heads. */
 static int packet_set(struct ktrxer_capture *c, struct ktrxer_capture_packet *packet, struct bytes *b,
 		      struct ktrxer_error *err)
 {

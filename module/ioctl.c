@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the ioctl() calls of both devices share. */
+/* The common parts of both devices' ioctl() calls. */
 #include <linux/time.h>
 
 #include "module.h"

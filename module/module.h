@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the two halves of the module share. */
+/* Declarations that the two halves of the module share. */
 #ifndef KTRXER_MODULE_H
 #define KTRXER_MODULE_H
 

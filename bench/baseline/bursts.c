@@ -4,7 +4,7 @@
  *
  * COUNT bursts of SIZE probes, back to back, begun INTERVAL_US apart by absolute sleeps: pairs (SIZE 2) and trains of
  * what the host's stack offers. raw: IP_HDRINCL, no UDP checksum. The payload begins with the probe's number, 8 bytes
- * big-endian. What finds no room is tried again. Frozen: see meson.build.
+ * big-endian. Probes for which there is no room are sent again. Frozen: see meson.build.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -75,8 +75,7 @@ int main(int argc, char *argv[])
 		next.tv_sec += interval_us / 1000000 + next.tv_nsec / 1000000000;
 		next.tv_nsec %= 1000000000;
 		/*
-		 * Numbered before the time comes: what is to be done between two probes of a burst is the sending
-		 * alone.
+		 * Numbered before the time comes: between two probes of a burst there is only the sending.
 		 */
 		for (int i = 0; i < BATCH && i < size; i++)
 			for (int b = 0; b < 8; b++)

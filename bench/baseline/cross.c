@@ -3,7 +3,7 @@
  * cross ADDRESS PORT PER_SECOND SECONDS
  *
  * Cross traffic as in the papers: UDP datagrams of 100 to 1400 bytes (on IP, uniformly), PER_SECOND of them, paced by
- * absolute sleeps. What is late goes out at once. Prints {"sent": N, "refused": N, "duration_ns": N}. Frozen: see
+ * absolute sleeps. Late datagrams leave at once. Prints {"sent": N, "refused": N, "duration_ns": N}. Frozen: see
  * meson.build.
  */
 #include <arpa/inet.h>

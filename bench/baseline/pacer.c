@@ -2,7 +2,7 @@
 /*
  * pacer raw-usleep|raw-absolute|txtime FROM TO PORT INTERVAL_US COUNT PAYLOAD
  *
- * What sleeper does, by two other sockets.
+ * The pauses of sleeper with two other kinds of sockets.
  *   raw-usleep    a raw IP socket (IP_HDRINCL, no UDP checksum), and a sleep of the interval after each sendto()
  *   raw-absolute  the same, and sleeps to absolute times
  *   txtime        a UDP socket that gives each datagram its launch time (SO_TXTIME, CLOCK_MONOTONIC) 5 ms ahead; the fq

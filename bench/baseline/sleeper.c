@@ -2,7 +2,7 @@
 /*
  * sleeper usleep|absolute ADDRESS PORT INTERVAL_US COUNT PAYLOAD
  *
- * What most probing tools do: a UDP socket, and a sleep between two sendto() calls.
+ * The method of most probing tools: a UDP socket, and a sleep between two sendto() calls.
  *   usleep    sleeps the interval after each probe
  *   absolute  sleeps to absolute times by clock_nanosleep(TIMER_ABSTIME), so that errors do not add up
  * The payload begins with the probe's number, 8 bytes big-endian. Frozen: see meson.build.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Cross traffic as in the papers: packets of 100 to 1400 bytes, uniformly, at random (Poisson) times, from the sender's
- * own host through its stack. Seeded: the same seed gives the same packets. What arrives of it is counted at the far
- * end. The same from there, uncounted, if asked.
+ * own host through its stack. Seeded: the same seed gives the same packets. Packets that arrive are counted at the far
+ * end. The same traffic in the other direction, uncounted, if requested.
  */
 #include "bench.h"
 

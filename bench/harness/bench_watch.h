@@ -12,7 +12,7 @@
 
 struct bench_watch;
 
-/* What happened between bench_watch_begin() and bench_watch_end(). */
+/* The longest stall and the stolen processor time between bench_watch_begin() and bench_watch_end(). */
 struct bench_quiet {
 	uint64_t stall_ns; /* the longest absence */
 	uint64_t steal_ns; /* all processors together */

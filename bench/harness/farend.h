@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the programs at the far end and the command share: plain structs in mapped arrays. */
+/* Memory that the programs at the far end and the command share: plain structs in mapped arrays. */
 #ifndef KTRXER_BPF_FAREND_H
 #define KTRXER_BPF_FAREND_H
 

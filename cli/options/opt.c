@@ -329,7 +329,7 @@ static int set_fallbacks(const struct parser *p)
 
 			if (ret)
 				return ret;
-			/* What only a fallback has set was not `given`. */
+			/* A value that only a fallback has set was not `given`. */
 			if (opt->fallback && opt->type == OPT_RATE)
 				((struct opt_rate *)(void *)((char *)set.base + opt->offset))->given = false;
 			if (opt->fallback && opt->type == OPT_MAC)

@@ -130,7 +130,7 @@ void opt_man_index(const struct command *const *commands, FILE *to);
 void opt_complete(const struct command *const *commands, const struct command *command, const struct opt_set *extra,
 		  int matched, int count, char *const words[], FILE *to);
 
-/* What is printed beside an option's name: its argument, or its type's usual one; NULL for flags. */
+/* The text beside an option's name: its argument, or its type's usual one; NULL for flags. */
 const char *opt_argument(const struct opt *opt);
 /*
  * How values of this type are written, for the foot of help and man page: "10ms, 1.5s, 250us, 2m"; NULL: it goes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Manual pages in mdoc. What comes from tables is text, never markup: it is escaped on the way. */
+/* Manual pages in mdoc. Strings of the tables are text, never markup, and are escaped. */
 #include "opt.h"
 
 #include "handover_table.h"
@@ -306,14 +306,18 @@ void opt_man_index(const struct command *const *commands, FILE *to)
 		fputc('\n', to);
 		text((*it)->summary, to);
 	}
-	fputs(".El\n.Pp\nThese need the Python part:\n.Bl -tag -width Ds\n", to);
+	fputs(".El\n", to);
+	if (handover_table->name)
+		fputs(".Pp\nThese need the Python part:\n.Bl -tag -width Ds\n", to);
 	for (const struct handover *python = handover_table; python->name; python++) {
 		fputs(".It Cm", to);
 		word(python->name, to);
 		fputc('\n', to);
 		text(python->summary, to);
 	}
-	fputs(".El\n.Sh ENVIRONMENT\n.Bl -tag -width Ds\n.It Ev KTRXER_PY\n"
+	if (handover_table->name)
+		fputs(".El\n", to);
+	fputs(".Sh ENVIRONMENT\n.Bl -tag -width Ds\n.It Ev KTRXER_PY\n"
 	      "Absolute path of the Python part, instead of the installed one; not heeded with privileges.\n"
 	      ".It Ev KTRXER_TOKEN\nThe token of\n.Cm serve\nand of its clients, where no\n.Fl \\-token\\-file\nis "
 	      "given.\n.El\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What is typed after an option's name, into the field of the option struct; and what may have been meant instead. */
+/* The word after an option's name becomes the field of the option struct; suggestions for a misspelt word. */
 #include "opt_value.h"
 
 #include "dscp.h"

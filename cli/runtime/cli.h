@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What every subcommand is given: the common options, the way out for results, and the reasons to stop. */
+/* The interface of all subcommands: the common options, the output of results, and the reasons to stop. */
 #ifndef KTRXER_CLI_CLI_H
 #define KTRXER_CLI_CLI_H
 
@@ -88,8 +88,8 @@ int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bo
 /*
  * Results. In --jsonl mode one `start` object, then `sample` and `event` objects, then one `end`; in --json mode only
  * the end object, pretty; otherwise text for people. Objects pass through a bounded queue and a writer thread: a slow
- * reader never delays a probe. What does not fit is counted and degrades the verdict. Only the end may block, and after
- * 2 s without a byte taken it gives up. Any thread may call these; one object is filled by one thread.
+ * reader never delays a probe. Objects without room are counted and degrade the verdict. Only the end may block, and
+ * after 2 s without a byte taken it gives up. Any thread may call these; one object is filled by one thread.
  */
 /* NULL when samples are not wanted; else fill, then out_put. */
 struct json *out_sample(struct cli *cli, const char *kind);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What else happened on this host while we measured: stolen and used CPU time, and steps of the clock. */
+/* Other events of this host during a measurement: stolen and used CPU time, and steps of the clock. */
 #ifndef KTRXER_CLI_HOST_H
 #define KTRXER_CLI_HOST_H
 

@@ -196,7 +196,7 @@ static void put_quoted(struct json *json, const char *value)
 	put(json, "\"", 1);
 }
 
-/* What stands before each value: comma, line, key. False: it may not stand here. */
+/* Writes the text before each value: comma, line, key. False: a value may not stand here. */
 static bool begin(struct json *json, const char *key)
 {
 	uint32_t level = json->depth ? 1u << (json->depth - 1) : 0;

@@ -17,7 +17,7 @@ bool out_put_end(struct cli *cli, struct json *object);
 bool out_finished(const struct cli *cli);
 /* Objects that found no room so far. */
 uint64_t out_dropped(const struct cli *cli);
-/* What cli_complain() said becomes a reason, should the command end without a verdict. */
+/* A message of cli_complain() becomes a reason if the command ends without a verdict. */
 void out_start(struct cli *cli);
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	COMPLAINTS_MAX = 4,                  /* the first ones: what comes later mostly follows from them */
+	COMPLAINTS_MAX = 4,                  /* the first ones: later ones mostly follow from them */
 	REASON_TEXT = 2 * KTRXER_ERROR_TEXT, /* a reason may quote an error */
 	MILLION = 1000000,
 	DEGRADED_PARTS = MILLION / 100, /* more than 1 % of the probes late: degraded */

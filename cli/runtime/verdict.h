@@ -10,7 +10,7 @@ void verdict_close(struct cli *cli);
 int verdict_reasons(const struct cli *cli);
 const char *verdict_reason(const struct cli *cli, int i);
 
-/* What cli_complain() said is kept, and becomes the reasons of a command that ends without a verdict of its own. */
+/* Keeps the messages of cli_complain(): they are the reasons of a command that ends without a verdict of its own. */
 void verdict_complaint(const struct cli *cli, const char *text);
 void verdict_say_complaints(struct cli *cli);
 

@@ -6,7 +6,7 @@
 
 struct ktx_request;
 
-/* What the pump passes to an engine that reaps completions: a stamp, by the number of its datagram (OPT_ID). */
+/* Calls for the completions that an engine reaps: a stamp, by the number of its datagram (OPT_ID). */
 struct ktx_completions {
 	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock);
 	/* The packet scheduler's stamp of the same number, before that; may be NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the floors above want of a histogram beyond the public calls. */
+/* Calls of histograms for methods and commands, beyond the public ones. */
 #ifndef KTRXER_LIB_HIST_H
 #define KTRXER_LIB_HIST_H
 

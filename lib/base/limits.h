@@ -34,7 +34,7 @@ enum ktrxer_limits {
 	KTX_NIC_WAIT_NS = 10 * 1000 * 1000,
 	KTX_BUFFER_WAIT_NS = 1000 * 1000 * 1000, /* the same for a frame that the kernel does not give back */
 
-	/* later wake-ups of the handing side than that are stalls; what was submitted cannot be cancelled */
+	/* later wake-ups of the handing side than that are stalls; submitted requests cannot be cancelled */
 	KTX_QUEUE_AHEAD_NS = 10 * 1000 * 1000,
 	KTX_QUEUE_EARLY_NS = 50 *
 		1000, /* a frame that leaves this much before its launch time was not delayed by the queue */
@@ -112,7 +112,7 @@ enum ktrxer_limits {
 		512, /* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */
 	KTRXER_REFLECTOR_GROUPS = 4096,     /* prefixes, by hash, whose sessions are counted; a power of two */
 	KTRXER_REFLECTOR_BURST_MS = 100,    /* of --max-answer-bitrate: so long the limit of all may be exceeded */
-	KTRXER_REFLECTOR_PACKET_MAX = 9216, /* jumbo frames; what is longer is not answered */
+	KTRXER_REFLECTOR_PACKET_MAX = 9216, /* jumbo frames; longer ones are not answered */
 	KTRXER_REFLECTOR_TLVS_MAX = 64,     /* of one packet that are looked at; the rest is sent back as it came */
 	KTRXER_REFLECTOR_IDLE_S = 300,      /* a session without packets for so long is forgotten */
 	KTRXER_REFLECTOR_TRIAL_S = 10,      /* and so is one of fewer than 16 packets, which forged addresses make */

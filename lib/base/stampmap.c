@@ -92,7 +92,7 @@ void ktrxer_stampmap_ambiguous(struct stampmap *map)
 }
 
 /*
- * Something was seen that no hypothesis allows: what is on its way is given up. `missing`: how far the numbers ran
+ * Something was seen that no hypothesis allows: the pending datagrams are given up. `missing`: how far the numbers ran
  * ahead.
  */
 static bool contradicted(struct stampmap *map, uint64_t missing)

@@ -19,7 +19,7 @@ struct unit {
 	uint64_t factor;
 };
 
-/* What is read, for the message: "is not a duration", "write 10ms, ...". */
+/* The kind of a value, for messages: "is not a duration", "write 10ms, ...". */
 struct kind {
 	const char *noun;
 	const char *forms;

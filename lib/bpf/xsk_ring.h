@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The two rings that transmission by AF_XDP needs: descriptors to the kernel, addresses of frames that it is done with
- * back. One producer, one consumer; free-running 32-bit indices; an entry is index & mask. What the kernel writes is
+ * back. One producer, one consumer; free-running 32-bit indices; an entry is index & mask. Each value of the kernel is
  * read once.
  */
 #ifndef KTRXER_LIB_XSK_RING_H
@@ -65,7 +65,7 @@ static inline uint64_t xsk_ring_take(struct xsk_ring *completion)
 	return ((const uint64_t *)completion->entries)[completion->mine++ & completion->mask];
 }
 
-/* What was taken may be written over. */
+/* The kernel may write over the entries that were taken. */
 static inline void xsk_ring_give_back(struct xsk_ring *completion)
 {
 	atomic_store_explicit(completion->consumer, completion->mine, memory_order_release);

@@ -58,7 +58,7 @@ static uint32_t settle(struct xsk_sender *sender, uint32_t count)
 	return count;
 }
 
-/* A device that is full most of the time is offered less: what it refuses costs calls to take back. */
+/* A device that is full most of the time is offered less: refused frames cost calls to take back. */
 static void adapt(struct xsk_sender *sender, bool all)
 {
 	if (all && sender->batch < sender->most)

@@ -214,7 +214,7 @@ static void module_go(struct ktx_engine_state *state, uint32_t to)
 
 	__atomic_store_n(&state->ring->head, to, __ATOMIC_RELEASE);
 	if (!state->for_rate)
-		module_kick(state, &kick); /* what is wrong is in the ring, and the pump finds it there */
+		module_kick(state, &kick); /* an error is in the ring, and the pump finds it there */
 }
 
 static uint32_t tail_of(const struct ktx_engine_state *state)

@@ -155,7 +155,7 @@ static int txtime_open(struct ktx_engine_state **out, const struct ktx_engine_se
 	}
 	ktx_packet_sock_init(&state->packet, fd, setup->device);
 	prepare(state);
-	/* What etf drops shows in the same queue as the stamps, and only until a probe is final. */
+	/* Drops of etf are reported in the same queue as the stamps, and only until a probe is final. */
 	if (state->launch.etf ||
 	    (!(setup->options->flags & KTX_NO_STAMPS) && setup->options->purpose == KTX_FOR_TIMING))
 		state->packet.sock.stamps = ktrxer_txstamp_enable(fd) == 0;

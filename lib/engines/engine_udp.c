@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What cannot change from frame to frame, since it belongs to the socket; the first frame decides. */
+/* Properties of the socket, which cannot change from frame to frame; the first frame decides. */
 struct udp_shape {
 	uint8_t version, proto;
 	uint16_t port; /* UDP: source port; ICMP: identifier */

@@ -20,7 +20,7 @@
 #define LOOK_NS (10 * 1000 * 1000)
 /* Frames that take the place of those the kernel does not give back: that many losses are borne. */
 #define SPARES_MOST 256
-/* What a driver had in its hands when the device went comes back within this, or never. */
+/* Frames that a driver had when the device was removed come back within this time, or never. */
 #define LOST_WAIT_NS KTX_STAMP_WAIT_NS
 
 struct ktx_engine_state {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A packet socket that only sends: what the engines that stand on AF_PACKET have in common. */
+/* A packet socket that only sends: the common part of the engines that use AF_PACKET. */
 #ifndef KTRXER_LIB_PACKET_SOCK_H
 #define KTRXER_LIB_PACKET_SOCK_H
 

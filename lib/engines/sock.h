@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the engines that stand on a socket have in common: batches of sendmmsg, and their stamps. */
+/* Common parts of the engines that use a socket: batches of sendmmsg, and their stamps. */
 #ifndef KTRXER_LIB_SOCK_H
 #define KTRXER_LIB_SOCK_H
 

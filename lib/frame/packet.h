@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a frame says of itself: parsed once, with bounds, for rules, engines and methods alike. */
+/* The headers of a frame: parsed once, with bounds, for rules, engines and methods. */
 #ifndef KTRXER_LIB_PACKET_H
 #define KTRXER_LIB_PACKET_H
 

@@ -144,7 +144,7 @@ static bool in_link(const struct template_place *p, const struct ktrxer_packet_v
 	if (within(p, 0, 12))
 		return true;
 	for (uint32_t i = 0; i < view->vlans; i++)
-		if (within(p, 14 + 4 * i, 2)) /* the tag; what follows it is a type */
+		if (within(p, 14 + 4 * i, 2)) /* the tag; a type follows it */
 			return true;
 	return false;
 }

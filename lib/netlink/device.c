@@ -194,7 +194,7 @@ static int list_read(struct rtnl *rtnl, struct device_list *list)
 	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &info, sizeof info);
 	ktrxer_rtnl_request_put_u32(&request, IFLA_EXT_MASK, EXT_SKIP_STATS);
 	ret = ktrxer_rtnl_dump(rtnl, &request, list_restart, list_take, list);
-	return ret == -EINTR ? 0 : ret; /* devices that come and go all the time: what was seen is good enough */
+	return ret == -EINTR ? 0 : ret; /* devices that come and go all the time: the list so far is good enough */
 }
 
 int ktrxer_device_list_sized(struct ktrxer_device *devices, size_t size, int max, struct ktrxer_error *err)

@@ -142,7 +142,7 @@ int ktrxer_live_device_check(const struct ktrxer_device *device, struct ktrxer_e
 		return 0;
 	(void)features_ask(rtnl, &answer);
 	ktrxer_rtnl_close(rtnl);
-	/* What an older kernel's driver does not take comes back as a failed probe each. */
+	/* Each frame that an older kernel's driver does not take is reported as a failed probe. */
 	if (!answer.found || answer.features & NETDEV_XDP_NDO_XMIT)
 		return 0;
 	if (strcmp(device->kind, "veth") == 0)

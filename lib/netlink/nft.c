@@ -135,5 +135,5 @@ int ktrxer_nft_counters(const char *table, const struct nft_reader *reader, void
 	ktrxer_rtnl_request_put_string(&request, NFTA_RULE_TABLE, table);
 	rc = ktrxer_rtnl_dump(rtnl, &request, reading_restart, rule_take, &reading);
 	ktrxer_rtnl_close(rtnl);
-	return rc == -EINTR ? 0 : rc; /* rules that change all the time: what was read last is good enough */
+	return rc == -EINTR ? 0 : rc; /* rules that change all the time: the last reading is good enough */
 }

@@ -24,7 +24,7 @@ void ktrxer_nft_message_begin(struct rtnl_request *batch, uint8_t type, uint16_t
 int ktrxer_nft_open(struct rtnl **rtnl);
 
 /*
- * One rule of a dump: what it carries as user data, and its counter. False: the message is no rule, or it has neither.
+ * One rule of a dump: its user data and its counter. False: the message is no rule, or it has neither.
  */
 bool ktrxer_nft_rule_read(struct bytes body, uint32_t *mark, uint64_t *packets);
 /*

@@ -29,7 +29,7 @@ struct qdisc {
 	uint16_t count[QDISC_PRIORITIES], offset[QDISC_PRIORITIES];
 };
 
-/* What a sender must know of a queue that keeps times. */
+/* Properties of a queue that keeps times, for senders. */
 struct qdisc_launch {
 	clockid_t clock;   /* CLOCK_MONOTONIC (fq) or CLOCK_TAI (etf) */
 	bool etf, offload; /* the NIC itself keeps the time */

@@ -214,7 +214,7 @@ void ktrxer_rtnl_request_acknowledge(struct rtnl_request *request)
 	memcpy(request->data + request->message, &header, sizeof header);
 }
 
-/* To the next boundary of netlink's; what comes last may go without. */
+/* To the next boundary of netlink's; the last attribute may end without padding. */
 static void skip_padding(struct bytes *b, size_t length)
 {
 	size_t padding = -length % NLMSG_ALIGNTO, left = bytes_left(b);

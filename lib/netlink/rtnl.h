@@ -38,7 +38,7 @@ void ktrxer_rtnl_request_begin(struct rtnl_request *request, uint16_t type, uint
 void ktrxer_rtnl_batch_begin(struct rtnl_request *batch);
 void ktrxer_rtnl_request_free(struct rtnl_request *request);
 
-/* What follows belongs to the message that was begun last, whose length is always right. */
+/* Later additions belong to the message that was begun last, whose length is always right. */
 void ktrxer_rtnl_message_begin(struct rtnl_request *request, uint16_t type, uint16_t flags, const void *body,
 			       size_t length);
 void ktrxer_rtnl_request_put(struct rtnl_request *request, uint16_t type, const void *value, size_t length);
@@ -79,7 +79,7 @@ void ktrxer_rtnl_batch_allow(struct rtnl *rtnl);
  */
 int ktrxer_rtnl_batch(struct rtnl *rtnl, struct rtnl_request *batch, uint32_t *message);
 
-/* What has been learned so far of one answer. */
+/* The state of reading one answer. */
 struct rtnl_answer {
 	uint32_t sequence, port; /* parts for others are passed over */
 	/* of a batch: the message whose acknowledgement ends the answer. Its numbers go up from `sequence` */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A rule set as an nf_tables chain at a device's ingress: what drops, drops; what does not, lets the packet go on. A
+ * A rule set as an nf_tables chain at a device's ingress: rules that drop do so there; others let the packet go on. A
  * rule that means several kinds of packets (both IP versions, five protocols with ports) becomes several of the chain;
  * their counters bear its position.
  *

@@ -196,7 +196,7 @@ static int proto_parse(uint8_t *proto, const char *word, struct ktrxer_error *er
 	return 0;
 }
 
-/* "/24" at the end of `text`, cut off. -EINVAL: what follows the slash is no number. */
+/* "/24" at the end of `text`, cut off. -EINVAL: no number follows the slash. */
 static int prefix_cut(char *text, bool *given, uint8_t *prefix)
 {
 	char *slash = strchr(text, '/');

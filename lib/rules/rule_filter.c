@@ -141,7 +141,7 @@ static uint32_t verdict_of(const struct assembler *a, const struct krx_rule *rul
 	return a->snap < KRX_HEADERS_SNAP ? a->snap : KRX_HEADERS_SNAP;
 }
 
-/* What becomes of a packet that is not IP: only a rule without any field speaks for it. */
+/* The verdict of a packet that is not IP: only a rule without any field matches it. */
 static uint32_t verdict_not_ip(const struct assembler *a)
 {
 	for (int rank = 0; rank < krx_ruleset_count(a->set); rank++) {
@@ -475,7 +475,10 @@ static void assemble(struct assembler *a, const struct krx_filter_options *optio
 int krx_filter_compile(struct krx_filter *filter, const struct krx_ruleset *set,
 		       const struct krx_filter_options *options)
 {
-	/* From all fields to none; the first that fits is taken. What a tool wants has its own address in `to`. */
+	/*
+	 * From all fields to none; the first that fits is taken. The packets that a tool requires have its own address
+	 * in `to`.
+	 */
 	static const uint32_t levels[] = {
 		KRX_FIELDS_ALL,
 		KRX_FIELD_PROTO | KRX_FIELD_FROM | KRX_FIELD_TO | KRX_FIELD_TO_PORT,

@@ -23,7 +23,7 @@ struct krx_filter_options {
 		link;       /* what every packet begins with; 0: by the type of the packet's device (SKF_AD_HATYPE) */
 	uint32_t snap;      /* bytes of a captured packet, 0: all of them */
 	uint16_t limit;     /* instructions; 0: the kernel's 4096 */
-	bool skip_outgoing; /* what this host sends is refused, whatever the rules say */
+	bool skip_outgoing; /* packets that this host sends are refused, despite the rules */
 };
 
 struct krx_filter {

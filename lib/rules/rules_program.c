@@ -169,7 +169,7 @@ static int exact_fill(const struct rules_program *program, const struct rules_ta
 	return rc;
 }
 
-/* What can only be done once it is loaded. */
+/* Steps that are only possible after the program is loaded. */
 static int furnish(struct rules_program *program, const struct rules_setup *setup, const struct rules_table *table,
 		   struct ktrxer_error *err)
 {

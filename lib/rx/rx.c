@@ -51,7 +51,7 @@ static int backend_suits(const struct krx_backend *backend, const struct krx_rul
 	return 0;
 }
 
-/* What another back end may still be able to do. */
+/* An error after which another back end may still succeed. */
 static bool may_try_another(int rc)
 {
 	return rc == -EOPNOTSUPP || rc == -EBUSY || rc == -E2BIG || rc == -ENOSYS;

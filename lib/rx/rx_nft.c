@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Back end "nftables": where there is no XDP. What is to be dropped is dropped by a table of this process's own at the
- * device's ingress; what is to be captured is seen by a tap before that. The table goes with its socket, the tap with
- * its own.
+ * Back end "nftables": where there is no XDP. A table of this process's own at the device's ingress drops packets; a
+ * tap before it captures them. The kernel removes the table with its socket, and the tap with its own.
  */
 #include "rx.h"
 

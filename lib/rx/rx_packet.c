@@ -4,8 +4,8 @@
  *
  * TPACKET_V2, not V3: V2 delivers each packet by itself, at once; V3 delivers blocks, and a block that is not full
  * waits for a timer of at least a millisecond, which a tool that reacts to an answer would feel (libpcap #335, #354,
- * #472, #572). What V3 is better at, packets of very different sizes, is had here by slots for ordinary packets, and
- * PACKET_COPY_THRESH for the large: those come whole by the socket's queue, and stay in order.
+ * #472, #572). V3 is better for packets of very different sizes. Here slots are for ordinary packets, and
+ * PACKET_COPY_THRESH is for the large: those come whole by the socket's queue, and stay in order.
  *
  * The socket is made with protocol 0 and so receives nothing at all until bind(); by then filter and ring are in place.
  * There is nothing to drain, and no packet from before the rules.
@@ -43,7 +43,7 @@ enum {
 	TAG_SIZE = 4,
 	TAG_AT = 12,       /* in the frame: behind the addresses */
 	FILTER_LEAST = 64, /* instructions: enough to look at the protocol, or at nothing */
-	/* What the kernel may put before the packet: its header, the address, alignment, room for a tag. */
+	/* The kernel's data before the packet: its header, the address, alignment, room for a tag. */
 	SLOT_HEADER = 128,
 };
 

@@ -17,7 +17,7 @@ int krx_watch_open(struct krx_watch *watch, const struct ktrxer_device *device, 
 		   struct ktrxer_error *err);
 void krx_watch_close(struct krx_watch *watch);
 
-/* What is known of the device between two looks; zero at the start. */
+/* The state of the device between two looks; zero at the start. */
 struct krx_look {
 	bool empty; /* the last look found no packet either; clear it with each packet */
 	bool down;  /* the device went down once, so it may be gone now */

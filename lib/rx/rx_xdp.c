@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Back end "xdp": the rules in front of the stack (bpf/rules.bpf.c), where they are decided once and for all. What is
- * captured comes by the BPF ring buffer; what is captured and dropped by AF_XDP, one socket a receive queue, and by the
- * ring buffer where a queue has no socket or the packet is too long for one. Both are merged by the time of arrival.
+ * Back end "xdp": the rules in front of the stack (bpf/rules.bpf.c), where each packet is classified once. Captured
+ * packets come by the BPF ring buffer; packets that are captured and dropped by AF_XDP, one socket a receive queue, and
+ * by the ring buffer where a queue has no socket or the packet is too long for one. Both are merged by the time of
+ * arrival.
  *
  * Everything hangs on descriptors: program, maps, the link that holds the program on the device, sockets. A device has
  * one XDP program: where there is another one the back end is refused (docs/decisions/0039-no-xdp-dispatcher.md).
@@ -83,7 +84,7 @@ static void note_add(struct krx_backend_state *s, const char *text)
 		snprintf(s->note + used, sizeof s->note - used, "%s%s", used ? "; " : "", text);
 }
 
-/* A queue without a socket is no failure: its packets come by the ring buffer. What is not as it should be is said. */
+/* A queue without a socket is no failure: its packets come by the ring buffer. A note names the cause. */
 static void sockets_open(struct krx_backend_state *s, const struct krx_backend_setup *setup, uint32_t chunk)
 {
 	const uint32_t frames = setup->options->ring_bytes / chunk / s->queues;

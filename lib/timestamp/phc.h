@@ -21,7 +21,7 @@ struct phc_reading {
 	uint32_t bound_ns;
 };
 
-/* What the kernel's three ways to read them tell, the narrowest sample of a call. False: no sample that can be. */
+/* Read the results of the kernel's three calls: the narrowest sample of a call. False: no sample is plausible. */
 bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *reported, struct phc_reading *reading);
 bool ktrxer_phc_of_extended(const struct ptp_sys_offset_extended *reported, struct phc_reading *reading);
 bool ktrxer_phc_of_plain(const struct ptp_sys_offset *reported, struct phc_reading *reading);

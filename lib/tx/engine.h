@@ -59,7 +59,7 @@ struct ktx_engine_state; /* each engine's own */
 struct ktx_engine_setup {
 	const struct ktx_options *options;
 	const struct ktrxer_device *device; /* NULL when none was named */
-	enum ktrxer_link link;              /* what the frames begin with; without a device: IP */
+	enum ktrxer_link link;              /* the first header of the frames; without a device: IP */
 	uint32_t frame_size;                /* capacity of a slot */
 	uint32_t slots;                     /* power of two */
 	struct ktx_request *requests;       /* where the kernel waits: a request lies at its number & (slots -
@@ -67,7 +67,7 @@ struct ktx_engine_setup {
 };
 
 /*
- * What the pump tells an engine whose kernel side waits, each time it looks. Requests [done, head) are with the engine.
+ * State of the pump for an engine whose kernel side waits, at each look. Requests [done, head) are with the engine.
  */
 struct ktx_work {
 	uint32_t done, head;
@@ -101,7 +101,7 @@ struct ktx_stream_look {
 
 /*
  * Frames that the pump submits at their times. With `queue` the kernel waits, too: it is given each frame ahead of
- * its time (`queue` says by how much) and with it, in leave_ns. What is there cannot be called back.
+ * its time (`queue` says by how much) and with it, in leave_ns. Frames there cannot be cancelled.
  */
 struct ktx_submit_ops {
 	/*
@@ -149,9 +149,9 @@ struct ktx_kernel_ops {
 	void (*publish)(struct ktx_engine_state *state, uint32_t from, uint32_t to);
 
 	/*
-	 * Follows on publish when the pump knows of the requests, too; NULL: none. What ends before that wakes a pump
-	 * that finds nothing to collect, at once and again, and where the pump is the more urgent thread of one
-	 * processor the committing one never comes to publish `head`.
+	 * Follows on publish, after `head` shows the requests to the pump; NULL: none. A request that ends before that
+	 * wakes a pump that finds nothing to collect, at once and again, and where the pump is the more urgent thread
+	 * of one processor the committing one never comes to publish `head`.
 	 */
 	void (*go)(struct ktx_engine_state *state, uint32_t to);
 
@@ -176,7 +176,7 @@ struct ktx_stream_ops {
 	bool (*ended)(const struct ktx_engine_state *state);
 };
 
-/* What every engine has, and its tables: `submit` or `kernel`, the other one is NULL; `stream`, or NULL. */
+/* Common members of all engines, and tables: `submit` or `kernel`, the other one is NULL; `stream`, or NULL. */
 struct ktx_engine {
 	const char *name;
 	const char *summary;

@@ -209,8 +209,8 @@ static int descriptors_make(struct ktx *tx, struct ktrxer_error *err)
 }
 
 /*
- * What works for a probe's few slots may not for all that are wanted (memory that may be locked): then `auto` takes the
- * next best.
+ * An engine that opens with a probe's few slots may fail with all requested ones (limit of locked memory): then `auto`
+ * takes the next best.
  */
 static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, struct ktrxer_error *err)
 {

@@ -36,7 +36,7 @@ struct ktx_ring {
 	_Alignas(KTX_LINE) _Atomic uint32_t done;
 };
 
-/* What one side asks of the other: written by both, and seldom. */
+/* Requests of each side to the other: written by both, and seldom. */
 struct ktx_shared {
 	_Alignas(KTX_LINE) _Atomic uint32_t cancel_to; /* requests before this number are to be cancelled */
 	_Atomic uint32_t cancel_seq;                   /* raised with each ktx_cancel() */

@@ -39,7 +39,7 @@ static uint64_t next_look(const struct ktx *tx, uint64_t now)
 	const uint64_t at = ktx_request_at(tx, tx->pump.submitted)->at_ns, often = tx->engine->reap_ns;
 	const uint64_t after = at < KTRXER_NEVER - AFTER_NS ? at + AFTER_NS : KTRXER_NEVER;
 
-	/* Just after it: what comes then is a gap, in which the engine may have something to do. */
+	/* Just after it: a gap follows, in which the engine may have something to do. */
 	return after > now + often / 2 ? after : now + often;
 }
 

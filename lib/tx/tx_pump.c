@@ -309,8 +309,8 @@ static uint64_t compensation_of(const struct ktx *tx)
 }
 
 /*
- * What the queue is to be told. The first of a train has the time of all: it alone tells what the way through the queue
- * costs.
+ * The time that the queue gets. The first of a train has the time of all: it alone shows the cost of the path through
+ * the queue.
  */
 static void leave_plan(struct ktx *tx, struct ktx_request *request, bool in_train)
 {

@@ -466,7 +466,7 @@ int ktx_drain(struct ktx *tx, uint64_t until_ns)
 			break;
 		wait_until(tx->poll_fd, now, next < until_ns ? next : until_ns);
 	}
-	/* What reports_arm() cleared may have been meant for the tool's own poll. */
+	/* The tool's own poll may need the event that reports_arm() cleared. */
 	if (rc < 0 && !until_ns) {
 		reap_unwanted(tx);
 		if (tx->tool.reaped != tx->tool.counted || (tx->tool.shortage && slot_free(tx)))

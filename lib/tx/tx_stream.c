@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* What a range adds to the accounts. Its requests are known before, or, without an end, are what was taken of it. */
+/* Adds a range to the accounts. Its requests are known before, or, without an end, are the numbers taken so far. */
 static void stream_add(const struct ktx *tx, const struct ktx_stream_look *look, struct ktx_accounts *sums)
 {
 	const uint64_t requested = tx->tool.stream_open ? look->taken : tx->tool.stream_count;

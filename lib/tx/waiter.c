@@ -185,7 +185,7 @@ void ktrxer_waiter_slept(struct ktrxer_waiter *waiter, uint64_t from_ns, uint64_
 	uint64_t late = woken_ns > wanted_ns ? woken_ns - wanted_ns : 0;
 
 	waiter->rested_ns = woken_ns;
-	/* What others really had of it: two changes of context are ours. */
+	/* The time of other threads in this rest: two context switches are ours. */
 	if (woken_ns - from_ns > REST_OVERHEAD_NS)
 		waiter->rest_ns += woken_ns - from_ns - REST_OVERHEAD_NS;
 	if (woken_ns - waiter->since_ns > REST_WINDOW_NS) {

@@ -22,7 +22,7 @@ struct ktrxer_waiter {
 	bool realtime, locked;
 	uint32_t timer_slack_ns;
 	int latency_fd;  /* /dev/cpu_dma_latency held open, or -1 */
-	char notes[512]; /* only grows: what lies before shown.notes_length never changes again */
+	char notes[512]; /* only grows: the text before shown.notes_length never changes again */
 
 	/*
 	 * Copies for other threads (ktx_info), made by ktrxer_waiter_show(). Each has at most 32 bits, so that no
@@ -38,8 +38,8 @@ struct ktrxer_waiter {
 void ktrxer_waiter_init(struct ktrxer_waiter *waiter);
 void ktrxer_waiter_close(struct ktrxer_waiter *waiter);
 /*
- * Asks for what this thread may have: timer slack, processor, SCHED_FIFO, no deep sleep of the processor. What is
- * refused goes into notes.
+ * Requests settings for this thread: timer slack, processor, SCHED_FIFO, no deep sleep of the processor. Refused
+ * settings go into notes.
  */
 void ktrxer_waiter_prepare(struct ktrxer_waiter *waiter, uint32_t flags, int cpu, bool spin);
 /* Sleeps a few dozen short times and sets the wake-up margin. About 10 ms. */

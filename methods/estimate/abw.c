@@ -296,7 +296,7 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 	middle = (r->idle.low + r->idle.high) / 2;
 	half = fmax((r->idle.high - r->idle.low) / 2, WIDTH_LEAST / 2);
 	r->by = ABW_IDLE;
-	/* What the probes themselves take is available. */
+	/* The bitrate of the probes themselves is available. */
 	own = 8 * NS_PER_S * a->plan.flows * a->plan.packets * (a->plan.ip_bytes + r->overhead_bytes) /
 	      (double)a->plan.period_ns / r->capacity_bit_s;
 	r->low_bit_s =

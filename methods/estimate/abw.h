@@ -39,7 +39,7 @@ enum abw_step {
 	ABW_STEPS,
 };
 
-/* What to send: `trains` in each flow, one every period_ns. A second flow begins half a period after the first. */
+/* A plan: `trains` in each flow, one every period_ns. A second flow begins half a period after the first. */
 struct abw_plan {
 	enum abw_step step;
 	uint32_t flows, trains, packets, ip_bytes;

@@ -85,7 +85,7 @@ static void hop_alone(struct hop_queue *q, const struct hop_times *hop, size_t i
 	q->added_uncertainty_ns = both(idle.uncertainty, loaded.uncertainty);
 }
 
-/* The hop with the least added delay from `hop` on: what is added before `hop` is at most that. */
+/* The hop with the least added delay from `hop` on: the delay that is added before `hop` is at most that. */
 static size_t least_from(const struct hop_queue *queues, size_t count, size_t hop)
 {
 	size_t least = hop;

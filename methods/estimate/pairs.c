@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define TOLERANCE 0.02 /* of the gap: an undisturbed pair has at most so much excess */
-#define TOLERANCE_MOST 0.1 /* without enough of them: what the best pairs may have */
+#define TOLERANCE_MOST 0.1 /* without enough of them: limit for the best pairs */
 #define NOISE_NS 2000.0 /* of the stamps of two busy hosts: excess below it is no sign of cross traffic */
 #define SKEW_MOST 1e-3 /* clocks of computers differ by less */
 #define SIZES_APART 0.15 /* by so much the capacities by both sizes may differ */

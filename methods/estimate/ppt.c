@@ -231,7 +231,7 @@ static uint64_t random_poisson(struct random *random, uint64_t count)
 
 /*
  * G_avg of one resample. Each bin's count is replaced by a Poisson number: that is the bootstrap for many gaps, and its
- * cost does not grow with their number. What it leaves out, the variance inside a bin, is 4 % of the whole with 50
+ * cost does not grow with their number. The variance inside a bin, which it leaves out, is 4 % of the whole with 50
  * gaps, and less with more. NAN: an empty resample.
  */
 static double resample_average(const struct bins *bins, uint64_t *counts, struct random *random)
@@ -287,7 +287,7 @@ static double student(double freedom)
 }
 
 /*
- * What half a step of the clock does to G_avg where the gaps do not spread over several steps: the filter then keeps
+ * The error of G_avg by half a step of the clock where the gaps do not spread over several steps: the filter then keeps
  * one step alone.
  */
 static double quantisation(const struct ppt_gaps *gaps, uint32_t resolution_ns)

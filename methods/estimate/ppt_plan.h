@@ -61,7 +61,7 @@ int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_
 struct ppt_dispersion {
 	double delta_ns;       /* delta_n: the dispersion gap at the end link */
 	double gap_ns;         /* G_n */
-	double capacity_bit_s; /* what the gap says: 8 s_t / G_n; the end link's capacity only without dispersion */
+	double capacity_bit_s; /* from the gap: 8 s_t / G_n; the end link's capacity only without dispersion */
 	bool unbiased;         /* delta_n is 0, to a millionth of a nanosecond */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What happened to two TCP data probes and to the two segments that they elicit, from the server's answers alone:
+ * The fate of two TCP data probes and of the two segments that they elicit, from the server's answers alone:
  * OneProbe (Luo, Chan, Chang, USENIX ATC 2009). The server has sent two segments that are not acknowledged yet, and the
  * receive window has room for these two. The first probe acknowledges the first of them, the second probe both: each
  * probe lets the server send one further segment. The server's acknowledgements show which probes it has received, and

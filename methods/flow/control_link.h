@@ -21,7 +21,7 @@ struct control_link {
 	uint64_t heard_ns; /* when something last came */
 	uint64_t frames;   /* that came */
 	int error;         /* of the socket, met by a write */
-	bool held;         /* what is said waits for control_link_push(): many frames, one write */
+	bool held;         /* frames wait for control_link_push(): many frames, one write */
 	/*
 	 * Each returns false when the link (and its owner) is gone: it is not touched any more. `preface`: before there
 	 * are keys, each CONTROL_PREFACE bytes. `closed`: 0 the other end has ended it; -EBADMSG a wrong HMAC;
@@ -49,7 +49,7 @@ void control_link_push(struct control_link *link);
 uint32_t control_link_waiting(const struct control_link *link); /* bytes that the socket has not taken */
 /* For frames without a body. */
 void control_link_say(struct control_link *link, uint8_t type);
-/* What has come, as if the socket had brought it: for tests. False: the link is gone. */
+/* Passes bytes to the link as if they came from the socket: for tests. False: the link is gone. */
 bool control_link_feed(struct control_link *link, const uint8_t *data, uint32_t length);
 
 #endif

@@ -115,7 +115,7 @@ static void ping(struct flow_client *c)
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
 	const uint64_t now_ns = ktrxer_now_ns();
 
-	/* Before the load the way is empty: what is learnt of the clocks now has to do for as long as it lasts. */
+	/* Before the load the way is empty: samples of the clocks from now on serve for the whole load. */
 	c->ping_ns = now_ns + (uint64_t)KTRXER_NS_PER_S / (now_ns < c->result.start_ns ? 4 : 1);
 	if (body)
 		control_link_send(&c->link, CONTROL_PING, control_time_write(body, now_ns));

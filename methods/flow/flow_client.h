@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The client's side of flows: asks a server, connects each flow, agrees on a start, runs its ends and hears of the
- * others, all in one loop of loop.h. What is seen goes to the owner by calls, remote times already on our clock.
+ * The client's side of flows: asks a server, connects each flow, agrees on a start, runs its ends and reads reports of
+ * the others, all in one loop of loop.h. The owner gets results by calls, remote times already on our clock.
  */
 #ifndef KTRXER_METHODS_FLOW_CLIENT_H
 #define KTRXER_METHODS_FLOW_CLIENT_H
@@ -41,7 +41,7 @@ struct flow_client_options {
 	struct control_request request;
 	uint64_t start_ns; /* 0: as soon as all is ready */
 	/*
-	 * What happens. sample, connected and started may be NULL. `origin` NULL: taken here. Else by the server, and
+	 * Events. sample, connected and started may be NULL. `origin` NULL: taken here. Else by the server, and
 	 * sample->time_ns is on our clock.
 	 */
 	void (*sample)(void *context, uint32_t flow, const struct flow_sample *sample,
@@ -73,7 +73,7 @@ struct flow_client_result {
 	uint64_t clock_bound_ns;          /* uncertainty of its line, from the start to the end of the flows */
 	uint32_t clock_steps;             /* that clock does not step: another host answers, or it was suspended */
 	uint64_t rtt_ns;                  /* the shortest exchange over the control connection */
-	bool control_known; /* what the control connection has taken of the path, in bytes of IP packets */
+	bool control_known;               /* the control connection's traffic is: bytes of IP packets */
 	uint64_t control_up_bytes, control_down_bytes;
 };
 

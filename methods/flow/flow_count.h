@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a receiver of a UDP flow can say of it, from the numbers in its packets. Pure. */
+/* Counts of a receiver of a UDP flow, from the numbers in its packets. Pure. */
 #ifndef KTRXER_METHODS_FLOW_COUNT_H
 #define KTRXER_METHODS_FLOW_COUNT_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a flow moved, how fast, and whether it ended as planned: from the samples and ends that its two ends reported.
- * Pure; all times are on one clock. The bytes of a flow are what its receiver read; where the receiver reported
- * nothing, what the sender reports as acknowledged.
+ * The bytes of a flow, its rates, and whether it ended as planned: from the samples and ends that both ends reported.
+ * Pure; all times are on one clock. The bytes of a flow are those that its receiver read; where the receiver reported
+ * nothing, those that the sender reports as acknowledged.
  */
 #ifndef KTRXER_METHODS_FLOW_RESULT_H
 #define KTRXER_METHODS_FLOW_RESULT_H
 
 #include "flow_spec.h"
 
-/* What one end reported. */
+/* Report of one end. */
 struct flow_side {
 	uint64_t samples;
 	uint64_t last_ns, last_bytes; /* of the last sample */

@@ -21,7 +21,7 @@ struct flow_set {
 	uint8_t walk;               /* enum walk */
 	uint32_t at;                /* the flow that the walk looks at next */
 	uint32_t grid_missed;       /* times of the grid that have passed without a sample */
-	uint64_t next_ns;           /* what the walk has found to be due first */
+	uint64_t next_ns;           /* the earliest due time that the walk has found */
 	uint64_t start_ns, grid_ns; /* the next sample of all */
 	uint64_t *block;
 	uint64_t waited_ns, waited_at_ns; /* run delay of the thread, as read last */
@@ -410,7 +410,7 @@ void flow_set_reported(struct flow_set *set, uint32_t index, const struct flow_e
 	flow->reported = end->reason;
 	if (flow->state == FLOW_CUT)
 		flow->settle_ns = 0;
-	/* What it sent last is on its way; then nothing more comes. */
+	/* The last bytes that it sent are on their way; then nothing more comes. */
 	if (end->reason != FLOW_PLANNED || !flow->sends) {
 		if (flow->end_ns > soon)
 			flow->end_ns = soon;
@@ -487,7 +487,7 @@ static bool ends_now(struct flow *flow, uint64_t now_ns)
 	       end_of(flow, now_ns) <= now_ns;
 }
 
-/* What is due of one flow; returns when the next thing is. */
+/* Does the due work of one flow; returns the time of the next. */
 static uint64_t flow_turn(struct flow *flow, uint64_t now_ns)
 {
 	if (flow->set->stopping)
@@ -522,7 +522,7 @@ static void walk_step(struct flow_set *set, struct flow *flow, uint64_t now_ns)
 		flow_sample(flow);
 	} else if (set->walk == WALK_TURNS) {
 		set->next_ns = earlier(set->next_ns, flow_turn(flow, now_ns));
-		set->again = again; /* what the flow has just changed is in its answer */
+		set->again = again; /* its answer contains the flow's last changes */
 	} else if (ends_now(flow, now_ns)) {
 		last_sample(flow, FLOW_PLANNED);
 	}

@@ -16,7 +16,7 @@ enum flow_state {
 	FLOW_IDLE = 0, /* nothing connects it yet */
 	FLOW_ATTACHED, /* connected, waits for its start */
 	FLOW_GOING,
-	FLOW_SETTLING, /* nothing is sent any more; what is on its way comes in */
+	FLOW_SETTLING, /* nothing is sent any more; the last packets arrive */
 	/* a receiver's connection ended before its time: the sender's word is awaited, whether that was the plan */
 	FLOW_CUT,
 	FLOW_OVER,
@@ -26,7 +26,7 @@ struct flow_set;
 struct flow_udp;
 struct flow;
 
-/* What differs between TCP and UDP. NULL where nothing is to be done. */
+/* The differences between TCP and UDP. NULL where nothing is to be done. */
 struct flow_ops {
 	/* Takes a connected socket; `pace_bps` 0: none. NULL: this kind opens its own. 0 or a negative errno. */
 	int (*attach)(struct flow *flow, int fd, uint64_t pace_bps);
@@ -41,7 +41,7 @@ struct flow_ops {
 	void (*reported)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
 	void (*account)(struct flow *flow,
 			struct flow_end *end); /* sender: its own accounts, before it is closed; NULL: none */
-	int (*error)(const struct flow *flow); /* what the network answered; 0: nothing */
+	int (*error)(const struct flow *flow); /* the network's answer; 0: none */
 	void (*settle)(
 		struct
 		flow *flow); /* receives and forgets, until the other end closes; NULL: there is nothing to wait for */
@@ -63,7 +63,7 @@ struct flow {
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
 	uint64_t grid_ns;          /* the last time of the grid that it was sampled for */
 	uint64_t bytes;            /* handed to the kernel, or read */
-	uint64_t acked_base;       /* what the kernel's count began with */
+	uint64_t acked_base;       /* the kernel's count at the beginning */
 	uint64_t settle_ns;        /* settling, or waiting for that word, ends then at the latest */
 	struct flow_end end;
 	uint32_t missed;
@@ -120,7 +120,7 @@ struct flow_set_cut {
 const struct flow_set_cut *flow_set_close_now(struct flow_set *set);
 /* All have ended. */
 bool flow_set_over(const struct flow_set *set);
-/* The other end says that it has ended: what is here still open closes soon. */
+/* The other end has reported its end: the open parts here close soon. */
 void flow_set_reported(struct flow_set *set, uint32_t index, const struct flow_end *end);
 
 /* A sample of it was lost on the way out. */

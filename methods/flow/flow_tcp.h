@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The socket of a TCP flow: what is set on it, what moves through it, what the kernel says of it. */
+/* The socket of a TCP flow: its options, its transfers, and the kernel's report about it. */
 #ifndef KTRXER_METHODS_FLOW_TCP_H
 #define KTRXER_METHODS_FLOW_TCP_H
 
@@ -12,7 +12,7 @@ int flow_tcp_cc(const char *name);
 /* The kernel's count of acknowledged bytes; UINT64_MAX: it has none. */
 uint64_t flow_tcp_acked(int fd);
 /*
- * What a connection has taken of the path so far, in bytes of IP packets. False: this kernel does not count segments.
+ * The traffic of a connection so far, in bytes of IP packets. False: this kernel does not count segments.
  */
 bool flow_tcp_traffic(int fd, uint64_t *up_bytes, uint64_t *down_bytes);
 /* Segments that TCP sent again so far. */

@@ -27,7 +27,7 @@ enum {
 	AHEAD_PACKETS = 32, /* committed to a transmitter that the loop pumps: it may have to send them in one call */
 	DUE_DRAWS = 1024,   /* packets that were never made and are counted one by one */
 	LATE_FLOOR_NS = 100 * 1000,
-	/* what the host's own queue drops is lost, not kept until there is room: that would be another load */
+	/* packets that the host's own queue drops are lost, not sent later: that would be another load */
 	RETRY_NS = 100 * 1000,
 	BATCH = 32,
 	ROUNDS = 8,
@@ -56,7 +56,7 @@ struct flow_udp {
 	bool have_due, exhausted, pumps;
 	bool crowded; /* AHEAD_PACKETS are committed, and more are due soon */
 	uint64_t committed_bytes;
-	struct ktx_accounts before; /* what was sent before it began: introductions */
+	struct ktx_accounts before; /* of packets before its begin: introductions */
 	int network_error;
 	/* receiver */
 	struct flow_count count;
@@ -598,13 +598,13 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 	if (flow->sends) {
 		if (flow->end_ns > now_ns || now_ns >= flow->end_ns + RUN_OUT_NS)
 			return flow->end_ns;
-		/* What a busy machine has kept from being committed in time belongs to the flow all the same. */
+		/* Packets that a busy machine could not commit in time belong to the flow, too. */
 		if (!u->exhausted)
 			u->timer.at_ns = 0;
 		return u->exhausted && !pending(u) ? flow->end_ns : now_ns + KTRXER_NS_PER_MS;
 	}
 	/*
-	 * What was sent last may still wait in a queue, for seconds, and is not lost: as long as packets arrive, more
+	 * The last packets may still wait in a queue, for seconds, and are not lost: as long as packets arrive, more
 	 * may come. The sender reports how many there were.
 	 */
 	if (u->reported)

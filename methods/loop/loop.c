@@ -118,7 +118,7 @@ void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
 }
 
 /*
- * What is due is called, which may add and remove timers. Returns when the next one is. Timers that use up
+ * Calls the due timers, which may add and remove timers. Returns the time of the next one. Timers that use up
  * TIMERS_SHARE_NS leave the rest for the next run, which begins behind them.
  */
 static uint64_t timers_run(struct loop *loop, uint64_t now)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a server needs no more once its sockets are open. docs/reference/server.md says what is given up.
+ * Privileges that a server does not need after its sockets are open. docs/reference/server.md lists them.
  */
 #ifndef KTRXER_METHODS_PRIVILEGE_H
 #define KTRXER_METHODS_PRIVILEGE_H

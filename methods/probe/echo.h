@@ -66,7 +66,7 @@ void echo_table_free(struct echo_table *table);
 
 /* A probe was committed. -EAGAIN: the one a window before it still waits (give up what is lost first). */
 int echo_table_commit(struct echo_table *table, uint64_t number);
-/* What became of a probe. ECHO_ROUND_TRIP when its answer had come before its report. */
+/* The event of a probe's report. ECHO_ROUND_TRIP when its answer had come before its report. */
 enum echo_event echo_table_report(struct echo_table *table, const struct ktx_report *report,
 				  struct echo_result *result);
 

@@ -135,7 +135,7 @@ void one_way_clocks(struct one_way *w, struct stamp_sample *s)
 		w->adjusted_from_ns = (int64_t)((uint64_t)apart - (uint64_t)w->adjusted_ns);
 		w->far_clock.seen = false;
 	}
-	/* It was read between T2 and T3. What it may have changed in that time is part of its bound. */
+	/* It was read between T2 and T3. The changes that are possible in that time are part of its bound. */
 	s->far_adjusted.at_ns = s->t3_real_ns;
 	s->far_adjusted.bound_ns += (uint32_t)(s->dwell_ns > 0 ? s->dwell_ns / 1024 : 0);
 	s->clock_moved = clock_watch_take(&w->own_clock, &s->own_adjusted);

@@ -22,10 +22,10 @@ struct one_way_result {
 	int64_t offset_ns; /* reflector's CLOCK_REALTIME minus this host's, at clock.at_ns */
 	/* reflector's CLOCK_REALTIME minus this host's CLOCK_MONOTONIC; the segment with the most round trips */
 	struct clock_offset_result clock;
-	/* What the kernels did to the two clocks; with `adjusted` the delays are free of it. */
+	/* The kernels' adjustments of the two clocks; with `adjusted` the delays do not contain them. */
 	bool adjusted; /* the reflector reported the adjustments of its clock with each answer */
 	struct clock_watch own_clock, far_clock;
-	bool claimed;      /* what the clocks report made the bound smaller */
+	bool claimed;      /* the clocks' reports made the bound smaller */
 	bool contradicted; /* both clocks claim to be synchronised, and the round trips prove the opposite */
 	bool synchronised; /* both clocks report so */
 	uint32_t steps;    /* of the clocks against each other */
@@ -35,7 +35,7 @@ struct one_way;
 /* real_minus_mono_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of this host. NULL: no memory. */
 struct one_way *one_way_new(int64_t real_minus_mono_ns);
 void one_way_free(struct one_way *one_way);
-/* What this host's clock reports, before and after the round trips: the worst counts. */
+/* The report of this host's clock, before and after the round trips: the worst counts. */
 void one_way_own_clock(struct one_way *one_way, const struct clock_sync *own);
 /* Before one_way_add(): the sample gets the adjustments of both clocks since the first one. */
 void one_way_clocks(struct one_way *one_way, struct stamp_sample *sample);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
-/* What arrives is taken within about this time. Well below KTX_STAMP_WAIT_NS. */
+/* Arrived packets are read within about this time. Well below KTX_STAMP_WAIT_NS. */
 #define LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
 /* The margin of a sleep: its steps, and its limits (a share of the interval: 2 % of a processor). */
 #define MARGIN_STEP_NS ((uint64_t)KTRXER_NS_PER_US / 2)
@@ -221,7 +221,7 @@ static bool time_to_look(struct prober *p)
 
 static uint64_t send_step(struct prober *p)
 {
-	/* What is due leaves first. */
+	/* Send the due probes first. */
 	uint64_t pump_at = time_to_look(p) ? prober_take(p) : pump(p, false), commit_at = commit_soon(p);
 	const bool no_more = commit_at == KTRXER_NEVER &&
 			     (p->result.committed == p->result.wanted || (p->have_due && p->due.at_ns >= p->end_ns));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the ping and the STAMP client share: probes that leave on a schedule to one host, answers that arrive beside
+ * The common part of ping and STAMP client: probes that leave on a schedule to one host, answers that arrive beside
  * them, one event loop. A client fills in a specification, opens the prober, and runs it; the figures that both have
  * are in struct probe_result.
  */
@@ -27,7 +27,7 @@ struct probe_spec {
 	uint32_t payload; /* bytes; 0: the smallest */
 };
 
-/* What a client adds to the prober; `client` is the client's own. */
+/* The calls that a client adds to the prober; `client` is the client's own. */
 struct prober_client {
 	bool (*commit)(
 		void *client,
@@ -82,7 +82,7 @@ struct prober {
 	uint64_t committed_ns, fresh_ns; /* when the last of them leaves, and the first of those committed just now */
 	struct ktrxer_deadline due;
 	bool have_due;
-	/* what arrives is taken when a later probe leaves, if that is soon: the kernel has stamped it */
+	/* answers are read when a later probe leaves, if that is soon: the kernel has stamped them */
 	bool unhurried;
 	bool blind;                 /* nothing but time has ended the last sleep */
 	uint64_t looked_ns, looked; /* time of the last look, and `committed` then */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a client that probes one host needs before its first probe: path, engine, identifier, schedule. */
+/* The preparation of a client that probes one host: path, engine, identifier, schedule. */
 #include "prober.h"
 
 #include "error.h"
@@ -61,7 +61,7 @@ static int open_engine(struct prober *p, uint32_t slots, uint32_t frame_size, st
 	t.wait = s->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
 	t.flags = s->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK;
 	t.cpu = s->cpu;
-	/* what this host's full queue drops is not sent again: it would be late, and the queue is what is measured */
+	/* no second try after a drop of this host's full queue: it would be late, and the queue is measured, too */
 	t.retry_ns = 1;
 	t.late_ns = s->late_ns;
 	t.slots = slots_for(p, slots, frame_size);

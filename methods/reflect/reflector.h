@@ -67,7 +67,7 @@ struct reflector;
 int reflector_new(struct reflector **reflector, const struct reflector_options *options);
 void reflector_free(struct reflector *reflector);
 
-/* What our clock is worth, for the answers from now on. */
+/* The quality of our clock, for the answers from now on. */
 void reflector_set_clock(struct reflector *reflector, bool synchronised, uint64_t bound_ns);
 
 /* The packet becomes its answer, all but T3. `whole`: the bytes that came, `length` those that are here. */

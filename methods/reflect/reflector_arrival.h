@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What is known of a packet that came. */
+/* The properties of a packet that arrived. */
 #ifndef KTRXER_METHODS_REFLECTOR_ARRIVAL_H
 #define KTRXER_METHODS_REFLECTOR_ARRIVAL_H
 

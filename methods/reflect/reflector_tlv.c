@@ -3,7 +3,7 @@
 
 #include <sys/socket.h>
 
-/* What a first walk finds; nothing is changed by it. */
+/* The result of a first walk, which changes nothing. */
 struct survey {
 	uint32_t ends[KTRXER_REFLECTOR_TLVS_MAX]; /* offsets of headers */
 	int count;                                /* whole TLVs */

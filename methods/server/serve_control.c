@@ -243,7 +243,7 @@ static void pending_read(struct pending *s)
 static void pending_ready(struct loop_source *source, uint32_t events)
 {
 	struct pending *s = (struct pending *)source;
-	/* Not a byte more: what follows belongs to the flow or session that the preface names. */
+	/* Not a byte more: later bytes belong to the flow or session that the preface names. */
 	ssize_t n = recv(source->fd, s->preface + s->have, CONTROL_PREFACE - s->have, MSG_DONTWAIT);
 	static const uint8_t word[6] = { 'k', 't', 'r', 'x', 'e', 'r' };
 

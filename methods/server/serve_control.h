@@ -29,7 +29,7 @@ int serve_control_listen(struct serve_control *control, const struct ktrxer_addr
 bool serve_control_claim(void *control, const struct serve_datagram *datagram);
 /* For serve_udp: true when a client at this address has proven the token within KTRXER_CONTROL_TRUSTED_S. */
 bool serve_control_trusted(void *control, const struct ktrxer_addr *from, uint64_t now_ns);
-/* What new clients have to prove from now on; copied. */
+/* The token that new clients must prove from now on; copied. */
 void serve_control_set_token(struct serve_control *control, const struct hmac_key *token);
 /* Its clients, for tests. */
 struct serve_registry *serve_control_registry(struct serve_control *control);

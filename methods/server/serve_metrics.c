@@ -24,7 +24,7 @@ struct scrape {
 	struct serve_metrics *metrics;
 	uint64_t since_ns;
 	uint32_t have;    /* of the request */
-	uint32_t at, end; /* of the answer: what is still to be sent; end 0: there is none yet */
+	uint32_t at, end; /* of the answer: the part to be sent; end 0: there is none yet */
 	char request[REQUEST];
 	char answer[HEAD + BODY];
 };

@@ -8,7 +8,7 @@
 
 #include "loop.h"
 
-/* Text of a fixed size: what does not fit makes the answer an error of the server (status 500). */
+/* Text of a fixed size: a longer text makes the answer an error of the server (status 500). */
 struct metrics_text {
 	char *text;
 	size_t size, used;

@@ -15,7 +15,7 @@ struct serve_packets {
 /* False: there is no room, because the client does not read, or there is no memory. The record is lost. */
 bool serve_packets_add(struct serve_packets *packets, struct control_link *link, uint32_t flow,
 		       const struct flow_packet *packet);
-/* What was collected leaves. */
+/* Sends the collected packets. */
 void serve_packets_send(struct serve_packets *packets, struct control_link *link);
 
 #endif

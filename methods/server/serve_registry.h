@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the clients of a server have in common: limits, counts, the list of their sessions, and whose packets come from
- * where.
+ * The common state of a server's clients: limits, counts, the list of their sessions, and the flow of each address and
+ * port.
  */
 #ifndef KTRXER_METHODS_SERVE_REGISTRY_H
 #define KTRXER_METHODS_SERVE_REGISTRY_H
@@ -12,7 +12,7 @@
 
 struct session;
 
-/* What a control connection did, once it has ended. */
+/* The account of a control connection, after its end. */
 struct serve_client {
 	struct ktrxer_addr from;
 	uint64_t began_ns, ended_ns;
@@ -80,7 +80,7 @@ uint32_t registry_clients(const struct serve_registry *registry); /* that have s
 /* A client at this address has proven the token now. The oldest one makes room. */
 void registry_trust(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
 bool registry_trusted(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
-/* What comes from there is of this flow. 0 or -ENOMEM. */
+/* Packets from this address and port belong to this flow. 0 or -ENOMEM. */
 int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow,
 		      const struct ktrxer_addr *from, uint16_t port);
 void registry_peers_forget(struct serve_registry *registry, const struct session *session);

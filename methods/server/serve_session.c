@@ -77,7 +77,7 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 
 	if (s->block_used + FLOW_SAMPLE_MOST > CONTROL_BODY_MAX)
 		block_send(s);
-	/* What is written into a block counts as said; so it is only begun when there is room to send it. */
+	/* Samples in a block count as sent; so a block is only begun when there is room to send it. */
 	if (!s->block_used) {
 		if (control_link_waiting(&s->link) + CONTROL_BODY_MAX > KTRXER_CONTROL_SAMPLES_BYTES) {
 			flow_set_missed(s->flows, flow);
@@ -240,7 +240,7 @@ static void ready_if_attached(struct session *s)
 	control_link_say(&s->link, CONTROL_READY);
 }
 
-/* What each direction will carry by UDP: nothing slows it down but what is said here. */
+/* The bitrate of each direction by UDP: only this limit slows it down. */
 static enum control_refusal udp_judge(struct session *s, const struct flow_spec *spec, uint64_t *value)
 {
 	const uint64_t most = s->registry->options.max_bps;

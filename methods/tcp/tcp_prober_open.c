@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the prober needs before its first segment: path, engine, ports, receive rules, the request. */
+/* The preparation of the prober: path, engine, ports, receive rules, the request. */
 #include "error.h"
 #include "path_find.h"
 #include "tcp_prober_state.h"

@@ -44,7 +44,7 @@ struct flight {
 	bool answered;
 };
 
-/* What is to be found out: an answer to a hop and a flow. */
+/* One task of the search: an answer to a hop and a flow. */
 struct job {
 	struct trace_want want;
 	uint32_t tries, repetition;

@@ -98,7 +98,7 @@ const struct trace_sample *trace_samples(const struct trace *trace, size_t *coun
 /* The last hop of the first flow's route that answered. */
 uint8_t trace_first_route(const struct trace *trace);
 
-/* What an answer means for the search, from `to`'s point of view. */
+/* The meaning of an answer for the search, from `to`'s point of view. */
 enum trace_end trace_end_of(const struct trace_reply *reply, const struct ktrxer_addr *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the answers say about a node of the graph. */
+/* Figures of a node of the graph, from the answers. */
 #ifndef KTRXER_METHODS_TRACE_FIGURES_H
 #define KTRXER_METHODS_TRACE_FIGURES_H
 

@@ -330,7 +330,7 @@ int trace_graph_want(struct trace_graph *g, struct trace_want *wants, int max)
 	if (!(g->options.failure > 0))
 		return 0;
 	spread_links(g);
-	/* What each hop of the first flow needs at least, all hops in one round. */
+	/* The least number of flows that each hop of the first flow needs, all hops in one round. */
 	for (uint32_t f = 1, least = needed(g, &g->hops[0].nodes[0]); f < least; f++)
 		for (uint8_t hop = 1; hop <= g->length; hop++)
 			want(g, hop, (uint16_t)f, wants, max, &n);

@@ -30,7 +30,7 @@ struct trace_sent {
 	struct trace_want want;
 };
 
-/* What the network changed in a probe, by the quote. */
+/* Changes by the network in a probe, as the quote shows them. */
 struct trace_changes {
 	bool address;  /* source or destination, address or port */
 	bool checksum; /* of UDP or ICMP: a translator changed what it covers */

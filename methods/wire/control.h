@@ -65,7 +65,7 @@ void control_cookie(const struct control_keys *keys, uint32_t session, uint32_t 
 /* ----------------------------------------------------------------------------------------------------------- frames */
 
 enum control_type {
-	CONTROL_REQUEST = 1, /* client: what it wants in all */
+	CONTROL_REQUEST = 1, /* client: all that it requests */
 	CONTROL_GRANT,       /* server: it may, within these limits */
 	CONTROL_FLOWS,       /* client: each flow */
 	CONTROL_PLANNED,     /* server: all are taken note of; connect them */
@@ -161,13 +161,13 @@ uint32_t control_flows_write(uint8_t *out, uint32_t first, uint32_t count, const
 uint32_t control_flow_end_write(uint8_t *out, uint32_t flow, const struct flow_end *end);
 uint32_t control_time_write(uint8_t *out, uint64_t ns); /* PING, START */
 
-/* 0 or -EPROTO. What is longer than known is from a later version: the rest is left alone. */
+/* 0 or -EPROTO. A longer body is from a later version: its rest is left alone. */
 int control_request_read(struct control_request *request, const struct control_frame *frame);
 int control_grant_read(struct control_grant *grant, const struct control_frame *frame);
 int control_refuse_read(struct control_refuse *refuse, const struct control_frame *frame);
 int control_pong_read(struct control_pong *pong, const struct control_frame *frame);
 /*
- * At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked: what it says can be done. `ccs` names are the
+ * At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked to be possible. `ccs` names are the
  * request's.
  */
 int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the frames of the control connection say. */
+/* The bodies of the control connection's frames. */
 #include "control.h"
 
 #include "limits.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a flow is, what is seen of it, and how it ended: the nouns that client, server and the wire between them share.
+ * The nouns that client, server and the wire between them share: a flow's specification, its samples and its end.
  */
 #ifndef KTRXER_METHODS_FLOW_SPEC_H
 #define KTRXER_METHODS_FLOW_SPEC_H
@@ -10,7 +10,7 @@
 enum {
 	FLOW_CC_MAX = 16,        /* a name and its NUL: the kernel's TCP_CA_NAME_MAX */
 	FLOW_PACKET_HEAD = 24,   /* of a UDP flow's payload: tag, number, time of leaving */
-	FLOW_PAYLOAD_MAX = 9000, /* what the server's socket takes in whole */
+	FLOW_PAYLOAD_MAX = 9000, /* the server's socket takes a whole one */
 };
 
 enum flow_model {
@@ -70,7 +70,7 @@ enum flow_error {
 extern const char *const flow_error_words[FLOW_ERRORS]; /* as the end of a sentence */
 enum flow_error flow_error_of(int error);               /* an errno, of either sign */
 
-/* What the kernel says of a TCP sender, and the counts of a UDP flow; UINT64_MAX: not known, or infinite. */
+/* Values of the kernel for a TCP sender, and the counts of a UDP flow; UINT64_MAX: not known, or infinite. */
 enum flow_value {
 	FLOW_RTT_US,
 	FLOW_RTTVAR_US,

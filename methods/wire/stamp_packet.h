@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * STAMP on the wire: test packets of sender and reflector (RFC 8762), open (44 bytes) and authenticated (112), and the
- * TLVs behind them (RFC 8972). What was read is a struct; what is written goes to memory that the caller laid out.
- * Errata 8199 and 8339 of RFC 8972 are followed.
+ * TLVs behind them (RFC 8972). Readers fill a struct; writers fill memory that the caller laid out. Errata 8199 and
+ * 8339 of RFC 8972 are followed.
  */
 #ifndef KTRXER_METHODS_STAMP_PACKET_H
 #define KTRXER_METHODS_STAMP_PACKET_H
@@ -69,7 +69,7 @@ struct stamp_reply {
 /* The base packet, all but the HMAC; what must be zero is made so. */
 void stamp_probe_write(uint8_t *packet, const struct stamp_probe *probe, bool auth);
 void stamp_reply_write(uint8_t *packet, const struct stamp_reply *reply, bool auth);
-/* False: too short. What must be zero is not looked at (RFC 8762: ignored on receipt). */
+/* False: too short. Fields that must be zero are not read (RFC 8762: ignored on receipt). */
 bool stamp_probe_read(struct stamp_probe *probe, const uint8_t *packet, size_t length, bool auth);
 bool stamp_reply_read(struct stamp_reply *reply, const uint8_t *packet, size_t length, bool auth);
 /* T3 alone, at the last moment. */
@@ -149,7 +149,7 @@ struct stamp_follow_up {
 struct stamp_follow_up stamp_follow_up_read(const uint8_t value[16]);
 void stamp_follow_up_write(uint8_t value[16], const struct stamp_follow_up *follow);
 
-/* What the reflector itself did not answer, so far: counts of all its clients, which begin anew after 2^32. */
+/* Probes that the reflector itself did not answer, so far: counts of all its clients, which begin anew after 2^32. */
 #define STAMP_COPIES_COUNTED (1U << 31)
 struct stamp_limits {
 	uint32_t rate;    /* answers a second to one network; 0: no limit */

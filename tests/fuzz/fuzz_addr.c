@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What is taken for an address is written in one way only, and that way is read as the same address. */
+/* An accepted address is written in one way only, and that way is read as the same address. */
 #include <ktrxer.h>
 
 #include <stdlib.h>

@@ -51,7 +51,7 @@ static void checksum_any(const uint8_t *data, uint32_t length, enum ktrxer_link 
 	free(twice);
 }
 
-/* What was built is what is read. */
+/* The parser reads the fields that the builder wrote. */
 static void read_built(const uint8_t *frame, uint32_t length, uint32_t headers, const struct ktrxer_frame_spec *spec)
 {
 	const bool tcp = spec->proto == KTRXER_TCP;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Calls of the writer, in any order, with any strings and numbers. What it then calls complete must be JSON (RFC 8259)
+ * Calls of the writer, in any order, with any strings and numbers. Complete output must be JSON (RFC 8259)
  * in valid UTF-8, by a small reader that knows nothing of the writer.
  */
 #include "json.h"

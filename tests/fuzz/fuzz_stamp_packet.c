@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		stamp_looks_reflected(data, size, auth);
 		for (int ptp = 0; ptp < 2; ptp++) {
 			/*
-			 * What a time says, written again, is the same time (to the nanosecond, which is coarser than
-			 * NTP's).
+			 * A time that is read and written again is the same time (to the nanosecond, which is coarser
+			 * than NTP's).
 			 */
 			if (stamp_time_to_ns(&ns, reply.received, ptp, 1795000000000000000LL)) {
 				int64_t again;

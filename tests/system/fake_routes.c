@@ -200,8 +200,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* What routers hash: addresses, protocol, and the first four bytes of the transport header (ports; type, code and
- * checksum). */
+/* The fields that routers hash: addresses, protocol, and the first four bytes of the transport header (ports; type,
+ * code and checksum). */
 static uint64_t flow_of(const uint8_t *ip, bool six)
 {
 	const uint8_t *transport = ip + (six ? 40 : 20);
@@ -360,7 +360,7 @@ static void forge(const struct router *r, const uint8_t *ip, uint32_t length, co
 	memcpy(copy, ip, length);
 	forger.source[r->six ? 15 : 3] ^= 0x55;
 	forger.quote = r->six ? 48 : 28;
-	/* What an attacker beside the path does not see: the number of the probe. */
+	/* Hidden from an attacker beside the path: the number of the probe. */
 	copy[4] ^= 0x40;
 	copy[(r->six ? 40 : 20) + 6] ^= 0x40;
 	error_send(&forger, copy, length, sender, false, 0);
@@ -461,8 +461,8 @@ int main(int argc, char **argv)
 		if (!(ready.revents & POLLIN))
 			continue;
 		n = read(tun, packet, sizeof packet);
-		/* What the host itself sends, as neighbour and multicast traffic, has no hop limit to run out of, or
-		 * another version than the routers. */
+		/* Packets of the host itself, as neighbour and multicast traffic, have a hop limit that does not run
+		 * out, or another version than the routers. */
 		if (n >= 40 && packet[0] >> 4 == (routers[0].six ? 6 : 4) &&
 		    (packet[0] >> 4 == 4 || packet[24] != 0xff))
 			route(packet, (uint32_t)n);

@@ -31,7 +31,7 @@ enum {
 	PROTO_UDP_LITE = 136,
 };
 
-/* What is left of the frame for the cursor, cut at `end`: Ethernet pads short packets, and padding is not payload. */
+/* The rest of the frame for the cursor, cut at `end`: Ethernet pads short packets, and padding is not payload. */
 static inline void cut_at(struct bytes *b, const uint8_t *frame, uint32_t end)
 {
 	if (b->end > frame + end)

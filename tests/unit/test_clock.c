@@ -69,7 +69,7 @@ TEST(a_step_is_found_and_both_sides_of_it_convert)
 				    pair.mono_ns)) < 100000);
 }
 
-/* What was read before the sample that found the step is as near to it as what is read after. */
+/* A reading before the sample that found the step is as near to it as a later one. */
 TEST(a_step_is_near_on_both_sides_of_it)
 {
 	const struct ktrxer_clock_map map = { .steps = 1, .stepped_ns = 10 * (uint64_t)KTRXER_NS_PER_S };

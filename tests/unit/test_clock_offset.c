@@ -352,7 +352,7 @@ static double oscillator(const struct simulated *c, double x)
 	       (v > length / 2 ? change * w * w / 2 : change * length * length / 32 + c->wave * v - change * v * v / 2);
 }
 
-/* What its kernel adds. */
+/* The adjustment of its kernel. */
 static double adjustment(const struct simulated *c, double x)
 {
 	double sum = 0;

@@ -16,7 +16,7 @@
 enum { SENT = 1000, FOR_S = 10 };
 #define MS (uint64_t)KTRXER_NS_PER_MS
 
-/* What happens to the connection and on the control connection, in this order, a few milliseconds apart. */
+/* Events of the connection and of the control connection, in this order, a few milliseconds apart. */
 enum step { NOTHING = 0, RESET, CLOSE, REPORTS_PLANNED, REPORTS_BROKEN, LINK_DIES, PATIENCE_ENDS };
 
 struct play {
@@ -202,7 +202,7 @@ static void clock_on_sample(void *context, uint32_t flow, const struct flow_samp
 		loop_stop(clockwork.loop);
 }
 
-static void clock_on_ended(void *context, uint32_t flow, const struct flow_end *end)
+static void clock_ended(void *context, uint32_t flow, const struct flow_end *end)
 {
 	(void)context, (void)flow, (void)end;
 	loop_stop(clockwork.loop);
@@ -211,11 +211,9 @@ static void clock_on_ended(void *context, uint32_t flow, const struct flow_end *
 TEST(a_sample_is_of_its_time_or_missing)
 {
 	static const struct flow_ops ops = { .begin = clock_begin, .sample = clock_sample, .close = clock_close };
-	struct flow_set_options o = { .flows = 1,
-				      .for_ns = 30000 * MS,
-				      .sample_ns = 3 * MS,
-				      .sample = clock_on_sample,
-				      .ended = clock_on_ended };
+	struct flow_set_options o = {
+		.flows = 1, .for_ns = 30000 * MS, .sample_ns = 3 * MS, .sample = clock_on_sample, .ended = clock_ended
+	};
 	const struct flow_spec spec = { .down = true };
 	struct flow_set *set;
 

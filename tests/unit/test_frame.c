@@ -525,7 +525,7 @@ TEST(reads_no_broken_frame)
 		assert_true(view.malformed);
 		assert_int_equal(view.payload_length, 0);
 	}
-	/* What was read before the end of a frame that is cut short. */
+	/* Fields before the end of a frame that is cut short are read. */
 	assert_int_equal(view.version, 4);
 	assert_int_equal(view.transport, 34);
 	assert_int_equal(view.to_port, 443);

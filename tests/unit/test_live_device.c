@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the kernel's families `nlctrl` and `netdev` answer, taken apart: right, cut short, and lying about its lengths.
+ * Answers of the kernel's families `nlctrl` and `netdev`, taken apart: right, cut short, and lying about its lengths.
  */
 #include "cm.h"
 #include "live_device.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the library reads from maps that the live and stream programs write meanwhile. */
+/* Reading of maps that the live and stream programs write meanwhile. */
 #include "cm.h"
 #include "live_program.h"
 #include "live_stream.h"

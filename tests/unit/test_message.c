@@ -113,7 +113,7 @@ TEST(drops_across_the_wrap)
 	assert_true(sum == 16 && seen == 3);
 }
 
-/* What ktrxer_message_enable() requests is what ktrxer_message_read() finds. */
+/* ktrxer_message_read() finds the messages that ktrxer_message_enable() requests. */
 TEST(a_datagram_over_loopback)
 {
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), tos = 0xb8;

@@ -17,7 +17,7 @@
 
 enum { SIGNAL = -1, END = 0, MESSAGE = 1, PART = 2, CHANGED = 4, DONE = 8 };
 
-/* What the kernel's socket gives, in this order. Sequence numbers count from the first message of the last request. */
+/* Messages of the kernel's socket, in this order. Sequence numbers count from the first message of the last request. */
 struct step {
 	int what; /* SIGNAL: EINTR; MESSAGE: an error or an acknowledgement; PART, DONE: of a dump, with CHANGED too */
 	uint32_t sender, sequence;

@@ -247,7 +247,7 @@ TEST(a_reported_step_leaves_no_error)
 	}
 }
 
-/* What the report is for. If this changes, decision 57 is to be written anew. */
+/* The purpose of the report. If this changes, decision 57 is to be written anew. */
 TEST(a_step_that_is_not_reported_is_not_seen)
 {
 	struct one_way *w = begin(false, UINT64_MAX);

@@ -246,7 +246,7 @@ TEST(the_pump_does_not_read_the_clock_of_the_nic)
 	}
 	assert_in_range(clock_of_nic.by_others, 3, 1000);
 	assert_int_equal(clock_of_nic.by_pump, 0);
-	/* What it publishes is the clock. */
+	/* It publishes the clock. */
 	ktrxer_phc_sampler_line(&tx->nic, &line, &version);
 	assert_true(version > 2 && version % 2 == 0);
 	now = ktrxer_now_ns();

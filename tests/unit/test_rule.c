@@ -32,7 +32,7 @@ TEST(parses_every_part)
 	assert_int_equal(r.priority, 7);
 }
 
-/* What is written comes back the same; what may be written in more ways comes back in one. */
+/* Text of a rule is read and written again without a change; of several notations one is written. */
 TEST(formats_what_it_parsed)
 {
 	static const struct {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What the kernel has beside the bytes. */
+/* The kernel's data beside the bytes. */
 struct ancillary {
 	uint32_t packet_type, hardware_type, tag_present;
 };

@@ -68,7 +68,7 @@ static int look(void **state)
 	if (!rc)
 		ktrxer_rules_program_close(&program);
 	krx_ruleset_free(set);
-	/* What root can do it does: then a program that is refused is a failure, and each test below says so. */
+	/* Root may load programs: then a refused program is a failure of each test below. */
 	if (rc && rc != -EPERM)
 		have_kernel = true;
 	return 0;

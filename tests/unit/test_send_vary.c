@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What people type behind --vary: what it means, and the one line when it means nothing. */
+/* Values of --vary: their meaning, and the one line about a wrong value. */
 #include "bytes.h"
 #include "cm.h"
 #include "send_vary.h"

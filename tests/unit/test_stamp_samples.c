@@ -61,7 +61,7 @@ TEST(delays_carry_a_bound_that_holds)
 
 	for (int claimed = 0; claimed < 2; claimed++) {
 		world_new(&w);
-		/* What the clocks state limits the offset further. */
+		/* The clocks' own bounds limit the offset further. */
 		w.low = claimed ? OFFSET - 1000 : INT64_MIN;
 		w.high = claimed ? OFFSET + 1000 : INT64_MAX;
 		for (uint64_t i = 0; i < 1000; i++)
@@ -131,7 +131,7 @@ TEST(a_step_in_a_long_run_divides_its_delays)
 	}
 }
 
-/* What the clocks stated proves wrong after the first samples were settled: the truth is within the uncertainty. */
+/* The clocks' own bounds prove wrong after the first samples were settled: the truth is within the uncertainty. */
 TEST(claims_that_prove_wrong_leave_a_bound_that_holds)
 {
 	const struct stamp_delays *d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a filtered process can still do, call by call, in a child process. */
+/* Calls that a filtered process may make, one by one, in a child process. */
 #include "cm.h"
 #include "syscall_filter.h"
 

@@ -224,8 +224,8 @@ TEST(one_flow_alone)
 }
 
 /*
- * What is promised for one router, measured: the exact figure of the stopping rule, which is below the bound. Its next
- * hops end the routes, so that no probe for a later hop finds one of them by chance.
+ * The promised probability for one router, measured: the exact figure of the stopping rule, which is below the bound.
+ * Its next hops end the routes, so that no probe for a later hop finds one of them by chance.
  */
 TEST(failure_of_one_balancer)
 {

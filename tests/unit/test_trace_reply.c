@@ -88,7 +88,7 @@ static const struct {
 	{ KTRXER_UDP, true },  { KTRXER_TCP, true },  { KTRXER_ICMPV6, true },
 };
 
-/* What routers hash is the same in all probes of a flow, and the checksums are right. */
+/* The fields that routers hash are the same in all probes of a flow, and the checksums are right. */
 TEST(flows_keep_their_identifier)
 {
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {

@@ -300,7 +300,7 @@ static bool share_a_line(const void *a, size_t a_size, const void *b, size_t b_s
 	return a_first <= b_last && b_first <= a_last;
 }
 
-/* What one thread writes and the other reads for each probe must not take lines of the cache away from it. */
+/* Members that one thread writes and the other reads for each probe are on cache lines of their own. */
 TEST(the_two_threads_write_to_lines_of_their_own)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;

@@ -349,7 +349,7 @@ TEST(messages)
 			    "64k (1000) or 64Ki (1024)");
 	ktrxer_parse_u64(&value, "-1", &err);
 	assert_non_null(strstr(err.text, "it is negative"));
-	/* What was typed may be of any length; the remedy must not be pushed out of the line. */
+	/* A typed value may have any length; the remedy must stay in the line. */
 	memset(text, '9', sizeof text - 1);
 	text[sizeof text - 1] = '\0';
 	text[0] = 'x';

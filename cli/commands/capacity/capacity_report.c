@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `capacity` prints: each sub-interval, and the maximum with its verdict. */
+/* The output of `capacity`: each sub-interval, and the maximum with its verdict. */
 #include "capacity_command.h"
 
 #include "units.h"

@@ -63,7 +63,7 @@ int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_
 int flow_plan(struct flow_run *run, struct ktrxer_error *err);
 void flow_release(struct flow_run *run);
 
-/* flow_samples.c: what the client tells while it runs */
+/* flow_samples.c: the client's reports while it runs */
 void flow_on_sample(void *run, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin);
 void flow_on_connected(void *run, uint32_t flow, int fd);
 void flow_on_started(void *run, uint64_t start_ns, uint64_t late_ns);

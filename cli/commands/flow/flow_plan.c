@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `flow` is to do, checked before anything is sent. */
+/* The plan of `flow`, checked before anything is sent. */
 #include "dscp.h"
 #include "error.h"
 #include "flow.h"

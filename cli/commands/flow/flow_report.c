@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `flow` says at the end: what each flow moved, which flow ended early, and the uncertainty of the times. */
+/* The results of `flow`: the bytes of each flow, flows that ended early, and the uncertainty of the times. */
 #include "dscp.h"
 #include "flow.h"
 #include "flow_udp.h"

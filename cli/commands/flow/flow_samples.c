@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `flow` hears while it runs: kept for the end, and told as it comes. */
+/* The samples of `flow`, kept for the end and printed when they arrive. */
 #include "flow.h"
 #include "flow_tcp.h"
 #include "limits.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What routers and hosts on the way say of our probes, for people and as events. */
+/* Errors that routers and hosts on the path report for our probes, as text and as events. */
 #ifndef KTRXER_CLI_NETWORK_ERROR_H
 #define KTRXER_CLI_NETWORK_ERROR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `owamp` prints: the records of packets, and the figures of each direction with their verdict. */
+/* The output of `owamp`: the records of packets, and the figures of each direction with their verdict. */
 #include "owamp_command.h"
 
 #include "units.h"

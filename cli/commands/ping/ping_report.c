@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `ping` says: a line for each answer, a sample for each probe, and the accounts at the end. */
+/* The output of `ping`: a line for each answer, a sample for each probe, and the accounts at the end. */
 #include "ping_command.h"
 
 #include "hist.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `ping` and `stamp` both print. */
+/* The common output of `ping` and `stamp`. */
 #include "probe_command.h"
 
 #include "network_error.h"

@@ -11,7 +11,7 @@
 
 enum {
 	ANCESTORS_MAX = 32,
-	ENVIRONMENT_MAX = 1 << 17, /* of one process; what lies behind is not looked at */
+	ENVIRONMENT_MAX = 1 << 17, /* of one process; the rest is not read */
 };
 
 /* An IPv4 address that a socket of IPv6 calls ::ffff:192.0.2.1 is in IPv4 packets. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `send` is to do: path, engine, frame and schedule, each checked before the first probe. */
+/* The plan of `send`: path, engine, frame and schedule, each checked before the first probe. */
 #include "send.h"
 
 #include "bytes.h"

@@ -25,7 +25,7 @@ uint64_t send_replay_advance(struct replay *replay, bool has_time, int64_t time_
 		if (replay->max_gap_ns && gap > replay->max_gap_ns)
 			gap = replay->max_gap_ns;
 	}
-	/* A step back in the file is no step back in time: what follows is counted from there. */
+	/* A step back in the file is no step back in time: later packets are counted from there. */
 	if (has_time) {
 		replay->last_file_ns = time_ns;
 		replay->have_first = true;
@@ -247,7 +247,7 @@ int send_replay_next(struct send_run *run, uint64_t *offset_ns, struct ktrxer_er
 		*offset_ns = send_replay_scale(replay, send_replay_advance(replay, replay->packet.has_time,
 									   replay->packet.time_ns));
 		fit = packet_fit(run, &replay->packet);
-		/* A pipe was not looked through: what is for abroad is found on the way. */
+		/* No scan of a pipe: a packet for a public address is found on the way. */
 		if (fit == FITS && !replay->scanned && !run->o->flood && packet_abroad(run, &replay->packet))
 			return ktrxer_fail(err, -EPERM,
 					   "a packet is for an address that is not private, link-local or loopback: "

@@ -7,7 +7,7 @@
 
 struct send_run;
 
-/* What a look through the whole file found, before anything is sent. */
+/* The results of a first pass over the whole file, before anything is sent. */
 struct replay_scan {
 	uint64_t packets, bytes;
 	uint64_t cut_short;  /* the file has not all of the frame */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `send` says: each probe to a CSV file or as samples, and the accounts at the end. */
+/* The output of `send`: each probe to a CSV file or as samples, and the accounts at the end. */
 #include "send.h"
 
 #include "error.h"
@@ -401,7 +401,7 @@ int send_finish(struct send_run *run)
 	struct ktrxer_hist *lateness = workers_join(run, &a, &committed);
 
 	ktx_info(run->workers[0].tx, &run->info);
-	/* What was asked for by number and never reached the transmitter was cancelled, too. */
+	/* Probes of a requested number that never reached the transmitter were cancelled, too. */
 	if (run->wanted != UINT64_MAX && !run->o->pcap && (failed_worker(run) || cli_stopped(run->cli)))
 		never = run->wanted - committed;
 	a.requested += never + replay_refused(run);

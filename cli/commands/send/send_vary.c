@@ -56,7 +56,7 @@ static bool cut(struct word *from, char mark, struct word *before)
 	return true;
 }
 
-/* The same from the right: what stands behind the last `mark` goes into `after`. */
+/* The same from the right: the text behind the last `mark` goes into `after`. */
 static bool cut_last(struct word *from, char mark, struct word *after)
 {
 	for (size_t i = from->length; i-- > 0;) {

@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
-/* Commit no further ahead than this: what is stopped early should not have promised hours of probes. */
+/* Commit no further ahead than this: a run that is stopped early cancels few probes. */
 #define AHEAD_NS (500 * KTRXER_NS_PER_MS)
 /* How often accounts are read without an event: while a stream starts, while it runs, while requests are pending. */
 #define STREAM_START_NS (5 * (uint64_t)KTRXER_NS_PER_MS)
@@ -238,7 +238,7 @@ static uint64_t send_stream(struct send_worker *worker)
 
 /* ------------------------------------------------------------------------------------------------------ one worker */
 
-/* Until no probe is pending: what was committed has ended, and its stamps have arrived or are missing. */
+/* Until no probe is pending: all committed probes have ended, and their stamps have arrived or are missing. */
 static uint64_t drain(struct send_worker *worker)
 {
 	struct ktx_accounts a;

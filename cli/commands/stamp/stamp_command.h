@@ -36,7 +36,7 @@ void stamp_say_step(void *run);
 int stamp_finish(struct stamp_command *run);
 
 /*
- * stamp_path_report.c. What the headers on arrival show of the path: changed DSCP or ECN, and TTLs. Not in small
+ * stamp_path_report.c. The path as the headers on arrival show it: changed DSCP or ECN, and TTLs. Not in small
  * builds.
  */
 void stamp_judge_path(const struct stamp_command *run);

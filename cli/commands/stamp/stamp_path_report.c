@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the IP headers of probes and answers show of the path: its verdict, and its fields in the end object. */
+/* The path as the IP headers of probes and answers show it: its verdict, and its fields in the end object. */
 #include "stamp_command.h"
 
 #include "dscp.h"

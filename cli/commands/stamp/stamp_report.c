@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `stamp` says: a line for each sample, and at the end the figures with their uncertainty. */
+/* The output of `stamp`: a line for each sample, and at the end the figures with their uncertainty. */
 #include "stamp_command.h"
 
 #include "dscp.h"
@@ -307,8 +307,8 @@ static void classes_json(const struct stamp_result *r, struct json *end)
 enum { UNCORRECTED_PERCENT = 1 };
 
 /*
- * What --host-delay leaves in the delays: the packet's time between driver and wire, and between wire and the kernel's
- * arrival stamp. No time on a path is negative, so the least round trip is a limit of the sum for both hosts.
+ * The rest that --host-delay leaves in the delays: the packet's time between driver and wire, and between wire and the
+ * kernel's arrival stamp. No time on a path is negative, so the least round trip is a limit of the sum for both hosts.
  */
 static void host_delay_text(const struct stamp_command *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `tcp` prints: a sample for each pair, and loss, reordering and round trips at the end. */
+/* The output of `tcp`: a sample for each pair, and loss, reordering and round trips at the end. */
 #include "tcp_command.h"
 
 #include "units.h"

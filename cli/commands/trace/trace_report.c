@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What `trace` prints: a line for each router, a sample for each answer, and the graph at the end. */
+/* The output of `trace`: a line for each router, a sample for each answer, and the graph at the end. */
 #include "trace_command.h"
 
 #include "trace_figures.h"

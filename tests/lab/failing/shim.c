@@ -109,7 +109,7 @@ static void shim_kfree_skb(struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* What a driver has taken is its own. */
+/* A packet that a driver has taken belongs to it. */
 static netdev_tx_t shim_start_xmit(struct sk_buff *skb, struct net_device *dev, struct netdev_queue *txq, bool more)
 {
 	const netdev_tx_t ret = netdev_start_xmit(skb, dev, txq, more);
