@@ -490,9 +490,10 @@ static void need_error_queue(void)
 		cm_skip("the user mode of qemu writes ICMP errors to wrong addresses of 32-bit programs");
 }
 
+/* The goal is 1 ms. A processor whose caches and second thread others use takes up to twice as long for each try. */
 static uint64_t limit_ns(void)
 {
-	return MS * SLOWER * (getenv("KTRXER_EMULATED") ? 20 : 1);
+	return 2 * MS * SLOWER * (getenv("KTRXER_EMULATED") ? 20 : 1);
 }
 
 /* A processor that is shared can be taken away, and its caches with it: a request that is too long is so each time. */
