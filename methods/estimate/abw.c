@@ -441,7 +441,7 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		over(a, ABW_LOST);
 		return;
 	}
-	/* Short fleets have no such rule: 3 % of their packets is one packet, which a path without a full queue loses. */
+	/* Not short fleets: two lost packets of a short stream are more than 3 %, and need no full queue. */
 	if (a->options.method == ABW_SLOPS && fleet != ABW_FLEET_ABOVE &&
 	    abw_fleet_is_lossy(streams, a->plan.trains, a->plan.packets)) {
 		fleet = ABW_FLEET_ABOVE;
