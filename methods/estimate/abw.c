@@ -441,6 +441,12 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		over(a, ABW_LOST);
 		return;
 	}
+	/* Not short fleets: two lost packets of a short stream are more than 3 %, and need no full queue. */
+	if (a->options.method == ABW_SLOPS && fleet != ABW_FLEET_ABOVE &&
+	    abw_fleet_is_lossy(streams, a->plan.trains, a->plan.packets)) {
+		fleet = ABW_FLEET_ABOVE;
+		a->result.fleets_by_loss++;
+	}
 	/*
 	 * Where trains leave the path at less than half of the rate at which they entered it, its capacity is less
 	 * than what packets sent back to back see: a token bucket passes these at once.

@@ -79,6 +79,7 @@ struct abw_result {
 	uint64_t packets, bytes, lost,
 		late; /* late: gaps between send times that are a tenth off, and more than 20 us */
 	uint32_t fleets;
+	uint32_t fleets_by_loss; /* of them: above the available bandwidth by their losses, not by their delays */
 };
 
 struct abw {

@@ -138,6 +138,20 @@ enum abw_fleet abw_fleet(const struct abw_trend_result *streams, size_t count)
 	return ABW_FLEET_GREY;
 }
 
+bool abw_fleet_is_lossy(const struct abw_trend_result *streams, size_t count, uint32_t packets)
+{
+	size_t moderate = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t lost = 100ull * streams[i].lost;
+
+		if (lost && lost >= (uint64_t)packets * ABW_LOSS_PERCENT)
+			return true;
+		moderate += lost && lost >= (uint64_t)packets * ABW_LOSS_MODERATE_PERCENT;
+	}
+	return moderate && moderate * 2 >= count;
+}
+
 double abw_search_rate(const struct abw_search *s)
 {
 	if (s->grey_high <= 0)

@@ -7,6 +7,7 @@
 #ifndef KTRXER_METHODS_ABW_TREND_H
 #define KTRXER_METHODS_ABW_TREND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,7 @@ enum abw_trend {
 	ABW_UNUSABLE, /* fewer than ABW_TREND_LEAST packets are known */
 };
 
-enum { ABW_TREND_LEAST = 9, ABW_LOSS_PERCENT = 15 };
+enum { ABW_TREND_LEAST = 9, ABW_LOSS_PERCENT = 15, ABW_LOSS_MODERATE_PERCENT = 3 };
 
 struct abw_trend_result {
 	enum abw_trend trend;
@@ -49,6 +50,13 @@ enum abw_fleet {
 
 /* By the streams of one rate: six tenths of those with a known trend decide. */
 enum abw_fleet abw_fleet(const struct abw_trend_result *streams, size_t count);
+
+/*
+ * pathload lowers the rate after a fleet with such losses, whatever its delays show: ABW_LOSS_PERCENT of the packets of
+ * one stream, or ABW_LOSS_MODERATE_PERCENT in half of the streams. The constants are those of the source of pathload
+ * 1.3.3 (HIGH_LOSS_RATE, MEDIUM_LOSS_RATE, MAX_LOSSY_STREAM_FRACTION). Each stream has `packets` packets.
+ */
+bool abw_fleet_is_lossy(const struct abw_trend_result *streams, size_t count, uint32_t packets);
 
 /* The binary search over rates, with its grey region. */
 struct abw_search {

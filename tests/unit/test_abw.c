@@ -372,6 +372,28 @@ TEST(test_slops_finds_a_constant_rate)
 		}
 }
 
+/* pathload takes 3 % of loss in half of the streams for a full queue, although no delay rises. */
+TEST(test_slops_lowers_the_rate_after_losses)
+{
+	struct world w = plain;
+	struct outcome o;
+
+	w.rate = 100e6;
+	w.loss = 0.01;
+	w.seed = 7;
+	o = measured(w, ABW_SLOPS);
+	assert_int_equal(o.result.fleets_by_loss, 0);
+	assert_true(o.result.high_bit_s > 0.8 * o.capacity);
+	w.loss = 0.05;
+	o = measured(w, ABW_SLOPS);
+	assert_int_equal(o.result.reading, ABW_RESOLVED);
+	assert_true(o.result.fleets > 2);
+	assert_int_equal(o.result.fleets_by_loss, o.result.fleets);
+	assert_true(o.result.high_bit_s < 0.1 * o.capacity);
+	/* auto has no such rule: it does not take losses for a full queue. */
+	assert_int_equal(measured(w, ABW_AUTO).result.fleets_by_loss, 0);
+}
+
 TEST(test_chirps_are_near_the_truth)
 {
 	for (int load = 30; load <= 60; load += 30) {

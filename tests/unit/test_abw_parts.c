@@ -75,6 +75,28 @@ TEST(test_fleets)
 	assert_int_equal(fleet_of(0, 0, 0, 0), ABW_FLEET_UNUSABLE);
 }
 
+static bool lossy(uint32_t packets, const uint32_t lost[12])
+{
+	struct abw_trend_result streams[12] = { 0 };
+
+	for (int i = 0; i < 12; i++)
+		streams[i].lost = lost[i];
+	return abw_fleet_is_lossy(streams, 12, packets);
+}
+
+/* Constants of pathload 1.3.3: 15 % of one stream, 3 % of half of the streams. */
+TEST(test_losses_of_a_fleet)
+{
+	assert_false(lossy(100, (const uint32_t[12]){ 0 }));
+	assert_false(lossy(100, (const uint32_t[12]){ 14 }));
+	assert_true(lossy(100, (const uint32_t[12]){ [11] = 15 }));
+	assert_false(lossy(100, (const uint32_t[12]){ 3, 3, 3, 3, 3 }));
+	assert_true(lossy(100, (const uint32_t[12]){ 3, 3, 3, 3, 3, 0, 3 }));
+	assert_false(lossy(100, (const uint32_t[12]){ 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2 }));
+	assert_false(lossy(0, (const uint32_t[12]){ 0 }));
+	assert_false(abw_fleet_is_lossy(NULL, 0, 100));
+}
+
 TEST(test_search)
 {
 	for (double truth = 2; truth < 100; truth += 7)

@@ -75,6 +75,11 @@ static void say_how(const struct abw_run *run, const char *name, const struct ab
 		out_text(run->train.cli, "%s: by chirps", name);
 	else
 		out_text(run->train.cli, "%s: by %u fleets of streams, each at one rate", name, r->fleets);
+	if (r->fleets_by_loss)
+		out_text(run->train.cli,
+			 "%s: %u of the fleets lost %d %% of a stream, or %d %% of half of their streams, while their "
+			 "delays did not rise: their rates count as too high",
+			 name, r->fleets_by_loss, ABW_LOSS_PERCENT, ABW_LOSS_MODERATE_PERCENT);
 }
 
 static void say_way(const struct abw_way *way)
@@ -140,6 +145,7 @@ static void way_json(struct json *json, const struct abw_way *way)
 		json_object_end(json);
 	}
 	json_u64(json, "fleets", r->fleets);
+	json_u64(json, "fleets_by_loss", r->fleets_by_loss);
 	json_u64(json, "steps", way->trains.sessions);
 	json_u64(json, "probes", r->packets);
 	json_u64(json, "probes_lost", r->lost);
@@ -176,6 +182,11 @@ static void judge_range(const struct abw_way *way, const char *receiver)
 			"%s: the noise of the arrival stamps of %s (%s) hides whether a queue is empty: the range is "
 			"that of short fleets; its interrupts may be coalesced (`ethtool -C DEV rx-usecs 0` there)",
 			name, receiver, ktrxer_format_ns(noise, (int64_t)r->tolerance_ns));
+	if (r->fleets_by_loss)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: %u of %u fleets count as too fast by their losses, not by their delays: if the losses "
+			    "have another cause than a full queue, the range is too low: compare with another --method",
+			    name, r->fleets_by_loss, r->fleets);
 	if (r->by == ABW_IDLE && r->several)
 		verdict_say(
 			cli, VERDICT_DEGRADED,
