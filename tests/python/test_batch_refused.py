@@ -20,3 +20,10 @@ def test_a_name_that_each_run_has_is_refused(tmp_path, name, text):
     path.write_text(BASE + text.format(name))
     with pytest.raises(spec.BatchError, match=f"`{name}` is reserved: each run has its own batch, group"):
         spec.read(path)
+
+
+def test_abstract_is_a_truth_value(tmp_path):
+    path = tmp_path / "b.toml"
+    path.write_text(BASE + "[batches.a]\nabstract = 'false'\n[batches.b]\n")
+    with pytest.raises(spec.BatchError, match=r"batches\.a\.abstract: expected true or false"):
+        spec.read(path)

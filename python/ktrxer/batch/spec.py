@@ -120,7 +120,7 @@ def from_table(made: dict[str, Any], path: Path, sha256: str) -> list[Batch]:
     found = []
     for name, table in tables.items():
         reader.table(table, f"batches.{name}")
-        if not table.get("abstract", False):
+        if not reader.truth(table.get("abstract", False), f"batches.{name}.abstract"):
             found.append(reader.batch(name, _merged(made, reader.inherited(name, tables, ())), sha256))
     if not found:
         raise reader.fail("batches", "all of them are abstract: nothing to run")
