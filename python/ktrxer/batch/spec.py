@@ -24,6 +24,7 @@ LEAST, MOST = 30, 100  # runs of `until`: in 30, one of a kind that is one run o
 COMBINATIONS_MOST = 100_000
 DEPTH_MOST = 10  # of batches that inherit
 TEXT_MOST = 1 << 20  # bytes of the file
+RESERVED = ("batch", "group", "repetition", "number", "batch_id", "batch_seed", "try")  # variables and labels that each run has
 IDLE: Literal["idle"] = "idle"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
@@ -119,7 +120,7 @@ def from_table(made: dict[str, Any], path: Path, sha256: str) -> list[Batch]:
     found = []
     for name, table in tables.items():
         reader.table(table, f"batches.{name}")
-        if not table.get("abstract", False):
+        if not reader.truth(table.get("abstract", False), f"batches.{name}.abstract"):
             found.append(reader.batch(name, _merged(made, reader.inherited(name, tables, ())), sha256))
     if not found:
         raise reader.fail("batches", "all of them are abstract: nothing to run")
@@ -197,6 +198,14 @@ class _Reader:
     def texts(self, value: Any, where: str) -> dict[str, str]:
         return {self.name(key, where): self.plain(one, f"{where}.{key}") for key, one in self.table(value, where).items()}
 
+    def variables(self, value: Any, where: str) -> dict[str, str]:
+        return {self.variable(key, where): text for key, text in self.texts(value, where).items()}
+
+    def variable(self, value: str, where: str) -> str:
+        if value in RESERVED:
+            raise self.fail(where, f"`{value}` is reserved: each run has its own {', '.join(RESERVED)}; choose another name")
+        return self.name(value, where)
+
     def name(self, value: str, where: str) -> str:
         if not NAME.fullmatch(value):
             raise self.fail(where, f"{value[:40]!r} is not a name: letters, digits, `_`, `.` and `-`, at most 64")
@@ -239,7 +248,7 @@ class _Reader:
             self.seconds(table.get("pause_limit", 60), "pause_limit"),
             self.whole(table.get("retries", 2), "retries", 0, 100),
             self._lab(table["lab"]) if "lab" in table else None,
-            self.texts(table.get("variables", {}), "variables"),
+            self.variables(table.get("variables", {}), "variables"),
             self._matrix(table.get("matrix", {})),
             tuple(self.texts(one, f"exclude[{i}]") for i, one in enumerate(self._list(table.get("exclude", []), "exclude"))),
             tuple(self._hook(one, f"hooks[{i}]") for i, one in enumerate(self._list(table.get("hooks", []), "hooks"))),
@@ -255,7 +264,7 @@ class _Reader:
         made: dict[str, tuple[Mapping[str, str], ...]] = {}
         combinations = 1
         for key, values in self.table(value, "matrix").items():
-            where = f"matrix.{self.name(key, 'matrix')}"
+            where = f"matrix.{self.variable(key, 'matrix')}"
             if not isinstance(values, list) or not values:
                 raise self.fail(where, "expected a list of values")
             found = tuple(self._point(key, one, f"{where}[{i}]") for i, one in enumerate(values))
@@ -273,7 +282,7 @@ class _Reader:
             return {key: self.plain(value, where)}
         if "name" not in value:
             raise self.fail(where, "`name` is missing: the value's own name")
-        further = self.texts({name: one for name, one in value.items() if name != "name"}, where)
+        further = self.variables({name: one for name, one in value.items() if name != "name"}, where)
         return {key: self.plain(value["name"], where)} | further
 
     def _hook(self, value: Any, where: str) -> Hook:
