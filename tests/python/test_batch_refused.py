@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import json
+
 import pytest
-from ktrxer.batch import spec
+from ktrxer.batch import journal, plan, spec
+from ktrxer.run.live import TerminalView
 
 BASE = """
 [run]
@@ -27,3 +32,42 @@ def test_abstract_is_a_truth_value(tmp_path):
     path.write_text(BASE + "[batches.a]\nabstract = 'false'\n[batches.b]\n")
     with pytest.raises(spec.BatchError, match=r"batches\.a\.abstract: expected true or false"):
         spec.read(path)
+
+
+def test_an_exclusion_of_a_value_that_no_point_has_is_refused(tmp_path):
+    path = tmp_path / "b.toml"
+    path.write_text(BASE + "[matrix]\ncc = ['cubic', 'bbr']\n[[exclude]]\ncc = 'bbrr'\n")
+    (batch,) = spec.read(path)
+    with pytest.raises(spec.BatchError, match="exclude: the dimension 'cc' has no value 'bbrr'; it has cubic, bbr"):
+        plan.combinations(batch)
+
+
+def test_a_full_disk_at_the_beginning_leaves_no_journal(tmp_path, monkeypatch):
+    path = tmp_path / "b.batch.jsonl"
+    whole = journal.os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal.os, "write", full)
+    with pytest.raises(spec.BatchError, match=f"{path}: No space left on device; no run was made"):
+        journal.create(path, journal.State("id", "b.toml", [], []), "boot")
+    assert not path.exists()
+    monkeypatch.setattr(journal.os, "write", whole)
+    journal.create(path, journal.State("id", "b.toml", [], []), "boot").close()
+
+
+@pytest.mark.parametrize("wrong", [{"seeds": [float("inf")]}, {"batches": [], "seeds": []}])
+def test_a_damaged_first_line_of_a_journal_is_named(tmp_path, wrong):
+    path = tmp_path / "b.batch.jsonl"
+    path.write_text(json.dumps({"type": "batch", "format": 1, "id": "x", "file": "b.toml", "seeds": [], "batches": []} | wrong) + "\n")
+    with pytest.raises(spec.BatchError, match="damaged: "):
+        journal.load(path)
+
+
+@pytest.mark.parametrize("text", ["[/x]", "[q=5%]"])
+def test_no_text_of_a_run_is_markup_of_the_terminal(text):
+    view = TerminalView(io.StringIO())
+    view.progress.update(view.task, description=text, at=text)
+    view.console.print(view.progress)
+    assert view.console.file.getvalue().count(text) == 2

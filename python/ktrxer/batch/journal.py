@@ -97,8 +97,17 @@ def _locked(path: Path, flags: int) -> int:
 def create(path: Path, state: State, boot_id: str) -> Journal:
     journal = Journal(path, _locked(path, os.O_CREAT | os.O_EXCL))
     batches = [dataclasses.asdict(one) | {"folder": str(one.folder)} for one in state.batches]
-    journal.write({"type": "batch", "format": FORMAT, "id": state.identity, "file": state.file, "seeds": state.seeds, "batches": batches})
-    journal.write({"type": "boot", "id": boot_id})
+    try:
+        journal.write(
+            {"type": "batch", "format": FORMAT, "id": state.identity, "file": state.file, "seeds": state.seeds, "batches": batches}
+        )
+        journal.write({"type": "boot", "id": boot_id})
+    except OSError as error:
+        # No run was made. A journal without its first line could neither be begun nor resumed.
+        journal.close()
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise BatchError(f"{path}: {error.strerror}; no run was made") from None
     return journal
 
 
@@ -124,7 +133,9 @@ def load(path: Path) -> State:
         state = State(str(first["id"]), str(first["file"]), [_batch(one) for one in first["batches"]], [int(one) for one in first["seeds"]])
         if len(state.batches) != len(state.seeds):
             raise ValueError("not one seed for each batch")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if not state.batches:
+            raise ValueError("no batch")
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BatchError(f"{path}: damaged: {error}") from None
     begun: dict[tuple[str, str], int] = {}
     for line in lines:

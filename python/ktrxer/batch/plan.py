@@ -50,9 +50,12 @@ def combinations(batch: Batch) -> list[Combination]:
     """All combinations that no exclusion names. A combination's group is the values of the dimensions that have several."""
     made = []
     for exclusion in batch.exclude:
-        for key in exclusion:
+        for key, value in exclusion.items():
             if key not in batch.matrix:
                 raise BatchError(f"{batch.name}: exclude: no dimension {key!r} in the matrix; it has {', '.join(batch.matrix) or 'none'}")
+            values = [point[key] for point in batch.matrix[key]]
+            if value not in values:
+                raise BatchError(f"{batch.name}: exclude: the dimension {key!r} has no value {value!r}; it has {', '.join(values)}")
     for points in itertools.product(*batch.matrix.values()):
         own = {key: value for point in points for key, value in point.items()}
         if any(all(own[key] == value for key, value in exclusion.items()) for exclusion in batch.exclude):

@@ -95,6 +95,11 @@ def view_of(quiet: bool, count: int, seconds: float) -> Iterator[View]:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}", markup=False),
+        )
         with Progress(*columns, console=Console(stderr=True)) as progress:
             yield Bar(left, progress, progress.add_task("", total=count, left=left.text()))

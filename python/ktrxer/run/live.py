@@ -36,7 +36,11 @@ class TerminalView:
     def __init__(self, stream: TextIO = sys.stderr) -> None:
         self.console = Console(file=stream, highlight=False)
         self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[at]}"), console=self.console, auto_refresh=False
+            TextColumn("{task.description}", markup=False),
+            BarColumn(None),
+            TextColumn("{task.fields[at]}", markup=False),
+            console=self.console,
+            auto_refresh=False,
         )
         self.task = self.progress.add_task("", total=1.0, at="")
         self.live: Live | None = None
