@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 NO_REASON = "no reason given"
+AGAIN_MAX = 24  # failed tests of a suite that run again; a larger number has another cause than a busy machine
+TURNS = ("second", "third")
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,30 @@ class Case:
     name: str
     outcome: str  # passed, failed or skipped
     text: str = ""  # the output of a failure, or the reason of a skip
+
+
+def last_word(text: str) -> str:
+    """The most informative line of a failure: pytest's assertion, else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith("E ")]
+    return " ".join((said or lines or [""])[-1 if not said else 0].split())[:300]
+
+
+def again(cases: list[Case], run: Callable[[list[str]], list[Case]], argument: Callable[[str], str | None]) -> tuple[list[Case], list[str]]:
+    """Run failed tests again, alone, because the tests run side by side and other users of a machine take processor time from them.
+
+    `argument` makes the argument that selects a test of its name (None: it cannot be selected); `run` runs the selected tests. The results are the
+    cases, and a line for each test that passed only at a later turn, with its first failure."""
+    late = []
+    for turn in TURNS:
+        failed = {case.name: case for case in cases if case.outcome == "failed"}
+        selected = list(dict.fromkeys(filter(None, map(argument, failed))))
+        if not 0 < len(selected) <= AGAIN_MAX:
+            break
+        passed = {case.name for case in run(selected) if case.outcome == "passed"} & set(failed)
+        late += [f"{name}: passed the {turn} time, alone; at first: {last_word(failed[name].text)}" for name in failed if name in passed]
+        cases = [Case(case.name, "passed") if case.name in passed else case for case in cases]
+    return cases, late
 
 
 def meson(log: Path, output_max: int = 20_000) -> list[Case]:
@@ -70,6 +97,11 @@ def node(name: str, root: Path) -> str | None:
     module, _, function = name.partition("::")
     file = module.replace(".", "/") + ".py"
     return f"{file}::{function}" if function and "::" not in function and (root / file).is_file() else None
+
+
+def program(name: str) -> str | None:
+    """The name of the program of a test in meson's log."""
+    return name.partition(":")[0] or None
 
 
 def junit(file: Path) -> list[Case]:

@@ -78,3 +78,31 @@ def test_a_failed_test_is_named_for_a_second_run(tmp_path: Path) -> None:
     assert counts.node("tests.test_a::test_x[1.5-a::b]", tmp_path) is None
     assert counts.node("tests.test_a::test_x[1.5]", tmp_path) == "tests/test_a.py::test_x[1.5]"
     assert [counts.node(name, tmp_path) for name in ("tests.test_b::test_x", "pytest system", "tests.test_a::Of::test_x")] == [None] * 3
+
+
+def test_failed_tests_run_again_alone() -> None:
+    runs: list[list[str]] = []
+    outcomes = [{"a": "failed", "b": "passed"}, {"a": "passed"}]
+
+    def run(selected: list[str]) -> list[counts.Case]:
+        runs.append(selected)
+        return [counts.Case(f"x: {name}", outcome) for name, outcome in outcomes[len(runs) - 1].items()]
+
+    first = [counts.Case(f"x: {name}", outcome, f"E {name} is late") for name, outcome in (("a", "failed"), ("b", "failed"), ("c", "passed"), ("d", "skipped"))]
+    cases, late = counts.again(first, run, lambda name: name[-1])
+    assert runs == [["a", "b"], ["a"]]
+    assert [case.outcome for case in cases] == ["passed", "passed", "passed", "skipped"]
+    assert late == ["x: b: passed the second time, alone; at first: E b is late", "x: a: passed the third time, alone; at first: E a is late"]
+
+
+def test_tests_that_fail_each_time_stay_failed() -> None:
+    broken = [counts.Case("x: a", "failed", "E no"), counts.Case("build", "failed", "no compiler")]
+    assert counts.again(broken, lambda selected: broken[:1], lambda name: "x" if name.startswith("x") else None) == (broken, [])
+
+
+def test_many_failures_are_no_effect_of_a_busy_machine() -> None:
+    def run(selected: list[str]) -> list[counts.Case]:
+        raise AssertionError(selected)
+
+    many = [counts.Case(f"t: {number}", "failed") for number in range(counts.AGAIN_MAX + 1)]
+    assert counts.again(many, run, lambda name: name) == (many, [])
