@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"  # the command under test
+FOR_RUNS = {"PATH": f"{KTRXER.parent}:{os.environ['PATH']}:/usr/sbin:/sbin", "KTRXER_BIN": str(KTRXER)}  # environment of `ktrxer run`
 
 
 @dataclass
@@ -26,6 +29,10 @@ class Lab:
         self.folder, self.scratch = self.place / "here", self.place / "scratch"
         self.folder.mkdir(parents=True)
         self.scratch.mkdir()
+
+    def write_token(self) -> None:
+        (self.folder / "token").write_text(secrets.token_hex(16))
+        (self.folder / "token").chmod(0o600)
 
     def words(self, *arguments: object) -> list[str]:
         return [sys.executable, "-m", "ktrxer", "lab", *map(str, arguments)]

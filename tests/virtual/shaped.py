@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 FRAME, LARGE = 14, 1500  # netem counts frames with their Ethernet header; the commands count IP packets
 PAYLOADS = (200, 1472)  # of cross traffic
 
@@ -50,8 +47,7 @@ def measure(
     netem has other words."""
     lab = Lab(folder)
     (lab.folder / "shaped.toml").write_text(FILE)
-    (lab.folder / "token").write_text(secrets.token_hex(16))
-    (lab.folder / "token").chmod(0o600)
+    lab.write_token()
     job = list[str]()
     results = list[Path]()
     for number, (netem, cross_kbit, words) in enumerate(scenarios):

@@ -7,13 +7,12 @@ near - one - two - three - far, with cross traffic from a to b over the first sh
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import Lab
-from shaped import FRAME, KTRXER, LARGE, PAYLOADS
+from guests import KTRXER, Lab
+from shaped import FRAME, LARGE, PAYLOADS
 
 pytestmark = pytest.mark.slow
 
@@ -55,8 +54,7 @@ def _mbit(folder: Path, node: str, result: dict[str, Any]) -> float:
 def test_a_range_that_is_too_low_is_not_valid(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     (lab.folder / "links.toml").write_text(FILE)
-    (lab.folder / "token").write_text(secrets.token_hex(16))
-    (lab.folder / "token").chmod(0o600)
+    lab.write_token()
     servers = [word for host in ("far", "b", "d") for word in ("--beside", f"{host}={KTRXER} serve --quiet --token-file token")]
     done = lab("run", "./links.toml", "--time", "virtual", *servers, "--", "sh", "-c", "\n".join(_job()), timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr

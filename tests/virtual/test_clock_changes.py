@@ -7,15 +7,12 @@ The clock of a host is set as a time daemon sets it: clock_settime(2) steps it, 
 from __future__ import annotations
 
 import json
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 PYTHON = (sys.executable, "-I", "-S")
 UP_MS, DOWN_MS = 2, 18
 MS = 1_000_000

@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 PYTHON = (sys.executable, "-I", "-S")
 OFFSET_NS, RATE_PPM, STEP_NS, STEP_AT_S = 3_000_000, 40.0, -50_000_000, 30
 DELAY_NS = {"a": 4_000_000, "b": 9_000_000}

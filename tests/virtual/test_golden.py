@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from guests import FOR_RUNS, ROOT, Lab
 
 HERE = Path(__file__).parent
 FAR = ("-H", "server")
@@ -46,8 +45,7 @@ def figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def summaries(folder: Path, queue: str) -> dict[str, dict[str, Any]]:
     """Of each test over this queue, in one guest."""
     runs = RUNS[queue]
-    program = ROOT / "build" / "cli" / "ktrxer"
-    lab = Lab(folder, {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
+    lab = Lab(folder, FOR_RUNS)
     (lab.folder / "words").write_text(json.dumps([("run", *words, *TIMES) for words in runs]))
     beside = f"server={WEB} & exec ktrxer serve"
     done = lab("run", "flent", "--time", "virtual", "--set", f"rate={RATE}", "--set", f"leaf={queue}", "--beside", beside, "--",

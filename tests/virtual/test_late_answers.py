@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import pytest
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 WORDS = ("run", "flent", "--time", "virtual", "--set", "delay=750ms", "--beside", f"server={KTRXER} serve", "--")
 
 

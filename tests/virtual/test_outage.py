@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from pathlib import Path
 
 import pytest
-from guests import ROOT, Lab
+from guests import FOR_RUNS, Lab
 from ktrxer.store import open_run
 from ktrxer.summary import figures
 
@@ -48,8 +46,7 @@ json.dump({"dropped": count if float(length) else dropped(), "file": said["file"
 @pytest.mark.parametrize("way", ["up", "down"])
 @pytest.mark.parametrize("length", [1, 0], ids=["a second", "to the end"])
 def test_all_packets_of_one_direction_are_lost(lab: Lab, way: str, length: int) -> None:
-    program = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
-    lab.environment |= {"PATH": f"{program.parent}:{os.environ['PATH']}:/usr/sbin:/sbin", "KTRXER_BIN": str(program)}
+    lab.environment |= FOR_RUNS
     (lab.folder / "line.toml").write_text(FILE)
     (lab.folder / "fault.py").write_text(FAULT)
     (lab.folder / "runs").mkdir()

@@ -8,15 +8,13 @@ a - r - m - b, and from r to m also by x; r and b shape what they send to m
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from guests import ROOT, Lab
+from guests import FOR_RUNS, Lab
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures
@@ -153,8 +151,7 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     folder = tmp_path_factory.mktemp("changes")
-    program = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
-    lab = Lab(folder, {"PATH": f"{program.parent}:{os.environ['PATH']}:/usr/sbin:/sbin", "KTRXER_BIN": str(program)})
+    lab = Lab(folder, FOR_RUNS)
     (lab.folder / "runs").mkdir()
     (lab.folder / "net.toml").write_text(FILE)
     (lab.folder / "job.py").write_text(JOB)

@@ -4,16 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 # netem needs no time for check sequence, preamble and inter-frame gap, 24 bytes of each packet: dPPT is this much less than zero.
 UNCOUNTED_BITS = 192
 STEP_NS = 256  # of the guest's clock
@@ -66,8 +62,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     folder = tmp_path_factory.mktemp("ppt")
     lab = Lab(folder)
     (lab.folder / "ppt.toml").write_text(FILE)
-    (lab.folder / "token").write_text(secrets.token_hex(16))
-    (lab.folder / "token").chmod(0o600)
+    lab.write_token()
     job = list[str]()
     for number, scenario in enumerate(SCENARIOS.values()):
         job += [PLAIN.format(*link) for link in (UP, DOWN, MIDDLE)]

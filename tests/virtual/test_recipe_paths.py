@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from guests import FOR_RUNS, Lab
 
 RATE = 8.0  # Mbit/s of the bottleneck, with the headers of all layers
 SHARE = 0.9  # of it that TCP's payload takes at least
 
 
 def summary(folder: Path, leaf: str, *words: str) -> dict[str, Any]:
-    program = ROOT / "build" / "cli" / "ktrxer"
-    lab = Lab(folder, {"PATH": f"{program.parent}:{os.environ['PATH']}", "KTRXER_BIN": str(program)})
+    lab = Lab(folder, FOR_RUNS)
     settings = [word for one in (f"rate={RATE:g}mbit", f"leaf={leaf}") for word in ("--set", one)]
     run = ["-m", "ktrxer", "run", *words, "-i", "50ms", "--no-extras", "--json"]
     done = lab("run", "flent", "--time", "virtual", *settings, "--beside", "server=ktrxer serve", "--", sys.executable, *run, timeout=500)

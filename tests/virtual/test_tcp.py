@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import sys
 from collections.abc import Iterator
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
 pytestmark = pytest.mark.slow
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 FILE = """
 hosts = ["near", "far"]
 routers = ["mid"]

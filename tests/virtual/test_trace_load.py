@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import statistics
 import sys
 from dataclasses import dataclass
@@ -13,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
 pytestmark = pytest.mark.slow
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 MBIT, PACKETS = 5, 30
 
 FILE = """
@@ -78,8 +75,7 @@ def run(folder: Path, one: Scenario) -> Found:
     lab = Lab(folder)
     (lab.folder / "path.toml").write_text(FILE)
     (lab.folder / "count.py").write_text(COUNT)
-    (lab.folder / "token").write_text(secrets.token_hex(16))
-    (lab.folder / "token").chmod(0o600)
+    lab.write_token()
     job = [
         # Routers limit their ICMP errors to one a second for each host by default.
         "for h in one two three far; do ip netns exec $h sysctl -q -w net.ipv4.icmp_ratelimit=0; done",

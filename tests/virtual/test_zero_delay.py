@@ -5,12 +5,9 @@ construction. Programs that run side by side delay each other between two readin
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
-from guests import ROOT, Lab
+from guests import KTRXER, Lab
 
-KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"
 PINGS = 4
 
 
