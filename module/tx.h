@@ -243,8 +243,6 @@ void ktx_wait_out(struct ktx_file *f, u64 until);
 int ktx_thread_start(struct ktx_file *f);
 void ktx_thread_stop(struct ktx_file *f);
 void ktx_thread_kick(struct ktx_file *f, bool urgent);
-/* The largest time from a hard timer to the wake-up of this thread, of KTX_TRIALS trials. */
-u64 ktx_thread_try(struct ktx_file *f);
 
 /* tx_softirq.c */
 void ktx_softirq_start(struct ktx_file *f);

@@ -69,7 +69,8 @@ static u64 ktx_thread_rest(struct ktx_file *f, u64 until)
 	return late;
 }
 
-u64 ktx_thread_try(struct ktx_file *f)
+/* The largest time from a hard timer to the wake-up of this thread, of KTX_TRIALS trials. */
+static u64 ktx_thread_try(struct ktx_file *f)
 {
 	u64 worst = 0;
 	int i;

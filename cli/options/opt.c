@@ -24,6 +24,11 @@ struct parser {
 
 /* ---------------------------------------------------------------------------------------------------------- tables */
 
+static bool opt_is_flag(const struct opt *opt)
+{
+	return opt->type == OPT_FLAG || opt->type == OPT_SWITCH;
+}
+
 const char *opt_argument(const struct opt *opt)
 {
 	if (opt_is_flag(opt))
@@ -81,11 +86,6 @@ const char *opt_forms(enum opt_type type)
 	default:
 		return NULL;
 	}
-}
-
-bool opt_is_flag(const struct opt *opt)
-{
-	return opt->type == OPT_FLAG || opt->type == OPT_SWITCH;
 }
 
 bool opt_negatable(const struct opt *opt)

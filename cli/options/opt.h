@@ -138,7 +138,6 @@ const char *opt_argument(const struct opt *opt);
  */
 const char *opt_forms(enum opt_type type);
 /* Takes no value. */
-bool opt_is_flag(const struct opt *opt);
 /* --no-NAME exists: flags that are on by default, and switches. */
 bool opt_negatable(const struct opt *opt);
 /* The name among `count` that was most likely meant by `typed`, NULL when none is near. */

@@ -21,7 +21,6 @@ enum ktrxer_limits {
 	KTX_SLOTS_MAX = 1 << 20, /* 2 GiB of full frames */
 	KTX_BATCH_MAX = 64,      /* frames of one sendmmsg: beyond it nothing is gained (zmap PR 751) */
 	KTX_FRAME_MAX = 65535 + 18,
-	KTX_FRAME_MIN = 14,
 	KTX_LATE_DEFAULT_NS = 100 * 1000,
 	KTX_RETRY_DEFAULT_NS = 10 * 1000 * 1000,
 	KTX_STAMP_WAIT_NS = 100 * 1000 *
@@ -100,14 +99,11 @@ enum ktrxer_limits {
 
 	/* server */
 	KTRXER_PORT = 8620, /* TCP and UDP; among 8616 to 8664, which IANA has not assigned; STAMP's own is 862 */
-	KTRXER_STAMP_PORT = 862,
 	KTRXER_LIMITER_BUCKETS = 8192,    /* 128 KiB; a power of two */
 	KTRXER_REFLECTOR_SESSIONS = 4096, /* 4.8 MiB, of which idle places take none; a power of two */
 	KTRXER_REFLECTOR_LEFT =
-		64, /* stamps of answers that wait to be told: they pile up when a queue of this host drains at once */
+		64, /* stamps of answers that no follow-up has reported yet: many at once when a queue of this host drains */
 	KTRXER_REFLECTOR_SEQUENCES = 256, /* of a session, in which copies of requests are found: a power of two */
-	KTRXER_REFLECTOR_RATE = 10000,    /* answers a second to each /24 and /56: ten senders at 1 ms */
-	KTRXER_REFLECTOR_BURST = 1000,
 	KTRXER_REFLECTOR_UNIT =
 		512, /* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */
 	KTRXER_REFLECTOR_GROUPS = 4096,     /* prefixes, by hash, whose sessions are counted; a power of two */
@@ -147,13 +143,10 @@ enum ktrxer_limits {
 	KTRXER_CONTROL_AFTER_S = 60, /* between the end of the last flow and that of the session */
 	KTRXER_CONTROL_LEAVE_S = 2,  /* a refusal has so long to arrive */
 	KTRXER_CONTROL_SAMPLES_BYTES = 256
-		<< 10,            /* of samples that wait for a slow client; more are counted and dropped */
-	KTRXER_FLOW_CLIENTS = 8,  /* --max-clients */
-	KTRXER_FLOW_FLOWS = 2048, /* --max-flows, of one client; its most below */
+		<< 10, /* of samples that wait for a slow client; more are counted and dropped */
 	KTRXER_FLOW_FLOWS_MOST = 16384,
 	KTRXER_FLOW_UDP_MOST = 64,        /* UDP flows of one client: each has a transmitter of its own */
 	KTRXER_FLOW_UDP_BYTES = 64 << 20, /* of the packets that all these transmitters hold ready */
-	KTRXER_FLOW_DURATION_S = 3600,    /* --max-duration */
 	KTRXER_FLOW_SAMPLE_MIN_NS = 1000 * 1000,
 	KTRXER_FLOW_SAMPLE_MAX_S =
 		3600, /* a longer interval is no series; and times near 2^64 ns would pass it at once */

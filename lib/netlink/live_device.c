@@ -93,7 +93,7 @@ static int features_ask(struct rtnl *rtnl, struct features_answer *answer)
 }
 
 /* A link with its 64-bit counters; the second one is packets sent. */
-bool ktrxer_live_statistics_of(struct bytes body, uint64_t *packets)
+static bool statistics_of(struct bytes body, uint64_t *packets)
 {
 	struct bytes value;
 	uint64_t skipped;
@@ -111,7 +111,7 @@ bool ktrxer_live_statistics_of(struct bytes body, uint64_t *packets)
 static int statistics_take(void *context, uint16_t type, struct bytes body)
 {
 	(void)type;
-	return ktrxer_live_statistics_of(body, context) ? 0 : -ENODATA;
+	return statistics_of(body, context) ? 0 : -ENODATA;
 }
 
 int ktrxer_live_device_sent(const struct ktrxer_device *device, uint64_t *packets)

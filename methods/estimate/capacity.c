@@ -12,13 +12,6 @@ static double rate(uint64_t bits, double gap_ns)
 	return gap_ns > 0 ? (double)bits * 1e9 / gap_ns : INFINITY;
 }
 
-uint32_t capacity_bulk_length(uint32_t length, int64_t gap_ns, uint32_t threshold_ns, uint32_t most)
-{
-	if (gap_ns >= (int64_t)threshold_ns || length >= most)
-		return length;
-	return length > most / 10 ? most : length * 10;
-}
-
 /* ------------------------------------------------------------------------------------------------------------ modes */
 
 struct window {
@@ -125,12 +118,4 @@ int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t 
 	free(values);
 	free(taken);
 	return 0;
-}
-
-const struct capacity_mode *capacity_choose_mode(const struct capacity_modes *modes, double adr_bit_s)
-{
-	for (size_t i = 0; i < modes->count; i++)
-		if (modes->modes[i].bit_s > adr_bit_s)
-			return &modes->modes[i];
-	return NULL;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Capacity of the narrow link (RFC 5136) from packets that were sent back to back: the length of bulks (Chen et al.,
- * PBProbe, 2009), and the modes of many pairs (Dovrolis, Ramanathan, Moore, ToN 2004). pairs.h has the filter by the
- * least delay.
+ * The most frequent rates of many packet pairs, the modes of Dovrolis, Ramanathan and Moore (ToN 2004). One of them is
+ * the capacity of the narrow link (RFC 5136); pairs.h finds that one by the least delay.
  */
 #ifndef KTRXER_METHODS_CAPACITY_H
 #define KTRXER_METHODS_CAPACITY_H
@@ -10,12 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/*
- * PBProbe: how many packets the next bulk has after the first. Ten times as many while the gap of the bulk is below
- * `threshold_ns`, at most `most`; `length` itself when the gap suffices.
- */
-uint32_t capacity_bulk_length(uint32_t length, int64_t gap_ns, uint32_t threshold_ns, uint32_t most);
 
 enum { CAPACITY_MODES_MAX = 16 };
 
@@ -39,12 +32,5 @@ struct capacity_modes {
  */
 int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns,
 			struct capacity_modes *result);
-
-/*
- * The mode that is the capacity: the densest of those above the asymptotic dispersion rate of long trains, `adr_bit_s`,
- * because modes below it are made by cross traffic. NULL: all modes are below; the capacity is then at least
- * `adr_bit_s`.
- */
-const struct capacity_mode *capacity_choose_mode(const struct capacity_modes *modes, double adr_bit_s);
 
 #endif

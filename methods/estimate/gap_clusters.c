@@ -110,8 +110,3 @@ double gap_clusters_period(const struct gap_clusters clusters[2])
 		return 0;
 	return (one->high_ns + other->high_ns) / 2;
 }
-
-bool gap_clusters_coalesced(const struct gap_clusters *clusters, double floor_ns)
-{
-	return clusters->separate && clusters->low_ns < floor_ns / 2;
-}

@@ -33,12 +33,6 @@ struct gap_clusters {
 void gap_clusters(const int64_t *sorted_ns, size_t count, struct gap_clusters *result);
 
 /*
- * Coalescing where the smallest possible gap is known: two separate groups, the lower at less than half of `floor_ns`,
- * which is the transmission time of the second packet on the receiver's link.
- */
-bool gap_clusters_coalesced(const struct gap_clusters *clusters, double floor_ns);
-
-/*
  * The period of coalescing, from the gaps of pairs of two sizes, pairs with one stamp included. 0: not known, because
  * interrupts divided too few pairs, or because the upper groups differ with the size: then the gaps are a link's, and
  * only some of the pairs were taken together.

@@ -11,7 +11,7 @@ double ip_capacity_bit_s(const struct ip_capacity_interval *i)
 	return i->lasts_ns ? (double)i->ip_bytes * 8e9 / (double)i->lasts_ns : 0;
 }
 
-double ip_capacity_loss(uint64_t lost, uint64_t received)
+static double loss_of(uint64_t lost, uint64_t received)
 {
 	return lost || received ? (double)lost / ((double)lost + (double)received) : (double)NAN;
 }
@@ -39,7 +39,7 @@ static struct ip_capacity_mode mode_of(const struct ip_capacity_interval *interv
 	if (!count)
 		return m;
 	at = &intervals[m.at];
-	m.loss = ip_capacity_loss(at->lost, at->datagrams);
+	m.loss = loss_of(at->lost, at->datagrams);
 	m.variation = (struct ip_capacity_range){ at->variation_min_ns, at->variation_max_ns };
 	m.rtt = (struct ip_capacity_range){ at->rtt_min_ns, at->rtt_max_ns };
 	return m;
@@ -67,7 +67,7 @@ int ip_capacity_of(struct ip_capacity_result *r, const struct ip_capacity_interv
 	if (!lasts_ns)
 		return -EINVAL;
 	r->mean_bit_s = (double)bytes * 8e9 / (double)lasts_ns;
-	r->loss = ip_capacity_loss(r->lost, r->datagrams);
+	r->loss = loss_of(r->lost, r->datagrams);
 	r->whole = mode_of(intervals, 0, count);
 	if (first_mode && first_mode < count) {
 		r->modes[0] = mode_of(intervals, 0, first_mode);

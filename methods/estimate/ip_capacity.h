@@ -41,7 +41,6 @@ struct ip_capacity_result {
 };
 
 double ip_capacity_bit_s(const struct ip_capacity_interval *interval);
-double ip_capacity_loss(uint64_t lost, uint64_t received);
 /*
  * `first_mode`: so many sub-intervals are the first of two modes; 0: one mode. 0, or -EINVAL without a sub-interval
  * that lasted.

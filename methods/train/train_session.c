@@ -16,7 +16,8 @@ struct run {
 	bool done;
 };
 
-uint64_t train_period_ns(const struct flow_spec *spec)
+/* The time between two trains of a flow. */
+static uint64_t train_period_ns(const struct flow_spec *spec)
 {
 	return flow_train_bits(spec) * (uint64_t)KTRXER_NS_PER_S / spec->rate_bps;
 }

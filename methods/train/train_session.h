@@ -55,7 +55,4 @@ int train_session_run(struct train_session *session, const struct train_session_
 		      struct ktrxer_error *err);
 void train_session_free(struct train_session *session);
 
-/* The time between two trains of a flow. */
-uint64_t train_period_ns(const struct flow_spec *spec);
-
 #endif

@@ -336,8 +336,3 @@ void stamp_clock_write(uint8_t value[16], const struct stamp_clock *clock)
 	store_be32(value + 8, clock->bound_ns);
 	store_be32(value + 12, clock->origin);
 }
-
-struct stamp_direct stamp_direct_read(const uint8_t value[12])
-{
-	return (struct stamp_direct){ load_be32(value), load_be32(value + 4), load_be32(value + 8) };
-}

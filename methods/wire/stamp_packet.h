@@ -173,9 +173,4 @@ struct stamp_clock {
 struct stamp_clock stamp_clock_read(const uint8_t value[16]);
 void stamp_clock_write(uint8_t value[16], const struct stamp_clock *clock);
 
-struct stamp_direct {
-	uint32_t sent, received, reflected;
-};
-struct stamp_direct stamp_direct_read(const uint8_t value[12]);
-
 #endif

@@ -24,7 +24,7 @@ def part(text: str) -> Invocation:
     head, *given = text.split(",")
     name, at, place = head.partition("@")
     if not at and ":" in name:
-        raise PlanError(f"--with {text}: it is RUNNER[@PLACE][,NAME=VALUE]..., such as qdisc@ssh:router,device=eth1")
+        raise PlanError(f"--with {text}: it is {FORM}, such as qdisc@ssh:router,device=eth1")
     try:
         runner = runners.find(name)
         places.check_name(place if at else LOCAL)

@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from ktrxer.lab import inside
 
-MS_RDONLY, MS_MOVE = 1, 8192
+MS_MOVE = 8192
 SYNC_RANGE = 277, 7  # sync_file_range(2) on x86-64: wait, write, wait
 POWER_OFF = 0x4321FEDC
 BASE = "/tmp"  # mount point of the overlay's tmpfs, before the overlay becomes the root
