@@ -137,6 +137,9 @@ void host_watch_expect_busy(struct cli *cli);
 struct json *out_end(struct cli *cli);
 int out_finish(struct cli *cli, struct json *object);
 
+/* "target", "to", "from", "device": what a client measures, and from where. */
+void json_target(struct json *json, const char *host, const struct ktrxer_path *path);
+
 /* {"min":…,"p50":…,"iqr":…,"p95":…,"p99":…,"max":…} in microseconds with three decimals; nulls when empty. */
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist);
 

@@ -215,6 +215,16 @@ static void *watch_host(void *argument)
 	return NULL;
 }
 
+static void watch_free(struct host_watch *watch)
+{
+	const int descriptors[] = { watch->stop_fd, watch->step_fd, watch->stat_fd };
+
+	for (int i = 0; i < 3; i++)
+		if (descriptors[i] >= 0)
+			close(descriptors[i]);
+	free(watch);
+}
+
 int host_watch_start(struct cli *cli)
 {
 	struct host_watch *watch = calloc(1, sizeof *watch);
@@ -235,23 +245,17 @@ int host_watch_start(struct cli *cli)
 	watch->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (watch->stop_fd < 0) {
 		ret = -errno;
-		goto no_stop;
+		goto fail;
 	}
 	look_at_stat(watch);
 	ret = cli_thread_start(&watch->thread, "ktrxer-host", watch_host, watch);
 	if (ret)
-		goto no_thread;
+		goto fail;
 	cli->host = watch;
 	return 0;
 
-no_thread:
-	close(watch->stop_fd);
-no_stop:
-	if (watch->step_fd >= 0)
-		close(watch->step_fd);
-	if (watch->stat_fd >= 0)
-		close(watch->stat_fd);
-	free(watch);
+fail:
+	watch_free(watch);
 	return ret;
 }
 
@@ -259,14 +263,6 @@ void host_watch_expect_busy(struct cli *cli)
 {
 	if (cli->host)
 		cli->host->expect_busy = true;
-}
-
-static void json_percent(struct json *json, const char *key, int hundredths)
-{
-	if (hundredths < 0)
-		json_null(json, key);
-	else
-		json_fixed(json, key, hundredths, 2);
 }
 
 static void judge(struct cli *cli, const struct host_watch *watch)
@@ -302,9 +298,11 @@ void host_watch_stop(struct cli *cli, struct json *end)
 	look_for_steps(watch);
 	look_at_stat(watch);
 	if (end) {
+		const int cpu = host_load_cpu(&watch->load), steal = host_load_steal(&watch->load);
+
 		json_object(end, "host");
-		json_percent(end, "cpu_percent", host_load_cpu(&watch->load));
-		json_percent(end, "steal_percent", host_load_steal(&watch->load));
+		json_fixed_or_null(end, "cpu_percent", cpu >= 0, cpu, 2);
+		json_fixed_or_null(end, "steal_percent", steal >= 0, steal, 2);
 		json_u64(end, "clock_steps", watch->steps);
 		if (run_delay_since(&cli->run_delay, &waited))
 			json_fixed(end, "processor_wait_ms", (int64_t)waited, 6);
@@ -314,10 +312,5 @@ void host_watch_stop(struct cli *cli, struct json *end)
 	}
 	judge(cli, watch);
 	cli->host = NULL;
-	close(watch->stop_fd);
-	if (watch->step_fd >= 0)
-		close(watch->step_fd);
-	if (watch->stat_fd >= 0)
-		close(watch->stat_fd);
-	free(watch);
+	watch_free(watch);
 }

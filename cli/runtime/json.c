@@ -378,6 +378,22 @@ void json_null(struct json *json, const char *key)
 	value(json, key, "null");
 }
 
+void json_u64_or_null(struct json *json, const char *key, bool known, uint64_t number)
+{
+	if (known)
+		json_u64(json, key, number);
+	else
+		json_null(json, key);
+}
+
+void json_fixed_or_null(struct json *json, const char *key, bool known, int64_t number, int decimals)
+{
+	if (known)
+		json_fixed(json, key, number, decimals);
+	else
+		json_null(json, key);
+}
+
 void json_line_end(struct json *json)
 {
 	if (!json->done)

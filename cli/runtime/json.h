@@ -22,7 +22,7 @@ void json_reset(struct json *json);
  * `length` may be NULL.
  */
 const char *json_text(const struct json *json, size_t *length);
-/* Allocated bytes, for the limit of the output queue. */
+/* Allocated bytes. */
 size_t json_capacity(const struct json *json);
 
 /* `key` NULL inside arrays and for the outermost value. */
@@ -40,6 +40,9 @@ void json_rounded(struct json *json, const char *key, double value,
 void json_double(struct json *json, const char *key, double value); /* shortest that reads back; NaN, inf: null */
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
+/* null unless `known`. */
+void json_u64_or_null(struct json *json, const char *key, bool known, uint64_t value);
+void json_fixed_or_null(struct json *json, const char *key, bool known, int64_t value, int decimals);
 
 /* A newline after the complete value: one object a line. */
 void json_line_end(struct json *json);

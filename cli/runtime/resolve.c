@@ -140,3 +140,13 @@ int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bo
 		"%s is not a private address, and %s is more than %d a second: give --flood if its owner agrees", text,
 		ktrxer_format_rate(rate_text, rate->num, rate->den), KTRXER_FLOOD_PPS);
 }
+
+void json_target(struct json *json, const char *host, const struct ktrxer_path *path)
+{
+	char address[KTRXER_ADDR_TEXT];
+
+	json_string(json, "target", host);
+	json_string(json, "to", ktrxer_addr_format(&path->to, address));
+	json_string(json, "from", ktrxer_addr_format(&path->source, address));
+	json_string(json, "device", path->device.name);
+}

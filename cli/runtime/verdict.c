@@ -2,6 +2,7 @@
 #include "verdict.h"
 
 #include "error.h"
+#include "hist.h"
 #include "limits.h"
 #include "units.h"
 
@@ -156,10 +157,7 @@ uint64_t verdict_late_ns(uint64_t interval_ns)
 void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 {
 	json_u64(json, "late", late);
-	if (late_ns)
-		json_fixed(json, "late_after_us", late_ns > INT64_MAX ? INT64_MAX : (int64_t)late_ns, 3);
-	else
-		json_null(json, "late_after_us");
+	json_fixed_or_null(json, "late_after_us", late_ns, late_ns > INT64_MAX ? INT64_MAX : (int64_t)late_ns, 3);
 }
 
 /*
@@ -271,27 +269,15 @@ void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *
 	} figures[] = {
 		{ "p50", MILLION / 2 }, { "iqr", 0 }, { "p95", MILLION / 100 * 95 }, { "p99", MILLION / 100 * 99 }
 	};
-	bool empty = !hist || !ktrxer_hist_count(hist);
+	const bool known = ktrxer_hist_count(hist);
 
 	json_object(json, key);
-	if (empty)
-		json_null(json, "min");
-	else
-		json_fixed(json, "min", ktrxer_hist_min(hist), 3);
-	for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-		if (empty)
-			json_null(json, figures[i].name);
-		else if (figures[i].parts)
-			json_fixed(json, figures[i].name, ktrxer_hist_quantile(hist, figures[i].parts), 3);
-		else
-			json_fixed(json, figures[i].name,
-				   ktrxer_hist_quantile(hist, MILLION / 4 * 3) -
-					   ktrxer_hist_quantile(hist, MILLION / 4),
+	json_fixed_or_null(json, "min", known, ktrxer_hist_min(hist), 3);
+	for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+		json_fixed_or_null(json, figures[i].name, known,
+				   figures[i].parts ? ktrxer_hist_quantile(hist, figures[i].parts)
+						    : ktrxer_hist_iqr(hist),
 				   3);
-	}
-	if (empty)
-		json_null(json, "max");
-	else
-		json_fixed(json, "max", ktrxer_hist_max(hist), 3);
+	json_fixed_or_null(json, "max", known, ktrxer_hist_max(hist), 3);
 	json_object_end(json);
 }

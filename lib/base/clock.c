@@ -18,6 +18,11 @@ uint64_t ktrxer_now_ns(void)
 	return (uint64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
+int64_t ktrxer_real_now_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
 struct sandwich {
 	int64_t before, real, after;
 };

@@ -13,6 +13,9 @@
 
 #include <time.h>
 
+/* CLOCK_REALTIME. */
+int64_t ktrxer_real_now_ns(void);
+
 struct ktrxer_clock_map {
 	clockid_t clock;         /* CLOCK_REALTIME below stands for it */
 	int64_t low_ns, high_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC lies in [low, high] */

@@ -115,3 +115,31 @@ void ktrxer_message_read(struct ktrxer_message *m, struct msghdr *header)
 			read_ip6(m, c->cmsg_type, b);
 	}
 }
+
+void ktrxer_message_add(struct msghdr *header, int level, int type, const void *value, size_t length)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((char *)header->msg_control + header->msg_controllen);
+
+	memset(c, 0, CMSG_SPACE(length));
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(length);
+	memcpy(CMSG_DATA(c), value, length);
+	header->msg_controllen += CMSG_SPACE(length);
+}
+
+void ktrxer_message_add_source(struct msghdr *header, const struct ktrxer_addr *local, uint32_t ifindex)
+{
+	if (local->family == AF_INET6) {
+		const bool link_local = local->bytes[0] == 0xfe && (local->bytes[1] & 0xc0) == 0x80;
+		struct in6_pktinfo info = { .ipi6_ifindex = link_local ? ifindex : 0 };
+
+		memcpy(&info.ipi6_addr, local->bytes, 16);
+		ktrxer_message_add(header, SOL_IPV6, IPV6_PKTINFO, &info, sizeof info);
+	} else {
+		struct in_pktinfo info = { 0 };
+
+		memcpy(&info.ipi_spec_dst, local->bytes, 4);
+		ktrxer_message_add(header, SOL_IP, IP_PKTINFO, &info, sizeof info);
+	}
+}

@@ -30,6 +30,16 @@ void ktrxer_message_enable(int fd, uint8_t family);
 void ktrxer_message_read(struct ktrxer_message *message, struct msghdr *header);
 
 /*
+ * Appends ancillary data for sendmsg() to a buffer that begins with msg_controllen 0 and is aligned as struct cmsghdr.
+ */
+void ktrxer_message_add(struct msghdr *header, int level, int type, const void *value, size_t length);
+/*
+ * The same: sends an answer from the address that received the request. `ifindex` counts for link-local addresses only;
+ * for others it would override the route.
+ */
+void ktrxer_message_add_source(struct msghdr *header, const struct ktrxer_addr *local, uint32_t ifindex);
+
+/*
  * Adds what a socket has dropped since the datagram before to `sum`; `seen` is the count of that datagram, 0 at first.
  */
 static inline void ktrxer_message_drops(const struct ktrxer_message *message, uint32_t *seen, uint64_t *sum)

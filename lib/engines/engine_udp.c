@@ -6,6 +6,7 @@
  */
 #include "bytes.h"
 #include "engine.h"
+#include "message.h"
 #include "send_room.h"
 #include "sock.h"
 #include "host_stack.h"
@@ -294,24 +295,12 @@ static int udp_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 	return 0;
 }
 
-static void control_add(struct msghdr *message, int level, int type, int value)
-{
-	struct cmsghdr *c = (struct cmsghdr *)((char *)message->msg_control + message->msg_controllen);
-
-	c->cmsg_level = level;
-	c->cmsg_type = type;
-	c->cmsg_len = CMSG_LEN(sizeof value);
-	memcpy(CMSG_DATA(c), &value, sizeof value);
-	message->msg_controllen += CMSG_SPACE(sizeof value);
-}
-
 static void udp_message(struct ktx_engine_state *state, int i, const uint8_t *packet, uint32_t length)
 {
 	struct msghdr *message = &state->sock.messages[i].msg_hdr;
 	const bool v6 = state->shape.version == 6;
 	const uint32_t l4 = v6 ? 40 : 20, head = l4 + (state->shape.proto == KTRXER_UDP ? 8 : 0);
-	const uint8_t ttl = packet[v6 ? 7 : 8];
-	const uint8_t tos = v6 ? (uint8_t)(load_be16(packet) >> 4) : packet[1];
+	const int ttl = packet[v6 ? 7 : 8], tos = v6 ? (uint8_t)(load_be16(packet) >> 4) : packet[1];
 
 	ktx_stack_destination(&state->to[i], packet, state->shape.proto == KTRXER_UDP ? load_be16(packet + l4 + 2) : 0,
 			      state->device.index);
@@ -324,9 +313,9 @@ static void udp_message(struct ktx_engine_state *state, int i, const uint8_t *pa
 		return;
 	message->msg_control = state->control[i].room;
 	if (ttl != state->ttl)
-		control_add(message, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_HOPLIMIT : IP_TTL, ttl);
+		ktrxer_message_add(message, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_HOPLIMIT : IP_TTL, &ttl, sizeof ttl);
 	if (tos != state->tos)
-		control_add(message, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, tos);
+		ktrxer_message_add(message, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos);
 }
 
 static bool about_an_earlier_probe(int rc)

@@ -47,14 +47,6 @@ struct run {
 	uint8_t packet[HOST_PAYLOAD_MOST + 1];
 };
 
-static int64_t real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
-}
-
 void host_times_record(struct host_times *t, enum host_layer layer, int64_t from_ns, int64_t to_ns, uint64_t most_ns)
 {
 	if (!from_ns || !to_ns)
@@ -202,7 +194,7 @@ static int take(struct run *run)
 			.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
 		};
 		const ssize_t n = recvmsg(run->fd, &header, MSG_DONTWAIT);
-		const int64_t returned_ns = real_now();
+		const int64_t returned_ns = ktrxer_real_now_ns();
 		struct ktrxer_message m;
 
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
@@ -230,10 +222,10 @@ static int send_probe(struct run *run, uint32_t number)
 	if (run->length > at)
 		stamp_tlv_write(run->packet + at, STAMP_TLV_PADDING, (uint16_t)(run->length - at - STAMP_TLV_HEAD));
 	probe.error = stamp_error_write(&(struct stamp_error){ .bound_ns = KTRXER_NS_PER_S });
-	trip->user_ns = real_now();
+	trip->user_ns = ktrxer_real_now_ns();
 	probe.time = trip->time = stamp_time_of_ns(trip->user_ns, false);
 	stamp_probe_write(run->packet, &probe, false);
-	trip->user_ns = real_now();
+	trip->user_ns = ktrxer_real_now_ns();
 	if (send(run->fd, run->packet, run->length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	return -errno;

@@ -11,17 +11,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 enum { AT_ONCE = 64, ROOM_FIRST = 256, SOCKET_BYTES = 4 << 20 };
-
-static int64_t real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
-}
 
 static bool room_for_one(struct owamp_receiver *r)
 {
@@ -50,7 +41,7 @@ static void arrived(struct owamp_receiver *r, const uint8_t *data, size_t length
 		return;
 	}
 	if (!real_ns) {
-		real_ns = real_now();
+		real_ns = ktrxer_real_now_ns();
 		r->user_stamped++;
 	}
 	r->records[r->count++] = (struct owamp_record){ .seq = p.seq,

@@ -11,17 +11,8 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 
 enum { AT_ONCE = 32 /* packets of one call: other sources get their turn */ };
-
-static int64_t real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
-}
 
 static void over(struct owamp_sender *s)
 {
@@ -59,7 +50,7 @@ static bool send_packet(struct owamp_sender *s)
 
 	for (int tries = 0; tries < 3; tries++) {
 		const struct owamp_test_packet p = { .seq = s->next,
-						     .time = stamp_time_of_ns(real_now(), false),
+						     .time = stamp_time_of_ns(ktrxer_real_now_ns(), false),
 						     .error = s->o.error };
 
 		owamp_test_write(s->packet, &p);

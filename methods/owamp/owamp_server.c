@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -513,7 +512,6 @@ int owamp_server_new(struct owamp_server **out, struct loop *loop, const struct 
 		     struct ktrxer_error *err)
 {
 	struct owamp_server *s = calloc(1, sizeof *s);
-	struct timespec ts;
 
 	*out = NULL;
 	if (!s || limiter_new(&s->limiter, RATE, BURST, options->random) < 0) {
@@ -524,8 +522,7 @@ int owamp_server_new(struct owamp_server **out, struct loop *loop, const struct 
 	s->o = *options;
 	for (int i = 0; i < OWAMP_SERVER_CLIENTS; i++)
 		s->clients[i].source.fd = -1;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	s->began = stamp_time_of_ns(ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec), false);
+	s->began = stamp_time_of_ns(ktrxer_real_now_ns(), false);
 	s->review = (struct loop_timer){ .at_ns = ktrxer_now_ns() + REVIEW_NS, .due = review_due };
 	loop_timer_add(loop, &s->review);
 	*out = s;

@@ -12,19 +12,10 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { HEADERS_V4 = 28, HEADERS_V6 = 48, LOST_TTL = 255 };
 #define BPS_MOST 10000000ULL /* mean rate of a session, where the server has no limit of its own */
-
-static int64_t real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
-}
 
 static uint16_t own_error(void)
 {
@@ -68,7 +59,7 @@ static uint8_t check(const struct owamp_session *s, const struct owamp_ends *end
 	const uint64_t lasts_ns = owamp_session_lasts_ns(s), most = o->max_bps ? o->max_bps : BPS_MOST;
 	const uint64_t bits =
 		8ull * r->packets * (OWAMP_TEST_BYTES + r->padding + (r->version == 6 ? HEADERS_V6 : HEADERS_V4));
-	const int64_t now_ns = real_now();
+	const int64_t now_ns = ktrxer_real_now_ns();
 	int64_t start_ns;
 
 	/* Sessions between other hosts, and between this host and itself, are not for this server. */
@@ -120,7 +111,7 @@ static bool socket_open(struct owamp_session *s, const struct owamp_ends *ends)
 static bool identify(struct owamp_session *s, const struct owamp_ends *ends)
 {
 	memcpy(s->request.sid, ends->server.bytes + (ends->server.family == AF_INET6 ? 12 : 0), 4);
-	store_be64(s->request.sid + 4, stamp_time_of_ns(real_now(), false));
+	store_be64(s->request.sid + 4, stamp_time_of_ns(ktrxer_real_now_ns(), false));
 	return getrandom(s->request.sid + 12, 4, 0) == 4;
 }
 
@@ -163,7 +154,7 @@ int owamp_session_start(struct owamp_session *s)
 	if (!s->sends)
 		return 0;
 	memcpy(o.sid, s->request.sid, OWAMP_SID);
-	if (!stamp_time_to_ns(&o.start_real_ns, s->request.start, false, real_now()))
+	if (!stamp_time_to_ns(&o.start_real_ns, s->request.start, false, ktrxer_real_now_ns()))
 		return -EINVAL;
 	return owamp_sender_begin(s->sender, &o, &err);
 }

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -174,14 +173,6 @@ void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *coun
 
 /* --------------------------------------------------------------------------------------------------------- arrivals */
 
-static int64_t real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
-}
-
 static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct incoming *in, uint64_t now_ns)
 {
 	struct ktrxer_message m;
@@ -204,41 +195,12 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 	in->local = m.local;
 	in->ifindex = m.ifindex;
 	if (!m.real_ns) {
-		in->arrival.received_real_ns = real_now();
+		in->arrival.received_real_ns = ktrxer_real_now_ns();
 		udp->counts.user_stamps++;
 	}
 }
 
 /* ---------------------------------------------------------------------------------------------------------- answers */
-
-static void control_add(struct msghdr *message, int level, int type, const void *value, size_t length)
-{
-	struct cmsghdr *c = (struct cmsghdr *)((char *)message->msg_control + message->msg_controllen);
-
-	memset(c, 0, CMSG_SPACE(length));
-	c->cmsg_level = level;
-	c->cmsg_type = type;
-	c->cmsg_len = CMSG_LEN(length);
-	memcpy(CMSG_DATA(c), value, length);
-	message->msg_controllen += CMSG_SPACE(length);
-}
-
-static void answer_address(struct serve_udp *udp, struct msghdr *message, const struct incoming *in)
-{
-	if (!udp->v6) {
-		struct in_pktinfo info = { 0 };
-
-		memcpy(&info.ipi_spec_dst, in->local.bytes, 4);
-		control_add(message, SOL_IP, IP_PKTINFO, &info, sizeof info);
-	} else {
-		/* Only a link-local address needs the interface; for others it would override the route. */
-		const bool link_local = in->local.bytes[0] == 0xfe && (in->local.bytes[1] & 0xc0) == 0x80;
-		struct in6_pktinfo info = { .ipi6_ifindex = link_local ? in->ifindex : 0 };
-
-		memcpy(&info.ipi6_addr, in->local.bytes, 16);
-		control_add(message, SOL_IPV6, IPV6_PKTINFO, &info, sizeof info);
-	}
-}
 
 static void answer_prepare(struct serve_udp *udp, int i, struct incoming *in, uint32_t length)
 {
@@ -251,14 +213,15 @@ static void answer_prepare(struct serve_udp *udp, int i, struct incoming *in, ui
 	message->msg_namelen = udp->v6 ? sizeof in->from.v6 : sizeof in->from.v4;
 	message->msg_control = udp->outgoing[i].control;
 	message->msg_controllen = 0;
-	answer_address(udp, message, in);
+	ktrxer_message_add_source(message, &in->local, in->ifindex);
 	if (tos)
-		control_add(message, udp->v6 ? SOL_IPV6 : SOL_IP, udp->v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos);
+		ktrxer_message_add(message, udp->v6 ? SOL_IPV6 : SOL_IP, udp->v6 ? IPV6_TCLASS : IP_TOS, &tos,
+				   sizeof tos);
 	in->answer.follow &= udp->has_send_stamps;
 	if (in->answer.follow) {
 		const uint32_t flags = KTRXER_TXSTAMP_ONE;
 
-		control_add(message, SOL_SOCKET, KTRXER_TXSTAMP_CONTROL, &flags, sizeof flags);
+		ktrxer_message_add(message, SOL_SOCKET, KTRXER_TXSTAMP_CONTROL, &flags, sizeof flags);
 	}
 }
 
@@ -297,7 +260,7 @@ static void answers_send(struct serve_udp *udp, int count)
 
 	for (int i = 0; i < count; i++)
 		reflector_finish(udp->options.reflector, udp->out_data[i].iov_base, &udp->outgoing[i].of->answer,
-				 real_now());
+				 ktrxer_real_now_ns());
 	while (at < count) {
 		const uint64_t call_ns = ktrxer_now_ns();
 		int n;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TRIES = 6, INTERVALS_MAX = 1 << 16 };
@@ -67,15 +66,6 @@ static void fail(struct client *c, int rc, const char *text)
 
 /* --------------------------------------------------------------------------------------------------------- requests */
 
-/* Not by time(): where it is a system call, the server's filter does not allow it. */
-static uint32_t unix_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint32_t)ts.tv_sec;
-}
-
 static void request_send(struct client *c)
 {
 	union ktrxer_name name;
@@ -96,7 +86,7 @@ static void setup_request(struct client *c)
 						(uint16_t)(c->o->max_mbit_s |
 							   (c->o->max_mbit_s && !c->o->down ? UDPSTP_BANDWIDTH_UP : 0)),
 					.modifiers = c->modifiers };
-	const uint32_t now_s = unix_now();
+	const uint32_t now_s = udpstp_unix_now();
 
 	udpstp_setup_write(c->pdu, &s);
 	c->pdu_length = UDPSTP_SETUP_BYTES;
@@ -116,7 +106,7 @@ static void activation_request(struct client *c)
 	udpstp_activation_write(c->pdu, &c->requested);
 	c->pdu_length = UDPSTP_ACTIVATION_BYTES;
 	if (c->o->secret)
-		udpstp_sign(c->pdu, c->pdu_length, &c->keys.client, c->o->key_id, unix_now());
+		udpstp_sign(c->pdu, c->pdu_length, &c->keys.client, c->o->key_id, udpstp_unix_now());
 	c->activating = true;
 	c->tries = 0;
 	request_send(c);

@@ -5,17 +5,8 @@
 #include "limiter.h"
 
 #include <errno.h>
-#include <time.h>
 
 enum { RANDOM_LEAST = 64, IDLE_US = 50000 };
-
-static int64_t real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
-}
 
 static uint64_t random_next(struct udpstp_sender *s)
 {
@@ -80,7 +71,7 @@ static void send_prepared(struct udpstp_sender *s, uint32_t count)
 
 static void burst(struct udpstp_sender *s, uint32_t datagrams, uint32_t payload, uint32_t add)
 {
-	const int64_t real_ns = real_now();
+	const int64_t real_ns = ktrxer_real_now_ns();
 	uint32_t count = 0;
 
 	s->head.sent_s = (uint32_t)(real_ns / KTRXER_NS_PER_S);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SECRET_MAX = 1024, DATAGRAMS = 64, RATE = 20, BURST = 100, TRIAL_MIN_MS = 4, TRIAL_MAX_MS = 250 };
@@ -68,15 +67,6 @@ struct request {
 static const uint8_t *digest_of(const uint8_t *data, size_t length)
 {
 	return data + length - UDPSTP_AUTH_BYTES + 5;
-}
-
-/* Not by time(): where it is a system call, the server's filter does not allow it. */
-static uint32_t unix_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint32_t)ts.tv_sec;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- places */
@@ -193,7 +183,7 @@ static void place_activate(struct place *p, struct udpstp_activation *a)
 	if (fits && a->request == UDPSTP_UP)
 		udpstp_rate_row(&a->rate, a->row == UDPSTP_SEARCH ? 0 : a->row, p->mtu_1500);
 	udpstp_activation_write(data, a);
-	udpstp_sign(data, sizeof data, &p->keys.server, 0, unix_now());
+	udpstp_sign(data, sizeof data, &p->keys.server, 0, udpstp_unix_now());
 	(void)!send(p->source.fd, data, sizeof data, MSG_DONTWAIT);
 	if (!fits) {
 		s->counts.refused++;
@@ -221,18 +211,6 @@ static void place_ready(struct loop_source *source, uint32_t events)
 
 /* ------------------------------------------------------------------------------------------------------------ setup */
 
-static void control_add(struct msghdr *message, int level, int type, const void *value, size_t length)
-{
-	struct cmsghdr *c = (struct cmsghdr *)message->msg_control;
-
-	memset(c, 0, CMSG_SPACE(length));
-	c->cmsg_level = level;
-	c->cmsg_type = type;
-	c->cmsg_len = CMSG_LEN(length);
-	memcpy(CMSG_DATA(c), value, length);
-	message->msg_controllen = CMSG_SPACE(length);
-}
-
 /* From the address that the request was sent to. */
 static void answer_send(const struct request *r, uint8_t *data, size_t length)
 {
@@ -242,18 +220,7 @@ static void answer_send(const struct request *r, uint8_t *data, size_t length)
 	struct msghdr message = { .msg_name = &name, .msg_iov = &part, .msg_iovlen = 1, .msg_control = control };
 
 	message.msg_namelen = ktrxer_name_make(&name, &r->from, r->from_port);
-	if (r->from.family == AF_INET6) {
-		const bool link_local = r->local.bytes[0] == 0xfe && (r->local.bytes[1] & 0xc0) == 0x80;
-		struct in6_pktinfo info = { .ipi6_ifindex = link_local ? r->ifindex : 0 };
-
-		memcpy(&info.ipi6_addr, r->local.bytes, 16);
-		control_add(&message, SOL_IPV6, IPV6_PKTINFO, &info, sizeof info);
-	} else {
-		struct in_pktinfo info = { 0 };
-
-		memcpy(&info.ipi_spec_dst, r->local.bytes, 4);
-		control_add(&message, SOL_IP, IP_PKTINFO, &info, sizeof info);
-	}
+	ktrxer_message_add_source(&message, &r->local, r->ifindex);
 	(void)!sendmsg(r->listener->source.fd, &message, MSG_DONTWAIT);
 }
 
@@ -270,7 +237,7 @@ static void setup_answer(struct udpstp_server *s, const struct request *r, const
 	a.port = place ? place->port : 0;
 	udpstp_setup_write(data, &a);
 	if (place)
-		udpstp_sign(data, sizeof data, &place->keys.server, 0, unix_now());
+		udpstp_sign(data, sizeof data, &place->keys.server, 0, udpstp_unix_now());
 	answer_send(r, data, sizeof data);
 }
 
@@ -336,7 +303,7 @@ static struct place *place_new(struct udpstp_server *s, const struct request *r,
 /* True: this request was accepted before, and is still valid. Else it is remembered. */
 static bool seen_before(struct udpstp_server *s, const uint8_t *digest, uint32_t unix_s, bool *full)
 {
-	const uint32_t now_s = unix_now();
+	const uint32_t now_s = udpstp_unix_now();
 
 	for (uint32_t i = 0; i < UDPSTP_SERVER_SEEN; i++)
 		if (s->seen[i].unix_s && secret_equal(s->seen[i].digest, digest, SHA256_LENGTH))
@@ -354,7 +321,7 @@ static bool seen_before(struct udpstp_server *s, const uint8_t *digest, uint32_t
 static enum udpstp_answer setup_check(const struct udpstp_server *s, const struct request *r,
 				      const struct udpstp_setup *setup, struct udpstp_keys *keys)
 {
-	const uint32_t unix_s = udpstp_auth_time(r->data, r->length), now_s = unix_now();
+	const uint32_t unix_s = udpstp_auth_time(r->data, r->length), now_s = udpstp_unix_now();
 	const uint64_t limit = rate_limit_mbit(s), requested = setup->max_mbit_s & ~UDPSTP_BANDWIDTH_UP;
 
 	if (setup->version != UDPSTP_VERSION)
@@ -420,7 +387,7 @@ static void setup_arrived(struct udpstp_server *s, const struct request *r)
 	p->keys = keys;
 	/* From the new port: it opens a firewall of this host for the client. */
 	udpstp_null_write(null);
-	udpstp_sign(null, sizeof null, &keys.server, 0, unix_now());
+	udpstp_sign(null, sizeof null, &keys.server, 0, udpstp_unix_now());
 	(void)!send(p->source.fd, null, sizeof null, MSG_DONTWAIT);
 	setup_answer(s, r, &setup, UDPSTP_ACCEPTED, p);
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BATCH = 64, BATCHES = 16 /* in a row, before other sources get their turn */, SOCKET_BYTES = 8 << 20 };
@@ -44,14 +43,6 @@ struct udpstp_test {
 	_Alignas(struct cmsghdr) char control[BATCH][KTRXER_MESSAGE_CONTROL];
 	uint8_t data[BATCH][UDPSTP_STATUS_BYTES];
 };
-
-static int64_t real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec);
-}
 
 static uint32_t headers(const struct udpstp_test *t)
 {
@@ -138,7 +129,7 @@ static void status_send(struct udpstp_test *t, uint64_t now_ns)
 	uint8_t data[UDPSTP_STATUS_BYTES];
 	struct udpstp_status s;
 
-	udpstp_receiver_status(&t->receiver, &s, now_ns, real_now());
+	udpstp_receiver_status(&t->receiver, &s, now_ns, ktrxer_real_now_ns());
 	s.action = t->action;
 	s.stopped = t->stopped;
 	if (t->o.server)
@@ -308,7 +299,7 @@ static void arrived(struct udpstp_test *t, int i)
 	ktrxer_message_read(&m, &t->messages[i].msg_hdr);
 	ktrxer_message_drops(&m, &t->drops_seen, &t->counts.socket_drops);
 	if (!m.real_ns) {
-		m.real_ns = real_now();
+		m.real_ns = ktrxer_real_now_ns();
 		t->counts.user_stamped++;
 	}
 	if (t->o.server && whole == UDPSTP_ACTIVATION_BYTES && udpstp_is(t->data[i], length, UDPSTP_ACTIVATION))

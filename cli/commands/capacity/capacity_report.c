@@ -28,10 +28,7 @@ void capacity_say_what(const struct capacity_run *run)
 
 static void delay_json(struct json *json, const char *key, uint64_t ns)
 {
-	if (ns == IP_CAPACITY_UNKNOWN)
-		json_null(json, key);
-	else
-		json_u64(json, key, ns);
+	json_u64_or_null(json, key, ns != IP_CAPACITY_UNKNOWN, ns);
 }
 
 void capacity_say_interval(void *context, uint32_t number, const struct ip_capacity_interval *i)

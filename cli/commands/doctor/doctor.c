@@ -256,10 +256,7 @@ static void say_privileges(struct cli *cli, struct json *json)
 			out_text(cli, "privilege %s is missing; without it: %s", caps[i].name, caps[i].lost);
 	}
 	json_u64(json, "rtprio_limit", realtime.rlim_cur);
-	if (lock.rlim_cur == RLIM_INFINITY)
-		json_null(json, "memlock_limit_bytes");
-	else
-		json_u64(json, "memlock_limit_bytes", lock.rlim_cur);
+	json_u64_or_null(json, "memlock_limit_bytes", lock.rlim_cur != RLIM_INFINITY, lock.rlim_cur);
 	json_object_end(json);
 }
 

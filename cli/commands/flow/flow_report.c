@@ -281,14 +281,6 @@ static void judge(struct flow_run *run)
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
-static void or_null(struct json *json, const char *key, bool known, uint64_t value)
-{
-	if (known)
-		json_u64(json, key, value);
-	else
-		json_null(json, key);
-}
-
 static const char *error_of(const struct flow_run *run, uint32_t flow)
 {
 	return run->results[flow].as_planned || run->interrupted ? NULL : why_ended(run, flow);
@@ -296,7 +288,7 @@ static const char *error_of(const struct flow_run *run, uint32_t flow)
 
 static void value_json(struct json *json, const char *key, const struct flow_record *r, int which)
 {
-	or_null(json, key, flow_value(r, which) != UINT64_MAX, flow_value(r, which));
+	json_u64_or_null(json, key, flow_value(r, which) != UINT64_MAX, flow_value(r, which));
 }
 
 static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
@@ -322,9 +314,9 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	struct ktx_accounts accounts;
 	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
-	or_null(json, "sent_packets", s->ended, s->end.packets);
-	or_null(json, "due_packets", s->ended && s->end.due_packets != UINT64_MAX, s->end.due_packets);
-	or_null(json, "late_packets", s->ended && s->end.late_packets != UINT64_MAX, s->end.late_packets);
+	json_u64_or_null(json, "sent_packets", s->ended, s->end.packets);
+	json_u64_or_null(json, "due_packets", s->ended && s->end.due_packets != UINT64_MAX, s->end.due_packets);
+	json_u64_or_null(json, "late_packets", s->ended && s->end.late_packets != UINT64_MAX, s->end.late_packets);
 	for (int v = 0; v < FLOW_UDP_VALUES; v++)
 		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
 	json_string(json, "ecn", ecn_names[run->specs[i].tos & 3]);
@@ -347,9 +339,9 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 	json_string(json, "direction", direction_of(run, i));
 	json_u64(json, "bytes", r->bytes);
 	json_u64(json, "rate_bps", r->rate_bps);
-	or_null(json, "received_bytes", r->received_known, r->received_bytes);
+	json_u64_or_null(json, "received_bytes", r->received_known, r->received_bytes);
 	/* Of a UDP flow nothing is acknowledged. */
-	or_null(json, s->udp ? "sent_bytes" : "acked_bytes", r->acked_known, r->acked_bytes);
+	json_u64_or_null(json, s->udp ? "sent_bytes" : "acked_bytes", r->acked_known, r->acked_bytes);
 	json_u64(json, "dscp", s->tos >> 2);
 	if (s->udp)
 		udp_json(run, json, i);
@@ -370,10 +362,7 @@ static void waits_json(const struct flow_run *run, struct json *end)
 	for (int here = 0; here < 2; here++) {
 		const uint32_t waited = waited_most(run, here);
 
-		if (waited == UINT32_MAX)
-			json_null(end, here ? "here" : "server");
-		else
-			json_fixed(end, here ? "here" : "server", waited, 1);
+		json_fixed_or_null(end, here ? "here" : "server", waited != UINT32_MAX, waited, 1);
 	}
 	json_object_end(end);
 }
@@ -396,12 +385,12 @@ static void report_json(const struct flow_run *run, struct json *end, const stru
 	json_array_end(end);
 	json_u64(end, "bytes", totals[0].bytes + totals[1].bytes);
 	json_u64(end, "rate_bps", totals[0].rate_bps + totals[1].rate_bps);
-	or_null(end, "up_bps", run->up, totals[0].rate_bps);
-	or_null(end, "down_bps", run->down, totals[1].rate_bps);
+	json_u64_or_null(end, "up_bps", run->up, totals[0].rate_bps);
+	json_u64_or_null(end, "down_bps", run->down, totals[1].rate_bps);
 	json_u64(end, "server_began_late_ns", run->result.begun_late_ns);
-	or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
-	or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
-	or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);
+	json_u64_or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
+	json_u64_or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
+	json_u64_or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);
 	waits_json(run, end);
 	json_object(end, "clock");
 	json_i64(end, "offset_ns", c->offset_ns);

@@ -42,10 +42,7 @@ static struct json *sample_begin(struct flow_run *run, const char *kind, const s
 
 static void value_put(struct json *json, const char *name, uint64_t value)
 {
-	if (value == UINT64_MAX)
-		json_null(json, name);
-	else
-		json_u64(json, name, value);
+	json_u64_or_null(json, name, value != UINT64_MAX, value);
 }
 
 static void udp_put(struct flow_run *run, const struct flow_pending *p)
@@ -212,10 +209,7 @@ void flow_on_ended(void *context, uint32_t flow, bool remote, const struct flow_
 	json_u64(event, "ended_ns", end->time_ns);
 	json_u64(event, "bytes", end->bytes);
 	json_string(event, "reason", reasons[end->reason]);
-	if (end->error)
-		json_string(event, "error", flow_error_words[end->error]);
-	else
-		json_null(event, "error");
+	json_string(event, "error", end->error ? flow_error_words[end->error] : NULL);
 	out_put(run->cli, event);
 }
 

@@ -40,10 +40,7 @@ static void samples(const struct owamp_run *run, int way)
 		json_u64(sample, "number", r->seq);
 		json_i64(sample, "sent_ns", sent_ns);
 		json_i64(sample, "received_ns", received_ns);
-		if (r->ttl)
-			json_u64(sample, "ttl", r->ttl);
-		else
-			json_null(sample, "ttl");
+		json_u64_or_null(sample, "ttl", r->ttl, r->ttl);
 		out_put(run->cli, sample);
 	}
 }

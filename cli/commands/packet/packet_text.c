@@ -151,10 +151,7 @@ void packet_json(const struct krx_packet *packet, struct json *json)
 
 	(void)ktrxer_frame_read(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
 	json_u64(json, "time_ns", packet->mono_ns);
-	if (packet->bound_ns == UINT32_MAX)
-		json_null(json, "bound_ns");
-	else
-		json_u64(json, "bound_ns", packet->bound_ns);
+	json_u64_or_null(json, "bound_ns", packet->bound_ns != UINT32_MAX, packet->bound_ns);
 	json_i64(json, "raw_ns", packet->raw_ns);
 	json_string(json, "clock", clock_name(packet->clock));
 	json_string(json, "source", source_name(packet->source));

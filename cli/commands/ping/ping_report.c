@@ -106,12 +106,8 @@ static void finish_text(const struct ping_run *run, const struct echo_counts *c)
 static void finish_json(const struct ping_run *run, struct json *end, const struct echo_counts *c)
 {
 	const struct prober *p = run->report.prober;
-	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "target", run->o->p.host);
-	json_string(end, "to", ktrxer_addr_format(&p->path.to, address));
-	json_string(end, "from", ktrxer_addr_format(&p->path.source, address));
-	json_string(end, "device", p->path.device.name);
+	json_target(end, run->o->p.host, &p->path);
 	json_string(end, "engine", p->info.engine);
 	json_string(end, "protocol", run->o->udp ? "udp" : "icmp");
 	json_u64(end, "payload_bytes", p->spec.payload);

@@ -148,7 +148,6 @@ static void judge(const struct ppt_direct *run, int phase)
 int ppt_direct_finish(struct ppt_direct *run)
 {
 	const struct host_times *idle = &run->phases[DIRECT_IDLE];
-	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 	struct json *end;
 
 	for (int phase = 0; phase < run->done; phase++) {
@@ -156,10 +155,7 @@ int ppt_direct_finish(struct ppt_direct *run)
 		judge(run, phase);
 	}
 	end = out_end(run->cli);
-	json_string(end, "target", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&run->plan.to, to));
-	json_string(end, "from", ktrxer_addr_format(&run->path.source, from));
-	json_string(end, "device", run->path.device.name);
+	json_target(end, run->o->host, &run->path);
 	json_u64(end, "port", run->o->port);
 	json_u64(end, "interval_ns", run->o->interval_ns);
 	json_object(end, "stamps");

@@ -86,10 +86,7 @@ void send_report(struct send_run *run, const struct ktx_report *r)
 	if (!sample)
 		return;
 	json_u64(sample, "id", r->id);
-	if (r->at_ns)
-		json_u64(sample, "scheduled_ns", r->at_ns);
-	else
-		json_null(sample, "scheduled_ns");
+	json_u64_or_null(sample, "scheduled_ns", r->at_ns, r->at_ns);
 	json_string(sample, "status", status_names[r->status]);
 	if (r->status == KTX_SENT) {
 		json_u64(sample, "sent_ns", r->sent_ns);

@@ -477,10 +477,7 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 		return;
 	json_string(json, "version", ktrxer_version());
 	json_u64(json, "port", s->o->port);
-	if (s->o->stamp_port)
-		json_u64(json, "stamp_port", s->o->stamp_port);
-	else
-		json_null(json, "stamp_port");
+	json_u64_or_null(json, "stamp_port", s->o->stamp_port, s->o->stamp_port);
 	json_array(json, "addresses");
 	for (int i = 0; i < s->addr_count; i++)
 		json_string(json, NULL, ktrxer_addr_format(&s->addrs[i], text));

@@ -223,22 +223,14 @@ static void counts_text(const struct stamp_command *run)
 		out_text(run->report.cli, "lost in which direction is not known: this reflector does not count");
 }
 
-static void u64_or_null(struct json *json, const char *key, bool known, uint64_t value)
-{
-	if (known)
-		json_u64(json, key, value);
-	else
-		json_null(json, key);
-}
-
 static void losses_json(struct json *end, const struct stamp_session_counts *c)
 {
 	json_u64(end, "lost", c->lost);
-	u64_or_null(end, "lost_up", c->direction_known, c->lost_up);
-	u64_or_null(end, "lost_down", c->direction_known, c->lost_down);
+	json_u64_or_null(end, "lost_up", c->direction_known, c->lost_up);
+	json_u64_or_null(end, "lost_down", c->direction_known, c->lost_down);
 	json_u64(end, "lost_unknown", c->lost_unknown);
-	u64_or_null(end, "mark_changed_up", c->marks_known, c->mark_changed_up);
-	u64_or_null(end, "mark_changed_down", c->marks_known, c->mark_changed_down);
+	json_u64_or_null(end, "mark_changed_up", c->marks_known, c->mark_changed_up);
+	json_u64_or_null(end, "mark_changed_down", c->marks_known, c->mark_changed_down);
 }
 
 static void counts_json(const struct stamp_command *run, struct json *end)
@@ -254,8 +246,8 @@ static void counts_json(const struct stamp_command *run, struct json *end)
 	json_u64(end, "reordered_up", c->reordered_up);
 	json_u64(end, "reordered_down", c->reordered_down);
 	json_u64(end, "duplicates", c->duplicates_up + c->duplicates_down);
-	u64_or_null(end, "duplicates_up", by_direction, c->duplicates_up);
-	u64_or_null(end, "duplicates_down", by_direction, c->duplicates_down);
+	json_u64_or_null(end, "duplicates_up", by_direction, c->duplicates_up);
+	json_u64_or_null(end, "duplicates_down", by_direction, c->duplicates_down);
 	json_u64(end, "closing_probes", run->result->closing);
 	json_u64(end, "foreign", c->foreign + run->result->elsewhere);
 	json_u64(end, "wrong_hmac", c->wrong_hmac);

@@ -49,14 +49,8 @@ void tcp_say_pair(void *context, const struct tcp_sample *s)
 	json_string(sample, "up", event_names[s->result.up]);
 	json_string(sample, "down", event_names[s->result.down]);
 	json_string(sample, "doubt", doubt_names[s->doubt]);
-	if (s->rtt_ns[0] >= 0)
-		json_i64(sample, "rtt_ns", s->rtt_ns[0]);
-	else
-		json_null(sample, "rtt_ns");
-	if (s->rtt_ns[1] >= 0)
-		json_i64(sample, "second_rtt_ns", s->rtt_ns[1]);
-	else
-		json_null(sample, "second_rtt_ns");
+	json_u64_or_null(sample, "rtt_ns", s->rtt_ns[0] >= 0, (uint64_t)s->rtt_ns[0]);
+	json_u64_or_null(sample, "second_rtt_ns", s->rtt_ns[1] >= 0, (uint64_t)s->rtt_ns[1]);
 	json_u64(sample, "answers", s->answers);
 	json_u64(sample, "from_port", s->from_port);
 	json_u64(sample, "sequence", s->sequence);
@@ -237,14 +231,10 @@ static void end_json(const struct tcp_run *run, struct json *end)
 {
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
 	const struct ktrxer_path *path = tcp_prober_path_of(run->prober);
-	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "target", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&path->to, address));
-	json_string(end, "from", ktrxer_addr_format(&path->source, address));
+	json_target(end, run->o->host, path);
 	json_u64(end, "port", run->spec.port);
 	json_string(end, "path", run->spec.path);
-	json_string(end, "device", path->device.name);
 	json_string(end, "engine", tcp_prober_engine_of(run->prober));
 	json_string(end, "backend", tcp_prober_backend_of(run->prober));
 	json_u64(end, "payload_bytes", tcp_prober_payload_of(run->prober));

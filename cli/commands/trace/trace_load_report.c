@@ -179,10 +179,7 @@ static void load_text(const struct trace_run *run)
 
 static void value_json(struct json *json, const char *key, bool known, int64_t ns)
 {
-	if (known)
-		json_fixed(json, key, ns, 3);
-	else
-		json_null(json, key);
+	json_fixed_or_null(json, key, known, ns, 3);
 }
 
 static void queue_json(const struct trace_run *run, struct json *json, size_t hop)
@@ -201,10 +198,7 @@ static void queue_json(const struct trace_run *run, struct json *json, size_t ho
 	value_json(json, "loaded_us", q->known, q->loaded_ns);
 	value_json(json, "added_us", q->known, q->added_ns);
 	value_json(json, "added_uncertainty_us", q->known, q->added_uncertainty_ns);
-	if (q->known && hop)
-		json_u64(json, "after_hop", q->after);
-	else
-		json_null(json, "after_hop");
+	json_u64_or_null(json, "after_hop", q->known && hop, q->after);
 	value_json(json, "queue_us", q->measured, q->queue_ns);
 	value_json(json, "queue_uncertainty_us", q->measured, q->queue_uncertainty_ns);
 	json_bool(json, "fills", q->fills);
@@ -235,10 +229,7 @@ static void load_json(const struct trace_run *run, struct json *end)
 	for (size_t hop = 0; hop < run->queues.count; hop++)
 		queue_json(run, end, hop);
 	json_array_end(end);
-	if (fullest(run))
-		json_u64(end, "queue_before_hop", run->queues.fullest);
-	else
-		json_null(end, "queue_before_hop");
+	json_u64_or_null(end, "queue_before_hop", fullest(run), run->queues.fullest);
 	json_object_end(end);
 }
 

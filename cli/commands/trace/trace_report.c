@@ -80,14 +80,8 @@ void trace_say_answer(void *context, const struct trace_sample *s)
 	json_string(sample, "answer", kind_names[s->kind]);
 	json_u64(sample, "sent_ns", s->sent_ns);
 	json_u64(sample, "received_ns", s->received_ns);
-	if (s->rtt_ns >= 0)
-		json_i64(sample, "rtt_ns", s->rtt_ns);
-	else
-		json_null(sample, "rtt_ns");
-	if (s->own_queue_ns >= 0)
-		json_i64(sample, "own_queue_ns", s->own_queue_ns);
-	else
-		json_null(sample, "own_queue_ns");
+	json_u64_or_null(sample, "rtt_ns", s->rtt_ns >= 0, (uint64_t)s->rtt_ns);
+	json_u64_or_null(sample, "own_queue_ns", s->own_queue_ns >= 0, (uint64_t)s->own_queue_ns);
 	json_string(sample, "sent_stamp", sent_source_names[s->sent_source]);
 	json_string(sample, "received_stamp", source_names[s->source]);
 	json_u64(sample, "ttl", s->ttl);
@@ -226,14 +220,6 @@ static void node_text(const struct trace_run *run, const struct trace_node *node
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
-static void us_json(struct json *json, const char *key, int64_t ns)
-{
-	if (ns < 0)
-		json_null(json, key);
-	else
-		json_fixed(json, key, ns, 3);
-}
-
 static void node_json(const struct trace_run *run, struct json *json, const struct trace_node *node, uint32_t index,
 		      const struct trace_figures *f)
 {
@@ -245,9 +231,9 @@ static void node_json(const struct trace_run *run, struct json *json, const stru
 	json_u64(json, "flows", node->flows);
 	json_u64(json, "answers", f->answers);
 	json_object(json, "rtt_us");
-	us_json(json, "min", f->min_ns);
-	us_json(json, "p50", f->p50_ns);
-	us_json(json, "max", f->max_ns);
+	json_fixed_or_null(json, "min", f->min_ns >= 0, f->min_ns, 3);
+	json_fixed_or_null(json, "p50", f->p50_ns >= 0, f->p50_ns, 3);
+	json_fixed_or_null(json, "max", f->max_ns >= 0, f->max_ns, 3);
 	json_object_end(json);
 	json_array(json, "next");
 	for (uint32_t i = 0; i < node->next_count; i++)
@@ -402,12 +388,8 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 {
 	const struct ktrxer_path *path = trace_path_of(run->trace);
 	const struct trace_result *r = trace_result_of(run->trace);
-	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "target", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&path->to, address));
-	json_string(end, "from", ktrxer_addr_format(&path->source, address));
-	json_string(end, "device", path->device.name);
+	json_target(end, run->o->host, path);
 	json_string(end, "protocol", trace_protocols[run->o->protocol]);
 	if (run->spec.proto != KTRXER_ICMP)
 		json_u64(end, "port", run->spec.port);

@@ -107,10 +107,7 @@ void train_run_samples(const struct train_run *run, const char *kind, const char
 			const struct pair_times *p = &s->times[i];
 			const uint64_t time_ns = half < 2 ? p->sent_ns[half] : p->arrived_ns[half - 2];
 
-			if (time_ns)
-				json_u64(sample, names[half], time_ns);
-			else
-				json_null(sample, names[half]);
+			json_u64_or_null(sample, names[half], time_ns, time_ns);
 		}
 		out_put(run->cli, sample);
 	}
@@ -166,12 +163,7 @@ void train_run_judge(const struct train_run *run, const char *what)
 
 void train_run_json(const struct train_run *run, struct json *end)
 {
-	char address[KTRXER_ADDR_TEXT];
-
-	json_string(end, "target", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&run->plan.to, address));
-	json_string(end, "from", ktrxer_addr_format(&run->path.source, address));
-	json_string(end, "device", run->path.device.name);
+	json_target(end, run->o->host, &run->path);
 }
 
 void train_run_free(struct train_run *run)
