@@ -74,12 +74,21 @@ static void label_make(char *label, size_t size, const struct opt *opt)
 		 argument ? " " : "", argument ? argument : "");
 }
 
-/* The help, and what the table knows besides: the words that may stand there, the default. */
+static bool help_names_choices(const struct opt *opt)
+{
+	int i = 0;
+
+	while (opt->choices[i] && strstr(opt->help, opt->choices[i]))
+		i++;
+	return !opt->choices[i];
+}
+
+/* The help, and what the table has besides: the choices, if the help does not name them all, and the default. */
 static void text_make(char *text, size_t size, const struct opt *opt)
 {
 	size_t length = (size_t)snprintf(text, size, "%s", opt->help);
 
-	if (opt->type == OPT_CHOICE)
+	if (opt->type == OPT_CHOICE && !help_names_choices(opt))
 		for (int i = 0; opt->choices[i] && length < size; i++)
 			length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : ": ",
 						   opt->choices[i]);

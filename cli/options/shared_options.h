@@ -105,7 +105,7 @@ extern const char *const shared_models[], *const shared_engines[];
 	{ .name = "flood", .type = OPT_FLAG, .offset = OFFSET, \
 	  .help = "Allow more than 10,000 " WHAT " to an address that is not private, link-local or loopback" }
 #define OPTION_RING(OFFSET, ...) \
-	{ .name = "ring", .type = OPT_SIZE, .offset = OFFSET, .argument = "N", .fallback = "8Mi", __VA_ARGS__ }
+	{ .name = "ring", .type = OPT_SIZE, .offset = OFFSET, .argument = "BYTES", .fallback = "8Mi", __VA_ARGS__ }
 #define OPTION_CLOCK_RESOLUTION(OFFSET, FALLBACK, MORE) \
 	{ .name = "clock-resolution", .type = OPT_DURATION, .offset = OFFSET, .argument = "D", .fallback = FALLBACK, \
 	  .min = 1, .max = 1000000000, .help = "Resolution of the receiver's time stamps" MORE }
@@ -114,9 +114,9 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_HEADING(OFFSET, ...) \
 	{ .name = "heading", .type = OPT_SIZE, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
 #define OPTION_SIZE1(OFFSET, ...) \
-	{ .name = "size1", .type = OPT_UINT, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
+	{ .name = "size1", .type = OPT_SIZE, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
 #define OPTION_SIZE2(OFFSET, ...) \
-	{ .name = "size2", .type = OPT_UINT, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
+	{ .name = "size2", .type = OPT_SIZE, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
 
 /* Both ends of a measurement: keys, tokens, the format of time stamps. */
 #define OPTION_AUTH_KEY_FILE(OFFSET, ...) \

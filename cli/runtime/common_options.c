@@ -28,7 +28,7 @@ static const struct opt measure_options[] = {
 	JSONL_OPTION,
 	QUIET_OPTION,
 	{ "start-at", 0, OPT_UINT, FIELD(start_at_real_ns), .argument = "NS",
-	  .help = "Begin at this time, in nanoseconds since 1970; several processes can so begin together",
+	  .help = "Begin at this time, in nanoseconds since 1970, so that several processes begin together",
 	  .heading = "Control" },
 	{ "stop-on-eof", 0, OPT_FLAG, FIELD(stop_on_eof),
 	  .help = "Stop at the end of standard input, so that a dead SSH connection leaves nothing running" },

@@ -151,7 +151,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
     (run,) = plan.planned(made, 7, "id")
     assert run.options[0] == str(tmp_path / "mine.py")
     assert run.options[run.options.index("--token-file") + 1] == str(tmp_path / "secret")
-    assert "-6" in run.options
+    assert "--ipv6" in run.options
     assert "--precise" in run.options
     assert "--no-extras" not in run.options
 

@@ -182,6 +182,9 @@ def test_the_report_and_its_schema(tmp_path, capsys, given, status):
     assert command.report(run.path, words, Here("eth0")) == status
     made = json.loads(capsys.readouterr().out)
     jsonschema.validate(made, SCHEMA)
+    assert command.report(run.path, command.parser().parse_args(["--server", "far", "--jsonl"]), Here("eth0")) == status
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line) == made | {"type": "end"}
     assert len(made["answer"]) == 3 and (made["bloated"] == "unknown") == (given.get("verdict") == "invalid")
     assert command.report(run.path, command.parser().parse_args(["--server", "far"]), Here("eth0")) == status
     printed = capsys.readouterr().out

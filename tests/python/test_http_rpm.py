@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,29 @@ def served(tmp_path_factory):
     yield made["url"], str(token), str(ca), f"{made['url']}/{TOKEN_IN_URL}/nq"
     child.send_signal(signal.SIGTERM)
     assert child.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("option", ["--jsonl", "-q"])
+def test_the_output_of_the_server(tmp_path, option):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ["--port", str(port), "--bind", "127.0.0.1", "--name", "127.0.0.1", "--open", "--cert-out", str(tmp_path / "ca.pem"), option]
+    child = subprocess.Popen([sys.executable, "-m", "ktrxer", "serve-http", *words], stdout=subprocess.PIPE, env=environment(), text=True)
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except ConnectionRefusedError:
+            assert child.poll() is None
+            time.sleep(0.02)
+    child.send_signal(signal.SIGTERM)
+    made = [json.loads(line) for line in child.communicate(timeout=20)[0].splitlines()]
+    assert child.returncode == 0
+    if option == "-q":
+        assert made == []
+    else:
+        url = {"type": "serve_http", "url": f"https://127.0.0.1:{port}", "port": port, "open": True}
+        assert made == [url, {"type": "end", "requests": 0, "refused": 0}]
 
 
 def program(*words, seconds=120):

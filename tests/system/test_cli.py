@@ -41,6 +41,11 @@ def test_help_of_each_command(program, name):
             assert "no such option" not in tried.stderr, (word, tried.stderr)
 
 
+# Commands that neither measure nor serve.
+NOT_MEASURING = {
+    "batch", "compare", "doctor", "export", "import", "lab", "new", "plot", "ppt estimate", "ppt plan", "query", "recover", "report", "runs",
+    "summary", "tests", "truth", "view",
+}  # fmt: skip
 # Options with the same letter and meaning but different names: a list of engines, and one engine.
 SAME = {"engines": "engine"}
 
@@ -50,18 +55,21 @@ def test_a_letter_means_the_same_in_every_command():
     from ktrxer.cli import SUBCOMMANDS
 
     found: dict[str, set[str]] = {}
-    own = ["ping", "stamp", "send", "recv", "flow", "serve", "doctor", "abw", "capacity", "owamp", "pair", "ppt estimate", "ppt measure", "ppt plan", "trace"]
-    shown = [run(KTRXER, *name.split(), "--help").stdout for name in own]
-    if "  bench " in run(KTRXER, "--help").stdout:
-        shown += [run(KTRXER, "bench", name, "--help").stdout for name in ("rate", "schedule", "pairs", "stamps", "receive")]
+    names = [name for program, name in every_command() if program == KTRXER]
+    if "bench" in names:
+        names += [f"bench {name}" for name in ("rate", "schedule", "pairs", "stamps", "receive")]
+    shown = {name: run(KTRXER, *name.split(), "--help").stdout for name in names}
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "python")}
     for name in SUBCOMMANDS:
         done = subprocess.run([sys.executable, "-m", "ktrxer", name, "--help"], capture_output=True, text=True, env=environment)
-        shown.append(done.stdout)
-    for text in shown:
+        shown[name] = done.stdout
+    for command, text in shown.items():
         assert text.startswith("usage: "), text
+        assert not re.search(r"^  -\w(?: \S+)?(?:$|  )", text, re.M), f"{command}: a letter without a name"
         for letter, name in re.findall(r"^ +-(\w)(?: [A-Z=,\[\].]+)?, --(?:\[no-\])?([\w-]+)", text, re.M):
             found.setdefault(letter, set()).add(SAME.get(name, name))
+        if command not in NOT_MEASURING and not command.startswith("bench"):
+            assert all(f"--{name}" in text for name in ("json", "jsonl", "quiet")), f"{command} has no --json, --jsonl or -q"
     assert {"p", "i", "r", "b", "s", "c", "q"} <= found.keys()
     assert {letter: names for letter, names in found.items() if len(names) > 1} == {}
 

@@ -24,11 +24,11 @@ static const struct opt abw_opts[] = {
 	{ .name = "max-load",
 	  .type = OPT_BITRATE,
 	  .offset = FIELD(max_load_bps),
-	  .argument = "R",
+	  .argument = "BITRATE",
 	  .min = 10000,
 	  .max = 100000000000,
 	  .help = "Highest mean rate of the probes of each step; with a lower one the measurement takes longer" },
-	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
+	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "BYTES", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
 		       .help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 "
 			       "at most"),
 	TRAIN_OPTIONS_HOW(TRAIN_FIELD, "probes"),

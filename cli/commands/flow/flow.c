@@ -21,7 +21,7 @@ static const struct opt flow_opts[] = {
 	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "Number of flows in each direction" },
 	OPTION_FOR(FIELD(for_ns), .min = 1000000, .max = OPTION_DAYS(365),
 		.help = "Duration of each flow; 10 s without --for and --bytes"),
-	{ .name = "bytes", .type = OPT_SIZE, .offset = FIELD(bytes), .argument = "N", .min = 1, .max = INT64_MAX,
+	{ .name = "bytes", .type = OPT_SIZE, .offset = FIELD(bytes), .argument = "BYTES", .min = 1, .max = INT64_MAX,
 	  .help = "Bytes of each flow; with --for the limit that is reached first" },
 	{ .name = "stagger", .type = OPT_DURATION, .offset = FIELD(stagger_ns), .argument = "D",
 	  .max = 86400ULL * 1000000000,

@@ -16,7 +16,7 @@ static const struct opt owamp_opts[] = {
 	OPTION_INTERVAL(FIELD(interval_ns), "packets, on average", .fallback = "100ms", .min = 100000,
 			.max = 3600000 * MS),
 	OPTION_MODEL_OF_PROBES(FIELD(model), "poisson"),
-	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .fallback = "14", .min = OWAMP_TEST_BYTES,
+	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "BYTES", .fallback = "14", .min = OWAMP_TEST_BYTES,
 		       .max = 8986, .help = "Bytes of UDP payload"),
 	OPTION_DSCP(FIELD(dscp)),
 	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "2s", .max = 600000 * MS,

@@ -25,7 +25,7 @@ static const struct opt pair_opts[] = {
 	OPTION_INTERVAL(FIELD(interval_ns), "two pairs of one size", .fallback = "20ms", .min = 1000000,
 			.max = 60ULL * 1000000000),
 	OPTION_PAYLOAD(
-		FIELD(payload), OPT_SIZE, .argument = "N", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
+		FIELD(payload), OPT_SIZE, .argument = "BYTES", .min = PAYLOAD_LEAST, .max = FLOW_PAYLOAD_MAX,
 		.help = "Bytes of payload of the large packets, by default as many as the MTU allows and 1472 at most; "
 			"the small ones have half of it"),
 

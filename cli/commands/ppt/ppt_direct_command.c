@@ -19,7 +19,7 @@ static const struct opt ppt_direct_opts[] = {
 			.fallback = "10ms", .min = 100000, .max = 60ULL * 1000000000),
 	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "1s", .max = 60ULL * 1000000000,
 		       .help = "Without an answer for so long a probe is lost"),
-	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .min = HOST_PAYLOAD_LEAST, .max = HOST_PAYLOAD_MOST,
+	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "BYTES", .min = HOST_PAYLOAD_LEAST, .max = HOST_PAYLOAD_MOST,
 		       .help = "Bytes of UDP payload; by default the smallest, 64"),
 	{ .name = "busy-threads",
 	  .type = OPT_INT,

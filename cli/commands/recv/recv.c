@@ -41,7 +41,7 @@ static const struct opt recv_table[] = {
 	  .help = "Switch the NIC's stamps of arrivals on, and back at the end; some NICs lose their carrier "
 		  "then. Stamps that are on are used in any case" },
 	{ "force", 0, OPT_FLAG, FIELD(force),
-	  .help = "Also rules that drop everything, or the packets of this SSH session" },
+	  .help = "Accept rules that drop everything, or the packets of this SSH session" },
 	OPTION_COUNT(FIELD(count), .fallback = "0", .help = "End after so many packets; 0 is no end",
 		     .heading = "How long"),
 	OPTION_FOR(FIELD(duration_ns), .fallback = "0", .help = "End after this time; 0 is no end"),
@@ -49,7 +49,7 @@ static const struct opt recv_table[] = {
 	  .help = "Write the packets to a pcapng file, with the raw stamps in nanoseconds, "
 		  "and do not print them",
 	  .heading = "Output and memory" },
-	{ "snap", 0, OPT_SIZE, FIELD(snap), "N", "0", "Keep so many bytes of each packet; 0 keeps all",
+	{ "snap", 0, OPT_SIZE, FIELD(snap), "BYTES", "0", "Keep so many bytes of each packet; 0 keeps all",
 	  .max = KRX_SNAP_MAX },
 	OPTION_RING(FIELD(ring), .help = "Buffer for packets; packets without room are counted as lost", .min = 1,
 		    .max = KRX_RING_MAX),

@@ -20,7 +20,7 @@ static const struct opt send_opts[] = {
 	OPTION_FROM(FIELD(from), ". Any address with engines that write whole frames or raw packets"),
 	{ .name = "from-port", .type = OPT_UINT, .offset = FIELD(from_port), .argument = "N", .min = 1, .max = 65535,
 	  .help = "Source port; by default one from the ephemeral range" },
-	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .fallback = "28", .max = 65507,
+	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "BYTES", .fallback = "28", .max = 65507,
 		       .help = "Bytes of UDP payload; the first 8 carry the probe's number, big-endian, the rest are "
 			"zero"),
 	OPTION_DSCP(FIELD(dscp)),
@@ -65,14 +65,14 @@ static const struct opt send_opts[] = {
 	  .help = "Time between the probes of a train; 0: back to back" },
 	{ .name = "late", .type = OPT_CHOICE, .offset = FIELD(late), .argument = "WHAT", .fallback = "catch-up",
 	  .choices = late_names,
-	  .help = "A probe whose time has passed is sent at once (catch-up), dropped (skip), or moves all that follow "
+	  .help = "A probe whose time has passed is sent at once (catch-up), not sent (skip), or moves all that follow "
 		  "(shift)" },
 	{ .name = "late-after", .type = OPT_DURATION, .offset = FIELD(late_after_ns), .argument = "D", .min = 1,
 	  .max = 3600ULL * 1000000000,
 	  .help = "A probe is late from this lateness on; by default a tenth of the interval, and at least 100us" },
 	{ .name = "retry", .type = OPT_DURATION, .offset = FIELD(retry_ns), .argument = "D", .fallback = "10ms",
 	  .min = 1,
-	  .max = 60ULL * 1000000000, .help = "How long a probe that the device refuses is tried again" },
+	  .max = 60ULL * 1000000000, .help = "How long a probe that the device rejects is retried" },
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
 	OPTION_ENGINE(FIELD(engine), .fallback = "auto", .choices = engine_names,
@@ -86,9 +86,9 @@ static const struct opt send_opts[] = {
 	OPTION_PRECISE(FIELD(precise), OPT_SWITCH, "", ". All engines but udp do so; with --no-precise the process "
 			"sleeps, and probes are tens of microseconds late", NULL),
 	{ .name = "no-realtime", .type = OPT_FLAG, .offset = FIELD(no_realtime),
-	  .help = "Do not ask for real-time priority" },
+	  .help = "Use no real-time priority" },
 	{ .name = "no-stamps", .type = OPT_FLAG, .offset = FIELD(no_stamps),
-		.help = "Do not ask for transmit stamps; the source of each departure is `queued`" },
+		.help = "Request no transmit stamps; the source of each departure is `queued`" },
 	OPTION_FLOOD(FIELD(flood), "probes a second, or no rate at all,"),
 	{ .name = "reports", .type = OPT_STRING, .offset = FIELD(reports), .argument = "FILE.csv", .heading = "Results",
 	  .help = "Write one line for each probe" },

@@ -41,7 +41,7 @@ struct serve_options {
 /* clang-format off */
 static const struct opt serve_opts[] = {
 	{ .name = "bind", .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
-	  .help = "Listen on this address alone; may be given several times. By default on all, IPv4 and IPv6" },
+	  .help = "Listen on this address alone; by default on all, IPv4 and IPv6" },
 	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port, for TCP and UDP alike"),
 	{ .name = "stamp-port", .type = OPT_UINT, .offset = FIELD(stamp_port), .argument = "N", .max = 65535,
 	  .help = "A second UDP port for STAMP and TWAMP Light alone; other senders use 862" },
@@ -63,7 +63,7 @@ static const struct opt serve_opts[] = {
 	  .help = "Answers at once after a silence" },
 	{ .name = "max-answer-bitrate", .type = OPT_BITRATE, .offset = FIELD(answer_bps), .argument = "BITRATE",
 	  .fallback = "200M", .max = INT64_MAX,
-	  .help = "Of all answers together; 0: no limit" },
+	  .help = "Bit rate of all answers together; 0: no limit" },
 	{ .name = "dscp-allow", .type = OPT_STRING, .offset = FIELD(dscp_allow), .argument = "LIST",
 	  .help = "DSCPs of answers and flows, by name or number, with commas. Without it: those below CS6 for clients "
 		  "with the token or the key, best effort for others" },
@@ -77,7 +77,7 @@ static const struct opt serve_opts[] = {
 	  .min = 1000000000,
 	  .max = 365ULL * 86400 * 1000000000, .help = "Longest duration of a client's request" },
 	OPTION_MAX_BITRATE(FIELD(max_bps), .max = INT64_MAX,
-	  .help = "Of all flows of one client in one direction: TCP is paced to it, faster UDP refused; by default "
+	  .help = "Bit rate of one client's flows in one direction: TCP is paced to it, faster UDP refused; by default "
 		  "there is no limit"),
 	{ .name = "stateless", .type = OPT_FLAG, .offset = FIELD(stateless), .heading = "How",
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },

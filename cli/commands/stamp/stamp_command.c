@@ -14,7 +14,7 @@ static const struct opt stamp_opts[] = {
 	OPTION_FOR_PROBES(PROBING(for_ns)),
 	OPTION_INTERVAL(PROBING(interval_ns), "probes", .fallback = "100ms", .min = 1000, .max = 60ULL * 1000000000),
 	OPTION_MODEL_OF_PROBES(PROBING(model), "constant"),
-	OPTION_PAYLOAD(PROBING(payload), OPT_SIZE, .argument = "N", .max = 65507,
+	OPTION_PAYLOAD(PROBING(payload), OPT_SIZE, .argument = "BYTES", .max = 65507,
 		       .help = "Bytes of UDP payload, filled up with padding; by default the smallest"),
 	OPTION_TIMEOUT_OF_PROBES(PROBING(timeout_ns), .fallback = "1s", .max = 600ULL * 1000000000),
 	OPTION_PORT(PROBING(port), .fallback = "8620", .help = "Port of the reflector: `ktrxer serve` has 8620, "
@@ -31,7 +31,7 @@ static const struct opt stamp_opts[] = {
 	{ .name = "ssid", .type = OPT_UINT, .offset = FIELD(ssid), .argument = "N", .min = 1, .max = 65535,
 	  .help = "Session identifier; by default a random one" },
 	{ .name = "tlv", .type = OPT_LIST, .offset = FIELD(tlvs), .argument = "NAME",
-	  .help = "A further extension: location, time-info, cos or direct; may be given several times" },
+	  .help = "A further extension: location, time-info, cos or direct" },
 	{ .name = "follow-up", .type = OPT_FLAG, .offset = FIELD(follow_up), .fallback = "yes",
 	  .help = "Ask for the driver's stamp of each answer (follow-up telemetry): the far host's own queue" },
 	{ .name = "clock-state", .type = OPT_FLAG, .offset = FIELD(clock), .fallback = "yes",

@@ -24,7 +24,7 @@ static const struct opt tcp_opts[] = {
 	OPTION_INTERVAL(FIELD(interval_ns), "pairs", .fallback = "500ms", .min = 10000000, .max = 3600ULL * 1000000000),
 	OPTION_MODEL(FIELD(model), models, "constant",
 		     "Intervals: constant, or poisson (exponential around the mean; RFC 2330)"),
-	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "N", .max = TCP_REQUEST_MAX,
+	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "BYTES", .max = TCP_REQUEST_MAX,
 		       .help = "Bytes of payload of a probe, which is one request; by default as few as possible"),
 	{ .name = "mss", .type = OPT_UINT, .offset = FIELD(mss), .argument = "N", .fallback = "536", .min = MSS_MIN,
 	  .max = MSS_MAX, .help = "Bytes of payload of the server's segments" },

@@ -159,8 +159,6 @@ def _option(option: str, value: Any, batch: Batch, filled: _Filler) -> list[str]
     where = f"run.{option}"
     if option in ("label", "directory", "json", "jsonl", "quiet", "dry-run"):
         raise BatchError(f"{batch.name}: {where}: the batch sets this option itself")
-    if option in ("ipv4", "ipv6"):
-        return [f"-{option[-1]}"] if value else []
     if isinstance(value, bool):
         return [f"--{option}"] if value else []
     if isinstance(value, dict):

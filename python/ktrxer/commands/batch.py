@@ -43,7 +43,7 @@ def parser() -> Parser:
     p.add_argument("--only", action="append", default=[], metavar="NAME", help="only this batch of the file; may be given several times")
     p.add_argument("--resume", type=Path, metavar="JOURNAL", help="go on with a batch: NAME.batch.jsonl")
     p.add_argument("--repetitions", type=int, metavar="N", help="repetitions of each combination, in place of those of the file")
-    p.add_argument("--until", metavar="FIGURE ±N%%", help="repeat until the figure's mean is known to N %%: 'p95(rtt) ±5%%'")
+    p.add_argument("--until", metavar="FIGURE ±N%", help="repeat until the figure's mean is known to N %%: 'p95(rtt) ±5%%'")
     p.add_argument("--seed", type=int, metavar="N", help="seed of the order (and of virtual time); default: random, stored")
     p.add_argument("--dry-run", action="store_true", help="check everything, print the runs and an estimate of the time, and do nothing")
     p.add_argument("-q", "--quiet", action="store_true", help="print only faults and the last line")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.commands import run as running
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options
 from ktrxer.run import checks, provenance
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
@@ -59,14 +59,11 @@ def parser() -> Parser:
     every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=every)
     p.add_argument("--ca-file", default="", metavar="FILE", help="certificates of an authority that this host does not trust, for https")
-    p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
-    p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of `ktrxer serve`, for TCP and UDP (8620)")
-    family = p.add_mutually_exclusive_group()
-    family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
-    family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
-    p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
-    p.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the run is stored (here)")
-    p.add_argument("--json", action="store_true", help="print one object (docs/schema/check.schema.json)")
+    server_options(p)
+    stored_options(p)
+    results = p.add_mutually_exclusive_group()
+    results.add_argument("--json", action="store_true", help="print one object (docs/schema/check.schema.json)")
+    results.add_argument("--jsonl", action="store_true", help="print one JSON object a line: start, the figures of each second, end")
     p.add_argument("-q", "--quiet", action="store_true", help="print the three sentences alone")
     return p
 
@@ -132,7 +129,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
 
     _usage(given)
     given.host = _host_of(given)
-    given.precise, given.label, given.metadata, given.no_extras, given.jsonl = False, [], "small", False, False
+    given.precise, given.label, given.metadata, given.no_extras = False, [], "small", False
     options = running.options_of(given)
     checks.directory(given.directory, 0)
     address = checks.resolve(given.host, given.family)
@@ -185,7 +182,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
 
 
 def _announce(given: argparse.Namespace, schedule: Schedule, _: Options) -> None:
-    if not (given.quiet or given.json):
+    if not (given.quiet or given.json or given.jsonl):
         print(f"Measuring for {schedule.length_ns / 1e9:.0f} s: stop other traffic, so that the line is idle at first.", flush=True)
 
 
@@ -202,8 +199,9 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") 
         made = answer.unknown(f"the measurement is {run.meta.verdict}, for the reasons below" if reasons else none)
     else:
         made = answer.of(check, here)
-    if given.json:
-        print(json.dumps(as_json(stored, run.meta.verdict, reasons, made, check, note) | {"responsiveness": _ends(run)}, indent=2))
+    if given.json or given.jsonl:
+        found = as_json(stored, run.meta.verdict, reasons, made, check, note) | {"responsiveness": _ends(run)}
+        print(json.dumps(found | {"type": "end"} if given.jsonl else found, indent=None if given.jsonl else 2))
     else:
         for sentence in made.sentences:
             print(textwrap.fill(sentence, 100, break_long_words=False, break_on_hyphens=False))

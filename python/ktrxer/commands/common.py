@@ -105,6 +105,21 @@ def force_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--force", action="store_true", help="replace a file that exists already")
 
 
+def stored_options(parser: argparse.ArgumentParser) -> None:
+    """Of commands that measure and store a run."""
+    parser.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
+    parser.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the run is stored (here)")
+
+
+def server_options(parser: argparse.ArgumentParser) -> None:
+    """Of clients of `ktrxer serve`."""
+    parser.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
+    parser.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of `ktrxer serve`, for TCP and UDP (8620)")
+    family = parser.add_mutually_exclusive_group()
+    family.add_argument("-4", "--ipv4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
+    family.add_argument("-6", "--ipv6", dest="family", action="store_const", const="-6", help="IPv6 only")
+
+
 def exists(path: Path) -> str:
     """The message of a command that would replace `path`."""
     return f"{path}: exists already; --force replaces it, -o or -D writes elsewhere"

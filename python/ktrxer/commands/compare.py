@@ -39,7 +39,7 @@ def parser() -> Parser:
     p.add_argument("--all", action="store_true", help="also runs whose verdict is degraded or invalid")
     p.add_argument("--figures", action="append", default=[], metavar="PATTERN", help="only figures whose key matches (udp.rtt.load.*)")
     worse = "how much worse B may be; without PATTERN: main figures"
-    p.add_argument("--margin", action="append", default=[], metavar="[PATTERN=]N[%%]", help=worse)
+    p.add_argument("--margin", action="append", default=[], metavar="[PATTERN=]N[%]", help=worse)
     p.add_argument("--json", action="store_true", help="print one JSON object")
     p.add_argument("--markdown", type=Path, metavar="FILE", help="also write the table for a pull request")
     p.add_argument("--junit", type=Path, metavar="FILE", help="also write one test case for each margin")

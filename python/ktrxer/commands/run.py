@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, without_pandas
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options, without_pandas
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import again, binary, checks, provenance
 from ktrxer.run.schedule import Schedule, make, ns
@@ -54,8 +54,7 @@ def parser() -> Parser:
     p.add_argument("-H", "--host", action="append", help=far)
     p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
     p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
-    p.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
-    p.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the file is stored (here)")
+    stored_options(p)
     several = "set a parameter of the test; `ktrxer tests TEST` lists the parameters; may be given several times"
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=several)
     ccs = "TCP congestion control of all flows (NAME), or of uploads and of downloads (NAME,NAME); default: that of the sending host"
@@ -67,11 +66,7 @@ def parser() -> Parser:
     spin = "probes spin before each send time, in a thread with a real-time priority where permitted: more processor time, less lateness"
     p.add_argument("--precise", action="store_true", help=spin)
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of each flow (200ms)")
-    p.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
-    p.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of the server, for TCP and UDP (8620)")
-    family = p.add_mutually_exclusive_group()
-    family.add_argument("-4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
-    family.add_argument("-6", dest="family", action="store_const", const="-6", help="IPv6 only")
+    server_options(p)
     small = "what is stored about the hosts: small (default) leaves out names, addresses and routes, full has them"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     more = "also store the state of another host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"

@@ -37,7 +37,10 @@ def parser() -> Parser:
     p.add_argument("--cert-out", type=Path, metavar="FILE", help="without --cert: write the certificate there, for the clients' --ca-file")
     p.add_argument("--token-file", type=Path, metavar="FILE", help="the token that clients need, in a file of mode 0600")
     p.add_argument("--open", action="store_true", help="answer at /.well-known/nq, without a token: any client can make this host send")
-    p.add_argument("--json", action="store_true", help="print the URL as a JSON object")
+    results = p.add_mutually_exclusive_group()
+    results.add_argument("--json", action="store_true", help="print the URL as a JSON object")
+    results.add_argument("--jsonl", action="store_true", help="print one JSON object a line: the URL, then the counts at the end")
+    p.add_argument("-q", "--quiet", action="store_true", help="print nothing")
     return p
 
 
@@ -83,7 +86,9 @@ def _serve(given: argparse.Namespace, folder: Path) -> int:
     def ready(port: int) -> None:
         host = f"[{name}]" if ":" in name else name
         site.base = f"https://{host}" + ("" if port == 443 else f":{port}")
-        if given.json:
+        if given.quiet:
+            return
+        if given.json or given.jsonl:
             print(json.dumps({"type": "serve_http", "url": site.base, "port": port, "open": site.open}), flush=True)
             return
         print(f"listening at {site.base}: a client measures by `ktrxer check --nq {site.base}{'' if site.open else ' --token-file FILE'}`")
@@ -101,7 +106,8 @@ def _serve(given: argparse.Namespace, folder: Path) -> int:
     try:
         asyncio.run(until_stopped())
     except asyncio.CancelledError:
-        return VALID
+        if given.jsonl and not given.quiet:
+            print(json.dumps({"type": "end", "requests": site.requests, "refused": site.refused}), flush=True)
     except OSError as error:
         where = f"{given.bind or 'all addresses'}, TCP port {given.port}"
         raise ServeError(f"{where}: cannot be opened: {error.strerror or error}; name another one by --port or --bind") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer run --jsonl`: a start object, the figures of each second as samples, and an end object, one a line."""
+"""`ktrxer run --jsonl` and `check --jsonl`: a start object, the figures of each second as samples, and an end object, one a line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JsonLines:
         self.stream.flush()
 
     def begin(self) -> None:
-        self.say({"type": "start", "version": __version__, "command": "run", "argv": self.command})
+        self.say({"type": "start", "version": __version__, "command": self.command[1], "argv": self.command})
 
     def show(self, session: Session) -> None:
         now = session.now_ns

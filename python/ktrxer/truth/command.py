@@ -48,7 +48,7 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     add = p.add_argument
-    add("--path", action="append", default=[], metavar="NAME", help="use only this path; can be given several times")
+    add("--path", action="append", default=[], metavar="NAME", help="use only this path; may be given several times")
     add("--quick", action="store_true", help="use only ten of the paths")
     add("--list", action="store_true", help="list the paths, and the tools with an adapter")
     add("--adapter", metavar="NAME", help="adapter for the tool's output: a name of --list, or a Python file (default: by the program)")
