@@ -102,7 +102,7 @@ enum ktrxer_limits {
 	KTRXER_LIMITER_BUCKETS = 8192,    /* 128 KiB; a power of two */
 	KTRXER_REFLECTOR_SESSIONS = 4096, /* 4.8 MiB, of which idle places take none; a power of two */
 	KTRXER_REFLECTOR_LEFT =
-		64, /* stamps of answers that no follow-up has reported yet: many at once when a queue of this host drains */
+		64, /* stamps of answers that no follow-up has reported yet: many when a queue of this host drains */
 	KTRXER_REFLECTOR_SEQUENCES = 256, /* of a session, in which copies of requests are found: a power of two */
 	KTRXER_REFLECTOR_UNIT =
 		512, /* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */

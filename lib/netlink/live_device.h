@@ -12,7 +12,7 @@ int ktrxer_live_device_check(const struct ktrxer_device *device, struct ktrxer_e
 /* Packets that the device has counted as sent. Negative errno: it is gone, or says nothing. */
 int ktrxer_live_device_sent(const struct ktrxer_device *device, uint64_t *packets);
 
-/* The answers of the kernel's families `nlctrl` and `netdev`, after the netlink header. 0: the answer lacks the value. */
+/* The answers of the kernel's families `nlctrl` and `netdev`, after the netlink header. 0: a value is missing. */
 uint16_t ktrxer_live_family_of(struct bytes body);
 bool ktrxer_live_xdp_features_of(struct bytes body, uint32_t index, uint64_t *features);
 
