@@ -62,7 +62,7 @@ struct krx_packet {
 	uint16_t vlan_tci;        /* of that tag */
 	uint32_t rule;            /* index of the rule that captured it */
 	uint32_t device;          /* index of the device that received it */
-	uint8_t link;             /* enum ktrxer_link: what data begins with */
+	uint8_t link;             /* enum ktrxer_link: the first header of data */
 };
 
 /*
@@ -109,13 +109,15 @@ KTRXER_API int krx_open(struct krx **rx, const struct krx_options *options, cons
 /* Removes the rules. Packets that were not read are lost. */
 KTRXER_API void krx_close(struct krx *rx);
 /*
- * Can the back end `module` be used? Opens /dev/krx and closes it: nothing changes. 0, or a negative errno: the kernel
- * module is not loaded, of another version, or not for this user; err says what helps.
+ * Checks whether the back end `module` works here: opens /dev/krx and closes it, and changes nothing. 0, or a negative
+ * errno: the kernel module is not loaded, of another version, or not for this user; err says what helps.
  */
 KTRXER_API int krx_module_check(struct ktrxer_error *err);
 /*
- * Writes what sees arriving packets of the device before rules at its ingress hook (the back ends module and nftables)
- * do, as krx_stats.preceded_by; XDP comes before all of it but other XDP programs. 0; -ENODEV, -EINVAL, -EOPNOTSUPP.
+ * Writes the list of krx_stats.preceded_by for rules at the ingress hook of the device (the back ends module and
+ * nftables), cut to `size` bytes with its NUL. Rules of the back end xdp come before all of it but other XDP programs.
+ * 0; -ENODEV: there is no such device; -EINVAL: no buffer or no device is given; -EOPNOTSUPP: a small build, or a link
+ * that this library does not support; another negative errno: the kernel does not list them.
  */
 KTRXER_API int krx_preceding(char *text, size_t size, const char *device, struct ktrxer_error *err);
 /*

@@ -32,7 +32,7 @@ struct ktrxer_schedule_options {
 	uint64_t gap_den;
 	uint32_t train; /* 0 and 1: single probes */
 	uint64_t train_gap_ns;
-	uint8_t seed[16];           /* Poisson: the SID */
+	uint8_t seed[16];           /* Poisson: the SID of RFC 4656; the same seed gives the same times */
 	const uint64_t *offsets_ns; /* list: non-decreasing, from start_ns; not copied: must exist until
 				       ktrxer_schedule_free() */
 	uint64_t offsets;           /* number of them */

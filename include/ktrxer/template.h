@@ -56,7 +56,7 @@ struct ktx_template_options {
 	size_t size;
 	const uint8_t *frame; /* copied */
 	uint32_t length;
-	enum ktrxer_link link; /* what it begins with (ktx_info.link) */
+	enum ktrxer_link link; /* its first header (ktx_info.link) */
 	const struct ktx_vary *fields;
 	size_t field_size;      /* sizeof(struct ktx_vary), which may grow: the same policy as for `size` */
 	uint32_t field_count;   /* 8 at most; an IPv6 address of a table counts as two */
@@ -75,7 +75,7 @@ KTRXER_API int ktx_template_new(struct ktx_template **made, const struct ktx_tem
 				struct ktrxer_error *err);
 /* Frees the template. Frames that were made of it stay. */
 KTRXER_API void ktx_template_free(struct ktx_template *made);
-/* Of each of its frames. */
+/* The length of each of its frames, in bytes. */
 KTRXER_API uint32_t ktx_template_length(const struct ktx_template *made);
 /* The number of different frames: probe `number` + this has the same frame as probe `number`. 0: 2^64, or more. */
 KTRXER_API uint64_t ktx_template_space(const struct ktx_template *made);

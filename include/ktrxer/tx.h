@@ -303,8 +303,8 @@ struct ktx_engine_info {
 	char reason[KTRXER_ERROR_TEXT]; /* not available: what is missing, what to do */
 };
 /*
- * Does this engine send by the host's stack (KTX_CAN_HOST_STACK), so that ktx_open() needs no device? `name` as in
- * ktx_options. `auto` does if stack_needed (ktrxer_path.needs_stack). False for a name that no engine has.
+ * True if this engine sends by the host's stack (KTX_CAN_HOST_STACK), so that ktx_open() needs no device. `name` as in
+ * ktx_options; "auto" is such an engine if stack_needed (ktrxer_path.needs_stack). False for a name that no engine has.
  */
 KTRXER_API bool ktx_engine_by_stack(const char *name, bool stack_needed);
 /*
