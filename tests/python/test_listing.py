@@ -287,7 +287,7 @@ def test_a_directory_that_cannot_be_read_is_one_line(runs, capsys, monkeypatch):
     def refused(_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("ktrxer.store.listing.os.scandir", refused)
+    monkeypatch.setattr(Path, "iterdir", refused)
     assert say(capsys, "runs", runs) == (1, "", f"ktrxer runs: {runs}: Permission denied\n")
 
 
