@@ -106,7 +106,7 @@ def test_conditions_choose_runs(runs, capsys):
         (["--where", "not " * 99 + "title=a"], "nested more than 50 deep"),
         (["--where", ""], "expected the name of a column"),
         (["--where", "nonesuch=1"], "no property, setting or path of that name: 'nonesuch'"),
-        (["--columns", "nonesuch"], "nor is it a figure of a run"),
+        (["--columns", "nonesuch"], "topology, version; further columns: file, id, reasons, state, verdict, when; nor is it a figure of a run"),
         (["--columns", ","], "no column is named"),
         (["--sort", "nonesuch"], "no property, setting or path of that name: 'nonesuch'"),
     ],
