@@ -100,14 +100,18 @@ uint64_t prober_take(struct prober *p)
 
 /* ---------------------------------------------------------------------------------------------------------- rounds */
 
-/* The margin that three of four wake-ups keep. A sleep ends tens of microseconds late, depending on the machine. */
-static void adapt_margin(struct prober *p, uint64_t late_ns)
+/*
+ * A step towards the margin that three of four wake-ups keep: a sleep ends tens of microseconds late, depending on the
+ * machine. One that ended later than the largest margin found no free processor, and does not count: otherwise the probers
+ * of a busy machine would spin the longest.
+ */
+uint64_t prober_margin(uint64_t margin_ns, uint64_t largest_ns, uint64_t late_ns)
 {
-	if (late_ns > p->margin_ns)
-		p->margin_ns += 3 * MARGIN_STEP_NS;
-	else if (p->margin_ns > MARGIN_STEP_NS)
-		p->margin_ns -= MARGIN_STEP_NS;
-	p->margin_ns = earliest(p->margin_ns, p->margin_max_ns);
+	if (late_ns > largest_ns)
+		return margin_ns;
+	if (late_ns > margin_ns)
+		return earliest(margin_ns + 3 * MARGIN_STEP_NS, largest_ns);
+	return margin_ns > MARGIN_STEP_NS ? margin_ns - MARGIN_STEP_NS : margin_ns;
 }
 
 /* After a sleep that ended before a send time: spins until then. */
@@ -118,7 +122,7 @@ static void wait_exactly(struct prober *p)
 	if (p->exact_ns == KTRXER_NEVER)
 		return;
 	if (p->wake_ns && now >= p->wake_ns)
-		adapt_margin(p, now - p->wake_ns);
+		p->margin_ns = prober_margin(p->margin_ns, p->margin_max_ns, now - p->wake_ns);
 	if (now < p->exact_ns && p->exact_ns - now <= p->margin_ns)
 		while (ktrxer_now_ns() < p->exact_ns)
 			;

@@ -247,7 +247,9 @@ def test_a_batch_stores_its_runs_with_labels_and_a_journal(tmp_path, fake, capsy
 def test_runs_that_are_not_valid_are_made_again_and_every_try_is_kept(tmp_path, fake, capsys):
     path = written(tmp_path, "retries = 2\n" + BASE.replace("valid", "{b}") + "[matrix]\nb = ['once', 'invalid']\n")
     assert command.main([str(path)]) == 1
-    assert "2 runs in 5 tries: 1 valid, 1 degraded or invalid, 0 without a file" in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "2 runs in 5 tries: 1 valid, 1 degraded or invalid, 0 without a file" in out
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["1 of 2", "1 of 2", "2 of 2", "2 of 2", "2 of 2"], "tries of one run have its number"
     tries = Counter(line.split()[0] for line in calls(tmp_path))
     assert tries == {"once": 2, "invalid": 3}
     assert len(list(tmp_path.glob("*.ktrxer"))) == 5

@@ -380,6 +380,9 @@ def test_runs_that_do_not_belong_are_named(files, tmp_path, capsys):
     assert "m1.ktrxer: target is another.example; 2 runs of the group have far.example" in err
     assert command.main(["--all", "--mix", "target", str(files / "long"), "--", str(folder)]) == 0
     assert "left out" not in capsys.readouterr().err
+    assert command.main([str(files / "long"), "--", str(folder / "m0.ktrxer")]) == 1
+    assert "group 'm0' has no run to compare" in (err := capsys.readouterr().err)
+    assert "`ktrxer compare --all` takes runs that are not valid, too" in err
 
 
 def test_damaged_and_missing_files_are_named_and_the_rest_is_compared(files, tmp_path, capsys):

@@ -106,7 +106,7 @@ def test_conditions_choose_runs(runs, capsys):
         (["--where", "not " * 99 + "title=a"], "nested more than 50 deep"),
         (["--where", ""], "expected the name of a column"),
         (["--where", "nonesuch=1"], "no property, setting or path of that name: 'nonesuch'"),
-        (["--columns", "nonesuch"], "nor is it a figure of a run"),
+        (["--columns", "nonesuch"], "topology, version; further columns: file, id, reasons, state, verdict, when; nor is it a figure of a run"),
         (["--columns", ","], "no column is named"),
         (["--sort", "nonesuch"], "no property, setting or path of that name: 'nonesuch'"),
     ],
@@ -287,7 +287,7 @@ def test_a_directory_that_cannot_be_read_is_one_line(runs, capsys, monkeypatch):
     def refused(_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("ktrxer.store.listing.os.scandir", refused)
+    monkeypatch.setattr(Path, "iterdir", refused)
     assert say(capsys, "runs", runs) == (1, "", f"ktrxer runs: {runs}: Permission denied\n")
 
 

@@ -374,7 +374,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
 @pytest.mark.parametrize("words, status, message", [
     (["rrul", "-l", "x"], 2, "'x' is not a duration: give 10ms, 1.5s"),
     (["rrul", "-l", "0"], 2, "--length 0s: expected 200ms to 720h"),
-    (["rrul", "--interval", "1us"], 2, "--interval 1e-06s: expected 100us to 60s"),
+    (["rrul", "--interval", "1us"], 2, "--interval 1us: expected 100us to 60s"),
     (["rrul", "--port", "0"], 2, "--port 0: expected 1 to 65535"),
     (["rrul", "--lenght", "5"], 2, "unrecognized arguments: --lenght 5; did you mean --length?"),
     (["rrull"], 2, "did you mean rrul"),

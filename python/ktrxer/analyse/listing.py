@@ -155,9 +155,10 @@ def _with_columns(made: list[Entry], keys: Sequence[str], opened: Opened, cache:
         known = {key for some in values.values() for key in some}
         left = [key for key in left if key not in known]
     if left and len(failed) < len(paths):
-        from ktrxer.analyse.grouping import unknown
+        from ktrxer.analyse.grouping import PROPERTIES, unknown
 
-        raise UnknownColumn(f"{unknown(left)}, {', '.join(sorted({*OF_HEAD, *OF_FILE} - {'id'}))}; nor is it a figure of a run")
+        of_file = ", ".join(sorted({*OF_HEAD, *OF_FILE} - PROPERTIES.keys()))
+        raise UnknownColumn(f"{unknown(left)}; further columns: {of_file}; nor is it a figure of a run")
     return [_completed(entry, values.get(entry.path, {}), failed.get(entry.path)) for entry in made]
 
 

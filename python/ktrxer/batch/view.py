@@ -38,12 +38,20 @@ class Quiet:
 
 
 class Left:
-    """The time that is left: by the mean of the runs so far, at first by the plan."""
+    """The runs that have begun, with all tries of one counted once, and the time that is left: by the mean of the runs so far, at first by
+    the plan."""
 
     def __init__(self, count: int, seconds: float) -> None:
         self.count, self.seconds = count, seconds
-        self.done = 0
+        self.begun = self.done = 0
+        self._last: tuple[str, str] | None = None
         self._begun = time.monotonic()
+
+    def begin(self, batch: Batch, run: Planned) -> None:
+        if (batch.name, run.key) != self._last:
+            self._last = batch.name, run.key
+            self.begun += 1
+        self.done = self.begun - 1
 
     def text(self) -> str:
         each = (time.monotonic() - self._begun) / self.done if self.done else self.seconds / max(1, self.count)
@@ -56,13 +64,15 @@ class Lines(Quiet):
         self._title = ""
 
     def begin(self, batch: Batch, run: Planned, attempt: int) -> None:
+        self.left.begin(batch, run)
         self._title = title(batch, run, attempt)
 
     def ended(self, made: Try) -> None:
-        self.left.done += 1
+        self.left.done = self.left.begun
+        of = f" of {self.left.count}" if self.left.begun <= self.left.count else ""  # `until` makes more than the least number
         why = f": {made.reason}" if made.reason and made.verdict != "valid" else ""
         verdict = made.verdict or f"no file (status {made.status})"
-        self.say(f"{self.left.done} of {self.left.count}: {self._title}: {verdict} in {made.seconds:.1f} s{why}; {self.left.text()}")
+        self.say(f"{self.left.begun}{of}: {self._title}: {verdict} in {made.seconds:.1f} s{why}; {self.left.text()}")
 
 
 class Bar(Lines):
@@ -72,10 +82,10 @@ class Bar(Lines):
 
     def begin(self, batch: Batch, run: Planned, attempt: int) -> None:
         super().begin(batch, run, attempt)
-        self.progress.update(self.task, description=self._title, left=self.left.text())
+        self.progress.update(self.task, completed=self.left.done, description=self._title, left=self.left.text())
 
     def ended(self, made: Try) -> None:
-        self.left.done += 1
+        self.left.done = self.left.begun
         self.progress.update(self.task, completed=self.left.done, total=max(self.left.count, self.left.done), left=self.left.text())
         if made.verdict != "valid":
             self.say(f"{self._title}: {made.verdict or f'no file (status {made.status})'}: {made.reason}")

@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,11 +19,19 @@ VALID, BAD, USAGE = 0, 1, 2
 _REQUIRED = "the following arguments are required: "  # argparse's words
 
 
+def _width() -> int:
+    """Of the help text. argparse makes a formatter for each option, and without a width each of them looks at the terminal."""
+    columns = 0
+    with contextlib.suppress(OSError, ValueError):
+        columns = int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size(1).columns
+    return (columns if columns > 0 else 80) - 2
+
+
 class Parser(argparse.ArgumentParser):
     """One line and the way to help, instead of the whole usage."""
 
     def __init__(self, name: str, description: str, epilog: str = "") -> None:
-        raw = argparse.RawDescriptionHelpFormatter
+        raw = partial(argparse.RawDescriptionHelpFormatter, width=_width())
         super().__init__(f"ktrxer {name}", description=description, epilog=epilog, formatter_class=raw, allow_abbrev=False)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:

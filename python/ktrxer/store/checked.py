@@ -250,9 +250,21 @@ def _wrong(wanted: str, value: Json) -> Bad:
     return Bad(f"should be {wanted}, is {shown}")
 
 
+def _plain(value: Any) -> Any:
+    """As dataclasses.asdict, without a copy of each text and number: a run writes meta.json several times."""
+    kind = type(value)
+    if kind is dict:
+        return {name: _plain(entry) for name, entry in value.items()}
+    if kind is list:
+        return [_plain(entry) for entry in value]
+    if dataclasses.is_dataclass(kind):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(kind)}
+    return value
+
+
 def dump(value: Any, where: str) -> bytes:
     """The JSON of a dataclass. The checks of `parse` apply, because a file that cannot be read again must not be written."""
-    made = dataclasses.asdict(parse(type(value), dataclasses.asdict(value), where))
+    made = _plain(parse(type(value), _plain(value), where))
     text = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
     if len(text) > limits.META_BYTES:
         raise StoreError(f"{where}: {len(text)} bytes, more than the {limits.META_BYTES} that may be stored")

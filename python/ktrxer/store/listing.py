@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from ktrxer.store.names import PART, SUFFIX
@@ -12,7 +11,7 @@ from ktrxer.store.names import PART, SUFFIX
 def find(path: Path) -> list[Path]:
     """[path] if `path` is a run, otherwise the runs in the directory `path`, by name."""
     if path.is_dir() and not path.name.endswith(PART):
-        with os.scandir(path) as found:
-            names = [one.name for one in found if one.name.endswith((SUFFIX, SUFFIX + PART, ".flent.gz")) and not one.name.startswith(".")]
-        return [path / name for name in sorted(names)]
+        ends = (SUFFIX, SUFFIX + PART, ".flent.gz")
+        named = {one.name: one for one in path.iterdir()}
+        return [named[name] for name in sorted(named) if name.endswith(ends) and not name.startswith(".")]
     return [path]
