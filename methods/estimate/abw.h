@@ -118,7 +118,7 @@ struct abw {
 	double bracket[2];        /* rates around the estimate of the chirps, to be sent first; 0: none */
 	uint32_t idle_rounds;
 	bool short_fleets;
-	bool quiet; /* the noise of the stamps is small beside the time of a packet on the link: small packets do, too */
+	bool quiet; /* the noise of the stamps is small beside a packet's time on the link: small packets do, too */
 };
 
 /* -EINVAL: the sizes do not fit each other. */
