@@ -9,6 +9,7 @@
 #include <ktrxer.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NS_PER_S 1e9
 #define PERIOD_LEAST_NS 20e6
@@ -20,9 +21,16 @@
 #define LOW_LEAST 0.015 /* of the capacity: below it, the path may as well be full */
 #define CAPACITY_ERROR 0.01 /* of the capacity that the trains give */
 #define CHECK_APART 0.15  /* of the capacity, from the range to the rates of the checks */
-#define CHECK_T 2.92      /* one-sided 95 % of CHECK_TRAINS */
+#define CHECK_T 2.35      /* one-sided 95 % of CHECK_TRAINS */
+#define CHECK_ERROR_LEAST 0.01
+#define CHECK_ABOVE_SHARE 0.4 /* of the drift that the range promises above it */
+#define CHECK_BELOW_MOST 0.03 /* drift below it */
+#define QUIET 50          /* the time of a large packet on the link, in noises of the stamps: more is quiet */
+#define SIZE_FIXED 0.75   /* of a large packet: a link adds less to each packet */
 #define LINE_CHANGE 0.1   /* of the time of a large packet on the link */
-#define LATER_LOAD 0.1    /* that gaps show: one loaded link behind a fast one shows less */
+#define LATER_LOAD 0.11   /* that gaps show: one loaded link behind a fast one shows less */
+#define LATER_CLEAR 0.2   /* below it with 90 %: more trains would not change that */
+#define LATER_NOISE 0.5   /* of a load, by one gap; the error of few trains alone may be far too small */
 #define LATER_Z 1.28      /* one-sided 90 % */
 #define BRACKET 0.2       /* of the capacity, from the chirps' estimate to the first rates of the search */
 #define SEARCH_ABOVE 1.3  /* of the capacity: noise of the stamps may have hidden some of it */
@@ -35,13 +43,15 @@
 #define FLEET_RESOLUTION 0.05 /* of the capacity */
 
 enum {
-	LINE_TRAINS = 8,
-	LINE_PACKETS = 5,
+	LINE_ROUND_TRAINS = 4,
+	LINE_GAPS_LEAST = 8,
 	LINE_AGAIN_TRAINS = 3,
 	IDLE_TRAINS = 20,
 	IDLE_PACKETS = 16,
+	IDLE_PACKETS_QUIET = 12,
 	IDLE_ROUNDS = 4,
-	CHECK_TRAINS = 3,
+	IDLE_ROUNDS_QUIET = 6, /* unless an empty queue is seen before */
+	CHECK_TRAINS = 4,
 	CHECK_PACKETS = 12,
 	CHIRPS = 32,
 	CHIRPS_FIRST = 8,
@@ -51,6 +61,23 @@ enum {
 	SHORT_PACKETS = 50,
 	FLEETS_MOST = 24,
 	FLEET_BYTES_LEAST = 576,
+};
+
+const char *const abw_reading_names[ABW_READINGS] = {
+	[ABW_RESOLVED] = "resolved", [ABW_COALESCED] = "coalesced", [ABW_SENDER] = "sender_not_on_time",
+	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",  [ABW_CHANGED] = "changed",
+};
+
+const char *const abw_step_names[ABW_STEPS] = {
+	[ABW_LINE_LARGE] = "back_to_back",
+	[ABW_LINE_SMALL] = "back_to_back_small",
+	[ABW_IDLE] = "small_probes",
+	[ABW_CHECK_ABOVE] = "check_above",
+	[ABW_CHECK_BELOW] = "check_below",
+	[ABW_CHIRPS] = "chirps",
+	[ABW_FLEET] = "fleet",
+	[ABW_LINE_AGAIN] = "back_to_back_again",
+	[ABW_OVER] = "none",
 };
 
 /* ----------------------------------------------------------------------------------------------------------- plans */
@@ -79,25 +106,30 @@ static double rate_of(const struct abw *a, double gap_ns, uint32_t bytes)
 	return gap_of(a, 1, bytes) / gap_ns;
 }
 
+/* Of the small packets, as many trains as of the large ones. */
 static void plan_line(struct abw *a, enum abw_step step)
 {
-	a->plan = (struct abw_plan){ .step = step, .flows = 1, .packets = LINE_PACKETS };
-	a->plan.trains = step == ABW_LINE_AGAIN ? LINE_AGAIN_TRAINS : LINE_TRAINS;
-	a->plan.ip_bytes = step == ABW_LINE_HALF ? a->options.large_bytes / 2 : a->options.large_bytes;
+	a->plan = (struct abw_plan){ .step = step, .flows = 1, .packets = ABW_LINE_PACKETS };
+	a->plan.trains = step == ABW_LINE_AGAIN   ? LINE_AGAIN_TRAINS
+			 : step == ABW_LINE_SMALL ? a->lines[0].trains - a->lines[1].trains
+						  : LINE_ROUND_TRAINS;
+	a->plan.ip_bytes =
+		step == ABW_LINE_SMALL || (step == ABW_LINE_AGAIN && a->quiet) ? a->line_bytes : a->options.large_bytes;
 	set_period(a, 0, 1);
 }
 
 static void plan_idle(struct abw *a)
 {
-	const double bits = 8.0 * 2 * IDLE_TRAINS * IDLE_PACKETS * a->options.small_bytes;
+	const uint32_t packets = a->quiet ? IDLE_PACKETS_QUIET : IDLE_PACKETS;
+	const double bits = 8.0 * 2 * IDLE_TRAINS * packets * a->options.small_bytes;
 
 	a->plan = (struct abw_plan){ .step = ABW_IDLE,
 				     .flows = 2,
 				     .trains = IDLE_TRAINS,
-				     .packets = IDLE_PACKETS,
+				     .packets = packets,
 				     .ip_bytes = a->options.small_bytes };
 	set_period(a, fmax(IDLE_LASTS_NS, bits * NS_PER_S / (IDLE_LOAD * a->result.capacity_bit_s)) / IDLE_TRAINS, 1);
-	a->plan.gap_ns = a->plan.period_ns / 2 / IDLE_PACKETS;
+	a->plan.gap_ns = a->plan.period_ns / 2 / packets;
 	a->result.idle_tried = true;
 	a->idle_rounds++;
 }
@@ -211,57 +243,127 @@ static bool count(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 	return p->step != ABW_OVER;
 }
 
-static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+/* Gaps that come in groups, or that do not grow with the packets, are those of a receiver or router. */
+static bool is_a_link(const struct abw *a)
 {
-	const double large = a->options.large_bytes, half = a->options.large_bytes / 2;
-	struct abw_line line;
+	const double least = SIZE_FIXED * a->options.large_bytes;
 
-	abw_line(sent, arrived, a->plan.trains, a->plan.packets, &line);
-	if (line.gaps < LINE_TRAINS) {
-		over(a, line.spread > line.gaps ? ABW_SENDER : ABW_LOST);
-		return;
-	}
-	if (a->plan.step == ABW_LINE_LARGE) {
-		a->line_gap_ns = line.gap_ns;
-		a->result.tolerance_ns = line.tolerance_ns;
-		a->result.later_load = line.extra;
-		a->result.later_error = line.extra_error;
-		plan_line(a, ABW_LINE_HALF);
-		return;
-	}
-	if (line.grouped || a->line_gap_ns <= line.gap_ns * 1.4) {
-		over(a, ABW_COALESCED);
-		return;
-	}
-	a->result.tolerance_ns =
-		fmax(fmax(a->result.tolerance_ns, line.tolerance_ns), 3.0 * (double)a->options.resolution_ns);
-	a->result.noise_ns = a->result.tolerance_ns;
-	a->result.later_load = (a->result.later_load + line.extra) / 2;
-	a->result.later_error = hypot(a->result.later_error, line.extra_error) / 2;
-	a->result.several = a->result.later_load - LATER_Z * a->result.later_error > LATER_LOAD;
-	a->result.capacity_bit_s = 8 * large * NS_PER_S / a->line_gap_ns;
-	a->result.overhead_bytes = a->line_gap_ns * (large - half) / (a->line_gap_ns - line.gap_ns) - large;
-	a->result.overhead_bytes = fmin(fmax(a->result.overhead_bytes, 0), 100);
+	return !a->lines[1].line.grouped && a->lines[0].line.gap_ns * (a->line_bytes + least) >
+						    a->lines[1].line.gap_ns * (a->options.large_bytes + least);
+}
+
+/* A train that no cross traffic has divided lasts as long as its gaps, unless a receiver takes packets in groups. */
+static bool is_regular(const struct abw_line *line)
+{
+	return fabs(line->train_gap_ns - line->gap_ns) * QUIET < line->gap_ns;
+}
+
+/*
+ * Cross traffic of equal packets at equal times may come into each gap of one size; then these gaps show no load, and
+ * those of the other size do.
+ */
+static void later_load(struct abw *a)
+{
+	const struct abw_line *large = &a->lines[0].line, *small = &a->lines[1].line;
+	struct abw_result *r = &a->result;
+
+	r->later_load = (large->extra + small->extra) / 2;
+	r->later_error = hypot(large->extra_error, small->extra_error) / 2;
+	r->several = r->later_load - LATER_Z * r->later_error > LATER_LOAD;
+}
+
+/* More packets back to back could not change the result. */
+static bool lines_are_clear(const struct abw *a)
+{
+	const struct abw_line *large = &a->lines[0].line, *small = &a->lines[1].line;
+	const struct abw_result *r = &a->result;
+
+	return small->tolerance_ns * QUIET < large->gap_ns &&
+	       r->later_load + LATER_Z * fmax(r->later_error, LATER_NOISE / sqrt(large->gaps + small->gaps)) <
+		       LATER_CLEAR;
+}
+
+/* The last step at the beginning has seen packets of both sizes. */
+static void take_lines(struct abw *a)
+{
+	const struct abw_line *large = &a->lines[0].line, *small = &a->lines[1].line;
+	const double bytes = a->options.large_bytes;
+	struct abw_result *r = &a->result;
+
+	a->line_gap_ns = large->gap_ns;
+	r->tolerance_ns = fmax(fmax(large->tolerance_ns, small->tolerance_ns), 3.0 * (double)a->options.resolution_ns);
+	r->noise_ns = r->tolerance_ns;
+	r->capacity_bit_s = 8 * bytes * NS_PER_S / large->gap_ns;
+	r->overhead_bytes = large->gap_ns * (bytes - a->line_bytes) / (large->gap_ns - small->gap_ns) - bytes;
+	r->overhead_bytes = fmin(fmax(r->overhead_bytes, 0), 100);
 	if (a->options.method == ABW_SLOPS)
 		begin_search(a, 0);
 	else if (a->options.method == ABW_CHIRP)
 		plan_chirps(a);
-	else if (a->result.tolerance_ns > IDLE_TOLERANCE * a->line_gap_ns)
+	else if (r->tolerance_ns > IDLE_TOLERANCE * a->line_gap_ns)
 		a->short_fleets = true, plan_chirps(a);
 	else
 		plan_idle(a);
 }
 
-/* The range as it is by the checks; a check whose rate would be out of bounds is left out. */
+static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+{
+	struct abw_line_part *part = &a->lines[a->plan.step == ABW_LINE_SMALL];
+	const size_t before = part->trains * ABW_LINE_PACKETS, count = a->plan.trains * ABW_LINE_PACKETS;
+	const struct abw_line *line = &part->line;
+	bool known;
+
+	memcpy(part->sent_ns + before, sent, count * sizeof *sent);
+	memcpy(part->arrived_ns + before, arrived, count * sizeof *arrived);
+	part->trains += a->plan.trains;
+	abw_line(part->sent_ns, part->arrived_ns, part->trains, ABW_LINE_PACKETS, &part->line);
+	if (a->plan.step == ABW_LINE_LARGE) {
+		const bool first = part->trains == LINE_ROUND_TRAINS;
+
+		if (first) {
+			a->quiet = line->gaps >= LINE_GAPS_LEAST && line->tolerance_ns * QUIET < line->gap_ns &&
+				   is_regular(line);
+			a->line_bytes = a->options.large_bytes / 2;
+			if (a->quiet && a->options.small_bytes * 4 <= a->options.large_bytes)
+				a->line_bytes /= 2;
+		}
+		if (!first && line->gaps < LINE_GAPS_LEAST)
+			over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
+		else
+			plan_line(a, first && !a->quiet ? ABW_LINE_LARGE : ABW_LINE_SMALL);
+		return;
+	}
+	later_load(a);
+	known = line->gaps >= LINE_GAPS_LEAST && is_a_link(a);
+	a->quiet = a->quiet && is_regular(line);
+	if (part->trains < (a->quiet && known ? ABW_LINE_TRAINS : 2 * LINE_ROUND_TRAINS) &&
+	    !(a->quiet && known && lines_are_clear(a))) {
+		plan_line(a, ABW_LINE_LARGE);
+		return;
+	}
+	if (line->gaps < LINE_GAPS_LEAST) {
+		over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
+		return;
+	}
+	if (!known)
+		over(a, ABW_COALESCED);
+	else
+		take_lines(a);
+}
+
+/*
+ * The range as it is by the checks; a check whose rate would be out of bounds is left out. One train is enough where it
+ * shows what the range promises; otherwise the others follow.
+ */
 static void plan_check(struct abw *a, enum abw_step step)
 {
 	const double capacity = a->result.capacity_bit_s, above = a->result.high_bit_s + CHECK_APART * capacity,
 		     below = a->result.low_bit_s - CHECK_APART * capacity;
 
 	if (step == ABW_CHECK_ABOVE && above < capacity * (1 + CHECK_APART))
-		plan_rate(a, step, above, CHECK_TRAINS, CHECK_PACKETS, a->options.large_bytes);
+		plan_rate(a, step, above, 1, CHECK_PACKETS, a->options.large_bytes);
 	else if (below >= CHECK_APART * capacity)
-		plan_rate(a, ABW_CHECK_BELOW, below, CHECK_TRAINS, CHECK_PACKETS, a->options.large_bytes);
+		plan_rate(a, ABW_CHECK_BELOW, below, 1, CHECK_PACKETS, a->options.large_bytes);
 	else
 		finish(a, ABW_RESOLVED);
 }
@@ -286,13 +388,17 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 		return rc;
 	if (rc == 0)
 		r->noise_ns = fmax(r->noise_ns, 2 * r->idle.median_ns);
+	for (size_t i = 0; rc == 0 && i < a->delay_count; i++)
+		a->delays[i].delay_ns += r->idle.skew_ppm / 1e6 * a->delays[i].at_ns;
 	if (rc < 0 || !r->idle.resolved) {
+		if (a->quiet && a->idle_rounds < IDLE_ROUNDS_QUIET) {
+			plan_idle(a);
+			return 0;
+		}
 		a->short_fleets = true;
 		plan_chirps(a);
 		return 0;
 	}
-	for (size_t i = 0; i < a->delay_count; i++)
-		a->delays[i].delay_ns += r->idle.skew_ppm / 1e6 * a->delays[i].at_ns;
 	middle = (r->idle.low + r->idle.high) / 2;
 	half = fmax((r->idle.high - r->idle.low) / 2, WIDTH_LEAST / 2);
 	r->by = ABW_IDLE;
@@ -309,12 +415,28 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 	return 0;
 }
 
+/* Do the trains so far rise above the range by what they must, and not below it? */
+static bool check_holds(const struct abw *a)
+{
+	const struct abw_result *r = &a->result;
+	const struct abw_check *c = &a->check;
+	const double mean = c->drift / c->usable,
+		     error = c->usable < 2 ? 0
+					   : fmax(CHECK_T * sqrt(fmax(c->squares / c->usable - mean * mean, 0) /
+								 (c->usable - 1)),
+						  CHECK_ERROR_LEAST),
+		     expected = (rate_of(a, c->gap_ns / c->usable, a->plan.ip_bytes) -
+				 (r->low_bit_s + r->high_bit_s) / 2) /
+				r->capacity_bit_s;
+
+	return a->plan.step == ABW_CHECK_ABOVE ? mean + error >= expected * CHECK_ABOVE_SHARE
+					       : mean - error <= CHECK_BELOW_MOST;
+}
+
 static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 {
-	struct abw_result *r = &a->result;
+	struct abw_check *c = &a->check;
 	struct abw_trend_result t;
-	double sum = 0, squares = 0, gap = 0, mean, error, expected;
-	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < a->plan.trains; i++) {
 		const struct abw_train train = train_of(&a->plan, i, sent, arrived);
@@ -322,20 +444,20 @@ static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		abw_trend(&train, 0, &t);
 		if (t.trend == ABW_UNUSABLE || t.lost * 100 > train.packets * ABW_LOSS_PERCENT)
 			continue;
-		sum += t.drift;
-		squares += t.drift * t.drift;
-		gap += t.gap_ns;
-		n++;
+		c->drift += t.drift;
+		c->squares += t.drift * t.drift;
+		c->gap_ns += t.gap_ns;
+		c->usable++;
 	}
-	if (n >= CHECK_TRAINS - 1) {
-		mean = sum / n;
-		error = fmax(CHECK_T * sqrt(fmax(squares / n - mean * mean, 0) / (n - 1)), 0.01);
-		expected = (rate_of(a, gap / n, a->plan.ip_bytes) - (r->low_bit_s + r->high_bit_s) / 2) /
-			   r->capacity_bit_s;
-		r->contradicted = a->plan.step == ABW_CHECK_ABOVE ? mean + error < expected * 0.4 : mean - error > 0.03;
+	c->trains += a->plan.trains;
+	a->result.check_step = a->plan.step;
+	if (c->trains < CHECK_TRAINS && (!c->usable || !check_holds(a))) {
+		plan_check(a, a->plan.step);
+		return;
 	}
-	r->check_step = a->plan.step;
-	if (r->contradicted) {
+	a->result.contradicted = c->usable >= CHECK_TRAINS - 1 && !check_holds(a);
+	a->check = (struct abw_check){ 0 };
+	if (a->result.contradicted) {
 		a->short_fleets = true;
 		plan_chirps(a);
 	} else if (a->plan.step == ABW_CHECK_ABOVE) {
@@ -351,7 +473,9 @@ static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arri
  */
 static void take_again(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 {
-	const double change = LINE_CHANGE * a->line_gap_ns + a->result.tolerance_ns;
+	const uint32_t bytes = a->plan.ip_bytes;
+	const double was = a->lines[bytes == a->line_bytes].line.gap_ns,
+		     change = LINE_CHANGE * was + a->result.tolerance_ns;
 	double least = INFINITY;
 	struct abw_line line;
 
@@ -360,12 +484,11 @@ static void take_again(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		if (i % a->plan.packets && arrived[i] > arrived[i - 1] && arrived[i - 1])
 			least = fmin(least, (double)(arrived[i] - arrived[i - 1]));
 	over(a, a->reading);
-	if (line.gaps < LINE_TRAINS) /* not known */
+	if (line.gaps < LINE_GAPS_LEAST) /* not known */
 		return;
-	if (least > a->line_gap_ns + change || line.gap_ns < a->line_gap_ns - change) {
+	if (least > was + change || line.gap_ns < was - change) {
 		a->result.reading = ABW_CHANGED;
-		a->result.capacity_end_bit_s =
-			8.0 * a->options.large_bytes * NS_PER_S / fmax(line.gap_ns < least ? least : line.gap_ns, 1);
+		a->result.capacity_end_bit_s = rate_of(a, fmax(line.gap_ns, least), bytes);
 	}
 }
 
@@ -484,7 +607,7 @@ int abw_take(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 		return 0;
 	switch (a->plan.step) {
 	case ABW_LINE_LARGE:
-	case ABW_LINE_HALF:
+	case ABW_LINE_SMALL:
 		take_line(a, sent, arrived);
 		break;
 	case ABW_IDLE:

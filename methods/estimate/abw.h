@@ -5,14 +5,16 @@
  *
  * ABW_SLOPS is pathload's search (abw_trend.h), ABW_CHIRP is pathChirp (abw_chirp.h). ABW_AUTO combines what exact
  * send times allow: trains sent back to back give the capacity and the noise of the stamps; small probes give the
- * share of the time in which the queue is empty, and so a range, at a hundredth of the load of a fleet; two short
- * fleets at exact rates outside of this range then must rise above it and not below it. Where one contradicts, or
- * noise hides the empty queue, chirps give a first range and short fleets narrow it.
+ * share of the time in which the queue is empty, and so a range, at a hundredth of the load of a fleet; trains at
+ * exact rates outside of this range then must rise above it and not below it. Where they contradict, or noise hides the
+ * empty queue, chirps give a first range and short fleets narrow it. Each of these steps is sequential: it ends as soon
+ * as further trains could not change its result.
  */
 #ifndef KTRXER_METHODS_ABW_H
 #define KTRXER_METHODS_ABW_H
 
 #include "abw_idle.h"
+#include "abw_line.h"
 #include "abw_trend.h"
 
 enum abw_method { ABW_AUTO, ABW_SLOPS, ABW_CHIRP, ABW_METHODS };
@@ -28,7 +30,7 @@ struct abw_options {
 
 enum abw_step {
 	ABW_LINE_LARGE,
-	ABW_LINE_HALF, /* the same with packets of half the size */
+	ABW_LINE_SMALL, /* the same with packets of half the size, or a quarter */
 	ABW_IDLE,
 	ABW_CHECK_ABOVE,
 	ABW_CHECK_BELOW,
@@ -57,6 +59,9 @@ enum abw_reading {
 	ABW_READINGS,
 };
 
+/* As in the JSON objects of the command. */
+extern const char *const abw_reading_names[ABW_READINGS], *const abw_step_names[ABW_STEPS];
+
 struct abw_result {
 	enum abw_reading reading;
 	enum abw_step by;              /* the step that gave the range: ABW_IDLE, ABW_CHIRPS or ABW_FLEET */
@@ -82,6 +87,21 @@ struct abw_result {
 	uint32_t fleets_by_loss; /* of them: above the available bandwidth by their losses, not by their delays */
 };
 
+enum { ABW_LINE_TRAINS = 16, ABW_LINE_PACKETS = 5 }; /* back to back, of each size: the most */
+
+/* Packets sent back to back, of one size. */
+struct abw_line_part {
+	uint64_t sent_ns[ABW_LINE_TRAINS * ABW_LINE_PACKETS], arrived_ns[ABW_LINE_TRAINS * ABW_LINE_PACKETS];
+	uint32_t trains; /* so far */
+	struct abw_line line;
+};
+
+/* Trains at one rate beside the range. */
+struct abw_check {
+	uint32_t trains, usable;
+	double drift, squares, gap_ns; /* sums over the usable ones */
+};
+
 struct abw {
 	struct abw_options options;
 	struct abw_plan plan;
@@ -89,12 +109,16 @@ struct abw {
 	struct abw_search search;
 	struct abw_delay *delays;
 	size_t delay_count;
+	struct abw_line_part lines[2]; /* of large packets, and of those of line_bytes */
+	uint32_t line_bytes;
+	struct abw_check check;
 	double line_gap_ns;       /* of large packets */
 	double scale;             /* bit/s: at most the capacity, and what the widths of ranges are measured in */
 	enum abw_reading reading; /* of the result, if the last step does not show a change */
 	double bracket[2];        /* rates around the estimate of the chirps, to be sent first; 0: none */
 	uint32_t idle_rounds;
 	bool short_fleets;
+	bool quiet; /* the noise of the stamps is small beside a packet's time on the link: small packets do, too */
 };
 
 /* -EINVAL: the sizes do not fit each other. */

@@ -24,14 +24,14 @@ static bool usable(const uint64_t *sent, const uint64_t *arrived, uint32_t i, in
 	return !*spread;
 }
 
-static void extra_of(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, uint32_t packets,
-		     struct abw_line *r)
+static void trains_of(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, uint32_t packets,
+		      struct abw_line *r)
 {
 	double sum = 0, squares = 0;
 	uint32_t n = 0;
 
 	for (uint32_t t = 0; t < trains; t++) {
-		double extra = 0;
+		double extra = 0, sum_ns = 0;
 		uint32_t gaps = 0;
 
 		for (uint32_t i = t * packets + 1; i < (t + 1) * packets; i++) {
@@ -41,8 +41,11 @@ static void extra_of(const uint64_t *sent, const uint64_t *arrived, uint32_t tra
 			if (!usable(sent, arrived, i, &gap, &spread))
 				continue;
 			extra += fmin((double)gap / r->gap_ns - 1, EXTRA_MOST);
+			sum_ns += (double)gap;
 			gaps++;
 		}
+		if (gaps + 1 == packets && (r->train_gap_ns <= 0 || sum_ns / gaps < r->train_gap_ns))
+			r->train_gap_ns = sum_ns / gaps;
 		if (!gaps)
 			continue;
 		extra /= gaps;
@@ -111,5 +114,5 @@ void abw_line(const uint64_t *sent, const uint64_t *arrived, uint32_t trains, ui
 	}
 	r->gap_ns = near ? sum / near : middle;
 	r->grouped = small * 4 >= n;
-	extra_of(sent, arrived, trains, packets, r);
+	trains_of(sent, arrived, trains, packets, r);
 }

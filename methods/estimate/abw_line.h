@@ -10,6 +10,7 @@ struct abw_line {
 	uint32_t gaps;       /* that are usable */
 	uint32_t spread;     /* not back to back: the send times are more than half of the gap apart */
 	double gap_ns;       /* the mean of the least gaps that are equal but for noise */
+	double train_gap_ns; /* the least mean of a whole train: gap_ns, unless arrivals come in groups; 0: none */
 	double tolerance_ns; /* ten times the width of the densest quarter: stamps differ by less */
 	/* Mean share by which the gaps are longer than gap_ns, train by train, and its standard error. */
 	double extra, extra_error;

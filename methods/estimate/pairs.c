@@ -12,6 +12,11 @@
 #define SKEW_MOST 1e-3 /* clocks of computers differ by less */
 #define SIZES_APART 0.15 /* by so much the capacities by both sizes may differ */
 
+const char *const pairs_reading_names[PAIRS_READINGS] = {
+	[PAIRS_RESOLVED] = "resolved",   [PAIRS_TOO_FEW] = "too_few",     [PAIRS_SPREAD] = "not_back_to_back",
+	[PAIRS_COALESCED] = "coalesced", [PAIRS_DISTURBED] = "disturbed", [PAIRS_CHANGED] = "changed",
+};
+
 /* A usable pair. Delays contain the unknown offset of the clocks. */
 struct usable {
 	double at_ns, first_ns, last_ns, gap_ns, excess_ns;

@@ -63,6 +63,7 @@ enum pairs_reading {
 	PAIRS_CHANGED,   /* the path was another one in the first half than in the second */
 	PAIRS_READINGS,
 };
+extern const char *const pairs_reading_names[PAIRS_READINGS]; /* as in the JSON object of the command */
 
 struct pairs_result {
 	enum pairs_reading reading;

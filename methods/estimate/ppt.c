@@ -15,6 +15,12 @@
 enum { BINS_MAX = 4096 };
 #define NORMAL 1.959964 /* the 97.5 % quantile of the normal distribution */
 
+const char *const ppt_reading_names[PPT_READINGS] = {
+	[PPT_RESOLVED] = "resolved",       [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
+	[PPT_DECREASING] = "decreasing",   [PPT_COALESCED] = "coalesced",   [PPT_TOO_FEW] = "too_few",
+	[PPT_SPREAD] = "not_back_to_back", [PPT_CHANGED] = "changed",
+};
+
 struct bin {
 	double mean_ns;
 	uint64_t count;

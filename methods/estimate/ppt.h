@@ -82,6 +82,7 @@ enum ppt_reading {
 	PPT_CHANGED, /* the gaps of one part of the run differ from those of the other */
 	PPT_READINGS,
 };
+extern const char *const ppt_reading_names[PPT_READINGS]; /* as in the JSON objects of the commands */
 
 struct ppt_train {
 	uint32_t size_bytes; /* of the trailing packet, on the wire */

@@ -305,7 +305,7 @@ TEST(test_the_truth_is_in_the_range)
 				pathload_bytes += figures_of(w, ABW_SLOPS).pathload_bytes;
 			}
 		print_message("%5.0f Mbit/s: %.0f bytes, pathload %.0f\n", rate / 1e6, bytes / 12, pathload_bytes / 12);
-		assert_true(bytes * (rate < 50e6 ? 4 : 10) < pathload_bytes);
+		assert_true(bytes * 10 < pathload_bytes);
 	}
 }
 
@@ -476,6 +476,39 @@ TEST(test_one_loaded_link_is_not_taken_for_several)
 					      cross_names[cross], several, runs());
 				assert_true(several <= 1);
 			}
+}
+
+/* Packets sent back to back and small probes pass a bucket at once; a train beside the range empties it. */
+TEST(test_a_token_bucket_contradicts)
+{
+	for (double rate = 10e6; rate < rate_most(); rate *= 10)
+		for (int i = 0; i < runs(); i++) {
+			struct world w = plain;
+			struct outcome o;
+
+			w.rate = rate;
+			w.bucket_bits = 8 * 10 * (LARGE + FRAME);
+			w.seed = 900 + (uint64_t)i;
+			o = measured(w, ABW_AUTO);
+			assert_false(without_doubt(&o) && !inside(&o));
+			assert_true(o.result.contradicted || o.result.by == ABW_FLEET);
+		}
+}
+
+/* A measurement ends its steps early where they are clear: no queue, no other traffic, nothing to be found twice. */
+TEST(test_an_idle_path_takes_the_least_probes)
+{
+	struct world w = plain;
+	struct outcome o;
+
+	w.rate = 10e6;
+	w.seed = 1;
+	o = measured(w, ABW_AUTO);
+	assert_int_equal(o.result.reading, ABW_RESOLVED);
+	assert_true(o.result.bytes < 90000);
+	w.noise_ns = 50e3; /* of a packet's 1.2 ms: small packets do not do */
+	o = measured(w, ABW_AUTO);
+	assert_true(o.result.bytes > 150000);
 }
 
 /* Each half of the measurement sees another link: no figure of it is that of either. */

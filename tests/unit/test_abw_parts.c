@@ -150,6 +150,31 @@ TEST(test_gaps_of_a_clock_with_steps)
 	}
 }
 
+/* A whole train shows that a receiver took its packets in groups, although single gaps are all equal. */
+TEST(test_whole_trains)
+{
+	enum { TRAINS = 4, PACKETS = 5, GAP = 1211000, PERIOD = 250000 };
+
+	for (int grouped = 0; grouped < 2; grouped++) {
+		uint64_t sent[TRAINS * PACKETS], arrived[TRAINS * PACKETS];
+		struct abw_line line;
+
+		for (uint64_t i = 0; i < TRAINS * PACKETS; i++) {
+			const uint64_t at = i / PACKETS * 20070000 + i % PACKETS * GAP;
+
+			sent[i] = 1000000000 + i / PACKETS * 20070000;
+			arrived[i] = 5000000000 + (grouped ? (at + PERIOD - 1) / PERIOD * PERIOD : at);
+		}
+		abw_line(sent, arrived, TRAINS, PACKETS, &line);
+		assert_int_equal(line.train_gap_ns == line.gap_ns, !grouped);
+		assert_true(line.train_gap_ns / GAP > 0.98 && line.train_gap_ns / GAP < 1.04);
+		for (int i = 0; i < TRAINS; i++)
+			arrived[i * PACKETS + 2] = 0;
+		abw_line(sent, arrived, TRAINS, PACKETS, &line);
+		assert_true(line.train_gap_ns == 0);
+	}
+}
+
 TEST(test_idle_share)
 {
 	struct abw_delay delays[1000];

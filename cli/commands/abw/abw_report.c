@@ -10,23 +10,6 @@ enum { LATE_PERCENT = 1, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
 
 const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
 
-static const char *const reading_names[ABW_READINGS] = {
-	[ABW_RESOLVED] = "resolved", [ABW_COALESCED] = "coalesced", [ABW_SENDER] = "sender_not_on_time",
-	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",  [ABW_CHANGED] = "changed",
-};
-
-static const char *const step_names[ABW_STEPS] = {
-	[ABW_LINE_LARGE] = "back_to_back",
-	[ABW_LINE_HALF] = "back_to_back_half",
-	[ABW_IDLE] = "small_probes",
-	[ABW_CHECK_ABOVE] = "check_above",
-	[ABW_CHECK_BELOW] = "check_below",
-	[ABW_CHIRPS] = "chirps",
-	[ABW_FLEET] = "fleet",
-	[ABW_LINE_AGAIN] = "back_to_back_again",
-	[ABW_OVER] = "none",
-};
-
 void abw_say_what(const struct abw_run *run)
 {
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
@@ -50,7 +33,7 @@ void abw_say_step(void *context, const struct abw_plan *plan, const struct train
 		arrived += session->packets[i].arrived;
 	}
 	json_string(sample, "direction", train_ways[way->way]);
-	json_string(sample, "step", step_names[plan->step]);
+	json_string(sample, "step", abw_step_names[plan->step]);
 	json_u64(sample, "trains", (uint64_t)plan->flows * plan->trains);
 	json_u64(sample, "packets", plan->packets);
 	json_u64(sample, "ip_bytes", plan->ip_bytes);
@@ -113,13 +96,13 @@ static void way_json(struct json *json, const struct abw_way *way)
 	const struct abw_result *r = &way->trains.abw.result;
 
 	json_object(json, train_ways[way->way]);
-	json_string(json, "reading", reading_names[r->reading]);
+	json_string(json, "reading", abw_reading_names[r->reading]);
 	if (r->reading == ABW_RESOLVED || r->reading == ABW_OPEN) {
 		json_object(json, "available_bit_s");
 		json_rounded(json, "low", r->low_bit_s, 0);
 		json_rounded(json, "high", r->high_bit_s, 0);
 		json_object_end(json);
-		json_string(json, "by", step_names[r->by]);
+		json_string(json, "by", abw_step_names[r->by]);
 	} else {
 		json_null(json, "available_bit_s");
 	}

@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static const char *const reading_names[PAIRS_READINGS] = {
-	[PAIRS_RESOLVED] = "resolved",   [PAIRS_TOO_FEW] = "too_few",     [PAIRS_SPREAD] = "not_back_to_back",
-	[PAIRS_COALESCED] = "coalesced", [PAIRS_DISTURBED] = "disturbed", [PAIRS_CHANGED] = "changed",
-};
-
 enum { FEW_UNDISTURBED = 10, WIDE_PERCENT = 15, MODES_SHOWN = 4 };
 
 void pair_say_what(const struct pair_run *run)
@@ -94,7 +89,7 @@ static void way_json(struct json *json, const struct pair_way *way)
 	const struct pairs_result *r = &way->result;
 
 	json_object(json, way->key);
-	json_string(json, "reading", reading_names[r->reading]);
+	json_string(json, "reading", pairs_reading_names[r->reading]);
 	if (r->reading == PAIRS_RESOLVED) {
 		json_object(json, "capacity_bit_s");
 		json_rounded(json, "value", r->large->capacity_bit_s, 0);

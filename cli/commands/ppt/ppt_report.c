@@ -3,12 +3,6 @@
 
 #include <math.h>
 
-const char *const ppt_reading_names[PPT_READINGS] = {
-	[PPT_RESOLVED] = "resolved",       [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
-	[PPT_DECREASING] = "decreasing",   [PPT_COALESCED] = "coalesced",   [PPT_TOO_FEW] = "too_few",
-	[PPT_SPREAD] = "not_back_to_back", [PPT_CHANGED] = "changed",
-};
-
 const char *ppt_ns_text(char text[KTRXER_UNITS_TEXT], double ns)
 {
 	return isfinite(ns) && fabs(ns) < 9e18 ? ktrxer_format_ns(text, (int64_t)llround(ns)) : "unknown";

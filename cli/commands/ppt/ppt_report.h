@@ -7,8 +7,6 @@
 #include "ppt.h"
 #include "units.h"
 
-extern const char *const ppt_reading_names[PPT_READINGS];
-
 /* "unknown" where it is not finite. */
 const char *ppt_ns_text(char text[KTRXER_UNITS_TEXT], double ns);
 /* Lines of text, each after `prefix`; nothing for the readings of ppt_probes.h. */

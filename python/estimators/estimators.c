@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "estimators.h"
+
+#include "capacity.h"
+#include "mda.h"
+#include "ppt_plan.h"
+#include "ppt_probes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct figures {
+	struct figure *to;
+	int count, most;
+};
+
+static void put(struct figures *f, const char *name, double number)
+{
+	if (f->count < f->most)
+		f->to[f->count++] = (struct figure){ name, number, NULL };
+}
+
+static void put_text(struct figures *f, const char *name, const char *text)
+{
+	if (f->count < f->most)
+		f->to[f->count++] = (struct figure){ name, NAN, text };
+}
+
+/* --------------------------------------------------------------------------------------------------------- capacity */
+
+EXPORT int ktrxer_py_pairs(const struct pair_times *large, size_t large_count, uint32_t large_bytes,
+			   const struct pair_times *small, size_t small_count, uint32_t small_bytes,
+			   uint32_t resolution_ns, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	struct pairs_set sets[2] = { { .pairs = large, .count = large_count, .bits = 8ull * large_bytes },
+				     { .pairs = small, .count = small_count, .bits = 8ull * small_bytes } };
+	struct pairs_result r;
+	const int rc = pairs_estimate(sets, resolution_ns, &r);
+
+	if (rc < 0)
+		return rc;
+	put_text(&f, "reading", pairs_reading_names[r.reading]);
+	put(&f, "usable", (double)(sets[0].outcomes[PAIR_USABLE] + sets[1].outcomes[PAIR_USABLE]));
+	put(&f, "lost", (double)(sets[0].outcomes[PAIR_LOST] + sets[1].outcomes[PAIR_LOST]));
+	put(&f, "reordered", (double)(sets[0].outcomes[PAIR_REORDERED] + sets[1].outcomes[PAIR_REORDERED]));
+	if (r.reading == PAIRS_COALESCED && r.period_ns > 0)
+		put(&f, "coalescing_period_ns", r.period_ns);
+	if (r.reading != PAIRS_RESOLVED)
+		return f.count;
+	put(&f, "capacity_bit_s", r.large->capacity_bit_s);
+	put(&f, "capacity_low_bit_s", r.large->low_bit_s);
+	put(&f, "capacity_high_bit_s", r.large->high_bit_s);
+	put(&f, "undisturbed", (double)r.large->undisturbed);
+	put(&f, "link_bit_s", r.link_bit_s);
+	put(&f, "overhead_bytes", r.overhead_bytes);
+	put(&f, "skew_ppm", r.skew_ppm);
+	return f.count;
+}
+
+EXPORT int ktrxer_py_modes(const int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns,
+			   double adr_bit_s, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	int64_t *gaps = malloc((count ? count : 1) * sizeof *gaps);
+	const struct capacity_mode *mode;
+	struct capacity_modes r;
+	int rc;
+
+	if (!gaps)
+		return -ENOMEM;
+	if (count)
+		memcpy(gaps, gaps_ns, count * sizeof *gaps);
+	rc = capacity_find_modes(gaps, count, bits, resolution_ns, &r);
+	free(gaps);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < r.count; i++)
+		put(&f, "mode_bit_s", r.modes[i].bit_s);
+	mode = capacity_choose_mode(&r, adr_bit_s);
+	if (mode) {
+		put(&f, "capacity_bit_s", mode->bit_s);
+		put(&f, "capacity_low_bit_s", mode->low_bit_s);
+		put(&f, "capacity_high_bit_s", mode->high_bit_s);
+	}
+	return f.count;
+}
+
+EXPORT int ktrxer_py_coalescing(const struct pair_times *one, size_t one_count, const struct pair_times *two,
+				size_t two_count, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	struct gap_clusters clusters[2];
+	int64_t gaps = pairs_clusters(one, one_count, &clusters[0]);
+
+	if (gaps >= 0)
+		gaps = pairs_clusters(two, two_count, &clusters[1]);
+	if (gaps < 0)
+		return (int)gaps;
+	put(&f, "period_ns", gap_clusters_period(clusters));
+	put(&f, "together", (double)(clusters[0].low_count + clusters[1].low_count));
+	put(&f, "apart", (double)(clusters[0].high_count + clusters[1].high_count));
+	put(&f, "separate", clusters[0].separate && clusters[1].separate);
+	return f.count;
+}
+
+/* ------------------------------------------------------------------------------------------- packet processing time */
+
+static int failed(int rc, const struct ktrxer_error *err, char *text, size_t size)
+{
+	snprintf(text, size, "%s", err->text);
+	return rc;
+}
+
+static int put_ppt(struct figures *f, const struct ppt_result *r)
+{
+	put_text(f, "reading", ppt_reading_names[r->reading]);
+	if (r->reading == PPT_RESOLVED) {
+		put(f, "capacity_bit_s", r->capacity_bit_s);
+		put(f, "capacity_low_bit_s", r->capacity.low);
+		put(f, "capacity_high_bit_s", r->capacity.high);
+		put(f, "delta_ns", r->delta_ns);
+		put(f, "delta_low_ns", r->delta.low);
+		put(f, "delta_high_ns", r->delta.high);
+		put(f, "fixed_trailing_ns", r->phase2.trailing_ns);
+		put(f, "fixed_heading_ns", r->phase2.heading_ns);
+	}
+	if (r->reading == PPT_SERVICE_TIME)
+		put(f, "service_ns", r->service_ns);
+	if (r->reading == PPT_COALESCED && r->coalescing_ns > 0)
+		put(f, "coalescing_period_ns", r->coalescing_ns);
+	return f->count;
+}
+
+EXPORT int ktrxer_py_ppt_gaps(const int64_t *one_ns, size_t one_count, uint32_t one_bytes, const int64_t *two_ns,
+			      size_t two_count, uint32_t two_bytes, uint32_t resolution_ns, struct figure *to, int most,
+			      char *text, size_t size)
+{
+	struct figures f = { .to = to, .most = most };
+	int64_t *gaps = malloc((one_count + two_count + 1) * sizeof *gaps);
+	struct ppt_train trains[2] = { { .size_bytes = one_bytes, .gaps_ns = gaps, .count = one_count },
+				       { .size_bytes = two_bytes, .gaps_ns = gaps + one_count, .count = two_count } };
+	struct ktrxer_error err = { 0 };
+	struct ppt_result r;
+	int rc;
+
+	if (!gaps)
+		return -ENOMEM;
+	if (one_count)
+		memcpy(gaps, one_ns, one_count * sizeof *gaps);
+	if (two_count)
+		memcpy(gaps + one_count, two_ns, two_count * sizeof *gaps);
+	rc = ppt_estimate(trains, resolution_ns ? resolution_ns : ppt_resolution_ns(gaps, one_count + two_count), -1,
+			  &r, &err);
+	free(gaps);
+	return rc < 0 ? failed(rc, &err, text, size) : put_ppt(&f, &r);
+}
+
+EXPORT int ktrxer_py_ppt_probes(const struct pair_times *one, size_t one_count, uint32_t one_bytes,
+				const struct pair_times *two, size_t two_count, uint32_t two_bytes,
+				uint32_t heading_bytes, uint32_t resolution_ns, struct figure *to, int most, char *text,
+				size_t size)
+{
+	struct figures f = { .to = to, .most = most };
+	struct ppt_probes sets[2] = { { .probes = one, .count = one_count, .size_bytes = one_bytes },
+				      { .probes = two, .count = two_count, .size_bytes = two_bytes } };
+	struct ktrxer_error err = { 0 };
+	struct ppt_result r;
+	const int rc = ppt_probes_estimate(sets, heading_bytes, resolution_ns, &r, &err);
+
+	return rc < 0 ? failed(rc, &err, text, size) : put_ppt(&f, &r);
+}
+
+EXPORT int ktrxer_py_ppt_plan(const uint64_t *capacity_bit_s, size_t links, uint32_t heading_bytes,
+			      uint32_t resolution_ns, struct figure *to, int most, char *text, size_t size)
+{
+	struct figures f = { .to = to, .most = most };
+	struct ppt_path path = { .links = links > PPT_LINKS_MAX ? PPT_LINKS_MAX + 1 : (uint32_t)links };
+	struct ktrxer_error err = { 0 };
+	struct ppt_sizing r;
+	int rc;
+
+	memcpy(path.capacity_bit_s, capacity_bit_s,
+	       (links < PPT_LINKS_MAX ? links : PPT_LINKS_MAX) * sizeof *capacity_bit_s);
+	rc = ppt_size(&path, heading_bytes, resolution_ns, NULL, &r, &err);
+	if (rc < 0)
+		return failed(rc, &err, text, size);
+	put(&f, "narrow_link", r.narrow);
+	put(&f, "trailing_max_bytes", r.trailing_max_bytes);
+	put(&f, "least_ratio", r.alpha_min);
+	put(&f, "least_ratio_by_rule", r.alpha_rule);
+	put(&f, "size1_bytes", r.size1);
+	put(&f, "size2_bytes", r.size2);
+	put(&f, "least_step_bytes", r.step_min);
+	return f.count;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- routes */
+
+EXPORT int ktrxer_py_mda_probes(uint32_t hops, double failure)
+{
+	const uint32_t probes = mda_probes(hops, failure);
+
+	return probes ? (int)probes : -EINVAL;
+}
+
+/* ---------------------------------------------------------------------------------------------- available bandwidth */
+
+EXPORT struct abw *ktrxer_py_abw_new(uint32_t method, uint32_t large_bytes, uint32_t small_bytes, double max_load_bit_s,
+				     uint32_t resolution_ns)
+{
+	const struct abw_options o = { .method = method,
+				       .large_bytes = large_bytes,
+				       .small_bytes = small_bytes,
+				       .max_load_bit_s = max_load_bit_s,
+				       .resolution_ns = resolution_ns };
+	struct abw *abw = malloc(sizeof *abw);
+	int rc;
+
+	if (!abw)
+		return NULL;
+	rc = abw_begin(abw, &o);
+	if (rc < 0) {
+		free(abw);
+		errno = -rc;
+		return NULL;
+	}
+	return abw;
+}
+
+EXPORT int ktrxer_py_abw_next(const struct abw *abw, struct figure *to, int most)
+{
+	const struct abw_plan *plan = abw_next(abw);
+	struct figures f = { .to = to, .most = most };
+
+	if (!plan)
+		return 0;
+	put_text(&f, "step", abw_step_names[plan->step]);
+	put(&f, "flows", plan->flows);
+	put(&f, "trains", plan->trains);
+	put(&f, "packets", plan->packets);
+	put(&f, "ip_bytes", plan->ip_bytes);
+	put(&f, "gap_ns", (double)plan->gap_ns);
+	put(&f, "period_ns", (double)plan->period_ns);
+	put(&f, "shrink", plan->shrink ? plan->shrink / 65536.0 : 1);
+	return f.count;
+}
+
+EXPORT int ktrxer_py_abw_take(struct abw *abw, const uint64_t *sent_ns, const uint64_t *arrived_ns, size_t count)
+{
+	const struct abw_plan *plan = abw_next(abw);
+
+	if (!plan || count != (size_t)plan->flows * plan->trains * plan->packets)
+		return -EINVAL;
+	return abw_take(abw, sent_ns, arrived_ns);
+}
+
+EXPORT int ktrxer_py_abw_result(const struct abw *abw, struct figure *to, int most)
+{
+	const struct abw_result *r = &abw->result;
+	struct figures f = { .to = to, .most = most };
+
+	put_text(&f, "reading", abw_reading_names[r->reading]);
+	put(&f, "packets", (double)r->packets);
+	put(&f, "bytes", (double)r->bytes);
+	put(&f, "lost", (double)r->lost);
+	put(&f, "late", (double)r->late);
+	if (r->capacity_bit_s > 0)
+		put(&f, "capacity_bit_s", r->capacity_bit_s);
+	if (r->reading == ABW_RESOLVED) {
+		put_text(&f, "by", abw_step_names[r->by]);
+		put(&f, "low_bit_s", r->low_bit_s);
+		put(&f, "high_bit_s", r->high_bit_s);
+		put(&f, "contradicted", r->contradicted);
+		put(&f, "several_links", r->several);
+	}
+	return f.count;
+}
+
+EXPORT void ktrxer_py_abw_free(struct abw *abw)
+{
+	abw_end(abw);
+	free(abw);
+}

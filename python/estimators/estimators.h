@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The estimators of methods/estimate for Python: arrays in, named figures out. python/ktrxer/methods/native.py loads
+ * this library and is its only user, so it is no interface for others.
+ */
+#ifndef KTRXER_PYTHON_ESTIMATORS_H
+#define KTRXER_PYTHON_ESTIMATORS_H
+
+#include "abw.h"
+#include "pairs.h"
+
+/* `text` NULL: the value is the number. */
+struct figure {
+	const char *name;
+	double number;
+	const char *text;
+};
+
+/*
+ * Each function writes at most `most` figures to `to`, and returns their number or a negative errno. A figure that the
+ * reading does not support is left out.
+ */
+
+int ktrxer_py_pairs(const struct pair_times *large, size_t large_count, uint32_t large_bytes,
+		    const struct pair_times *small, size_t small_count, uint32_t small_bytes, uint32_t resolution_ns,
+		    struct figure *to, int most);
+/* Of each mode that capacity_find_modes() finds one figure "mode_bit_s", the densest first. */
+int ktrxer_py_modes(const int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns, double adr_bit_s,
+		    struct figure *to, int most);
+int ktrxer_py_coalescing(const struct pair_times *one, size_t one_count, const struct pair_times *two, size_t two_count,
+			 struct figure *to, int most);
+/* `text` of `size` bytes: the cause of an error. `resolution_ns` 0: by the gaps. */
+int ktrxer_py_ppt_gaps(const int64_t *one_ns, size_t one_count, uint32_t one_bytes, const int64_t *two_ns,
+		       size_t two_count, uint32_t two_bytes, uint32_t resolution_ns, struct figure *to, int most,
+		       char *text, size_t size);
+int ktrxer_py_ppt_probes(const struct pair_times *one, size_t one_count, uint32_t one_bytes,
+			 const struct pair_times *two, size_t two_count, uint32_t two_bytes, uint32_t heading_bytes,
+			 uint32_t resolution_ns, struct figure *to, int most, char *text, size_t size);
+int ktrxer_py_ppt_plan(const uint64_t *capacity_bit_s, size_t links, uint32_t heading_bytes, uint32_t resolution_ns,
+		       struct figure *to, int most, char *text, size_t size);
+int ktrxer_py_mda_probes(uint32_t hops, double failure);
+
+struct abw *ktrxer_py_abw_new(uint32_t method, uint32_t large_bytes, uint32_t small_bytes, double max_load_bit_s,
+			      uint32_t resolution_ns);
+/* No figure: there is nothing more to send. */
+int ktrxer_py_abw_next(const struct abw *abw, struct figure *to, int most);
+/* The packets of the plan: flow after flow, train after train. 0, -EINVAL: it is another count; -ENOMEM. */
+int ktrxer_py_abw_take(struct abw *abw, const uint64_t *sent_ns, const uint64_t *arrived_ns, size_t count);
+int ktrxer_py_abw_result(const struct abw *abw, struct figure *to, int most);
+void ktrxer_py_abw_free(struct abw *abw);
+
+#endif

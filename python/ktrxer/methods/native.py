@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The shared library of the estimators (python/estimators in the source tree), and how its functions are called."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+NAME = "ktrxer-estimators.so"
+MOST = 64  # figures of a call
+TEXT = 256  # bytes of the cause of an error
+
+Result = TypeVar("Result")
+Array = tuple[ctypes.c_void_p, ctypes.c_size_t]  # the pointer keeps the array
+
+
+class Figure(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("number", ctypes.c_double), ("text", ctypes.c_char_p))
+
+
+Found = list[tuple[str, float | str]]
+
+
+class NoEstimatorsError(RuntimeError):
+    """The library is not installed."""
+
+
+def places() -> list[Path]:
+    package = Path(__file__).resolve().parents[1]
+    # SOURCE/python/ktrxer, or PREFIX/share/ktrxer/python/ktrxer.
+    prefixes = [package.parents[1] / "build", package.parents[3]]
+    named = os.environ.get("KTRXER_BIN", "")  # BUILD/cli/ktrxer, or PREFIX/bin/ktrxer
+    if named.startswith("/"):
+        prefixes.insert(0, Path(named).resolve().parents[1])
+    return [folder for prefix in prefixes for folder in (prefix / "python" / NAME, prefix / "lib" / "ktrxer" / NAME)]
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    for place in places():
+        if place.is_file():
+            loaded = ctypes.CDLL(str(place))
+            loaded.ktrxer_py_abw_new.restype = ctypes.c_void_p
+            loaded.ktrxer_py_abw_free.restype = None
+            return loaded
+    looked_at = ", ".join(map(str, places()))
+    raise NoEstimatorsError(f"no {NAME} ({looked_at}): build ktrxer with `make`, or install the package ktrxer-python")
+
+
+def fail(code: int, text: str) -> None:
+    if code == -errno.ENOMEM:
+        raise MemoryError(text or "no memory for the estimate")
+    raise ValueError(text or {-errno.EINVAL: "the sizes or times fit no estimate"}.get(code, os.strerror(-code)))
+
+
+def call(function: str, *arguments: Any, text: bool = False) -> Found:
+    """The figures of a function. ValueError: its arguments allow no estimate. `text`: the function gives a cause."""
+    to = (Figure * MOST)()
+    cause = ctypes.create_string_buffer(TEXT)
+    more = (cause, ctypes.c_size_t(TEXT)) if text else ()
+    count = getattr(library(), f"ktrxer_py_{function}")(*arguments, to, ctypes.c_int(MOST), *more)
+    if count < 0:
+        fail(count, cause.value.decode())
+    return [(figure.name.decode(), figure.text.decode() if figure.text is not None else figure.number) for figure in to[:count]]
+
+
+def result(kind: type[Result], found: Found) -> Result:
+    """A data class of the figures; those that are missing have its defaults."""
+    kinds = {field.name: str(field.type).split()[0] for field in fields(kind)}  # type: ignore[arg-type]
+    converted = {"int": int, "bool": bool, "float": float, "str": str}
+    return kind(**{name: converted[kinds[name]](value) for name, value in found})
+
+
+def numbers(values: npt.ArrayLike, dtype: type[np.uint64] | type[np.int64]) -> Array:
+    """Pointer and count. Floating point has no place for nanoseconds of a clock, so it is refused."""
+    given = np.asarray(values)
+    if given.size and given.dtype.kind not in "iu":
+        raise ValueError(f"times are integer nanoseconds, not {given.dtype}")
+    if given.size and dtype is np.uint64 and given.dtype.kind == "i" and given.min() < 0:
+        raise ValueError("a time is negative")
+    array = np.ascontiguousarray(given, dtype=dtype)
+    return array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.size)
+
+
+def pair_times(values: npt.ArrayLike) -> Array:
+    """As numbers(), counted in rows: sent first, sent second, arrived first, arrived second."""
+    given = np.asarray(values)
+    if given.size and (given.ndim != 2 or given.shape[1] != 4):
+        raise ValueError(f"the times of pairs are rows of four (both send times, both arrivals), not an array of the shape {given.shape}")
+    pointer, count = numbers(given, np.uint64)
+    return pointer, ctypes.c_size_t(count.value // 4)
+
+
+def uint32(value: int) -> ctypes.c_uint32:
+    if not 0 <= value < 1 << 32:
+        raise ValueError(f"{value} is not in 0 .. 2^32 - 1")
+    return ctypes.c_uint32(value)
