@@ -102,8 +102,8 @@ uint64_t prober_take(struct prober *p)
 
 /*
  * A step towards the margin that three of four wake-ups keep: a sleep ends tens of microseconds late, depending on the
- * machine. One that ended later than the largest margin found no free processor, and does not count: otherwise the probers
- * of a busy machine would spin the longest.
+ * machine. A wake-up later than the largest margin found no free processor, and does not count: otherwise the probers of
+ * a busy machine would spin the longest.
  */
 uint64_t prober_margin(uint64_t margin_ns, uint64_t largest_ns, uint64_t late_ns)
 {

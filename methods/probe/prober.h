@@ -123,7 +123,7 @@ void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct p
 void prober_fail(struct prober *p, int rc, const char *text);
 /* Further rounds of the same loop: `step` returns the time of the next one, 0 to end. False: stop_fd ended it. */
 bool prober_loop(struct prober *p, int stop_fd, uint64_t (*step)(struct prober *p));
-/* The margin after a wake-up that came `late_ns` after the end of its sleep, which is `margin_ns` before a send time. */
+/* The margin after a wake-up `late_ns` after the end of its sleep, which is `margin_ns` before a send time. */
 uint64_t prober_margin(uint64_t margin_ns, uint64_t largest_ns, uint64_t late_ns);
 /* One look: pumps, takes what has arrived. Returns the time at which the engine must be pumped again. */
 uint64_t prober_take(struct prober *p);
