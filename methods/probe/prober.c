@@ -101,9 +101,9 @@ uint64_t prober_take(struct prober *p)
 /* ---------------------------------------------------------------------------------------------------------- rounds */
 
 /*
- * A step towards the margin that three of four wake-ups keep: a sleep ends tens of microseconds late, depending on the
- * machine. A wake-up later than the largest margin found no free processor, and does not count: otherwise the probers of
- * a busy machine would spin the longest.
+ * A step towards the margin that three of four wake-ups keep: a sleep ends tens of microseconds late, depending on
+ * the machine. A wake-up later than the largest margin found no free processor, and does not count: otherwise the
+ * probers of a busy machine would spin the longest.
  */
 uint64_t prober_margin(uint64_t margin_ns, uint64_t largest_ns, uint64_t late_ns)
 {
