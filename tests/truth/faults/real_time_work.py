@@ -53,8 +53,3 @@ def pin_commands(ktrxer, names, cpu):
         with contextlib.suppress(OSError):
             if (process / "cmdline").read_bytes().split(b"\0")[:2] in [[str(ktrxer).encode(), name.encode()] for name in names]:
                 pin(int(process.name), cpu)
-
-
-def waited_ns(pid):
-    """The time for which the first thread of this process was ready and had no processor (sched-stats.rst)."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
