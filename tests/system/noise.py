@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tests on a machine with other load: noise in figures and in verdicts."""
 
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,12 @@ def least(measure: Callable[[], float], enough: float) -> float:
             break
         best = min(best, measure())
     return best
+
+
+def before_others() -> list[str]:
+    """Words before a command which other work of this machine must not delay; none if SCHED_FIFO is not permitted."""
+    words = ["chrt", "-f", "40"]
+    return words if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0 else []
 
 
 def late(result: dict[str, Any]) -> bool:

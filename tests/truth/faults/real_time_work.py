@@ -36,12 +36,6 @@ def real_time_work(cpu, seconds=float("inf")):
             child.kill()
 
 
-def before_others():
-    """Words before a command which other work of this machine must not delay; none if SCHED_FIFO is not permitted."""
-    words = ["chrt", "-f", "40"]
-    return words if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0 else []
-
-
 def pin(pid, cpu):
     for task in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), {cpu})
