@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from flows import MS, Run, S, check_series, command, stop
+from noise import before_others
 from shims import shim
-from waiting import event, received, until
+from waiting import event, received, until, waited_ns
 
 # ------------------------------------------------------------------------------------------------ what breaks on the way
 
@@ -138,14 +139,17 @@ while True:
 def test_the_first_exchange_of_clocks_takes_longer_than_a_second(shared_pair, flow, serve, token):
     """With 10 % loss about one of a hundred sessions failed so: a segment of an exchange was lost three times."""
     a, b = shared_pair
-    serve(b, "--token-file", token)
-    with b.popen(["python3", "-c", RELAY, b.address, "1.5"]) as relay:
+    server = serve(b, "--token-file", token, prefix=before_others())
+    with b.popen([*before_others(), "python3", "-c", RELAY, b.address, "1.5"]) as relay:
         try:
             assert relay.stdout.readline() == "ready\n"
+            before = waited_ns(server.process.pid)
             run = flow(a, "down", b.address, "--bytes", 100_000, "--port", 8700)
         finally:
             relay.kill()
     assert run.flows[0]["bytes"] == 100_000 and not run.reasons, run.end
+    # The start comes 200 ms ahead of its time.
+    assert run.end["server_began_late_ns"] <= 10 * MS + waited_ns(server.process.pid) - before + run.stolen_ms * MS, run.end
 
 
 def test_stop_on_eof(shared_pair, ktrxer, serve, token):
