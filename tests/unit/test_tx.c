@@ -258,8 +258,8 @@ TEST(a_shifted_train_is_shifted_as_a_whole)
 }
 
 /*
- * Deadlines begin anew: what the shift was before says nothing about them, nor does it count as their lateness. The first
- * deadline is at the beginning of the clock, because an hour before now is no time on a machine that has just booted.
+ * Deadlines begin anew: what the shift was before says nothing about them, nor does it count as their lateness. The
+ * first deadline is at the beginning of the clock: a machine that has just booted has no time an hour before now.
  */
 TEST(a_cancellation_ends_the_shift)
 {
