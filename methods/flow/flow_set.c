@@ -235,17 +235,17 @@ enum { SAMPLE_TRIES = 4, SAMPLE_SPAN_NS = 500 * 1000 };
 /*
  * A count belongs to a time. When this thread lost its processor between the two, the sample is taken again; a count
  * whose time is not known within SAMPLE_SPAN_NS is no sample, because a sum over it would be wrong. `time_ns` 0: now.
- * `needed`: the first and the last one of a flow. Returns the time of the sample; 0: there is none.
+ * `needed`: the first and the last one of a flow. Returns the time of the count; 0: there is no sample.
  */
 static uint64_t sample_take(struct flow *flow, uint64_t time_ns, bool needed)
 {
 	const struct flow_set_options *o = &flow->set->options;
 	/* A second try would not be of the beginning any more. */
-	const int tries = flow->sampled ? SAMPLE_TRIES : 1;
+	const int tries = flow->sampled_ns ? SAMPLE_TRIES : 1;
 	struct flow_sample sample;
 	uint64_t span_ns = SAMPLE_SPAN_NS + 1;
 
-	needed |= !flow->sampled;
+	needed |= !flow->sampled_ns;
 	for (int i = 0; i < tries && span_ns > SAMPLE_SPAN_NS; i++) {
 		const uint64_t from_ns = ktrxer_now_ns();
 
@@ -254,18 +254,19 @@ static uint64_t sample_take(struct flow *flow, uint64_t time_ns, bool needed)
 		span_ns = ktrxer_now_ns() - from_ns;
 		sample.time_ns += span_ns / 2;
 	}
-	flow->sampled = true;
 	if (span_ns > SAMPLE_SPAN_NS && !needed) {
 		flow->missed++;
 		return 0;
 	}
-	if (time_ns)
-		sample.time_ns = time_ns;
+	if (!time_ns)
+		time_ns = sample.time_ns;
+	/* The last packet may have come before a sample that was taken late. */
+	sample.time_ns = flow->sampled_ns = time_ns > flow->sampled_ns ? time_ns : flow->sampled_ns;
 	o->sample(o->context, flow->index, &sample);
 	flow->end.bytes = sample.bytes;
 	if (sample.kind == FLOW_UDP)
 		flow->end.packets = sample.values[FLOW_PACKETS];
-	return sample.time_ns;
+	return time_ns;
 }
 
 /* Closes what is open, or lets it run out. */

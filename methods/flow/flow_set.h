@@ -56,12 +56,13 @@ struct flow {
 	struct flow_udp *udp;
 	struct flow_spec spec;
 	uint32_t index;
-	bool sends, sampled;       /* sampled: at least once */
+	bool sends;
 	uint8_t state;             /* enum flow_state */
 	uint8_t reported;          /* enum flow_reason: the other end's word, once it came */
 	int cut_error;             /* errno's; 0: it was closed in order */
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
 	uint64_t grid_ns;          /* the last time of the grid that it was sampled for */
+	uint64_t sampled_ns;       /* time of its last sample; 0: there is none yet */
 	uint64_t bytes;            /* handed to the kernel, or read */
 	uint64_t acked_base;       /* the kernel's count at the beginning */
 	uint64_t settle_ns;        /* settling, or waiting for that word, ends then at the latest */

@@ -175,7 +175,7 @@ static void read_rest(struct flow *flow)
 	ssize_t n;
 
 	/* The first sample is of the beginning, whatever has come since. */
-	if (flow->state != FLOW_GOING || flow->end.reason || !flow->sampled)
+	if (flow->state != FLOW_GOING || flow->end.reason || !flow->sampled_ns)
 		return;
 	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
 		n = recv(flow->source.fd, NULL, READ_MOST, MSG_DONTWAIT | MSG_TRUNC);

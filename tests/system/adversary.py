@@ -233,8 +233,10 @@ def main() -> None:
         raise Stopped
 
     signal.signal(signal.SIGTERM, stop)
-    # Real hostile hosts have their own processors; these get only idle time of the server and the honest clients.
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    # Real hostile hosts have their own processors; these may not delay the server and the honest clients. Beside other work of this machine
+    # idle priority would stop the attacks, so it is for a server without real-time priority.
+    urgent = os.sched_getscheduler(0) == os.SCHED_RR
+    os.sched_setscheduler(0, os.SCHED_OTHER if urgent else os.SCHED_IDLE, os.sched_param(0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
     kind, server, token = sys.argv[1:]
     actions = 0

@@ -23,7 +23,7 @@ from flows import (
     secret,
     stop,
 )
-from noise import least
+from noise import ahead, least
 from waiting import received
 
 # ----------------------------------------------------------------------------------------------------------- it measures
@@ -176,13 +176,15 @@ def test_ecn_is_checked(pair, flow, serve, token):
 def test_start_together(shared_pair, ktrxer, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)
-    at = time.time_ns() + 700 * MS
-    children = [
-        a.popen([*command(ktrxer, token, way, b.address, "--bytes", 1000, "--start-at", at), "--jsonl"]) for way in ("up", "down")
-    ]
-    for child in children:
-        out, err = child.communicate(timeout=20)
-        run = Run(out, child.returncode, err)
+
+    def go(lead_ns):
+        at = time.time_ns() + lead_ns
+        words = ["--bytes", 1000, "--start-at", at]
+        children = [a.popen([*command(ktrxer, token, way, b.address, *words), "--jsonl"]) for way in ("up", "down")]
+        return at, [Run(child.communicate(timeout=30)[0], child.returncode) for child in children]
+
+    at, runs = ahead(go, lambda made: any("--start-at" in reason for run in made[1] for reason in run.reasons))
+    for run in runs:
         real = run.end["start_ns"] - run.start["clock"]["mono_ns"] + run.start["clock"]["real_ns"]
         assert abs(real - at) < MS, real - at
         assert not run.reasons, run.reasons

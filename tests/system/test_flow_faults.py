@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from flows import MS, Run, S, check_series, command, stop
+from noise import before_others
 from shims import shim
-from waiting import event, received, until
+from waiting import event, received, until, waited_ns
 
 # ------------------------------------------------------------------------------------------------ what breaks on the way
 
@@ -138,14 +139,17 @@ while True:
 def test_the_first_exchange_of_clocks_takes_longer_than_a_second(shared_pair, flow, serve, token):
     """With 10 % loss about one of a hundred sessions failed so: a segment of an exchange was lost three times."""
     a, b = shared_pair
-    serve(b, "--token-file", token)
-    with b.popen(["python3", "-c", RELAY, b.address, "1.5"]) as relay:
+    server = serve(b, "--token-file", token, prefix=before_others())
+    with b.popen([*before_others(), "python3", "-c", RELAY, b.address, "1.5"]) as relay:
         try:
             assert relay.stdout.readline() == "ready\n"
+            before = waited_ns(server.process.pid)
             run = flow(a, "down", b.address, "--bytes", 100_000, "--port", 8700)
         finally:
             relay.kill()
     assert run.flows[0]["bytes"] == 100_000 and not run.reasons, run.end
+    # The start comes 200 ms ahead of its time.
+    assert run.end["server_began_late_ns"] <= 10 * MS + waited_ns(server.process.pid) - before + run.stolen_ms * MS, run.end
 
 
 def test_stop_on_eof(shared_pair, ktrxer, serve, token):
@@ -163,18 +167,18 @@ def test_stop_on_eof(shared_pair, ktrxer, serve, token):
     assert end["flows"][0]["received_bytes"] is not None
 
 
-def test_the_clock_is_stepped(shared_pair, ktrxer, token):
+def test_the_clock_is_stepped(shared_pair, ktrxer, flow, token):
     """CLOCK_REALTIME jumps at either end while flows run: none of their times are on it."""
     a, b = shared_pair
     stepped = ["env", f"LD_PRELOAD={shim(ktrxer)}", f"CLOCK_SHIM_STEP_NS={3600 * S}", "CLOCK_SHIM_AFTER_MS=500", "CLOCK_SHIM_BACK_MS=400"]
     server = b.popen([*stepped, ktrxer, "serve", "--token-file", token, "--port", 8621])
     server.stdout.readline()
-    done = a.run([*stepped, *command(ktrxer, token, "both", b.address, "--bitrate", "10M", "--for", "1500ms", "--sample-interval", "100ms", "--port", 8621), "--jsonl"], check=False)
+    options = ["--bitrate", "10M", "--for", "1500ms", "--sample-interval", "100ms", "--port", 8621]
+    run = flow(a, "both", b.address, *options, prefix=stepped)
     server.terminate()
     server.communicate(timeout=10)
-    run = Run(done.stdout, done.returncode, done.stderr)
     check_series(run, 100 * MS)
-    assert all(1.49 * S < one["duration_ns"] < 1.8 * S for one in run.flows)
+    assert all(1.49 * S < one["duration_ns"] < 1.8 * S + run.starved_ns(one, "here", "server") for one in run.flows)
     # The local step is reported, as in all commands; the flows are not affected.
     assert not [r for r in run.reasons if "clock" not in r.lower()], run.reasons
 
@@ -185,7 +189,7 @@ HOSTILE = r"""
 import hashlib, hmac, os, socket, struct, sys, threading, time
 host, mode, token = sys.argv[1], sys.argv[2], open(sys.argv[3], "rb").read().strip()
 def connect():
-    s = socket.create_connection((host, 8620), timeout=5); s.settimeout(20); return s
+    s = socket.create_connection((host, 8620), timeout=20); s.settimeout(40); return s
 def rest(s):
     data = b""
     try:
@@ -225,7 +229,7 @@ elif mode == "slow":
     def drip(s):
         try:
             for byte in b"ktrxerC\1" + bytes(24):
-                s.sendall(bytes([byte])); time.sleep(0.5)
+                s.sendall(bytes([byte])); time.sleep(1)
         except OSError: pass
     threads = [threading.Thread(target=drip, args=(s,)) for s in many[:5]]
     [t.start() for t in threads]
@@ -233,7 +237,7 @@ elif mode == "slow":
     assert rest(half.s) is not None
     for s in many: assert rest(s) == b""
     took = time.monotonic() - begin
-    assert 9.5 < took < 12.5, took
+    assert 9.5 < took < 25, took   # the last byte comes after 32 s
     [t.join() for t in threads]
 elif mode == "oversized":
     c = Control(); c.s.sendall(struct.pack(">I", 1 << 24 | 513)); assert REFUSE(3) in rest(c.s)
@@ -261,30 +265,36 @@ elif mode == "cookies":
     u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for _ in range(100): u.sendto(b"ktrxerU\1" + struct.pack(">II", session, 0) + os.urandom(16), (host, 8620))
 elif mode == "flood":
-    end = time.monotonic() + 1.5
-    held = []
-    while time.monotonic() < end:
+    held, ended = [], threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    while not ended.is_set():
         try: held.append(connect())
         except OSError: pass
+        if len(held) == 400: print("floods", flush=True)
         if len(held) > 400: held.pop(0).close()
 elif mode == "guess":
-    refused = closed = 0
-    for _ in range(140):
-        try:
-            c = Control(token=os.urandom(8)); c.send(1, request()); refused += REFUSE(1) in rest(c.s)
-        except (OSError, ConnectionError, IndexError): closed += 1
-        if closed > 3: break
-    assert 90 < refused < 140 and closed, (refused, closed)
+    # Several at once: the limit is 20 a second after the first 100, and a busy machine may need 50 ms for one after the other.
+    refused, closed, begin = [], [], time.monotonic()
+    def guess():
+        while len(closed) < 4 and time.monotonic() < begin + 20:
+            try:
+                c = Control(token=os.urandom(8)); c.send(1, request())
+                if REFUSE(1) in rest(c.s): refused.append(1)
+            except (OSError, ConnectionError, IndexError): closed.append(1)
+    threads = [threading.Thread(target=guess) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert 90 < len(refused) < 120 + 20 * (time.monotonic() - begin) and closed, (len(refused), len(closed))
 print("done", flush=True)
 """
 
 
-def attack(host, server, token, mode, timeout=30):
-    return host.popen(["timeout", str(timeout), "python3", "-c", HOSTILE, server.address, mode, token])
+def attack(host, server, token, mode, timeout=60, **more):
+    return host.popen(["timeout", str(timeout), "python3", "-c", HOSTILE, server.address, mode, token], **more)
 
 
 def finished(child):
-    out, err = child.communicate(timeout=40)
+    out, err = child.communicate(timeout=80)
     assert child.returncode == 0 and "done" in out, err
 
 
@@ -304,16 +314,14 @@ def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
         child = attack(a, b, token, mode)
         assert flow(a, "both", b.address, "--bytes", "1M").end["bytes"] == 2_000_000
         finished(child)
-    child = attack(a, b, token, "flood")
-    run = flow(a, "both", b.address, "--bitrate", "5M", "--for", "1s")
+    child = attack(a, b, token, "flood", stdin=subprocess.PIPE)
+    assert child.stdout.readline() == "floods\n"
+    assert flow(a, "both", b.address, "--bitrate", "5M", "--bytes", "500k").end["bytes"] == 1_000_000
+    assert child.poll() is None, "the attack ended before the flows"
     finished(child)
-    assert all(one["error"] is None and one["bytes"] > 400_000 for one in run.flows), run.flows
     finished(slow)
     finished(attack(a, b, token, "guess"))
-    deadline = time.monotonic() + 10
-    while len(list(descriptors.iterdir())) > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(list(descriptors.iterdir())) == before
+    until(lambda: len(list(descriptors.iterdir())) == before, "the server has closed the attackers' connections")
     # A sanitizer delays freeing of memory; its leak detector checks at the end.
     assert resident(server) < memory + (65536 if b"__asan_init" in ktrxer.read_bytes() else 4096)
     counts = stop(server)

@@ -8,7 +8,7 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; tc narrows 
 
 
 import pytest
-from flows import command, narrow, stop
+from flows import MS, check_series, command, narrow, stop
 
 # ------------------------------------------------------------------------------------------------------------------- UDP
 
@@ -26,17 +26,19 @@ def test_udp(shared_pair, flow, serve, token, validators, address):
     options = ["--flows", 2, "--bitrate", "4M", "--payload", "200..1200", "--for", "1s", "--ecn", "ect0,ect1", "--sample-interval", "100ms"]
     run = flow(a, "both", getattr(b, address), "--udp", *options)
     assert not [r for r in run.reasons if "late" not in r], run.reasons
+    check_series(run, 100 * MS, kind="udp")
     for one in run.flows:
+        run.check_sent(one)
         sent, received = udp_ends(run, one)
         assert one["sent_packets"] == one["received_packets"] == sent["packets"] == received["packets"]
         assert one["lost"] == one["reordered"] == one["duplicates"] == 0
         assert one["bytes"] == sent["bytes"] == received["bytes"]
-        assert 3.5e6 < one["rate_bps"] < 4.3e6 and 200 <= one["bytes"] / one["received_packets"] <= 1200
+        # In this second; the last packets of a busy machine leave later.
+        due_bps = one["due_packets"] * 8 * one["bytes"] / one["sent_packets"]
+        assert one["rate_bps"] < 4.3e6 and 3.5e6 < due_bps < 4.3e6 and 200 <= one["bytes"] / one["received_packets"] <= 1200
         mark, other = ("ect0", "ect1") if one["flow"] % 2 == 0 else ("ect1", "ect0")
         assert one["ecn"] == mark and one[mark] == one["received_packets"] and one[other] == one["ce"] == 0
         assert (one["lateness_us"] is None) == (one["direction"] == "down")
-        for end in ("local", "remote"):
-            assert 9 <= len(run.samples("udp", flow=one["flow"], end=end)) <= 13
     for one in run.objects:
         validators[one["type"]].validate(one)
     counts = stop(server)
@@ -50,9 +52,12 @@ def test_udp_laws(shared_pair, flow, serve, token):
     run = flow(a, "both", b.address, "--udp", "--model", "poisson", "--bitrate", "8M", "--payload", 500, "--for", "1s")
     for one in run.flows:
         # 2000 packets on average: six standard deviations to each side.
-        assert 1730 < one["sent_packets"] < 2270 and one["received_packets"] == one["sent_packets"], one
+        assert 1730 < one["due_packets"] < 2270 and one["received_packets"] == one["sent_packets"], one
+        run.check_sent(one)
     run = flow(a, "down", b.address, "--udp", "--model", "voip", "--flows", 8, "--for", "1s")
-    assert all(0 < one["sent_packets"] <= 51 and one["bytes"] == 172 * one["received_packets"] for one in run.flows)
+    assert all(0 < one["due_packets"] <= 51 and one["bytes"] == 172 * one["received_packets"] for one in run.flows)
+    for one in run.flows:
+        run.check_sent(one)
     run = flow(a, "down", b.address, "--udp", "--bitrate", "20M", "--payload", 1000, "--bytes", "100k")
     assert run.flows[0]["received_packets"] == 100 and run.flows[0]["error"] is None
 

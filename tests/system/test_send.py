@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 import peer
 import pytest
 from far_end import flowing
-from noise import least
+from noise import ahead, least
 
 ENGINES = ["packet", "raw", "udp"]
 ACCOUNTS = ("requested", "sent", "failed", "skipped", "cancelled")
@@ -214,12 +214,15 @@ def test_trains_back_to_back(send, engine):
 
 @pytest.mark.plain_build
 def test_start_at(send):
-    start = time.time_ns() + 700_000_000
-    result, rows, packets = send("--start-at", start, "--count", 5, "--interval", "10ms", status=None)
+    def go(lead_ns):
+        start = time.time_ns() + lead_ns
+        return start, *send("--start-at", start, "--count", 5, "--interval", "10ms", status=None)
+
+    start, result, rows, packets = ahead(go, lambda made: any("--start-at" in reason for reason in made[1]["reasons"]))
     pair = result["start"]["clock"]
-    at = int(rows[0]["scheduled_ns"]) + pair["real_ns"] - pair["mono_ns"]
+    at, sent = (int(rows[0][column]) + pair["real_ns"] - pair["mono_ns"] for column in ("scheduled_ns", "sent_ns"))
     assert abs(at - start) < 1_000_000
-    assert abs(packets[0].at_ns - start) < 50_000_000
+    assert sent > at - 1_000_000 and abs(packets[0].at_ns - sent) < 50_000_000
 
 
 def test_a_start_that_has_passed_is_now_and_said(send):
@@ -232,23 +235,23 @@ def test_late_policies(shared_pair, ktrxer, tmp_path, late):
     """The process is stopped for some time, so that some probes are late."""
     a, b = shared_pair
     path = tmp_path / "reports.csv"
-    start = time.time_ns() + 400_000_000
-    child = a.popen([ktrxer, "send", b.address, "-c", "300", "-i", "1ms", "--start-at", str(start), "--late", late, "--reports", path, "--json"])
-    time.sleep(0.45)
+    child = a.popen([ktrxer, "send", b.address, "-c", "3000", "-i", "1ms", "--late", late, "--reports", path, "--json"])
+    flowing(a, 20)
     child.send_signal(signal.SIGSTOP)
     time.sleep(0.08)
     child.send_signal(signal.SIGCONT)
     output, errors = child.communicate(timeout=30)
     result, rows = closed(json.loads(output)), read_reports(path)
-    assert result["requested"] == 300, errors
+    assert result["requested"] == 3000, errors
     agree(result, rows)
     # With the policy shift the first probe is late and moves the others, which are on time in the new schedule.
     assert result["late"] >= (1 if late == "shift" else 40) and (late == "shift" or result["verdict"] != "valid")
     if late == "skip":
-        assert result["skipped"] >= 40 and result["sent"] + result["skipped"] == 300
-        assert all(int(row["lateness_ns"]) < 10_000_000 for row in rows if row["sent_ns"])
+        assert result["skipped"] >= 40 and result["sent"] + result["skipped"] == 3000
+        # A busy machine may stop the process between its look at the clock and its call.
+        assert sum(int(row["lateness_ns"]) > 10_000_000 for row in rows if row["sent_ns"]) <= 30
     else:
-        assert result["sent"] == 300
+        assert result["sent"] == 3000
     planned = gaps([int(row["planned_ns"]) for row in rows])
     if late == "shift":
         assert max(int(row["planned_ns"]) - int(row["scheduled_ns"]) for row in rows) > 40_000_000

@@ -54,6 +54,11 @@ def processor_s(pid: int) -> float:
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
+def waited_ns(pid: int) -> int:
+    """The time for which the first thread of this process was ready and had no processor (sched-stats.rst)."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+
+
 def has_run(pid: int, seconds: float) -> None:
     """Waits until the process has used so much more processor time."""
     enough = processor_s(pid) + seconds

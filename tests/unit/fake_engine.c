@@ -374,10 +374,16 @@ int fake_commit(struct ktx *tx, uint64_t id, uint64_t at_ns, uint32_t flags)
 	return ktx_commit(tx, &probe, &err);
 }
 
+void fake_await(struct ktx *tx)
+{
+	struct pollfd p = { .fd = ktx_fd(tx), .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, FAKE_LIMIT_S * 1000), 1);
+}
+
 void fake_commit_all(struct ktx *tx, uint64_t count)
 {
 	for (uint64_t sent = 0; sent < count;) {
-		struct pollfd p = { .fd = ktx_fd(tx), .events = POLLIN };
 		int rc = fake_commit(tx, sent, 0, 0);
 
 		if (rc == 0) {
@@ -385,7 +391,7 @@ void fake_commit_all(struct ktx *tx, uint64_t count)
 			continue;
 		}
 		assert_int_equal(rc, -EAGAIN);
-		assert_int_equal(poll(&p, 1, 2000), 1);
+		fake_await(tx);
 	}
 }
 
@@ -393,7 +399,7 @@ struct ktx_accounts fake_drain(struct ktx *tx)
 {
 	struct ktx_accounts a;
 
-	assert_int_equal(ktx_drain(tx, ktrxer_now_ns() + 5 * (uint64_t)KTRXER_NS_PER_S), 0);
+	assert_int_equal(ktx_drain(tx, ktrxer_now_ns() + FAKE_LIMIT_S * (uint64_t)KTRXER_NS_PER_S), 0);
 	ktx_accounts(tx, &a);
 	assert_int_equal(a.requested, a.sent + a.failed + a.skipped + a.cancelled);
 	assert_int_equal(a.pending, 0);

@@ -233,6 +233,70 @@ TEST(a_sample_is_of_its_time_or_missing)
 	loop_free(clockwork.loop);
 }
 
+/* The first sample of a receiver comes after the end of the flow, because its thread had no processor. */
+enum { LATE_FOR_MS = 5, LATE_STALL_MS = 40 };
+static struct {
+	struct loop *loop;
+	unsigned int samples;
+	uint64_t last_ns, ended_ns;
+} late;
+
+static void late_sample(struct flow *flow, struct flow_sample *sample)
+{
+	(void)sample;
+	while (!late.samples && ktrxer_now_ns() < flow->start_ns + LATE_STALL_MS * MS)
+		;
+}
+
+static uint64_t late_last_ns(const struct flow *flow)
+{
+	return flow->end_ns;
+}
+
+static void late_on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
+{
+	(void)context, (void)flow;
+	assert_true(sample->time_ns >= late.last_ns);
+	late.last_ns = sample->time_ns;
+	late.samples++;
+}
+
+static void late_ended(void *context, uint32_t flow, const struct flow_end *end)
+{
+	(void)context, (void)flow;
+	late.ended_ns = end->time_ns;
+	loop_stop(late.loop);
+}
+
+TEST(times_of_samples_never_decrease)
+{
+	static const struct flow_ops ops = {
+		.begin = clock_begin, .sample = late_sample, .last_ns = late_last_ns, .close = clock_close
+	};
+	struct flow_set_options o = { .flows = 1,
+				      .for_ns = LATE_FOR_MS * MS,
+				      .sample_ns = 3 * MS,
+				      .sample = late_on_sample,
+				      .ended = late_ended };
+	const struct flow_spec spec = { .down = true };
+	struct flow_set *set;
+	uint64_t start_ns;
+
+	assert_int_equal(loop_new(&late.loop), 0);
+	o.loop = late.loop;
+	assert_int_equal(flow_set_new(&set, &o), 0);
+	assert_int_equal(flow_set_add(set, &ops, &spec), 0);
+	flow_set_attach_udp(set, 0);
+	start_ns = ktrxer_now_ns();
+	flow_set_start(set, start_ns);
+	assert_int_equal(loop_run(late.loop, -1), 0);
+	assert_true(late.samples >= 2);
+	assert_true(late.last_ns > start_ns + LATE_FOR_MS * MS);
+	assert_int_equal(late.ended_ns, start_ns + LATE_FOR_MS * MS); /* which the rate is by */
+	flow_set_free(set);
+	loop_free(late.loop);
+}
+
 TEST(an_end_by_plan_is_reported)
 {
 	for (int server = 0; server < 2; server++) {

@@ -71,9 +71,7 @@ TEST(unread_reports_hold_their_slots)
 		assert_int_equal(fake_commit(tx, i, 0, 0), 0);
 	assert_int_equal(fake_drain(tx).sent, 4);
 	assert_int_equal(fake_commit(tx, 9, 0, 0), -EAGAIN);
-	struct pollfd p = { .fd = ktx_fd(tx), .events = POLLIN };
-
-	assert_int_equal(poll(&p, 1, 1000), 1);
+	fake_await(tx);
 	assert_int_equal(ktx_reports(tx, &report, 1), 1);
 	assert_int_equal(report.id, 0);
 	assert_int_equal(fake_commit(tx, 9, 0, 0), 0);
@@ -259,34 +257,38 @@ TEST(a_shifted_train_is_shifted_as_a_whole)
 	ktx_close(tx);
 }
 
-/* Deadlines begin anew: what the shift was before says nothing about them, nor does it count as their lateness. */
+/*
+ * Deadlines begin anew: what the shift was before says nothing about them, nor does it count as their lateness. The
+ * first deadline is at the beginning of the clock: a machine that has just booted has no time an hour before now.
+ */
 TEST(a_cancellation_ends_the_shift)
 {
 	for (uint32_t flags = 0; flags <= KTX_CALLER_PUMPS; flags += KTX_CALLER_PUMPS) {
 		struct ktx_options options = KTX_OPTIONS_INIT;
+		const uint64_t up_ns = ktrxer_now_ns();
 		struct ktx_report reports[4];
-		uint64_t now = ktrxer_now_ns();
 		struct ktrxer_hist *lateness;
 		struct ktx *tx;
+		uint64_t at;
 
 		options.flags = flags;
 		options.late = KTX_LATE_SHIFT;
 		options.late_ns = 20 * KTRXER_NS_PER_MS; /* later than a busy machine makes the new ones */
 		tx = fake_open_with(options);
-		assert_int_equal(fake_commit(tx, 0, now - 3600 * (uint64_t)KTRXER_NS_PER_S, 0), 0);
+		assert_int_equal(fake_commit(tx, 0, 1, 0), 0);
 		fake_drain(tx);
 		ktx_cancel(tx);
 		ktx_cancel(tx);
-		now = ktrxer_now_ns() + 5 * KTRXER_NS_PER_MS;
-		assert_int_equal(fake_commit(tx, 1, now, 0), 0);
-		assert_int_equal(fake_commit(tx, 2, now, 0), 0);
+		at = ktrxer_now_ns() + 5 * KTRXER_NS_PER_MS;
+		assert_int_equal(fake_commit(tx, 1, at, 0), 0);
+		assert_int_equal(fake_commit(tx, 2, at, 0), 0);
 		fake_drain(tx);
 		assert_int_equal(ktx_reports(tx, reports, 4), 3);
-		assert_true(reports[0].planned_ns - reports[0].at_ns >= 3600 * (uint64_t)KTRXER_NS_PER_S);
+		assert_true(reports[0].planned_ns >= up_ns);
 		for (int i = 1; i < 3; i++)
-			assert_true(reports[i].planned_ns - reports[i].at_ns < (uint64_t)KTRXER_NS_PER_S);
+			assert_true(reports[i].planned_ns - reports[i].at_ns < up_ns / 2);
 		lateness = ktx_lateness(tx);
-		assert_true(ktrxer_hist_min(lateness) > -(int64_t)KTRXER_NS_PER_S);
+		assert_true(ktrxer_hist_min(lateness) > -(int64_t)(up_ns / 2));
 		ktrxer_hist_free(lateness);
 		ktx_close(tx);
 	}

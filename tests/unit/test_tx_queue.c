@@ -151,7 +151,7 @@ TEST(cancel_reaches_what_is_not_in_the_queue)
 
 	for (uint64_t i = 0; i < 10; i++)
 		assert_int_equal(fake_commit(tx, i, now + (i < 4 ? 5 : 3600000) * MS, 0), 0);
-	for (int i = 0; i < 1000 && fake.sent < 4; i++)
+	for (int i = 0; i < FAKE_LIMIT_S * 1000 && fake.sent < 4; i++)
 		poll(NULL, 0, 1);
 	ktx_cancel(tx);
 	struct ktx_accounts a = fake_drain(tx);

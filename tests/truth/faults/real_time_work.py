@@ -36,12 +36,6 @@ def real_time_work(cpu, seconds=float("inf")):
             child.kill()
 
 
-def before_others():
-    """Words before a command which other work of this machine must not delay; none if SCHED_FIFO is not permitted."""
-    words = ["chrt", "-f", "40"]
-    return words if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0 else []
-
-
 def pin(pid, cpu):
     for task in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), {cpu})
@@ -53,8 +47,3 @@ def pin_commands(ktrxer, names, cpu):
         with contextlib.suppress(OSError):
             if (process / "cmdline").read_bytes().split(b"\0")[:2] in [[str(ktrxer).encode(), name.encode()] for name in names]:
                 pin(int(process.name), cpu)
-
-
-def waited_ns(pid):
-    """The time for which the first thread of this process was ready and had no processor (sched-stats.rst)."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])

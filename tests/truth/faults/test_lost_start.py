@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from real_time_work import before_others
+from noise import before_others
 
 START = "0x08000008"  # type 8, a body of 8 bytes (docs/reference/control.md), behind a TCP header of 32 bytes
 SEGMENT = 20 + 32 + 4 + 8 + 16

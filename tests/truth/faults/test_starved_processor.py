@@ -6,7 +6,9 @@ import json
 import os
 
 import pytest
-from real_time_work import before_others, pin, pin_commands, real_time_work, waited_ns
+from noise import before_others
+from real_time_work import pin, pin_commands, real_time_work
+from waiting import waited_ns
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the hog")
 
