@@ -4,11 +4,11 @@
 import json
 from pathlib import Path
 
+import noise
 import pytest
 
 MS = 1_000_000
 S = 1_000_000_000
-BUSY = ("processors of this host", "waited for a processor", "samples are missing")
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,7 @@ class Run:
 
     @property
     def reasons(self):
-        """The reasons without those that other load on this machine causes."""
-        return [r for r in self.end["reasons"] if not any(word in r for word in BUSY)]
+        return noise.reasons(self.end, "samples are missing")
 
 
 def command(ktrxer, token, direction, host, *options):

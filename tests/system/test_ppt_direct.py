@@ -67,7 +67,7 @@ def test_a_queue_is_in_the_layer_behind_the_packet_scheduler(pair, direct, serve
     end = json.loads(direct(a, b.address, "--count", 30, "--interval", "1ms", "--busy-threads", 0, "--json").stdout)
     (phase,) = end["phases"]
     queue = phase["here"]["sending"]["sched_to_driver_us"]["p50"] / 1000
-    assert 20 < queue < 30
+    assert 10 < queue < 40, "tbf has more or less to do where this host sends late"
     for names in KNOWN:
         assert names[2] == "sched_to_driver_us" or layer(phase, names)["p50"] / 1000 < queue / 4, (names, phase)
 
