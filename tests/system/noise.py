@@ -47,7 +47,7 @@ def least(measure: Callable[[], float], enough: float) -> float:
 
 
 # Reasons of a verdict that name a processor which other work took.
-BUSY = ("processors of this host", "waited for a processor", "late or were skipped", "its processor was too busy")
+BUSY = ("processors of this host", "waited for a processor", "late or were skipped", "its processor was too busy", "had no processor")
 
 
 def reasons(result: dict[str, Any], *more: str) -> list[str]:

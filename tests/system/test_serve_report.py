@@ -119,7 +119,9 @@ def test_each_client_has_one_line(shared_pair, flow, stamp, serve, token):
     server = serve(b, "--token-file", token)
     flow(a, "both", b.address, "--flows", 3, "--bytes", "100k")
     flow(a, "down", b.address, "--udp", "--bitrate", "1M", "--for", "300ms")
+    begun = time.monotonic_ns()
     client, _ = stamp(a, b.address, "-c", 20, "-i", "5ms")
+    lasted = time.monotonic_ns() - begun
     both, udp, probes = events_of(server)
     assert both["address"] == "10.77.0.1" and both["action"] == "flows" and both["end"] == "finished"
     assert both["flows_up"] == both["flows_down"] == 3 and both["udp_flows"] == 0
@@ -127,7 +129,7 @@ def test_each_client_has_one_line(shared_pair, flow, stamp, serve, token):
     assert udp["udp_flows"] == udp["flows_down"] == 1 and udp["bytes_in"] == 0 and udp["bytes_out"] > 10_000 and udp["packets_out"] > 10
     assert 300 * MS <= udp["duration_ns"] < 10_000 * MS
     assert probes["action"] == "stamp" and probes["packets_in"] == probes["packets_out"] == requests(client) and probes["end"] == "stopping"
-    assert probes["bytes_in"] >= 20 * 44 and probes["port"] > 0 and 95 * MS * 0.9 < probes["duration_ns"] < 10_000 * MS
+    assert probes["bytes_in"] >= 20 * 44 and probes["port"] > 0 and 0 < probes["duration_ns"] < lasted
 
 
 def test_a_client_that_is_gone_is_counted(shared_pair, ktrxer, serve, token):
