@@ -67,7 +67,6 @@ pytest.importorskip("h2", reason="the Python package h2 is not installed (python
 
 from ktrxer.http import rpm  # noqa: E402
 
-
 TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
 
 
