@@ -46,7 +46,7 @@ describe("a report of an rrul", () => {
         .evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset.drawn)))),
     );
     console.log(
-      `figure: first plot of a 70-second rrul after ${first} ms (goal 1000), ${used.toFixed(0)} ms of processor time, ` +
+      `figure: first plot of a 70-second rrul after ${first} ms (goal 1000), processor ${used.toFixed(0)} ms, ` +
         `${statSync(path.join(SAMPLES, "rrul.html")).size} bytes (goal 3000000)`,
     );
     expect(used).toBeGreaterThan(1);
