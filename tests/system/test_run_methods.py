@@ -101,6 +101,7 @@ def test_each_method_once_and_again(measured, tmp_path):
 
     status, again, err = measured("--again", told["file"], "--trust-recipe", host=None)
     assert status in (0, 1) and "the recipe own.py is executed, because --trust-recipe was given" in err, err
+    assert again, err
     assert again["again"]["id"] == run.meta.id and again["again"]["different"] == []
     second = open_run(again["file"])
     assert [(one.name, one.kind) for one in second.meta.series] == [(one.name, one.kind) for one in run.meta.series]
