@@ -26,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs/schema/check.schema.json").read_text())
 WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 8080"
 QUICK = ("-l", "6", "--delay", "4")
-INTERVAL_MS = 50  # of the probes to `ktrxer serve`
 TRIES = 3
 
 
@@ -52,19 +51,18 @@ def serving(tmp_path, ktrxer):
     return serve, token
 
 
-def known(folder: Path, ktrxer: Path, serving: tuple[str, Path], **more: Any) -> tuple[int, dict[str, Any]] | None:
-    """A check against `ktrxer serve` that has an answer. None: each of TRIES runs is invalid because more than a tenth of its probes left more than
-    a tenth of the interval late, and the answer of an invalid run is `unknown`. Then a program that only sleeps was late, too."""
-    serve, token = serving
+def known(folder: Path, ktrxer: Path, beside: str, interval_ms: int, *words: object, **more: Any) -> tuple[int, dict[str, Any]] | None:
+    """A check that has an answer. None: each of TRIES runs is invalid because more than a tenth of its probes left more than a tenth of the
+    interval late, and the answer of an invalid run is `unknown`. Then a program that only sleeps was late, too."""
     for _ in range(TRIES):
-        with plain_sleeps(INTERVAL_MS * 10**6) as sleeps:
-            status, made, error = check(folder, ktrxer, serve, "--server", "server", "--token-file", token, "-i", f"{INTERVAL_MS}ms", **more)
+        with plain_sleeps(interval_ms * 10**6) as sleeps:
+            status, made, error = check(folder, ktrxer, beside, *words, "-i", f"{interval_ms}ms", **more)
         assert made, error
         if made["verdict"] != "invalid":
             return status, made
         assert late(made) and status == 1, made["reasons"]
         assert (made["bloated"], made["probes"], made["loads"]) == ("unknown", None, []), made
-        share = sum(one > INTERVAL_MS * 10**5 for one in sleeps) / len(sleeps)
+        share = sum(one > interval_ms * 10**5 for one in sleeps) / len(sleeps)
         print(f"figure: {share:.0%} of {len(sleeps)} plain sleeps ended late; {made['reasons']}")
         assert share > 0.02, made["reasons"]
     return None
@@ -91,7 +89,8 @@ def is_the_access_line(made: dict[str, Any]) -> None:
 
 
 def test_against_our_server(requires_namespaces, needs_command, tmp_path, ktrxer, serving):
-    found = known(tmp_path, ktrxer, serving)
+    serve, token = serving
+    found = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token)
     if found is None:
         return
     status, made = found
@@ -102,7 +101,9 @@ def test_against_our_server(requires_namespaces, needs_command, tmp_path, ktrxer
 
 
 def test_a_short_queue_is_not_bloated(requires_namespaces, needs_command, tmp_path, ktrxer, serving):
-    found = known(tmp_path, ktrxer, serving, topology=("--set", "queue=bfifo limit 15000"))
+    serve, token = serving
+    short = ("--set", "queue=bfifo limit 15000")
+    found = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token, topology=short)
     if found is None:
         return
     _, made = found
@@ -111,15 +112,19 @@ def test_a_short_queue_is_not_bloated(requires_namespaces, needs_command, tmp_pa
 
 def test_against_a_web_server(requires_namespaces, needs_command, tmp_path, ktrxer):
     words = ("--download", "http://server:8080/large", "--upload", "http://server:8080/upload")
-    status, made, error = check(tmp_path, ktrxer, WEB, *words)
-    assert made, error
+    found = known(tmp_path, ktrxer, WEB, 200, *words)
+    if found is None:
+        return
+    status, made = found
     assert made["probes"] == "ICMP" and status == (0 if made["verdict"] == "valid" else 1)
     is_the_access_line(made)
 
 
 def test_the_gateway_alone(requires_namespaces, needs_command, tmp_path, ktrxer):
-    _, made, error = check(tmp_path, ktrxer, WEB, "--download", "http://server:8080/large", "--gateway")
-    assert made, error
+    found = known(tmp_path, ktrxer, WEB, 200, "--download", "http://server:8080/large", "--gateway")
+    if found is None:
+        return
+    _, made = found
     (load,) = made["loads"]
     assert load["direction"] == "down" and load["added_ms"] < 8 and load["hops"] == [] and made["bloated"] == "no", made
 
