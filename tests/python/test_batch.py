@@ -353,9 +353,9 @@ def test_stopped_and_resumed(tmp_path, fake, capsys, monkeypatch):
 def test_nothing_is_left_after_a_kill(tmp_path, fake):
     child = begun(tmp_path, SLOW)
     child.kill()
-    child.communicate(timeout=10)
+    child.communicate(timeout=30)
     pid = int((tmp_path / "slow.pid").read_text())
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -368,7 +368,7 @@ def test_two_at_once_are_refused(tmp_path, fake, capsys):
         assert "another `ktrxer batch` uses this journal" in capsys.readouterr().err
     finally:
         child.kill()
-        child.communicate(timeout=10)
+        child.communicate(timeout=30)
 
 
 def test_a_run_that_is_killed_is_made_again(tmp_path, fake, capsys):

@@ -143,7 +143,7 @@ class Elsewhere:
         self.commands += 1
         if self.how == "fails":
             raise PlaceError("ssh:router: gone")
-        return open_place("local").start({"hangs": ["sleep", "9"], "endless": ["yes"]}[self.how])
+        return open_place("local").start({"hangs": ["sleep", "99"], "endless": ["yes"]}[self.how])
 
 
 @pytest.mark.parametrize("how, text", [("lost", "the ssh connection was lost"), ("fails", "no command of the system worked there")])
@@ -155,7 +155,7 @@ def test_a_place_without_an_answer(how, text):
 def test_commands_that_do_not_end(how, monkeypatch):
     monkeypatch.setattr(hosts, "EACH_S", 0.1)
     begin = time.monotonic()
-    assert elsewhere.gather(hosts.asking(Elsewhere(how), 0.3), TARGET) == {} and time.monotonic() - begin < 5
+    assert elsewhere.gather(hosts.asking(Elsewhere(how), 0.3), TARGET) == {} and time.monotonic() - begin < 30
 
 
 def test_this_host_is_not_gathered_twice():

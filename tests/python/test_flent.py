@@ -131,9 +131,9 @@ def test_version_1_with_samples_in_its_metadata_and_without(tmp_path: Path) -> N
 def test_without_samples_there_is_no_zone_to_find_and_nobody_searches_for_ever() -> None:
     value = files.one(samples=False)
     value["metadata"]["T0"] = value["metadata"]["TIME"] = "9999-12-31T23:59:59.999999"
-    started = time.monotonic()
+    started = time.process_time()
     meta, _ = reading.convert(upgrade(check(value)))
-    assert meta.zero.realtime_ns > 0 and time.monotonic() - started < 1
+    assert meta.zero.realtime_ns > 0 and time.process_time() - started < 1
 
 
 def test_a_runner_that_failed_is_named(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
 @pytest.mark.slow
 def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
     """A damaged file gives a valid run or an error of one line, in a short time."""
-    chance, started = random.Random(4), time.monotonic()
+    chance, started = random.Random(4), time.process_time()
     seeds = [files.one(), files.one(samples=False), files.two(), files.three(), files.four()]
     path = tmp_path / "fuzz.flent"
     outcomes = {True: 0, False: 0}
@@ -363,7 +363,7 @@ def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
             assert "\n" not in str(error) and str(error).isprintable()
             outcomes[False] += 1
     assert min(outcomes.values()) > 40, outcomes
-    assert time.monotonic() - started < 60
+    assert time.process_time() - started < 60
 
 
 def test_a_minute_of_sixty_series_is_read_in_a_tenth_of_a_second(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_configurations_that_are_ignored(text, complaint):
 
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
 
+from ktrxer.http import rpm  # noqa: E402
 
 TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
 
@@ -136,6 +137,29 @@ def test_a_direction(served, way):
     assert counts == sorted(counts) and counts[-1] > counts[0]
     assert [one["connections"] for one in made if one.get("name") == "rpm_interval"] == sorted(
         one["connections"] for one in made if one.get("name") == "rpm_interval")
+
+
+def test_connections_that_take_longer_than_an_interval_are_no_more_than_wanted(monkeypatch):
+    class Idle:
+        def load(self, *_):
+            pass
+
+    async def grown():
+        test, opens = rpm.Test("down", nq.parse(config()), None, None, None, print), asyncio.Event()
+
+        async def connected(*_):
+            await opens.wait()
+            return rpm.Opened(Idle(), 1.0, 1.0)
+
+        monkeypatch.setattr(rpm, "connected", connected)
+        test.ramp.connections = 2
+        intervals = [asyncio.create_task(test._grow()) for _ in range(3)]
+        await asyncio.sleep(0)
+        opens.set()
+        await asyncio.gather(*intervals)
+        return len(test.loads)
+
+    assert asyncio.run(grown()) == 2
 
 
 def test_the_url_of_the_configuration(served):

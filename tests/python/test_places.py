@@ -361,12 +361,13 @@ def test_a_run_survives_the_loss_of_a_place(counter, far, server, tmp_path):
                     for grandchild in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split():
                         os.kill(int(grandchild), signal.SIGKILL)
 
-    setting = Setting("H", 2.5, 0)
+    setting = Setting("H", 5, 0)
     run_ = measure(tmp_path, combine(invoke("counter", "here"), invoke("counter", "there", place="ssh:far")), setting, Cut)
     print(run_.meta.reasons)
     assert any(re.match(r"there: the place ssh:far was lost \d\.\d s into the run: the ssh connection was lost: ", reason) for reason in run_.meta.reasons)
     assert not any(reason.startswith("here") for reason in run_.meta.reasons)
-    assert len(run_.arrays(run_.series("here"))["t_ns"]) > 2 * len(run_.arrays(run_.series("there"))["t_ns"]) > 0
+    here, there = (run_.arrays(run_.series(name))["t_ns"] for name in ("here", "there"))
+    assert len(here) > len(there) > 0 and here.max() > there.max(), "it goes on here"
 
 
 def test_a_run_in_a_place_whose_clock_is_an_hour_ahead(tmp_path, monkeypatch):

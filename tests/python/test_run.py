@@ -255,7 +255,7 @@ def command(fake, runs, *words, behaviour="good"):
 
 
 def wait_for_part(runs, rows=1):
-    for _ in range(500):
+    for _ in range(3000):
         for part in runs.glob("*.part"):
             if (part / "latency.arrows").exists() and open_run(part).table("latency").num_rows >= rows:
                 return part
@@ -275,7 +275,7 @@ def children_of(pid):
     return found
 
 
-def gone(pids, seconds=5):
+def gone(pids, seconds=30):
     for _ in range(int(seconds * 50)):
         if not any(Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z" for pid in pids):
             return True
@@ -324,7 +324,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
     processes = children_of(child.pid)
     assert len(processes) == 4
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=20)
+    out, err = child.communicate(timeout=50)
     assert child.returncode == 1 and not err and gone(processes)
     (path,) = runs.iterdir()
     run = open_run(path)
@@ -342,7 +342,7 @@ def test_a_kill_leaves_what_can_be_recovered_and_no_process(fake, runs):
     assert gone(processes), "they end when their standard input does"
     rows = open_run(part).table("latency").num_rows
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    done = subprocess.run([sys.executable, "-m", "ktrxer", "recover", str(part)], capture_output=True, text=True, env=environment, timeout=30)
+    done = subprocess.run([sys.executable, "-m", "ktrxer", "recover", str(part)], capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0 and "the run was cut off: its last sample is at" in done.stdout
     (path,) = runs.iterdir()
     run = open_run(path)
@@ -359,12 +359,12 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     if mounted.returncode:
         pytest.skip(f"cannot mount a small file system here: {mounted.stderr.strip()}")
     try:
-        setting = Setting("far", 30, 0, 2 * MS, 20 * MS)
+        setting = Setting("far", 100, 0, 2 * MS, 20 * MS)
         plan = combine(*(icmp(setting, f"p{n}") for n in range(4)))
         started = time.monotonic()
         with pytest.raises(DiskError, match=r"No space left on device; make room, then `ktrxer recover .*\.part`"):
             session_of(plan, {None: fake()}, disk, setting=setting).run()
-        assert time.monotonic() - started < 15, "it ends with its parent"
+        assert time.monotonic() - started < 90, "it ends with its parent, before its 100 s are over"
         (part,) = disk.iterdir()
         assert open_run(part).table("latency").num_rows > 0
     finally:
@@ -430,8 +430,18 @@ def test_room_on_the_disk_is_looked_at(runs, monkeypatch):
         checks.directory(runs, 100)
 
 
+def tried(end):
+    child = subprocess.Popen([sys.executable, "-c", f"print({json.dumps(json.dumps(end))})"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return checks._trial(child, Trial(["ktrxer", "ping"], server=False), time.monotonic() + 60, [])
+
+
 def test_the_reason_of_a_trial_without_an_answer_is_the_silence():
     """Its lateness, on a busy host the first reason, is none."""
     end = {"received": 0, "verdict": "invalid", "reasons": ["3 of 3 probes left more than 5.000 ms late", "h answered nothing at all"]}
-    child = subprocess.Popen([sys.executable, "-c", f"print({json.dumps(json.dumps(end))})"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert checks._trial(child, Trial(["ktrxer", "ping"], server=False), time.monotonic() + 60, []).endswith(": h answered nothing at all")
+    assert tried(end).endswith(": h answered nothing at all")
+
+
+@pytest.mark.parametrize("answered", ["received", "bytes", "known"])
+def test_lateness_is_no_reason_against_a_trial_with_an_answer(answered):
+    """`known`: pairs of `ktrxer tcp` with a result."""
+    assert tried({answered: 1, "verdict": "invalid", "reasons": ["2 of 2 probes left more than 5.000 ms late"]}) is None

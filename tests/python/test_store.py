@@ -452,12 +452,12 @@ def test_any_json_is_a_meta_or_refused(value):
 def test_reading_is_quick(whole):
     best = math.inf
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         run = open_run(whole)
         for series in run.meta.series:
             run.arrays(series)
-        best = min(best, time.perf_counter() - start)
-    print(f"figure: a 70-second rrul of {whole.stat().st_size / 1e6:.2f} MB is read in {best * 1000:.0f} ms")
+        best = min(best, time.process_time() - start)
+    print(f"figure: a 70-second rrul of {whole.stat().st_size / 1e6:.2f} MB is read in {best * 1000:.0f} ms of processor time")
     assert whole.stat().st_size < 3_000_000 and best < 1
 
 

@@ -51,7 +51,7 @@ def waits(port, kind):
 def server(*words, port, kind="tcp"):
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not waits(port, kind):
             assert child.poll() is None and time.monotonic() < deadline, f"{words} does not serve"
             time.sleep(0.02)

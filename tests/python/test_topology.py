@@ -323,7 +323,7 @@ def test_wrong_use_is_status_2_and_one_line(arguments: list[str], words: str, ca
 
 def test_no_file_makes_it_fall_over() -> None:
     """A changed valid file gives a topology or an error of one line, in a short time."""
-    chance, started = random.Random(6), time.monotonic()
+    chance, started = random.Random(6), time.process_time()
     seeds = [topology.find(name).read_bytes() for name in topology.names()] + [(HEAD + LINK + "loss = '1%'\nmtu = 1400\n" + REST).encode()]
     junk = [b"[", b"]", b"{", b"}", b'"', b"=", b"\n", b"-1", b"1e999", b"nan", b"true", b"[[links]]", b"\xff", b"{rate}", b"from.", b"9" * 400]
     outcomes = {True: 0, False: 0}
@@ -339,4 +339,4 @@ def test_no_file_makes_it_fall_over() -> None:
             assert "\n" not in str(error) and len(str(error)) < 600
             outcomes[False] += 1
     assert min(outcomes.values()) > 50, outcomes
-    assert time.monotonic() - started < 60
+    assert time.process_time() - started < 60

@@ -5,12 +5,12 @@ import json
 import math
 from pathlib import Path
 
+import noise
 import pytest
 from ktrxer.bench.contest import stolen_ms
 
 MS = 1_000_000
 S = 1_000_000_000
-BUSY = ("processors of this host", "waited for a processor", "samples are missing", "its processor was too busy", "had no processor")
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,7 @@ class Run:
 
     @property
     def reasons(self):
-        """The reasons without those that other load on this machine causes."""
-        return [r for r in self.end["reasons"] if not any(word in r for word in BUSY)]
+        return noise.reasons(self.end, "samples are missing")
 
     def starved_ns(self, one, *ends):
         """For so long the ends ("here", "server") of a flow had no processor: their run delays, which tests/truth/faults/test_starved_processor.py

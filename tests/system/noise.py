@@ -1,14 +1,40 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tests on a machine with other load: noise in figures and in verdicts."""
 
+import contextlib
+import json
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
 TRIES = 10
 LIMIT_S = 240  # of one test
+
+# Prints the time by which each sleep of a program ended late, in ns, when its standard input ends.
+_SLEEPER = """
+import json, select, sys, time
+at, late = time.monotonic_ns(), []
+while not select.select([0], [], [], 0)[0]:
+    at += int(sys.argv[1])
+    time.sleep(max(0, at - time.monotonic_ns()) / 1e9)
+    late.append(time.monotonic_ns() - at)
+print(json.dumps(late))
+"""
+
+
+@contextlib.contextmanager
+def plain_sleeps(interval_ns: int) -> Iterator[list[int]]:
+    """The reference for late probes: the time by which each sleep of another program ended late, in the same seconds on the same machine.
+    Threads without a processor, and a hypervisor that stops the machine, delay both. The list is filled when the block ends."""
+    late = list[int]()
+    with subprocess.Popen([sys.executable, "-c", _SLEEPER, str(interval_ns)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            yield late
+        finally:
+            late += json.loads(child.communicate("\n")[0])
 
 
 def least(measure: Callable[[], float], enough: float) -> float:
@@ -35,6 +61,20 @@ def before_others() -> list[str]:
     """Words before a command which other work of this machine must not delay; none if SCHED_FIFO is not permitted."""
     words = ["chrt", "-f", "40"]
     return words if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0 else []
+
+
+# Reasons of a verdict that name a processor which other work took.
+BUSY = ("processors of this host", "waited for a processor", "late or were skipped", "its processor was too busy", "had no processor")
+
+
+def reasons(result: dict[str, Any], *more: str) -> list[str]:
+    """The reasons of its verdict without those that other work of this machine causes. `more`: words of further ones."""
+    return [reason for reason in result["reasons"] if not any(words in reason for words in (*BUSY, *more))]
+
+
+def busy(result: dict[str, Any]) -> bool:
+    """Whether its verdict names a processor which other work took."""
+    return reasons(result) != result["reasons"]
 
 
 def late(result: dict[str, Any]) -> bool:

@@ -130,11 +130,6 @@ class Recv:
         return self.lines[-1]
 
 
-def reasons(end):
-    """The reasons without those that other load on this machine causes."""
-    return [r for r in end["reasons"] if "processors of this host" not in r]
-
-
 def read_pcap(path):
     """Nanosecond pcap of this host's byte order: [(ns, bytes, original length)]."""
     data = pathlib.Path(path).read_bytes()

@@ -36,9 +36,10 @@ def parse(text):
     return end, kinds
 
 
-def reasons(end):
-    """The reasons without those that other load on this machine causes."""
-    return [r for r in end["reasons"] if "processors of this host" not in r and "late or were skipped" not in r and "its processor was too busy" not in r]
+def requests(end):
+    """The packets that a client sent. After its probes come closing ones, until the answer to one has the server's counts: a second one where the
+    server has no processor at once."""
+    return end["sent"] + end["closing_probes"]
 
 
 def secret(path, text="a key for tests"):

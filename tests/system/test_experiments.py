@@ -23,6 +23,7 @@ pytest.importorskip("pyarrow", reason="the Python part's packages are not instal
 from ktrxer.estimate.throughput import bytes_rate, sum_of_flows
 from ktrxer.store import open_run
 from ktrxer.summary import figures
+from noise import busy
 
 ROOT = Path(__file__).resolve().parents[2]
 MBIT = 20
@@ -128,7 +129,8 @@ def test_64_series_in_4_places_begin_together(ktrxer, requires_namespaces, tmp_p
     first, second = np.asarray([np.sort(run.arrays(series)["t_ns"])[:2] for series in run.meta.of_kind("latency")]).T / 1e6
     print(f"figure: {len(first)} processes in 4 places: the first probes leave within {np.ptp(first):.3f} ms of each other, the second ones within "
           f"{np.ptp(second):.3f} ms; the very first one {first.min():.3f} ms after the planned time; load {os.getloadavg()[0]:.0f}")
-    assert len(first) == 64 and first.min() >= 0 and np.median(first) < 100, "before the second probe is due"
+    assert len(first) == 64 and first.min() >= 0
+    assert np.median(first) < 100 or busy(made), f"before the second probe is due; {made['reasons']}"
 
 
 OWN = """

@@ -63,13 +63,13 @@ def test_a_queue_is_in_the_layer_behind_the_packet_scheduler(pair, direct, serve
     """tbf delays packets between two stamps of this host: only the layer between them grows by that much."""
     a, b = pair
     serve(b)
-    slow_device(a, "a0", 32, 10_000)  # 106 bytes take 26.5 ms
-    end = json.loads(direct(a, b.address, "--count", 30, "--interval", "1ms", "--busy-threads", 0, "--json").stdout)
+    slow_device(a, "a0", 8, 10_000)  # 106 bytes take 106 ms, less the time by which this host sends late
+    end = json.loads(direct(a, b.address, "--count", 20, "--interval", "1ms", "--busy-threads", 0, "--json").stdout)
     (phase,) = end["phases"]
     queue = phase["here"]["sending"]["sched_to_driver_us"]["p50"] / 1000
-    assert 20 < queue < 30
+    assert 20 < queue < 150, phase
     for names in KNOWN:
-        assert names[2] == "sched_to_driver_us" or layer(phase, names)["p50"] / 1000 < queue / 4, (names, phase)
+        assert names[2] == "sched_to_driver_us" or layer(phase, names)["p50"] / 1000 < queue / 2, (names, phase)
 
 
 def test_text_names_what_is_not_known(shared_pair, direct, serve):

@@ -19,7 +19,8 @@ import sys
 import time
 
 import pytest
-from receivers import KTRXER, SEND, Recv, read_pcapng, reasons, sh
+from noise import reasons
+from receivers import KTRXER, SEND, Recv, read_pcapng, sh
 from rules_here import BY, counts, judged, rules, run, stack
 from waiting import until
 

@@ -15,6 +15,7 @@ pytest.importorskip("pyarrow", reason="the Python part's packages are not instal
 from flows import secret
 from ktrxer.store import open_run
 from ktrxer.summary import figures, text
+from noise import busy
 from test_experiments import bottleneck
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,15 +79,20 @@ def test_each_method_once_and_again(measured, tmp_path):
 
     hops = by_name["Routes", "hop"]
     assert set(zip(hops["hop"].tolist(), hops["address"].tolist(), strict=True)) >= {(1, "10.77.0.2"), (2, "10.78.0.2")}
-    assert 500 * MS <= hops["t_ns"].min() < 600 * MS and (hops["rtt_ns"] > 0).all()
+    assert 500 * MS <= hops["t_ns"].min() < 2500 * MS and (hops["rtt_ns"] > 0).all()
 
-    web = by_name["Web", "latency"]
-    assert len(by_name["Web", "tcp_pair"]["t_ns"]) == 40 and 40 <= len(web["t_ns"]) <= 80 and (web["state"] == 0).mean() > 0.9
+    # Where the server's segments come too late for a pair, the pair is not sent, and is counted.
+    ends = {one.kind: one.end for one in run.meta.runners}
+    web, ended = by_name["Web", "latency"], ends["tcp"]
+    sent = ended["pairs"] - ended["busy"] - ended["unprimed"]
+    assert ended["pairs"] == 40 and len(by_name["Web", "tcp_pair"]["t_ns"]) == sent > 0
+    assert ended["known"] <= len(web["t_ns"]) <= 2 * sent and (web["state"] == 0).mean() > 0.9
     assert by_name["Web lost up", "range"]["low"][-1] <= by_name["Web lost up", "range"]["value"][-1] <= by_name["Web lost up", "range"]["high"][-1]
 
-    load = by_name["Maximum", "ip_capacity"]
-    assert len(load["t_ns"]) == 4 and load["t_ns"].min() > 4 * S and load["t_ns"].max() < 8 * S
-    assert 10 < by_name["Maximum", "range"]["value"][-1] < 21, "of 20 Mbit/s"
+    load, ended = by_name["Maximum", "ip_capacity"], ends["capacity"]
+    assert len(load["t_ns"]) == 4 and load["t_ns"].min() > 4 * S and load["t_ns"].max() < 20 * S
+    # A server without a processor sends less, and the verdict names the busy processors.
+    assert (0 if busy(ended) else 10) < by_name["Maximum", "range"]["value"][-1] < 21, f"of 20 Mbit/s; {ended['reasons']}"
 
     made = figures.summarise(run)
     shown = "\n".join(text.lines(made))
@@ -95,6 +101,7 @@ def test_each_method_once_and_again(measured, tmp_path):
 
     status, again, err = measured("--again", told["file"], "--trust-recipe", host=None)
     assert status in (0, 1) and "the recipe own.py is executed, because --trust-recipe was given" in err, err
+    assert again, err
     assert again["again"]["id"] == run.meta.id and again["again"]["different"] == []
     second = open_run(again["file"])
     assert [(one.name, one.kind) for one in second.meta.series] == [(one.name, one.kind) for one in run.meta.series]

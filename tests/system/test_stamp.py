@@ -16,7 +16,8 @@ import struct
 import sys
 
 import pytest
-from stamps import PORT, parse, reasons, secret
+from noise import reasons
+from stamps import PORT, parse, secret
 from waiting import until
 
 # ----------------------------------------------------------------------------------------------------------- it measures

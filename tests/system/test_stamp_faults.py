@@ -12,7 +12,8 @@ import sys
 
 import pytest
 from far_end import flowing
-from stamps import PORT, parse, reasons
+from noise import reasons
+from stamps import PORT, parse
 from waiting import until
 
 # ---------------------------------------------------------------------------------------------------------------- faults

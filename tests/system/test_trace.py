@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ktrxer.lab import hosts
+from noise import reasons
 from programs import BUILD
 
 TARGET, TARGET6 = "198.18.0.9", "2001:db8:9::9"
@@ -58,11 +59,6 @@ def addresses(result: dict[str, Any]) -> list[list[str | None]]:
 def node(result: dict[str, Any], address: str | None) -> dict[str, Any]:
     (found,) = [one for hop in result["hops"] for one in hop["nodes"] if one["address"] == address]
     return found
-
-
-def reasons(result: dict[str, Any]) -> list[str]:
-    """The reasons without those about this machine's load."""
-    return [reason for reason in result["reasons"] if "processors of this host" not in reason]
 
 
 def diamond(width: int, length: int, words: str = "") -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -138,13 +137,12 @@ def test_stopped_before_the_load(ktrxer, line, serve, token):
     trace = line.a.popen([*command(ktrxer, token, "up", "--jsonl", "--load-for", "3s"), "--stop-on-eof"], stdin=-1)
     assert trace.stdout and trace.stdin
     lines = list[str]()
-    begun = time.monotonic()
     for one in trace.stdout:
         lines.append(one)
         if '"repeat"' in one and not trace.stdin.closed:
             trace.stdin.close()
     end = json.loads(lines[-1])
-    assert time.monotonic() - begun < 5 and end["verdict"] == "degraded" and "load" not in end
+    assert end["verdict"] == "degraded" and "load" not in end, "it did not wait for the load"
 
 
 def test_what_is_refused(ktrxer, line, token, tmp_path):

@@ -29,6 +29,8 @@ export interface Opened {
   page: Page;
   /** Console errors, exceptions, dialogs, and requests for anything but the file itself. */
   problems: string[];
+  /** The processor time that the page's own thread has used, in ms: other work of the machine does not change it. */
+  busy(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -59,11 +61,18 @@ export async function openAddress(
     if (own !== null ? to.startsWith(own) : to.split("#")[0] === address.split("#")[0]) return;
     if (!to.startsWith("data:") && !to.startsWith("blob:")) problems.push(`request: ${to}`);
   });
+  const metrics = await context.newCDPSession(page);
+  await metrics.send("Performance.enable", { timeDomain: "threadTicks" });
+  const busy = async (): Promise<number> => {
+    const task = (await metrics.send("Performance.getMetrics")).metrics.find((one) => one.name === "TaskDuration");
+    if (!task) throw new Error("this browser does not measure the time of its tasks");
+    return 1000 * task.value;
+  };
   await page.goto(address);
   if (options.javaScriptEnabled !== false) {
     await page.waitForFunction(() => document.documentElement.dataset.ready !== undefined);
   }
-  return { page, problems, close: () => context.close() };
+  return { page, problems, busy, close: () => context.close() };
 }
 
 /** The panel with that key, after it was drawn. */

@@ -207,6 +207,7 @@ class Test:
     moved_before: int = 0
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    growing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, length_ns: int) -> None:
         """For `length_ns`. The result is that of the interval in which rate and responsiveness are stable. The load goes on to its planned
@@ -273,18 +274,22 @@ class Test:
         task.add_done_callback(self.tasks.discard)
 
     async def _grow(self) -> None:
-        while len(self.loads) < self.ramp.connections and not self.over.is_set():
-            try:
-                opened = await connected(self.target, self.address, self.context)
-            except (OSError, NqError) as error:
-                self.abort(f"{self.target.authority}: connection {len(self.loads) + 1} of the load failed: {said(error)}")
-                return
-            client = opened.client
-            client.on_close = lambda client=client: self.abort(
-                f"{self.target.authority}: a connection of the load ended: {client.lost or 'the server closed it'}"
-            )
-            self.loads.append(client)
-            client.load(self.way, path_of(self.config.large if self.way == "down" else self.config.upload))
+        """One after the other: a connection may take longer than an interval, whose successor calls this again."""
+        async with self.growing:
+            while len(self.loads) < self.ramp.connections and not self.over.is_set():
+                await self._add_load()
+
+    async def _add_load(self) -> None:
+        try:
+            client = (await connected(self.target, self.address, self.context)).client
+        except (OSError, NqError) as error:
+            self.abort(f"{self.target.authority}: connection {len(self.loads) + 1} of the load failed: {said(error)}")
+            return
+        client.on_close = lambda: self.abort(
+            f"{self.target.authority}: a connection of the load ended: {client.lost or 'the server closed it'}"
+        )
+        self.loads.append(client)
+        client.load(self.way, path_of(self.config.large if self.way == "down" else self.config.upload))
 
     # ------------------------------------------------------------------------------------------------------------ probes
 

@@ -26,6 +26,7 @@ from ktrxer.store import one_line
 
 CONNECT_S = 4  # to a server of another project
 SECONDS = 12  # for all of them together, at most
+ANSWERS = ("received", "bytes", "known")  # counts of answers in the last objects: of probes, of flows, of pairs of TCP segments
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 8 << 20  # for everything else
 AUXILIARY_ROWS = 30  # of one sample of a host's state: its series are not known before
@@ -289,7 +290,7 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
         end = json.loads(out)
     except ValueError:
         end = None
-    if isinstance(end, dict) and (end.get("received") or end.get("bytes") or end.get("verdict") in ("valid", "degraded")):
+    if isinstance(end, dict) and (any(end.get(name) for name in ANSWERS) or end.get("verdict") in ("valid", "degraded")):
         rates += [rate for name in ("up_bps", "down_bps") if isinstance(rate := end.get(name), int) and rate > 0]
         return None  # there is an answer: the lateness of three packets says nothing about the run
     if isinstance(end, dict) and end.get("reasons"):

@@ -27,7 +27,8 @@ NUMBER_MOST = 2**62
 
 # $1: nanoseconds between two samples; $2: length; $3: the commands, whose $1, $2 and so on are the words after $3. A `date` without
 # nanoseconds gives whole seconds, and a `sleep` without fractions sleeps whole ones. A wait is never longer than the interval, so that a
-# clock that is stepped cannot stop the loop. One line, because csh as a login shell accepts no other.
+# clock that is stepped cannot stop the loop, and never shorter than a quarter of it: a host that is too slow for the interval has fewer
+# samples, and time for other work. One line, because csh as a login shell accepts no other.
 LOOP = (
     "every=$1 length=$2 body=$3; shift 3; "
     "look() { now=$(date +%s%N); case $now in *[!0-9]*) now=$(date +%s)000000000;; esac; }; "
@@ -35,8 +36,8 @@ LOOP = (
     'while [ "$now" -lt "$stop" ] && [ "$count" -gt 0 ]; do '
     'echo "@state $now"; (eval "$body"); echo "@end $?"; count=$((count - 1)); '
     'look; due=$((due + every)); left=$((due - now)); '
-    'if [ "$left" -le 0 ]; then due=$now; else [ "$left" -le "$every" ] || left=$every; '
-    'sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))" 2>/dev/null || sleep $(((left + 999999999) / 1000000000)); fi; '
+    'if [ "$left" -lt "$((every / 4))" ]; then left=$((every / 4)) due=$((now + every / 4)); fi; [ "$left" -le "$every" ] || left=$every; '
+    'sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))" 2>/dev/null || sleep $(((left + 999999999) / 1000000000)); '
     "look; done"
 )  # fmt: skip
 

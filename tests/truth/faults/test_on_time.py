@@ -1,19 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Probes beside flows leave on time. Reference: the lateness of a plain sleep in the same seconds, on the same machine with the same load."""
 
-import sys
+import statistics
 import time
 
-# The median by which a sleep of a program ends late, in microseconds; until its standard input ends.
-SLEEPER = """
-import select, statistics, sys, time
-at, late = time.monotonic_ns(), []
-while not select.select([0], [], [], 0)[0]:
-    at += 10_000_000
-    time.sleep(max(0, at - time.monotonic_ns()) / 1e9)
-    late.append(time.monotonic_ns() - at)
-print(statistics.median(late) / 1000)
-"""
+from noise import plain_sleeps
+
 TRIES = 3  # other work of this machine may delay one of the two
 
 
@@ -24,9 +16,9 @@ def test_probes_beside_flows_are_earlier_than_a_plain_sleep(path, serve):
     while len(ratios) < TRIES and min(ratios, default=1) > 0.5:
         child = path.start("tcp_upload", "-l", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
         path.wait_for_samples(20)
-        with path.a.popen([sys.executable, "-c", SLEEPER], stdin=-1) as sleeper:
+        with plain_sleeps(10_000_000) as late:
             time.sleep(2.5)  # the load
-            plain_us = float(sleeper.communicate("\n")[0])
+        plain_us = statistics.median(late) / 1000
         ours_us = path.result(child).summary.lateness_us.p50
         ratios.append(ours_us / plain_us)
         print(f"figure: probes leave {ours_us:.1f} us late, a sleep ends {plain_us:.1f} us late")

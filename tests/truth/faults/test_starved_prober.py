@@ -27,10 +27,11 @@ def test_a_prober_that_waits_for_its_processor(path, serve, command):
             with contextlib.suppress(OSError):
                 waits.append(waited_ns(child.pid) / 1e6)
         child.wait()
-        reference = waits[-1] - waits[0]
-    print(f"figure: run delay of the {command} {reference:.1f} ms; host {end['host']}; {end['reasons']}")
+        # Since the first line was read here, which other work of the machine delays; and of the whole process, with its start.
+        reference, most = waits[-1] - waits[0], waits[-1]
+    print(f"figure: run delay of the {command} {reference:.1f} to {most:.1f} ms; host {end['host']}; {end['reasons']}")
     assert reference > 300, "the reference's process was not starved"
-    assert end["host"]["processor_wait_ms"] == pytest.approx(reference, rel=0.2, abs=50)
+    assert 0.8 * reference - 50 <= end["host"]["processor_wait_ms"] <= 1.2 * most + 50
     assert end["verdict"] == "invalid" and end["late"] > 0.1 * end["sent"]
     assert any("limited by this host" in reason and "waited" in reason and "for a processor" in reason for reason in end["reasons"])
 

@@ -51,10 +51,13 @@ def test_what_waits_in_the_queue_is_not_lost(path, serve):
 def test_a_full_queue_of_the_path_loses_and_is_not_the_servers(path, serve):
     path.shape("rb", 2, 20_000)
     serve(path.b, "--token-file", path.token)
+    before = receive_errors(path.b)
     end, one = end_of(flow(path, "up", "10.78.0.2", "-b", "4M", "--payload", "1000", "--for", "2s"))
+    assert one["lost_in_socket"] == receive_errors(path.b) - before == 0, "at 2 Mbit/s the socket has room for a second without a processor"
     # The router drops segments of the control connection as well.
     assert 300 < one["lost"] <= path.drops("rb") <= one["lost"] + 20
-    assert not any("limited by the server" in reason for reason in end["reasons"])
+    # On a busy machine the server may wait for a processor, which loses nothing.
+    assert all("it waited for a processor" in reason for reason in end["reasons"] if "limited by the server" in reason), end["reasons"]
 
 
 def test_the_servers_socket_is_full_while_it_stands_still(path, serve):
