@@ -381,7 +381,7 @@ def test_runs_that_do_not_belong_are_named(files, tmp_path, capsys):
     assert command.main(["--all", "--mix", "target", str(files / "long"), "--", str(folder)]) == 0
     assert "left out" not in capsys.readouterr().err
     assert command.main([str(files / "long"), "--", str(folder / "m0.ktrxer")]) == 1
-    assert "group 'm0' has no run to compare" in (err := capsys.readouterr().err)
+    assert "group 'mixed' has no run to compare" in (err := capsys.readouterr().err)
     assert "`ktrxer compare --all` takes runs that are not valid, too" in err
 
 
