@@ -223,6 +223,7 @@ static bool count(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 	const struct abw_plan *p = &a->plan;
 	const uint32_t trains = p->flows * p->trains;
 	uint64_t lost = 0, late = 0;
+	bool many_lost, many_late;
 
 	for (size_t i = 0; i < (size_t)trains * p->packets; i++) {
 		lost += !sent[i] || !arrived[i];
@@ -236,9 +237,19 @@ static bool count(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 	a->result.bytes += (uint64_t)trains * p->packets * p->ip_bytes;
 	a->result.lost += lost;
 	a->result.late += late;
-	if (lost * 2 > (uint64_t)trains * p->packets && p->step != ABW_FLEET)
+	many_lost = lost * 2 > (uint64_t)trains * p->packets && p->step != ABW_FLEET;
+	many_late = late * 2 > (uint64_t)trains * p->packets;
+	/* One train alone is no reason to end. */
+	if (p->step == ABW_CHECK_ABOVE || p->step == ABW_CHECK_BELOW) {
+		a->check.bad = many_lost || many_late;
+		a->check.lost += many_lost;
+		a->check.late += many_late;
+		many_lost = a->check.lost * 2 > CHECK_TRAINS;
+		many_late = a->check.late * 2 > CHECK_TRAINS;
+	}
+	if (many_lost)
 		over(a, ABW_LOST);
-	else if (late * 2 > (uint64_t)trains * p->packets)
+	else if (many_late)
 		over(a, ABW_SENDER);
 	return p->step != ABW_OVER;
 }
@@ -435,21 +446,18 @@ static bool check_holds(const struct abw *a)
 
 static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 {
+	const struct abw_train train = train_of(&a->plan, 0, sent, arrived);
 	struct abw_check *c = &a->check;
 	struct abw_trend_result t;
 
-	for (uint32_t i = 0; i < a->plan.trains; i++) {
-		const struct abw_train train = train_of(&a->plan, i, sent, arrived);
-
-		abw_trend(&train, 0, &t);
-		if (t.trend == ABW_UNUSABLE || t.lost * 100 > train.packets * ABW_LOSS_PERCENT)
-			continue;
+	abw_trend(&train, 0, &t);
+	if (!c->bad && t.trend != ABW_UNUSABLE && t.lost * 100 <= train.packets * ABW_LOSS_PERCENT) {
 		c->drift += t.drift;
 		c->squares += t.drift * t.drift;
 		c->gap_ns += t.gap_ns;
 		c->usable++;
 	}
-	c->trains += a->plan.trains;
+	c->trains++;
 	a->result.check_step = a->plan.step;
 	if (c->trains < CHECK_TRAINS && (!c->usable || !check_holds(a))) {
 		plan_check(a, a->plan.step);

@@ -98,8 +98,9 @@ struct abw_line_part {
 
 /* Trains at one rate beside the range. */
 struct abw_check {
-	uint32_t trains, usable;
-	double drift, squares, gap_ns; /* sums over the usable ones */
+	uint32_t trains, usable, lost, late; /* lost, late: those that lost most packets, or sent most at other times */
+	bool bad;                            /* the last train is one of these */
+	double drift, squares, gap_ns;       /* sums over the usable ones */
 };
 
 struct abw {

@@ -544,6 +544,8 @@ TEST(test_a_rate_that_changes_during_the_measurement)
 
 /* ------------------------------------------------------------------------------------------------------- bad input */
 
+static int late_checks; /* so many trains of the checks leave at other times */
+
 static enum abw_reading after(uint64_t arrival(const struct abw_plan *plan, size_t i), double send_stretch)
 {
 	const struct abw_options o = { .large_bytes = LARGE, .small_bytes = SMALL, .resolution_ns = 100 };
@@ -556,11 +558,12 @@ static enum abw_reading after(uint64_t arrival(const struct abw_plan *plan, size
 	for (; (plan = abw_next(&abw)); steps++) {
 		const size_t count = (size_t)plan->flows * plan->trains * plan->packets;
 		uint64_t *sent = calloc(count, sizeof *sent), *arrived = calloc(count, sizeof *arrived);
+		const bool late = (plan->step == ABW_CHECK_ABOVE || plan->step == ABW_CHECK_BELOW) && late_checks-- > 0;
 
 		assert_true(sent && arrived && steps < 100);
 		for (size_t i = 0; i < count; i++) {
 			sent[i] = 1000000000 + i / plan->packets * plan->period_ns +
-				  (uint64_t)((double)(i % plan->packets * plan->gap_ns) * send_stretch);
+				  (uint64_t)((double)(i % plan->packets * plan->gap_ns) * (late ? 1.5 : send_stretch));
 			arrived[i] = arrival(plan, i);
 		}
 		assert_int_equal(abw_take(&abw, sent, arrived), 0);
@@ -601,6 +604,11 @@ TEST(test_arrivals_that_give_no_range)
 	assert_int_equal(after(at_once, 1), ABW_COALESCED);
 	assert_int_equal(after(on_a_link, 1), ABW_RESOLVED);
 	assert_int_equal(after(on_a_link, 1.5), ABW_SENDER);
+	late_checks = 2;
+	assert_int_equal(after(on_a_link, 1), ABW_RESOLVED);
+	late_checks = 3;
+	assert_int_equal(after(on_a_link, 1), ABW_SENDER);
+	late_checks = 0;
 }
 
 TEST(test_options)

@@ -52,7 +52,7 @@ static void say_how(const struct abw_run *run, const char *name, const struct ab
 	if (r->by == ABW_IDLE)
 		out_text(run->train.cli,
 			 "%s: the queue of the tight link was empty for %.0f %% of the time (99 %%: %.0f to %.0f %%), "
-			 "by small probes; short fleets beside the range do not contradict it",
+			 "by small probes; trains beside the range do not contradict it",
 			 name, 100 * r->idle.share, 100 * r->idle.low, 100 * r->idle.high);
 	else if (r->by == ABW_CHIRPS)
 		out_text(run->train.cli, "%s: by chirps", name);
