@@ -64,11 +64,10 @@ EXPORT int ktrxer_py_pairs(const struct pair_times *large, size_t large_count, u
 }
 
 EXPORT int ktrxer_py_modes(const int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns,
-			   double adr_bit_s, struct figure *to, int most)
+			   struct figure *to, int most)
 {
 	struct figures f = { .to = to, .most = most };
 	int64_t *gaps = malloc((count ? count : 1) * sizeof *gaps);
-	const struct capacity_mode *mode;
 	struct capacity_modes r;
 	int rc;
 
@@ -82,12 +81,6 @@ EXPORT int ktrxer_py_modes(const int64_t *gaps_ns, size_t count, uint64_t bits, 
 		return rc;
 	for (size_t i = 0; i < r.count; i++)
 		put(&f, "mode_bit_s", r.modes[i].bit_s);
-	mode = capacity_choose_mode(&r, adr_bit_s);
-	if (mode) {
-		put(&f, "capacity_bit_s", mode->bit_s);
-		put(&f, "capacity_low_bit_s", mode->low_bit_s);
-		put(&f, "capacity_high_bit_s", mode->high_bit_s);
-	}
 	return f.count;
 }
 

@@ -25,8 +25,8 @@ int ktrxer_py_pairs(const struct pair_times *large, size_t large_count, uint32_t
 		    const struct pair_times *small, size_t small_count, uint32_t small_bytes, uint32_t resolution_ns,
 		    struct figure *to, int most);
 /* Of each mode that capacity_find_modes() finds one figure "mode_bit_s", the densest first. */
-int ktrxer_py_modes(const int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns, double adr_bit_s,
-		    struct figure *to, int most);
+int ktrxer_py_modes(const int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns, struct figure *to,
+		    int most);
 int ktrxer_py_coalescing(const struct pair_times *one, size_t one_count, const struct pair_times *two, size_t two_count,
 			 struct figure *to, int most);
 /* `text` of `size` bytes: the cause of an error. `resolution_ns` 0: by the gaps. */

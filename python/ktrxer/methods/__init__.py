@@ -2,7 +2,7 @@
 """The estimators of the methods, as the commands use them: arrays in, results out, no network."""
 
 from ktrxer.methods.bandwidth import AvailableBandwidth, Plan, Range
-from ktrxer.methods.capacity import Coalescing, Modes, Pairs, coalescing, modes, pairs
+from ktrxer.methods.capacity import Coalescing, Pairs, coalescing, modes, pairs
 from ktrxer.methods.native import NoEstimatorsError
 from ktrxer.methods.ppt import Ppt, PptPlan, ppt, ppt_of_probes, ppt_plan
 from ktrxer.methods.routes import mda_probes
@@ -10,7 +10,6 @@ from ktrxer.methods.routes import mda_probes
 __all__ = [
     "AvailableBandwidth",
     "Coalescing",
-    "Modes",
     "NoEstimatorsError",
     "Pairs",
     "Plan",

@@ -37,20 +37,11 @@ def pairs(large: npt.ArrayLike, small: npt.ArrayLike, large_bytes: int, small_by
     return native.result(Pairs, found)
 
 
-@dataclass(frozen=True)
-class Modes:
-    modes_bit_s: tuple[float, ...]  # the densest first
-    capacity_bit_s: float | None = None  # of the densest mode above the asymptotic dispersion rate
-    capacity_low_bit_s: float | None = None  # the ends of that mode
-    capacity_high_bit_s: float | None = None
-
-
-def modes(gaps_ns: npt.ArrayLike, ip_bytes: int, adr_bit_s: float, resolution_ns: int = 1) -> Modes:
-    """The local modes of many pairs, and the one above the asymptotic dispersion rate of long trains (pathrate)."""
+def modes(gaps_ns: npt.ArrayLike, ip_bytes: int, resolution_ns: int = 1) -> tuple[float, ...]:
+    """The local modes in bit/s of many pairs, the densest first (pathrate). Cross traffic makes modes below the rate of long trains."""
     bits = ctypes.c_uint64(8 * native.uint32(ip_bytes).value)
-    found = native.call("modes", *native.numbers(gaps_ns, np.int64), bits, native.uint32(resolution_ns), ctypes.c_double(adr_bit_s))
-    peaks = tuple(float(value) for name, value in found if name == "mode_bit_s")
-    return Modes(peaks, **{name: float(value) for name, value in found if name != "mode_bit_s"})
+    found = native.call("modes", *native.numbers(gaps_ns, np.int64), bits, native.uint32(resolution_ns))
+    return tuple(float(value) for _, value in found)
 
 
 @dataclass(frozen=True)
