@@ -99,7 +99,8 @@ def test_a_thousand_flows(narrow_pair, flow, serve, token):
     assert run.end["output"]["dropped"] == 0
     check_series(run, 500 * MS, missing=0.5)
     # In two seconds some clients are refused, each with a message.
-    assert sum(one["bytes"] > 0 for one in run.flows) > 500
+    served = 1 - run.starved_ns(run.flows[0], "here", "server") / run.flows[0]["duration_ns"]
+    assert sum(one["bytes"] > 0 for one in run.flows) > max(100, 500 * served)
 
 
 @pytest.mark.plain_build
