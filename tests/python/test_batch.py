@@ -45,7 +45,7 @@ def one(folder: Path, text: str) -> spec.Batch:
     return made
 
 
-# ------------------------------------------------------------------------------------------------------------------ the file
+# ---------------------------------------------------------------- the file
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
     assert "--no-extras" not in run.options
 
 
-# ------------------------------------------------------------------------------------------------------------------ the order
+# ---------------------------------------------------------------- the order
 
 
 def order_of(folder: Path, order: str, seed: int = 7, repetitions: int = 6) -> list[tuple[str, int]]:
@@ -194,7 +194,7 @@ def test_keys_of_runs_stay_when_repetitions_are_added(tmp_path):
     assert len(set(keys[1].values())) == 10
 
 
-# ------------------------------------------------------------------------------------------------------------------ the runs
+# ---------------------------------------------------------------- the runs
 
 
 @pytest.fixture(scope="module")
@@ -468,7 +468,7 @@ def test_resume_takes_no_further_settings(tmp_path, capsys):
     assert "No such file" in capsys.readouterr().err
 
 
-# ------------------------------------------------------------------------------------------------------------------ until
+# ---------------------------------------------------------------- until
 
 
 def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
@@ -504,7 +504,7 @@ def test_until_is_refused_without_a_figure_or_share(tmp_path, text, capsys):
     assert "--until" in capsys.readouterr().err
 
 
-# ------------------------------------------------------------------------------------------------------------------ dry run
+# ---------------------------------------------------------------- dry run
 
 
 def test_dry_run_says_what_and_how_long_and_does_nothing(tmp_path, fake, capsys):
