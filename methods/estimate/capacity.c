@@ -119,11 +119,3 @@ int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t 
 	free(taken);
 	return 0;
 }
-
-const struct capacity_mode *capacity_choose_mode(const struct capacity_modes *modes, double adr_bit_s)
-{
-	for (size_t i = 0; i < modes->count; i++)
-		if (modes->modes[i].bit_s > adr_bit_s)
-			return &modes->modes[i];
-	return NULL;
-}

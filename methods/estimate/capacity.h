@@ -33,11 +33,4 @@ struct capacity_modes {
 int capacity_find_modes(int64_t *gaps_ns, size_t count, uint64_t bits, uint32_t resolution_ns,
 			struct capacity_modes *result);
 
-/*
- * The mode that is the capacity: the densest of those above the asymptotic dispersion rate of long trains, `adr_bit_s`,
- * because modes below it are made by cross traffic. NULL: all modes are below; the capacity is then at least
- * `adr_bit_s`.
- */
-const struct capacity_mode *capacity_choose_mode(const struct capacity_modes *modes, double adr_bit_s);
-
 #endif
