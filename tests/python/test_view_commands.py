@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import html
 import json
@@ -132,6 +133,22 @@ def test_the_numbers_of_a_plot(place: Path, here: Path, capsys: pytest.CaptureFi
     assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "ping", "--json", "-o", "x.png"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["file"] == "x.png" and told["panels"][0]["series"][0]["name"] == "ICMP" and "x" not in told["panels"][0]["series"][0]
+
+
+def test_csv_has_all_that_is_drawn(place: Path, here: Path) -> None:
+    """Bands, events and heat maps, too."""
+    run = str(place / "rrul.ktrxer")
+    rows: dict[str, list[dict[str, str]]] = {}
+    for plot in ("ping_band", "ping_events", "ping_heat"):
+        assert main(["plot", run, "--plot", plot, "-o", f"{plot}.csv"]) == 0
+        rows[plot] = list(csv.DictReader((here / f"{plot}.csv").read_text().splitlines()))
+    assert all(float(row["low"]) <= float(row["y"]) <= float(row["high"]) for row in rows["ping_band"] if row["y"])
+    events = [row for row in rows["ping_events"] if row["y unit"] == "events"]
+    assert {"drop", "retransmit"} <= {row["series"].rpartition(": ")[2] for row in events} and all(float(row["y"]) > 0 for row in events)
+    shares: dict[str, float] = {}
+    for row in rows["ping_heat"]:
+        shares[row["x"]] = shares.get(row["x"], 0) + float(row["share"] or 0)
+    assert len(shares) > 50 and all(total == pytest.approx(1) for total in shares.values() if total)
 
 
 @pytest.mark.parametrize(

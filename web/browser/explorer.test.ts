@@ -181,7 +181,9 @@ describe("the explorer", () => {
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Save as CSV" }).click(),
     ]);
-    expect(readFileSync((await download.path()) ?? "", "utf8").split("\n")[0]).toBe("panel,series,x,x unit,y,y unit");
+    expect(readFileSync((await download.path()) ?? "", "utf8").split("\n")[0]).toBe(
+      "panel,series,x,x unit,y,y unit,low,high,share",
+    );
     expect(await page.locator(".foot pre").innerText()).toMatch(
       /^ktrxer plot .*rrul\.ktrxer --plot ping -o ping\.svg$/,
     );

@@ -88,9 +88,9 @@ describe("a report of an rrul", () => {
       figure.getByRole("button", { name: /CSV/ }).click(),
     ]);
     const text = readFileSync((await download.path()) ?? "", "utf8").split("\n");
-    expect(text[0]).toBe('"series","Time (s)","Round trip (ms)"');
+    expect(text[0]).toBe("panel,series,x,x unit,y,y unit,low,high,share");
     expect(text.length).toBeGreaterThan(27_000);
-    expect(text[1]).toMatch(/^"ICMP",[\d.e-]+,[\d.]*$/);
+    expect(text[1]).toMatch(/^"Round-trip time","ICMP",[\d.e-]+,"s",[\d.]*,"ms",,,$/);
     expect(problems).toEqual([]);
     await close();
   });

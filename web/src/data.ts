@@ -70,6 +70,8 @@ export interface Panel {
   notes: string[];
   /** Why the panel has no news; "": it is shown at first. */
   folded: string;
+  /** The names of the series are shown. */
+  legend: boolean;
 }
 
 export interface Table {
@@ -149,7 +151,7 @@ export function text(value: unknown, path: string): string {
   return value;
 }
 
-function flag(value: unknown, path: string): boolean {
+export function flag(value: unknown, path: string): boolean {
   if (typeof value !== "boolean") fail(path, "true or false");
   return value;
 }
@@ -273,6 +275,7 @@ export function panelReader(arrays: number, colors: number): (value: unknown, pa
       rows: list(p.rows, `${path}.rows`, row),
       notes: list(p.notes, `${path}.notes`, text),
       folded: text(p.folded, `${path}.folded`),
+      legend: flag(p.legend, `${path}.legend`),
     };
   };
 }

@@ -179,11 +179,12 @@ def draw(model: PlotModel, *, vector: bool, look: Look = SCREEN) -> Figure:
     columns = side / look.room  # of the text that a panel has room for, as a part of that of one panel on a screen
     cells = [_cell(panel, columns, look, look.words or len(model.panels) > 1) for panel in model.panels]
     rows = [cells[i : i + side] for i in range(0, len(cells), side)]
-    head = HEAD if look.words else 0.05
+    headed = look.words and bool(model.title or model.subtitle)
+    head = HEAD if headed else 0.05
     total = head + sum(max(cell.height for cell in row) for row in rows)
     figure = Figure(figsize=(look.width, total), facecolor="white")
     FigureCanvasAgg(figure)
-    if look.words:
+    if headed:
         at = LEFT / look.width
         figure.text(at, 1 - 0.26 / total, _short(model.title, 72), fontsize=13, fontweight="bold", va="baseline")
         figure.text(at, 1 - 0.45 / total, _short(model.subtitle, 105), fontsize=8.5, color="#59636e", va="baseline")
@@ -216,7 +217,7 @@ def draw(model: PlotModel, *, vector: bool, look: Look = SCREEN) -> Figure:
 
 def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: float) -> None:
     handles = [handle for one in axes.figure.axes if one.bbox.bounds == axes.bbox.bounds for handle in one.get_legend_handles_labels()[0]]
-    if panel.x.names or not handles:
+    if panel.x.names or not panel.legend or not handles:
         return
     above = 1 + (0.15 + cell.event_rows) / cell.plot
     axes.legend(
@@ -254,7 +255,7 @@ def _columns(panel: Panel, columns: float) -> int:
 
 
 def _legend_lines(panel: Panel, columns: float) -> int:
-    return 0 if panel.x.names else -(-len(_listed(panel)) // _columns(panel, columns))
+    return 0 if panel.x.names or not panel.legend else -(-len(_listed(panel)) // _columns(panel, columns))
 
 
 def _strip(rows: int) -> float:

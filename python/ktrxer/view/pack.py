@@ -106,6 +106,7 @@ def panel(one: Panel, pool: Pool, most: int, window: tuple[float, float] | None 
         ],
         "notes": notes,
         "folded": one.folded,
+        "legend": one.legend,
     }
 
 
