@@ -15,6 +15,7 @@ import numpy as np
 import panel_runs
 import pytest
 from explore_server import FIFO, FQ, RRUL, columns, make_runs, opened, send, serving
+from explore_server import numbers as raw_numbers
 from ktrxer.cli import main
 from ktrxer.explore import server
 from ktrxer.explore.answers import MOST_SERIES_SAMPLES, Answers, Refused
@@ -140,7 +141,7 @@ def test_a_spike_is_in_the_answer_at_any_zoom() -> None:
         x, values = columns(pool.answer(head), 0, 0)
         one = head["panels"][0]["series"][0]
         top = head["arrays"][one["high"]]
-        highs = np.frombuffer(rest, "<f4", top["count"], top["at"])
+        highs = top["base"] + top["scale"] * raw_numbers(top["type"], rest[top["at"] :], top["count"])
         assert len(values) <= 1.1 * MOST_SERIES_SAMPLES and values.max() == 500.0
         at = x[values.argmax()]
         assert at == pytest.approx(654.321, abs=1e-5)

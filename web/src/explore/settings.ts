@@ -99,7 +99,8 @@ export class Settings {
 }
 
 function note(one: Setting): string {
-  return one.many ? `${one.help.replace(/; may be given again$/, "")}; one in a line` : one.help;
+  const help = one.help.replaceAll("`", "");
+  return one.many ? `${help.replace(/; may be given again$/, "")}; one in a line` : help;
 }
 
 function textsOf(field: Field): string[] {
