@@ -279,3 +279,13 @@ def test_the_command_names_the_option(
         status = int(error.code or 0)
     told = capsys.readouterr()
     assert status == 2 and message in told.err and told.err.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_a_smoothed_series_has_only_samples_of_its_part_and_says_that_it_is_smoothed(runs: list[Run]) -> None:
+    """The mean of an idle and a loaded sample is the delay of neither."""
+    panel = drawn(runs[:1], "ping_cdf", part="load").panels[0]
+    mean = next(one for one in panel.series if one.label == "mean")
+    assert mean.x.min() > 85 and "Smoothed: mean; each value is the mean of 10 neighbouring samples." in panel.notes
+    assert not any("Smoothed" in note for note in drawn(runs[:1], "ping_cdf", part="load", series=["UDP *"]).panels[0].notes)
+    panel = drawn(runs[:1], "ping", series=["UDP BE"], data_cutoff="4,8", smoothing="100").panels[0]
+    assert np.nanmin(panel.series[0].y) > 85 and any("the mean of 100 neighbouring samples" in note for note in panel.notes)

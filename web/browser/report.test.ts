@@ -122,6 +122,14 @@ describe("a report of an rrul", () => {
     }));
     expect(widths.screen).toBe(390);
     expect(widths.page).toBeLessThanOrEqual(390);
+    // No table is cut off: each row is a block of its own.
+    await page.evaluate(() => document.querySelectorAll("details").forEach((one) => (one.open = true)));
+    const cut = await page.evaluate(() =>
+      [...document.querySelectorAll<HTMLElement>(".table, .table td")]
+        .filter((one) => one.scrollWidth > one.clientWidth + 1)
+        .map((one) => one.textContent?.slice(0, 80)),
+    );
+    expect(cut).toEqual([]);
     // Each link of the bar is visible and can be tapped without scrolling the bar.
     const bar = await page.locator(".top nav").evaluate((nav) => ({
       right: nav.getBoundingClientRect().right,

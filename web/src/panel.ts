@@ -141,9 +141,9 @@ export class PanelView implements Member {
   }
 
   showRange(from: number, to: number): void {
+    this.plot?.setScale("x", { min: from, max: to });
     this.root.dataset.from = String(from);
     this.root.dataset.to = String(to);
-    this.plot?.setScale("x", { min: from, max: to });
   }
 
   showSeries(): void {
@@ -390,7 +390,7 @@ export class PanelView implements Member {
       [[from, to], [0, 0], ...(panel.y2 ? [[0, 0] as [number, number]] : [])],
       this.holder,
     );
-    this.plot.setScale("x", { min: from, max: to });
+    this.showRange(from, to);
     this.plot.over.append(...this.dots);
   }
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ktrxer.panels import against, axes, curves, places, shapes
-from ktrxer.panels.items import Item, Selection, scaled
+from ktrxer.panels.items import Item, Selection, all_items, scaled
 from ktrxer.panels.model import Panel
 from ktrxer.panels.parts import base_of, ratio
 from ktrxer.panels.spec import Options, Spec
@@ -48,9 +48,26 @@ def _panel(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
     if panel is None or not any(series.samples for series in panel.series):
         return None
     options = chosen.options
+    notes = _smoothed(spec, chosen, numbers)
     if options.norm != 1:
-        panel = replace(panel, notes=(*panel.notes, f"Values are divided by {options.norm:g}."))
+        notes.append(f"Values are divided by {options.norm:g}.")
+    if notes:
+        panel = replace(panel, notes=(*panel.notes, *notes))
     return axes.changed(panel, options, spec.scaling, spec.log)
+
+
+def _smoothed(spec: Spec, chosen: Selection, numbers: Sequence[int]) -> list[str]:
+    widths = {pick: pick.smooth or chosen.options.smooth for pick in spec.picks}
+    if max(widths.values(), default=0) <= 1:
+        return []
+    drawn = {item.pick for item in all_items(spec, chosen, numbers)}
+    widths = {pick: width for pick, width in widths.items() if pick in drawn}
+    made = []
+    for width in sorted({one for one in widths.values() if one > 1}):
+        names = [pick.label or pick.data for pick, own in widths.items() if own == width]
+        which = "Smoothed" if len(names) == len(widths) else f"Smoothed: {', '.join(names)}"
+        made.append(f"{which}; each value is the mean of {width} neighbouring samples.")
+    return made
 
 
 def _multiples(name: str, spec: Spec, chosen: Selection) -> tuple[list[Panel], int]:

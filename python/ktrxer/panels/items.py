@@ -114,13 +114,13 @@ class Selection:
             return None
         label = relabelled(own if not pick.label else pick.label if alone else f"{own}, {pick.label}", options.relabel)
         part = pick.part or options.part or spec.part
-        t, y = track.t, track.y / options.norm
+        inside = _inside(run, track.t, part)
+        t, y = track.t[inside], track.y[inside] / options.norm
         width = pick.smooth or options.smooth
-        if width > 1:
+        if width > 1:  # within the part: the mean of an idle and a loaded sample is the delay of neither
             y = reduce.smooth(y, width)
-        inside = _inside(run, t, part)
         lost = track.lost[_inside(run, track.lost, part)]
-        return Item(pick, place, track, run, number, label, t[inside], y[inside], lost)
+        return Item(pick, place, track, run, number, label, t, y, lost)
 
 
 def picked(there: dict[str, Track], pick: Pick) -> list[str]:
@@ -183,7 +183,7 @@ def measure(items: Sequence[Item], axis: int, label: str, columns: Sequence[Floa
     divisor, unit = shown(units[0], columns)
     if reducers <= {reduce.MOS, reduce.SEQ_LOSS} and reducers:
         return Measure(label or ("MOS" if reduce.MOS in reducers else "Lost"), "", 1.0)
-    return Measure(label or LABELS.get(units[0], "Value"), unit, divisor)
+    return Measure(f"{label[:1].upper()}{label[1:]}" or LABELS.get(units[0], "Value"), unit, divisor)
 
 
 def scaled(series: Series, divisor: float) -> Series:
