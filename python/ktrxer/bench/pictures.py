@@ -51,15 +51,15 @@ def main() -> int:
         figures: list[tuple[str, list[tuple[float, float]], list[tuple[float, float]]]] = []
         # Of each kind: what it is, the plot, the number of files, the goal.
         for kind, plot, files in (("png", "all_scaled", 1), ("svg", "all_scaled", 1), ("png", "ping_cdf", FILES)):
-            theirs, own = ([place / f"{i}{suffix}" for i in range(files)] for suffix in (".flent.gz", ".ktrxer"))
-            for source, copies in ((foreign, theirs), (options.run, own)):
+            foreigns, runs = ([place / f"{i}{suffix}" for i in range(files)] for suffix in (".flent.gz", ".ktrxer"))
+            for source, copies in ((foreign, foreigns), (options.run, runs)):
                 for copy in copies:
                     shutil.copy(source, copy)
             flent, ktrxer = [], []
             for _ in range(options.rounds):
-                inputs = [word for one in theirs for word in ("-i", str(one))]
+                inputs = [word for one in foreigns for word in ("-i", str(one))]
                 flent.append(timed([str(options.flent), *inputs, "-p", plot, "-f", "plot", "-o", str(place / f"flent.{kind}")]))
-                ktrxer.append(timed([*ours, "plot", *map(str, own), "--plot", plot, "--force", "-o", str(place / f"ktrxer.{kind}")]))
+                ktrxer.append(timed([*ours, "plot", *map(str, runs), "--plot", plot, "--force", "-o", str(place / f"ktrxer.{kind}")]))
             figures.append((f"{kind} of {plot}, {files} file{'s' if files > 1 else ''}", flent, ktrxer))
         one, _ = timed([*ours, "plot", str(options.run), "--plot", "all_scaled", "--force", "-o", str(place / "one.png")])
         every, _ = timed([*ours, "plot", str(options.run), "--all", "--format", "png", "-D", str(place)])
