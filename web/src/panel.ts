@@ -56,7 +56,8 @@ export class PanelView implements Member {
   ) {
     this.logs = { x: panel.x.scale === "log", y: panel.y.scale === "log" };
     this.dots = panel.series.map(() => el("i", { class: "dot", hidden: true }));
-    this.logButton = button("log", "Logarithmic scale", () => this.toggleLog(), { "aria-pressed": this.logs[panel.log] });
+    const pressed = { "aria-pressed": this.logs[panel.log] };
+    this.logButton = button("log", "Logarithmic scale", () => this.toggleLog(), pressed);
     const zoomButtons = el(
       "div",
       { class: "tools", role: "toolbar", "aria-label": `${panel.title}: view` },
@@ -552,7 +553,7 @@ export class PanelView implements Member {
     const [from, to] = this.link.range;
     const quote = (text: string): string =>
       `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
-    const number = (value: number | undefined): string => (value === undefined || Number.isNaN(value) ? "" : `${value}`);
+    const number = (value = NaN): string => (Number.isNaN(value) ? "" : `${value}`);
     const { title, x } = this.panel;
     const rows = ["panel,series,x,x unit,y,y unit,low,high,share"]; // as of `ktrxer plot -o NAME.csv`
     for (const { series, samples, low, high, z } of this.loaded) {
@@ -563,7 +564,7 @@ export class PanelView implements Member {
         if (at < from || at > to) return;
         rows.push([...head, at, units[0], number(y), units[1], ...rest.map(number)].join(","));
       };
-      if (z) cells(samples, z, (at, y, share) => add(at, y, undefined, undefined, share));
+      if (z) squares(samples, z, (at, y, share) => add(at, y, undefined, undefined, share));
       else samples.x.forEach((at, i) => add(at, samples.y[i], low?.[i], high?.[i], undefined));
     }
     const address = URL.createObjectURL(new Blob([rows.join("\n"), "\n"], { type: "text/csv" }));
@@ -600,8 +601,8 @@ function short(name: string, letters: number): string {
   return name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
 }
 
-/** The middles of the cells of a heat map, and their shares. */
-function cells({ x, y }: Samples, z: Float64Array, take: (x: number, y: number, share: number) => void): void {
+/** The middles of the squares of a heat map, and their shares. */
+function squares({ x, y }: Samples, z: Float64Array, take: (x: number, y: number, share: number) => void): void {
   const middle = (edges: Float64Array, i: number): number => ((edges[i] as number) + (edges[i + 1] as number)) / 2;
   for (let row = 0; row < y.length - 1; row++)
     for (let column = 0; column < x.length - 1; column++)

@@ -57,7 +57,8 @@ describe("the rows of the table", () => {
 describe("the view in the address", () => {
   it("is the same after it was written and read", () => {
     const hash =
-      "#token=T&run=a%26b.ktrxer&run=c%3Cscript%3E&plot=ping&arrange=one&shown=2&part=load&bounds-y=0,50&series=a&series=UDP*&from=1.5&to=2" +
+      "#token=T&run=a%26b.ktrxer&run=c%3Cscript%3E&plot=ping&arrange=one&shown=2&part=load&from=1.5&to=2" +
+      "&bounds-y=0,50&series=a&series=UDP*" +
       "&search=x%3Dy&column=settings%2Fcc&sort=-added&facet=title%3Da%3Db&tab=compare&by=cc&a=x&b=y&all=yes";
     const state = read(hash);
     expect(state.runs).toEqual(["a&b.ktrxer", "c<script>"]);

@@ -21,7 +21,7 @@ def over_time(panel: Panel) -> bool:
 
 
 def has_outliers(panel: Panel) -> bool:
-    """A plot over time of samples; those of a heat map are counted in its cells."""
+    """A plot over time of samples; those of a heat map are counted in its squares."""
     return over_time(panel) and any(one.z is None for one in panel.series)
 
 

@@ -57,7 +57,7 @@ HEADER = ("panel", "series", "x", "x unit", "y", "y unit", "low", "high", "share
 
 def csv_of(model: PlotModel) -> bytes:
     """All that the picture draws, nothing left out. A lost probe has no y; another event has the number of such events at that time. `low`
-    and `high` are the ends of a band or an interval. Only a cell of a heat map has a share; x and y are its middle."""
+    and `high` are the ends of a band or an interval. Only a square of a heat map has a share; x and y are its middle."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
@@ -66,7 +66,7 @@ def csv_of(model: PlotModel) -> bytes:
             unit = panel.y2.unit if series.axis == 2 and panel.y2 is not None else panel.y.unit
             head = [_formula(panel.title), _formula(series.label)]
             if series.z is not None:
-                writer.writerows([*head, x, panel.x.unit, y, unit, "", "", share] for x, y, share in _cells(series))
+                writer.writerows([*head, x, panel.x.unit, y, unit, "", "", share] for x, y, share in _squares(series))
                 continue
             ends = (repeat("") if column is None else map(_known, column.tolist()) for column in (series.low, series.high))
             samples = zip(series.x.tolist(), map(_known, series.y.tolist()), *ends, strict=False)
@@ -84,7 +84,7 @@ def _known(value: float) -> float | str:
     return "" if value != value else value
 
 
-def _cells(series: Series) -> Iterator[tuple[float, float, float]]:
+def _squares(series: Series) -> Iterator[tuple[float, float, float]]:
     assert series.z is not None
     middles_x, middles_y = ((edges[1:] + edges[:-1]) / 2 for edges in (series.x, series.y))
     for y, row in zip(middles_y.tolist(), series.z.tolist(), strict=True):

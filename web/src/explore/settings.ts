@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The settings of a picture, as the server lists them (python/ktrxer/panels/settings.py). Their names and texts are those
-// of the options of `ktrxer plot`; the server reads the texts and names what is wrong.
+// The settings of a picture, as the server lists them (python/ktrxer/panels/settings.py). Their names and texts are
+// those of the options of `ktrxer plot`; the server reads the texts and names what is wrong.
 
 import { dict, flag, list, text } from "../data";
 import { button, el } from "../dom";

@@ -13,7 +13,7 @@ export interface State {
   arrange: string;
   /** With `one`: the place of the run in `runs`. */
   shown: number;
-  /** Settings of the picture (settings.ts): everything in the address that has another name than the rest of the view. */
+  /** Settings of the picture (settings.ts): everything in the address that has none of the other names. */
   settings: Map<string, string[]>;
   /** The part of the time that is in view; null: all. */
   range: [number, number] | null;
