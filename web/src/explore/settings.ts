@@ -75,7 +75,7 @@ export class Settings {
   }
 
   private field(one: Setting, quick: boolean): Field {
-    const labels = { title: one.help, ...(quick ? { "aria-label": one.help } : {}) };
+    const labels = { title: one.help, "aria-label": quick ? one.help : one.name };
     const field = one.choices.length > 0
       ? el(
           "select",
