@@ -294,7 +294,10 @@ describe("a report in use", () => {
           const away = Math.abs(column.base + column.scale * x.getInt32(4 * i, true) - at);
           if (away < distance) [best, distance] = [i, away];
         }
-        return y.getFloat32(4 * best, true);
+        const values = data.arrays[one.y];
+        if (values.type !== "i24") throw new Error(`delays are expected as integers of three bytes, not ${values.type}`);
+        const raw = (y.getInt8(3 * best + 2) << 16) | y.getUint16(3 * best, true);
+        return raw === -8388608 ? NaN : values.base + values.scale * raw;
       },
       Number(/([\d.]+)/.exec(words ?? "")?.[1]),
     );
