@@ -295,7 +295,7 @@ describe("a report in use", () => {
           if (away < distance) [best, distance] = [i, away];
         }
         const values = data.arrays[one.y];
-        if (values.type !== "i24") throw new Error(`delays are expected as integers of three bytes, not ${values.type}`);
+        if (values.type !== "i24") throw new Error(`expected integers of three bytes, not ${values.type}`);
         const raw = (y.getInt8(3 * best + 2) << 16) | y.getUint16(3 * best, true);
         return raw === -8388608 ? NaN : values.base + values.scale * raw;
       },
