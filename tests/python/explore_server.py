@@ -80,6 +80,19 @@ def opened(data: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(data[4 : 4 + length]), data[4 + length :]
 
 
+SIZES = {"f32": 4, "f64": 8, "i32": 4, "i24": 3}  # of a number in a column
+
+
+def numbers(kind: str, data: bytes, count: int) -> np.ndarray:
+    """The raw numbers of a column (view/pack.py), NaN where one is missing."""
+    if kind == "i24":
+        raw = np.frombuffer(data, np.uint8, 3 * count).reshape(-1, 3).astype(np.int64) @ np.array([1, 1 << 8, 1 << 16])
+        raw = np.where(raw >= 1 << 23, raw - (1 << 24), raw)
+        return np.where(raw == -(1 << 23), np.nan, raw.astype(float))
+    raw = np.frombuffer(data, {"f32": "<f4", "f64": "<f8", "i32": "<i4"}[kind], count)
+    return np.where(raw == -(2**31), np.nan, raw.astype(float)) if kind == "i32" else raw.astype(float)
+
+
 def columns(data: bytes, panel: int, series: int) -> tuple[np.ndarray, np.ndarray]:
     """x and y of a series, as web/src/arrays.ts reads them."""
     head, rest = opened(data)
@@ -87,6 +100,5 @@ def columns(data: bytes, panel: int, series: int) -> tuple[np.ndarray, np.ndarra
     made = []
     for key in ("x", "y"):
         column = head["arrays"][one[key]]
-        raw = np.frombuffer(rest, {"f32": "<f4", "f64": "<f8", "i32": "<i4"}[column["type"]], column["count"], column["at"])
-        made.append(column["base"] + column["scale"] * raw.astype(float))
+        made.append(column["base"] + column["scale"] * numbers(column["type"], rest[column["at"] :], column["count"]))
     return made[0], made[1]

@@ -117,7 +117,7 @@ def test_a_body_that_is_no_object_is_refused(up: server.Server, body: bytes) -> 
         ("picture", {"runs": [RRUL], "plot": "nonsense"}),
         ("picture", {"runs": [RRUL], "plot": 7}),
         ("picture", {"runs": [RRUL], "arrange": "sideways"}),
-        ("picture", {"runs": [RRUL], "part": "../x"}),
+        ("picture", {"runs": [RRUL], "settings": {"part": ["../x"]}}),
         ("picture", {"runs": [RRUL], "shown": -1}),
         ("picture", {"runs": [RRUL], "shown": True}),
         ("picture", {"runs": [RRUL], "range": [2, 1]}),

@@ -15,6 +15,7 @@ import numpy as np
 import panel_runs
 import pytest
 from explore_server import FIFO, FQ, RRUL, columns, make_runs, opened, send, serving
+from explore_server import numbers as raw_numbers
 from ktrxer.cli import main
 from ktrxer.explore import server
 from ktrxer.explore.answers import MOST_SERIES_SAMPLES, Answers, Refused
@@ -24,7 +25,7 @@ from ktrxer.panels.errors import PlotError
 from ktrxer.panels.model import Axis, Panel, Series
 from ktrxer.panels.picture import Picture, apart, model
 from ktrxer.store import RunWriter
-from ktrxer.view import pack
+from ktrxer.view import numbers, pack
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +141,7 @@ def test_a_spike_is_in_the_answer_at_any_zoom() -> None:
         x, values = columns(pool.answer(head), 0, 0)
         one = head["panels"][0]["series"][0]
         top = head["arrays"][one["high"]]
-        highs = np.frombuffer(rest, "<f4", top["count"], top["at"])
+        highs = top["base"] + top["scale"] * raw_numbers(top["type"], rest[top["at"] :], top["count"])
         assert len(values) <= 1.1 * MOST_SERIES_SAMPLES and values.max() == 500.0
         at = x[values.argmax()]
         assert at == pytest.approx(654.321, abs=1e-5)
@@ -154,7 +155,7 @@ def test_a_spike_is_in_the_answer_at_any_zoom() -> None:
 
 
 def test_the_picture_is_that_of_the_plot_and_of_its_command(answers: Answers, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = {"runs": [*FIFO, *FQ], "plot": "ping_cdf", "arrange": "by-name", "part": "load"}
+    asked = {"runs": [*FIFO, *FQ], "plot": "ping_cdf", "arrange": "by-name", "settings": {"part": ["load"]}}
     head, _ = opened(answers.picture(asked))
     labels = [one["label"] for one in head["panels"][0]["series"]]
     assert labels == [f"{group} (n=3): {one}" for group in ("fifo", "fq") for one in ("UDP BE", "UDP EF", "mean")]
@@ -213,7 +214,7 @@ def test_each_plot_of_hostile_runs_has_an_answer_or_a_reason(answers: Answers, a
     """Huge values, NaN, one point, all lost: JSON without NaN, or one line."""
     for plot in ("all", "ping", "ping_cdf", "ping_ccdf", "ping_violin", "ping_heat", "box_ping", "ping_histogram", "ping_band", "bar_combine"):
         for names in (["hostile.ktrxer"], ["hostile.ktrxer", "empty.ktrxer", FIFO[0]]):
-            asked = {"runs": names, "plot": plot, "arrange": arrange, "log": log}
+            asked = {"runs": names, "plot": plot, "arrange": arrange, "settings": {"log": [log] if log else []}}
             try:
                 head, _ = opened(answers.picture(asked))
             except Refused as error:
@@ -227,7 +228,7 @@ def test_each_plot_of_hostile_runs_has_an_answer_or_a_reason(answers: Answers, a
 def test_csv_has_each_sample_and_no_formula(answers: Answers) -> None:
     data, kind, name = answers.save({"runs": [RRUL], "plot": "ping", "kind": "csv"})
     lines = data.decode().splitlines()
-    assert kind == "text/csv" and name == "ping.csv" and lines[0] == "panel,series,x,x unit,y,y unit"
+    assert kind == "text/csv" and name == "ping.csv" and lines[0] == ",".join(numbers.HEADER)
     assert len(lines) == 1 + 4 * 1200  # four kinds of probes, 12 s, 100 a second; a lost one has no y
     data, _, _ = answers.save({"runs": ["hostile.ktrxer"], "plot": "all", "kind": "csv"})
     assert not re.search(rb"(^|,)=", data, re.MULTILINE)

@@ -14,7 +14,7 @@ from typing import Any
 import flent_files
 import panel_runs
 import pytest
-from explore_server import FIFO, RRUL, make_runs, opened
+from explore_server import FIFO, RRUL, SIZES, make_runs, opened
 from ktrxer.cli import main
 from ktrxer.explore import library, site
 from ktrxer.explore.answers import Answers, Refused
@@ -66,7 +66,7 @@ def test_the_page_has_the_table_and_the_plots_of_each_run(made: tuple[str, list[
     for mine, theirs in zip(ours["panels"][0]["series"], served["panels"][0]["series"], strict=True):
         for key in ("x", "y"):
             one, other = head["arrays"][mine[key]], served["arrays"][theirs[key]]
-            size = one["count"] * {"f32": 4, "f64": 8, "i32": 4}[one["type"]]
+            size = one["count"] * SIZES[one["type"]]
             assert columns[one["at"] : one["at"] + size] == rest[other["at"] : other["at"] + size]
     assert stored[FIFO[0]]["metadata"]["metadata"]["settings"]["qdisc"] == "pfifo"
     assert ours["command"] == f"ktrxer plot {FIFO[0]} --plot ping -o ping.svg"

@@ -136,7 +136,7 @@ def test_outliers_do_not_set_the_axis(tmp_path: Path) -> None:
 
 
 def test_labels_filters_and_bounds(four: list[Run]) -> None:
-    panel = one(Spec("series", "s", PROBES), four[:1], drop=("EF",), relabel={"UDP": "Probe"}, norm=2.0, bounds_y=(1.0, 50.0), log="y")
+    panel = one(Spec("series", "s", PROBES), four[:1], drop=("UDP EF",), relabel=(("UDP", "Probe"),), norm=2.0, bounds_y=(1.0, 50.0), log="y")
     assert [s.label for s in panel.series] == ["Probe BE"] and (panel.y.least, panel.y.most, panel.y.scale) == (1.0, 50.0, "log")
     assert float(np.nanmin(panel.series[0].y)) == pytest.approx(5, rel=0.05)
 

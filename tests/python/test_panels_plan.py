@@ -81,6 +81,6 @@ def test_files_that_are_no_plan(content: object, reason: str, tmp_path: Path, ca
 def test_a_plan_has_one_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["plot", str(written(tmp_path / "x.json", PLAN)), "--plot", "ping"])
-    assert ended.value.code == 2 and "--log are for runs" in capsys.readouterr().err
+    assert ended.value.code == 2 and "--plot is for runs" in capsys.readouterr().err
     assert main(["plot", str(tmp_path / "missing.json")]) == 1
     assert "cannot be read: No such file" in capsys.readouterr().err

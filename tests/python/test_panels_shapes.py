@@ -216,11 +216,9 @@ def test_patterns_stop_at_a_colon() -> None:
     assert select.matches("", "") and not select.matches("", "a") and not select.matches("a.c", "abc")
 
 
-def test_labels_are_replaced_and_dropped() -> None:
-    assert select.relabelled("UDP BE", {"UDP": "Probe"}) == "Probe BE"
-    assert select.relabelled("UDP BE", {}, ["^UDP"]) is None
-    with pytest.raises(select.LabelError, match="is not a regular expression"):
-        select.relabelled("x", {}, ["("])
+def test_labels_are_replaced_in_order() -> None:
+    assert select.relabelled("UDP BE", (("UDP", "Probe"), ("Probe B", "b"))) == "bE"
+    assert select.relabelled("UDP BE", ()) == "UDP BE"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from explore_server import SIZES, numbers
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
 from ktrxer.panels import makers, plots
 from ktrxer.panels.errors import PlotError
@@ -316,13 +318,9 @@ def test_runs_over_each_other_are_told_apart(tmp_path: Path, rrul: Run) -> None:
 
 
 def unpack(packed: dict[str, Any]) -> np.ndarray:
-    import base64
-
-    kinds = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
-    raw = np.frombuffer(base64.b64decode(packed["data"]), kinds[packed["type"]])
-    assert len(raw) == packed["count"]
-    values = packed["base"] + packed["scale"] * raw.astype(np.float64)
-    return np.where(raw == pack.NOTHING, np.nan, values) if packed["type"] == "i32" else values
+    data = base64.b64decode(packed["data"])
+    assert len(data) == packed["count"] * SIZES[packed["type"]]
+    return packed["base"] + packed["scale"] * numbers(packed["type"], data, packed["count"])
 
 
 def back(pool: pack.Pool, number: int) -> np.ndarray:
@@ -338,6 +336,18 @@ def test_columns_come_back_as_exact_as_promised() -> None:
     assert np.nanmax(np.abs(again - values) / np.maximum(np.abs(values), 1e-9)) < 1.2e-7
     assert np.isnan(again[2])
     assert pool.times(times) == 0 and pool.values(values) == 1 and len(pool.packed) == 2  # each once
+
+
+def test_delays_need_three_bytes() -> None:
+    """Where a step of the 24 bits is finer than any clock; idle and loaded delays are together in a column."""
+    rng = np.random.default_rng(3)
+    values = np.concatenate([1 + rng.exponential(0.01, 500), 100 + rng.exponential(20, 3000), [np.nan]])
+    pool = pack.Pool()
+    again = back(pool, pool.values(values))
+    assert pool.packed[0]["type"] == "i24" and np.isnan(again[-1])
+    assert np.nanmax(np.abs(again - values)) < 2e-5  # 20 ns, in ms
+    spike = np.append(values, 1e9)
+    assert back(pool, pool.values(spike))[:500] == pytest.approx(values[:500], rel=1.2e-7) and pool.packed[1]["type"] == "f32"
 
 
 @pytest.mark.parametrize("values", [[], [np.nan, np.nan], [1e308, -1e308, 5e-324], [np.inf, -np.inf]])

@@ -171,6 +171,38 @@ describe("the explorer", () => {
     rmSync(runs, { recursive: true });
   });
 
+  it("has the settings of a picture in its address, in fields and in the command", async () => {
+    const { page, problems, close } = await open("&run=rrul.ktrxer&plot=ping&bounds-y=0,50&series=UDP%20*&part=whole");
+    const figure = page.locator("figure.panel").first();
+    await figure.locator("canvas").waitFor();
+    expect(await figure.locator(".legend button").count()).toBe(3);
+    expect(await page.locator("select[title^='which part']").inputValue()).toBe("whole");
+    expect(await page.locator(".foot pre").innerText()).toContain("--part=whole --bounds-y=0,50 '--series=UDP *' -o");
+    await page.getByText("Settings (3)").click();
+    const field = (name: string): ReturnType<Page["locator"]> =>
+      page.locator(".settings label", { has: page.getByText(name, { exact: true }) }).locator("input, textarea");
+    expect(await field("bounds-y").inputValue()).toBe("0,50");
+    expect(await field("series").inputValue()).toBe("UDP *");
+    await field("bounds-x").fill("10,20");
+    await field("bounds-x").press("Tab");
+    // The fields are longer than the screen, and a panel is drawn when it comes near.
+    await settles(async () => {
+      await figure.scrollIntoViewIfNeeded();
+      return `${await figure.getAttribute("data-from")}-${await figure.getAttribute("data-to")}`;
+    }, "10-20");
+    expect(page.url()).toContain("bounds-x=10%2C20");
+    await field("no-legend").check();
+    await settles(() => page.locator(".legend").count(), 0);
+    await field("bounds-x").fill("20,10");
+    await field("bounds-x").press("Tab");
+    await page.getByText("bounds-x: '20,10' is wrong").waitFor();
+    await page.getByRole("button", { name: "Remove all settings" }).click();
+    await settles(() => page.locator(".legend button").count(), 4);
+    expect(page.url()).not.toMatch(/bounds|series|legend|part/);
+    expect(problems.filter((text) => !text.includes("422"))).toEqual([]);
+    await close();
+  });
+
   it("compares groups, and lists the metadata in which runs differ", async () => {
     const { page, problems, close } = await open("&run=rrul.ktrxer&run=codel.ktrxer&tab=compare&by=title");
     await page.getByRole("heading", { name: /against/, level: 2 }).waitFor();
@@ -191,7 +223,9 @@ describe("the explorer", () => {
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Save as CSV" }).click(),
     ]);
-    expect(readFileSync((await download.path()) ?? "", "utf8").split("\n")[0]).toBe("panel,series,x,x unit,y,y unit");
+    expect(readFileSync((await download.path()) ?? "", "utf8").split("\n")[0]).toBe(
+      "panel,series,x,x unit,y,y unit,low,high,share",
+    );
     expect(await page.locator(".foot pre").innerText()).toMatch(
       /^ktrxer plot .*rrul\.ktrxer --plot ping -o ping\.svg$/,
     );

@@ -90,9 +90,9 @@ describe("a report of an rrul", () => {
       figure.getByRole("button", { name: /CSV/ }).click(),
     ]);
     const text = readFileSync((await download.path()) ?? "", "utf8").split("\n");
-    expect(text[0]).toBe('"series","Time (s)","Round trip (ms)"');
+    expect(text[0]).toBe("panel,series,x,x unit,y,y unit,low,high,share");
     expect(text.length).toBeGreaterThan(27_000);
-    expect(text[1]).toMatch(/^"ICMP",[\d.e-]+,[\d.]*$/);
+    expect(text[1]).toMatch(/^"Round-trip time","ICMP",[\d.e-]+,"s",[\d.]*,"ms",,,$/);
     expect(problems).toEqual([]);
     await close();
   });
@@ -124,6 +124,14 @@ describe("a report of an rrul", () => {
     }));
     expect(widths.screen).toBe(390);
     expect(widths.page).toBeLessThanOrEqual(390);
+    // No table is cut off: each row is a block of its own.
+    await page.evaluate(() => document.querySelectorAll("details").forEach((one) => (one.open = true)));
+    const cut = await page.evaluate(() =>
+      [...document.querySelectorAll<HTMLElement>(".table, .table td")]
+        .filter((one) => one.scrollWidth > one.clientWidth + 1)
+        .map((one) => one.textContent?.slice(0, 80)),
+    );
+    expect(cut).toEqual([]);
     // Each link of the bar is visible and can be tapped without scrolling the bar.
     const bar = await page.locator(".top nav").evaluate((nav) => ({
       right: nav.getBoundingClientRect().right,
@@ -288,7 +296,10 @@ describe("a report in use", () => {
           const away = Math.abs(column.base + column.scale * x.getInt32(4 * i, true) - at);
           if (away < distance) [best, distance] = [i, away];
         }
-        return y.getFloat32(4 * best, true);
+        const values = data.arrays[one.y];
+        if (values.type !== "i24") throw new Error(`expected integers of three bytes, not ${values.type}`);
+        const raw = (y.getInt8(3 * best + 2) << 16) | y.getUint16(3 * best, true);
+        return raw === -8388608 ? NaN : values.base + values.scale * raw;
       },
       Number(/([\d.]+)/.exec(words ?? "")?.[1]),
     );

@@ -3,15 +3,15 @@
 // value = base + scale * raw. The smallest raw integer marks a missing value.
 
 export interface PackedArray {
-  type: "f32" | "f64" | "i32" | "i16";
+  type: "f32" | "f64" | "i32" | "i24";
   count: number;
   base: number;
   scale: number;
   data: string | Uint8Array;
 }
 
-const SIZES = { f32: 4, f64: 8, i32: 4, i16: 2 } as const;
-const NOTHING = { i32: -2147483648, i16: -32768 } as const;
+export const SIZES = { f32: 4, f64: 8, i32: 4, i24: 3 } as const;
+const NOTHING = { i32: -2147483648, i24: -8388608 } as const;
 
 export class PackedError extends Error {}
 
@@ -37,10 +37,10 @@ export function decode(packed: PackedArray): Float64Array {
         out[i] = raw === NOTHING.i32 ? NaN : base + scale * raw;
       }
       break;
-    case "i16":
+    case "i24":
       for (let i = 0; i < count; i++) {
-        const raw = view.getInt16(2 * i, true);
-        out[i] = raw === NOTHING.i16 ? NaN : base + scale * raw;
+        const raw = (view.getInt8(3 * i + 2) << 16) | view.getUint16(3 * i, true);
+        out[i] = raw === NOTHING.i24 ? NaN : base + scale * raw;
       }
       break;
   }

@@ -70,6 +70,8 @@ export interface Panel {
   notes: string[];
   /** Why the panel has no news; "": it is shown at first. */
   folded: string;
+  /** The names of the series are shown. */
+  legend: boolean;
 }
 
 export interface Table {
@@ -114,13 +116,20 @@ export interface Run {
   metadata: Json;
 }
 
+/** Before the runs, where there are several: the answer in words, and what compares the runs. */
+export interface Overview {
+  sentences: string[];
+  tables: Table[];
+  panels: Panel[];
+}
+
 export interface Report {
   title: string;
   generator: string;
   created: string;
   palette: Palette;
   arrays: PackedArray[];
-  overview: { tables: Table[]; panels: Panel[] } | null;
+  overview: Overview | null;
   runs: Run[];
 }
 
@@ -149,7 +158,7 @@ export function text(value: unknown, path: string): string {
   return value;
 }
 
-function flag(value: unknown, path: string): boolean {
+export function flag(value: unknown, path: string): boolean {
   if (typeof value !== "boolean") fail(path, "true or false");
   return value;
 }
@@ -179,7 +188,7 @@ export function pair(value: unknown, path: string): [string, string] {
 export function packedHead(value: unknown, path: string): Omit<PackedArray, "data"> {
   const a = dict(value, path);
   return {
-    type: oneOf(a.type, `${path}.type`, ["f32", "f64", "i32", "i16"]),
+    type: oneOf(a.type, `${path}.type`, ["f32", "f64", "i32", "i24"]),
     count: index(a.count, `${path}.count`),
     base: finite(a.base, `${path}.base`),
     scale: finite(a.scale, `${path}.scale`),
@@ -273,6 +282,7 @@ export function panelReader(arrays: number, colors: number): (value: unknown, pa
       rows: list(p.rows, `${path}.rows`, row),
       notes: list(p.notes, `${path}.notes`, text),
       folded: text(p.folded, `${path}.folded`),
+      legend: flag(p.legend, `${path}.legend`),
     };
   };
 }
@@ -347,7 +357,11 @@ export function parse(source: string): Report {
   let overview: Report["overview"] = null;
   if (r.overview !== null) {
     const o = dict(r.overview, "overview");
-    overview = { tables: list(o.tables, "overview.tables", table), panels: list(o.panels, "overview.panels", panel) };
+    overview = {
+      sentences: list(o.sentences, "overview.sentences", text),
+      tables: list(o.tables, "overview.tables", table),
+      panels: list(o.panels, "overview.panels", panel),
+    };
   }
   return {
     title: text(r.title, "title"),

@@ -43,19 +43,25 @@ export class Selection {
   }
 }
 
-/** Panels with a common x axis. `whole` grows as panels join; `from` and `to` are the shown range. */
+/** Panels with a common x axis. `whole` grows as panels join. */
 export class Link {
   private readonly members = new Set<Member>();
   private readonly listeners = new Set<() => void>();
   whole: [number, number] = [Infinity, -Infinity];
-  from = -Infinity;
-  to = Infinity;
+  private ends: [number | null, number | null] = [null, null];
+  private shown: [number, number] | null = null; // null: the first range
   cursor: number | null = null;
 
   cover(from: number, to: number): void {
     if (Number.isFinite(from) && Number.isFinite(to) && from <= to) {
       this.whole = [Math.min(this.whole[0], from), Math.max(this.whole[1], to)];
     }
+  }
+
+  /** The range that is shown at first ends here; null: at the end of `whole`, which reaches at least as far. */
+  bound(least: number | null, most: number | null): void {
+    this.ends = [least ?? this.ends[0], most ?? this.ends[1]];
+    for (const end of this.ends) if (end !== null) this.cover(end, end);
   }
 
   join(member: Member): void {
@@ -67,14 +73,21 @@ export class Link {
   }
 
   get zoomed(): boolean {
-    return this.from > this.whole[0] || this.to < this.whole[1];
+    return this.shown !== null;
+  }
+
+  private get first(): [number, number] {
+    const [low, high] = this.whole;
+    const [from, to] = [Math.max(low, this.ends[0] ?? low), Math.min(high, this.ends[1] ?? high)];
+    return from < to ? [from, to] : [low, high];
   }
 
   get range(): [number, number] {
     const [low, high] = this.whole;
     if (!(low <= high)) return [0, 1];
     if (low === high) return [low - 0.5, high + 0.5];
-    return [Math.max(low, this.from), Math.min(high, this.to)];
+    const [from, to] = this.shown ?? this.first;
+    return [Math.max(low, from), Math.min(high, to)];
   }
 
   /** Show from..to, limited to `whole` and to at least a millionth of it. */
@@ -84,15 +97,16 @@ export class Link {
     if (!(all > 0) || !Number.isFinite(from) || !Number.isFinite(to)) return;
     const width = Math.min(all, Math.max(Math.abs(to - from), all / 1e6));
     const start = Math.min(Math.max(Math.min(from, to), low), high - width);
-    this.from = width === all ? -Infinity : start;
-    this.to = width === all ? Infinity : start + width;
+    const [first, last] = this.first;
+    const near = (one: number, other: number): boolean => Math.abs(one - other) <= width * 1e-9;
+    this.shown = near(start, first) && near(start + width, last) ? null : [start, start + width];
     const [a, b] = this.range;
     for (const member of this.members) member.showRange(a, b);
     for (const listener of this.listeners) listener();
   }
 
   reset(): void {
-    this.show(this.whole[0], this.whole[1]);
+    this.show(...this.first);
   }
 
   /** Zoom by `factor` around `centre` (default: the middle): in below one, out above one. */

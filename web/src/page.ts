@@ -2,7 +2,7 @@
 // The sections of a report: figures, verdict, plots, how to repeat the run, metadata.
 
 import type { Columns } from "./arrays";
-import type { Panel, Report, Run, Table } from "./data";
+import type { Command, Overview, Report, Run } from "./data";
 import { el } from "./dom";
 import { Selection } from "./link";
 import { commandOf, details, figureOf, list, tableOf, words } from "./parts";
@@ -16,6 +16,19 @@ export const VERDICTS = {
   invalid: ["\u2715", "invalid"],
   unknown: ["?", "no verdict"],
 } as const;
+
+const LONG = 60; // letters of a fact that gets a line of its own
+
+/** Open where a command has failed: its output is the reason. */
+function commandsOf(commands: readonly Command[]): HTMLElement {
+  const failed = commands.some((one) => !one.outcome.startsWith("ended"));
+  const node = details(
+    commands.length === 1 ? "The command of this run" : `${commands.length} commands of this run`,
+    ...commands.map(commandOf),
+  );
+  node.toggleAttribute("open", failed);
+  return node;
+}
 
 export class Page {
   private readonly sheet: Sheet;
@@ -78,11 +91,12 @@ export class Page {
     ];
   }
 
-  private overview(overview: { tables: Table[]; panels: Panel[] }): HTMLElement {
+  private overview(overview: Overview): HTMLElement {
     return el(
       "section",
       { id: "overview" },
       el("h2", {}, "Overview"),
+      overview.sentences.length > 0 && el("div", { class: "answer" }, list(overview.sentences)),
       ...overview.tables.map((table) => tableOf(table)),
       ...this.sheet.panels(overview.panels, new Selection(), 3),
     );
@@ -139,7 +153,7 @@ export class Page {
           ? words(run.repeat.join("\n"))
           : el("p", { class: "note" }, "The command of this run was not recorded."),
         run.commands.length > 0 &&
-          details(`${run.commands.length} commands of this run`, ...run.commands.map(commandOf)),
+          commandsOf(run.commands),
         run.events && run.events.rows.length > 0 && details(`${run.events.rows.length} events`, tableOf(run.events)),
       ),
       el(
@@ -150,7 +164,9 @@ export class Page {
           el(
             "dl",
             { class: "facts" },
-            ...run.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+            ...run.facts.map(([name, value]) =>
+              el("div", { class: value.length > LONG ? "long" : null }, el("dt", {}, name), el("dd", {}, value)),
+            ),
           ),
         details("All recorded metadata", tree(run.metadata)),
       ),

@@ -41,7 +41,7 @@ export class PanelView implements Member {
   private readonly logButton: HTMLButtonElement;
   private loaded: Loaded[] = [];
   private plot: uPlot | null = null;
-  private log: boolean;
+  private readonly logs: { x: boolean; y: boolean };
   private ready = false;
   private readonly resized = new ResizeObserver(() => this.fit());
   private readonly forget: () => void;
@@ -54,9 +54,10 @@ export class PanelView implements Member {
     private readonly theme: Theme,
     level: 3 | 4 = 3,
   ) {
-    this.log = panel[panel.log].scale === "log";
+    this.logs = { x: panel.x.scale === "log", y: panel.y.scale === "log" };
     this.dots = panel.series.map(() => el("i", { class: "dot", hidden: true }));
-    this.logButton = button("log", "Logarithmic scale", () => this.setLog(!this.log), { "aria-pressed": this.log });
+    const pressed = { "aria-pressed": this.logs[panel.log] };
+    this.logButton = button("log", "Logarithmic scale", () => this.toggleLog(), pressed);
     const zoomButtons = el(
       "div",
       { class: "tools", role: "toolbar", "aria-label": `${panel.title}: view` },
@@ -83,7 +84,7 @@ export class PanelView implements Member {
       el("div", { class: "unit" }, el("span", {}, unit), this.readout, panel.y2 && el("span", {}, named(panel.y2))),
       this.holder,
       // The places on the x axis have the names of their series.
-      panel.x.names.length === 0 && this.legend.root,
+      panel.x.names.length === 0 && panel.legend && this.legend.root,
       panel.rows.length > 0 &&
         el("p", { class: "note" }, "Above the plot: \u00d7 lost probe, \u2228 drop, \u2227 mark, + retransmit."),
       ...panel.notes.map((note) => el("p", { class: "note" }, note)),
@@ -97,13 +98,16 @@ export class PanelView implements Member {
   /** Decode the samples. All panels do this before the first one is drawn, because they share their range. */
   load(): void {
     this.decode();
-    const { names, zero } = this.panel.x;
+    const { names, zero, least, most } = this.panel.x;
     for (const { samples, series } of this.loaded) {
       if (series.style === "outline") this.link.cover(...ends(samples.x));
       else if (samples.x.length > 0) this.link.cover(samples.x[0] as number, samples.x[samples.x.length - 1] as number);
     }
     if (names.length > 0) this.link.cover(-0.6, names.length - 0.4);
-    else if (zero && !this.logX) this.link.cover(0, 0);
+    else {
+      if (zero && !this.logX) this.link.cover(0, 0);
+      if (!this.logX || (least ?? 1) > 0) this.link.bound(least, most);
+    }
   }
 
   /** Other samples of the same series: those of another part of the time, or more of a run that is being recorded. */
@@ -124,7 +128,7 @@ export class PanelView implements Member {
       holder: this.holder,
       link: this.link,
       plot: () => this.plot,
-      toggleLog: () => this.setLog(!this.log),
+      toggleLog: () => this.toggleLog(),
       readAloud: () => this.readout.setAttribute("aria-live", "polite"),
     });
   }
@@ -138,9 +142,9 @@ export class PanelView implements Member {
   }
 
   showRange(from: number, to: number): void {
+    this.plot?.setScale("x", { min: from, max: to });
     this.root.dataset.from = String(from);
     this.root.dataset.to = String(to);
-    this.plot?.setScale("x", { min: from, max: to });
   }
 
   showSeries(): void {
@@ -231,11 +235,11 @@ export class PanelView implements Member {
   }
 
   private get logY(): boolean {
-    return this.panel.log === "y" && this.log;
+    return this.logs.y;
   }
 
   private get logX(): boolean {
-    return this.panel.log === "x" && this.log;
+    return this.logs.x;
   }
 
   private get height(): number {
@@ -251,9 +255,10 @@ export class PanelView implements Member {
     return this.loaded.filter((one) => one.lost.length > 0).length + this.panel.rows.length;
   }
 
-  private setLog(log: boolean): void {
-    this.log = log;
-    this.logButton.setAttribute("aria-pressed", String(log));
+  private toggleLog(): void {
+    const axis = this.panel.log;
+    this.logs[axis] = !this.logs[axis];
+    this.logButton.setAttribute("aria-pressed", String(this.logs[axis]));
     // A logarithmic axis has no place for values of zero and below, so its range may differ.
     if (this.panel.log === "x") this.link.whole = [Infinity, -Infinity];
     this.load();
@@ -283,24 +288,11 @@ export class PanelView implements Member {
       }
     }
     if (!(low <= high)) return this.logY ? [0.1, 10] : [0, 1];
-    if (this.logY) {
-      const [a, b] = uPlot.rangeLog(low, high * 1.2, 10, false); // keeps samples off the edge
-      return [a ?? low, b ?? high];
-    }
-    if (axis.zero) {
-      low = Math.min(low, 0);
-      high = Math.max(high, 0);
-    }
-    if (low === high) {
-      const around = Math.abs(low) || 1;
-      [low, high] = [axis.zero && low >= 0 ? 0 : low - around / 2, high + around / 2];
-    } else {
-      const room = (high - low) * 0.06;
-      [low, high] = [axis.zero && low >= 0 ? 0 : low - room, high + room];
-    }
-    if (this.link.zoomed) return [low, high];
-    const [least, most] = [axis.least ?? low, axis.most ?? high];
-    return least < most ? [least, most] : [low, high];
+    const [bottom, top] = this.logY ? logEnds(low, high) : linearEnds(low, high, axis.zero);
+    // The bounds are those of the scale that the axis has at first.
+    if (this.link.zoomed || this.logY !== (axis.scale === "log")) return [bottom, top];
+    const [least, most] = [axis.least ?? bottom, axis.most ?? top];
+    return least < most && (least > 0 || !this.logY) ? [least, most] : [bottom, top];
   }
 
   private build(): void {
@@ -399,7 +391,7 @@ export class PanelView implements Member {
       [[from, to], [0, 0], ...(panel.y2 ? [[0, 0] as [number, number]] : [])],
       this.holder,
     );
-    this.plot.setScale("x", { min: from, max: to });
+    this.showRange(from, to);
     this.plot.over.append(...this.dots);
   }
 
@@ -561,14 +553,19 @@ export class PanelView implements Member {
     const [from, to] = this.link.range;
     const quote = (text: string): string =>
       `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
-    const { x, y } = this.panel;
-    const rows = [[quote("series"), quote(`${x.label} (${x.unit})`), quote(`${y.label} (${y.unit})`)].join(",")];
-    for (const { series, samples } of this.loaded) {
+    const number = (value = NaN): string => (Number.isNaN(value) ? "" : `${value}`);
+    const { title, x } = this.panel;
+    const rows = ["panel,series,x,x unit,y,y unit,low,high,share"]; // as of `ktrxer plot -o NAME.csv`
+    for (const { series, samples, low, high, z } of this.loaded) {
       if (!this.visible(series)) continue;
-      samples.x.forEach((at, i) => {
-        if (at >= from && at <= to)
-          rows.push(`${quote(series.label)},${at},${Number.isNaN(samples.y[i]) ? "" : samples.y[i]}`);
-      });
+      const head = [quote(title), quote(series.label)];
+      const units = [quote(x.unit), quote(this.axis(series).unit)] as const;
+      const add = (at: number, y: number | undefined, ...rest: (number | undefined)[]): void => {
+        if (at < from || at > to) return;
+        rows.push([...head, at, units[0], number(y), units[1], ...rest.map(number)].join(","));
+      };
+      if (z) squares(samples, z, (at, y, share) => add(at, y, undefined, undefined, share));
+      else samples.x.forEach((at, i) => add(at, samples.y[i], low?.[i], high?.[i], undefined));
     }
     const address = URL.createObjectURL(new Blob([rows.join("\n"), "\n"], { type: "text/csv" }));
     const name = this.panel.key.replace(/[^a-z0-9_-]+/gi, "-").slice(0, 60) || "samples";
@@ -578,6 +575,18 @@ export class PanelView implements Member {
     anchor.remove();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
+}
+
+/** A range with room for the samples at its ends. */
+function logEnds(low: number, high: number): [number, number] {
+  const [a, b] = uPlot.rangeLog(low, high * 1.2, 10, false);
+  return [a ?? low, b ?? high];
+}
+
+function linearEnds(low: number, high: number, zero: boolean): [number, number] {
+  if (zero) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
+  const room = low === high ? (Math.abs(low) || 1) / 2 : (high - low) * 0.06;
+  return [zero && low >= 0 ? 0 : low - room, high + room];
 }
 
 /** Names that are too long for their places stand at an angle, and are cut to what fits below the plot. */
@@ -590,6 +599,14 @@ function tiltOf(names: readonly string[], width: number): { height: number; lett
 
 function short(name: string, letters: number): string {
   return name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
+}
+
+/** The middles of the squares of a heat map, and their shares. */
+function squares({ x, y }: Samples, z: Float64Array, take: (x: number, y: number, share: number) => void): void {
+  const middle = (edges: Float64Array, i: number): number => ((edges[i] as number) + (edges[i + 1] as number)) / 2;
+  for (let row = 0; row < y.length - 1; row++)
+    for (let column = 0; column < x.length - 1; column++)
+      take(middle(x, column), middle(y, row), z[row * (x.length - 1) + column] as number);
 }
 
 function named(axis: Axis): string {

@@ -22,6 +22,8 @@ export function figureOf(figure: Figure): HTMLElement {
   );
 }
 
+const LONG = 22; // letters of a name and a value that get a line of their own on a phone
+
 export function tableOf(table: Table): HTMLElement {
   // Right-align a column of numbers and of signs for missing numbers.
   const numeric = table.columns.map(
@@ -30,24 +32,39 @@ export function tableOf(table: Table): HTMLElement {
       table.rows.every(
         (row) =>
           /^[+\u2212\u2013\d.,\s%a-zµ/±<>≤≥-]*$/i.test(row[i] ?? "") &&
-          /^[+\u2212\u2013\d<>±≤≥-]|^$/.test(row[i] ?? ""),
+          /^[+\u2212\u2013\d<>±≤≥-]|^$|^lost$/.test(row[i] ?? ""),
       ),
   );
-  const cell = (tag: "td" | "th", text: string, i: number): HTMLElement =>
-    el(tag, { class: numeric[i] ? "number" : null, scope: tag === "th" ? "col" : null }, text);
+  const head = (text: string, i: number): HTMLElement =>
+    el("th", { class: numeric[i] ? "number" : null, scope: "col", role: "columnheader" }, text);
+  // On a phone each row stands by itself, with the names of the columns beside the values. Roles, because a row that
+  // is no longer laid out as one would not be one for a screen reader.
+  const cell = (text: string, i: number): HTMLElement => {
+    const name = table.columns[i] ?? "";
+    const long = name.length + text.length > LONG;
+    return el(
+      "td",
+      { class: `${numeric[i] ? "number" : ""} ${long ? "long" : ""}`.trim() || null, role: "cell", "data-name": name },
+      text,
+    );
+  };
   return el(
     "div",
     { class: "table", role: "region", tabindex: 0, "aria-label": table.title },
     el(
       "table",
-      {},
+      { role: "table" },
       el("caption", {}, table.title),
-      el("thead", {}, el("tr", {}, ...table.columns.map((name, i) => cell("th", name, i)))),
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...table.columns.map(head))),
       el(
         "tbody",
-        {},
+        { role: "rowgroup" },
         ...table.rows.map((row) =>
-          el("tr", {}, ...row.map((text, i) => (i === 0 ? el("th", { scope: "row" }, text) : cell("td", text, i)))),
+          el(
+            "tr",
+            { role: "row" },
+            ...row.map((text, i) => (i === 0 ? el("th", { scope: "row", role: "rowheader" }, text) : cell(text, i))),
+          ),
         ),
       ),
     ),

@@ -12,7 +12,8 @@ describe("columns", () => {
     expect([...decode(pack("f64", Float64Array.of(1.5, NaN, -2), 3))]).toEqual([1.5, NaN, -2]);
     expect([...decode(pack("f32", Float32Array.of(0.5, NaN), 2, 1, 2))]).toEqual([2, NaN]);
     expect([...decode(pack("i32", Int32Array.of(0, 1000, -2147483648), 3, 5, 1e-3))]).toEqual([5, 6, NaN]);
-    expect([...decode(pack("i16", Int16Array.of(7, -32768), 2, 0, 10))]).toEqual([70, NaN]);
+    const bytes = Uint8Array.of(7, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0x80, 1, 0, 0x80);
+    expect([...decode(pack("i24", bytes, 4, 0, 10))]).toEqual([70, -10, NaN, -83886070]);
   });
 
   it("are refused if they are truncated, too long, or not base64", () => {

@@ -33,6 +33,7 @@ const panel = {
   rows: [],
   notes: [],
   folded: "",
+  legend: true,
 };
 const run = {
   title: "",

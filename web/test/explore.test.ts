@@ -57,12 +57,18 @@ describe("the rows of the table", () => {
 describe("the view in the address", () => {
   it("is the same after it was written and read", () => {
     const hash =
-      "#token=T&run=a%26b.ktrxer&run=c%3Cscript%3E&plot=ping&arrange=one&shown=2&part=load&log=y&from=1.5&to=2" +
+      "#token=T&run=a%26b.ktrxer&run=c%3Cscript%3E&plot=ping&arrange=one&shown=2&part=load&from=1.5&to=2" +
+      "&bounds-y=0,50&series=a&series=UDP*" +
       "&search=x%3Dy&column=settings%2Fcc&sort=-added&facet=title%3Da%3Db&tab=compare&by=cc&a=x&b=y&all=yes";
     const state = read(hash);
     expect(state.runs).toEqual(["a&b.ktrxer", "c<script>"]);
     expect(state.range).toEqual([1.5, 2]);
     expect(state.facets.get("title")).toBe("a=b");
+    expect([...state.settings]).toEqual([
+      ["part", ["load"]],
+      ["bounds-y", ["0,50"]],
+      ["series", ["a", "UDP*"]],
+    ]);
     expect(read(write(state))).toEqual(state);
   });
 

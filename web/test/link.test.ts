@@ -61,6 +61,18 @@ describe("a link", () => {
     expect(link.range).toEqual([0, 70]);
   });
 
+  it("shows the range between its bounds at first, and all of it after zooming out", () => {
+    const { link } = linked();
+    link.bound(10, null);
+    link.bound(null, 80);
+    expect(link.range).toEqual([10, 80]);
+    expect(link.zoomed).toBe(false);
+    link.zoom(2);
+    expect([link.range, link.zoomed]).toEqual([[0, 80], true]);
+    link.reset();
+    expect([link.range, link.zoomed]).toEqual([[10, 80], false]);
+  });
+
   it("has a range without data", () => {
     const link = new Link();
     expect(link.range).toEqual([0, 1]);

@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from ktrxer.analyse import grouping, listing, where
 from ktrxer.analyse.collection import collect
 from ktrxer.commands.opening import open_any
 from ktrxer.explore.library import MOST_FOLDERS, Library, Unknown
-from ktrxer.panels import arrange, palette, picture, plots
+from ktrxer.panels import arrange, palette, picture, plots, settings
 from ktrxer.panels import comparison as comparison_panels
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.model import PlotModel
@@ -41,11 +42,31 @@ TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "
 
 Asked = Mapping[str, Any]
 Names = list[tuple[str, str]]  # the names of runs, with their labels
-_Made = tuple[list[PlotModel], list[str], Names]  # pictures, problems, runs
 
 
 class Refused(Exception):
     """The request is wrong, or not possible with these runs."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    models: dict[int, PlotModel]  # with `shown` one for each run, by its place in the request; else one of all runs
+    unread: dict[int, str]  # the runs that cannot be read, by their places, and why
+    damage: list[str]
+    names: Names
+    wish: Picture
+
+    @property
+    def problems(self) -> list[str]:
+        return [*self.unread.values(), *self.damage]
+
+    def shown(self, asked: Asked) -> PlotModel:
+        if "shown" not in asked:
+            return next(iter(self.models.values()))
+        place = _shown(asked, len(self.models) + len(self.unread))
+        if place in self.unread:
+            raise Refused(self.unread[place])
+        return self.models[place]
 
 
 class Answers:
@@ -62,7 +83,10 @@ class Answers:
             "directory": str(self.library.directory),
             "palette": {"light": list(palette.LIGHT), "dark": list(palette.DARK)},
             "arranges": [[name, words] for name, words in arrange.WORDS.items()],
-            "parts": list(arrange.PARTS),
+            "settings": [
+                {"name": one.name, "help": one.help, "value": one.metavar, "many": one.many, "choices": list(one.choices)}
+                for one in settings.SETTINGS
+            ],
             "plots": [[name, summary] for name, summary in plots.summaries().items()],
             "keys": sorted({*listing.OF_HEAD, *listing.OF_FILE, *grouping.PROPERTIES}),
         }
@@ -94,8 +118,8 @@ class Answers:
 
     def metadata(self, asked: Asked) -> dict[str, Any]:
         """The facts and metadata of runs. The page finds the values in which they differ."""
-        found, problems = self._readable(asked)
-        labels = plots.labels([one.run for one in found])
+        found, unread = self._readable(asked)
+        labels = plots.labels([one.run for one in found.values()])
         return {
             "runs": [
                 {
@@ -107,44 +131,44 @@ class Answers:
                     "repeat": shlex.join(one.run.meta.command) if one.run.meta.command else "",
                     "metadata": plain(_whole(one.run.meta)),
                 }
-                for label, one in zip(labels, found, strict=True)
+                for label, one in zip(labels, found.values(), strict=True)
             ],
-            "problems": problems,
+            "problems": list(unread.values()),
         }
 
     def keys(self, asked: Asked) -> dict[str, Any]:
         """What can be a column beside the properties: the figures, settings and metadata of a run."""
-        found, _ = self._readable(asked)
-        collected, _ = self._collected([self.library.name(found[0].run.path)], [])
-        paths = [path for path, value in _leaves(_whole(found[0].run.meta)) if not isinstance(value, list)]
+        first = next(iter(self._readable(asked)[0].values())).run
+        collected, _ = self._collected([self.library.name(first.path)], [])
+        paths = [path for path, value in _leaves(_whole(first.meta)) if not isinstance(value, list)]
         return {"keys": [*collected.known, *paths][:MOST_KEYS]}
 
     # ------------------------------------------------------------------------------------------------------------- picture
 
     def picture(self, asked: Asked) -> bytes:
-        """Panels of runs. `shown`: a number draws only that run, with the axes of all; `range`: the part of the time that is in view."""
-        made, problems, names, wish = self._models_of(asked)
-        shown = _place(asked, len(made))
-        model = made[shown]
+        """Panels of runs. `shown`: the place of a run among `runs` draws only that run, with the axes of all; `range`: the part of the time
+        that is in view."""
+        made = self._made(asked)
+        model = made.shown(asked)
         series = sum(len(panel.series) for panel in model.panels)
         most = max(LEAST_SERIES_SAMPLES, min(MOST_SERIES_SAMPLES, MOST_SAMPLES // max(1, series)))
         pool = pack.Pool()
         window = _range(asked)
         panels = [pack.panel(panel, pool, most, window) for panel in model.panels]
-        data = {"title": model.title, "subtitle": model.subtitle, "columns": model.columns, "panels": panels, "names": names}
+        data = {"title": model.title, "subtitle": model.subtitle, "columns": model.columns, "panels": panels, "names": made.names}
         data["reduced"] = any(len(one.x) > most for panel in model.panels for one in panel.series)
-        return pool.answer(data | {"problems": problems, "command": self._command(asked, wish, shown if "shown" in asked else None)})
+        return pool.answer(data | {"problems": made.problems, "command": self._command(asked, made)})
 
     def save(self, asked: Asked) -> tuple[bytes, str, str]:
         """A file of a picture: its bytes, media type and name."""
         kind = _one_of(asked, "kind", tuple(TYPES))
-        made, _, _, wish = self._models_of(asked)
-        model = made[_place(asked, len(made))]
-        name = f"{wish.plot}.{kind}"
+        made = self._made(asked)
+        model, plot = made.shown(asked), made.wish.plot
+        name = f"{plot}.{kind}"
         if kind == "csv":
             return numbers.csv_of(model), TYPES[kind], name
         if kind == "json":
-            return json.dumps(numbers.of_model(wish.plot, model), allow_nan=False).encode("ascii"), TYPES[kind], name
+            return json.dumps(numbers.of_model(plot, model), allow_nan=False).encode("ascii"), TYPES[kind], name
         from ktrxer.view import figure
 
         with self._lock, tempfile.TemporaryDirectory(prefix="ktrxer-view-") as place:
@@ -152,15 +176,14 @@ class Answers:
             figure.save(model, path, kind)
             return path.read_bytes(), TYPES[kind], name
 
-    def _models_of(self, asked: Asked) -> tuple[list[PlotModel], list[str], Names, Picture]:
-        """One model of all runs, or with `shown` one for each; problems; labels of the runs."""
+    def _made(self, asked: Asked) -> _Made:
         names = _texts(asked, "runs", MOST_RUNS)
-        wish = Picture(
-            _text(asked, "plot"),
-            cast("arrange.Arrange", _one_of(asked, "arrange", arrange.ARRANGES, "overlay")),
-            cast("arrange.PartName", _one_of(asked, "part", ("", *arrange.PARTS), "")),
-            cast("arrange.Log", _one_of(asked, "log", ("", *arrange.LOGS), "")),
-        )
+        try:
+            options = settings.parse(_settings(asked))
+        except PlotError as error:
+            raise Refused(str(error)) from None
+        how = cast("arrange.Arrange", _one_of(asked, "arrange", arrange.ARRANGES, "overlay"))
+        wish = Picture(_text(asked, "plot"), how, options)
         single = "shown" in asked
         with self._lock:
             try:
@@ -169,46 +192,50 @@ class Answers:
                 key = ()
             if key in self._models:
                 self._models.move_to_end(key)
-                return *self._models[key], wish
-            found, problems = self._readable(asked)
-            runs = [one.run for one in found]
-            if not wish.plot:
-                wish = Picture(plots.default(runs[0]), wish.arrange, wish.part, wish.log)
+                return self._models[key]
+            found, unread = self._readable(asked)
+            runs = [one.run for one in found.values()]
+            given = tuple(label for place, label in enumerate(options.labels) if place not in unread)
+            wish = replace(wish, plot=wish.plot or plots.default(runs[0]), options=replace(options, labels=given))
             try:
-                made = picture.apart(runs, wish) if single else [picture.model(runs, wish)]
+                models = picture.apart(runs, wish) if single else [picture.model(runs, wish)]
             except PlotError as error:
                 raise Refused(str(error)) from None
-            labels = plots.labels(runs)
-            problems += [f"{name}: {line}" for name, one in zip(labels, found, strict=True) for line in one.damage]
-            answer = made, problems, [(self.library.name(run.path), label) for run, label in zip(runs, labels, strict=True)]
+            labels = plots.labels(runs, wish.options)
+            damage = [f"{label}: {line}" for label, one in zip(labels, found.values(), strict=True) for line in one.damage]
+            named = [(self.library.name(run.path), label) for run, label in zip(runs, labels, strict=True)]
+            made = _Made(dict(zip(found, models, strict=False)), unread, damage, named, wish)
             if key:
-                self._models[(*key[:-2], wish, single)] = answer
+                self._models[key] = made
             while len(self._models) > MOST_MODELS:
                 self._models.popitem(last=False)
-            return *answer, wish
+            return made
 
-    def _readable(self, asked: Asked) -> tuple[list[Readable], list[str]]:
-        found, problems = [], []
-        for name in _texts(asked, "runs", MOST_RUNS):
+    def _readable(self, asked: Asked) -> tuple[dict[int, Readable], dict[int, str]]:
+        """The runs by their places in the request, and why the others cannot be read."""
+        found, unread = {}, {}
+        for place, name in enumerate(_texts(asked, "runs", MOST_RUNS)):
             try:
-                found.append(self.library.run(name))
+                found[place] = self.library.run(name)
             except Unknown as error:
-                problems.append(str(error))
+                unread[place] = str(error)
         if not found:
-            raise Refused(problems[0] if problems else "no run is chosen: tick runs in the table")
-        return found, problems
+            raise Refused(next(iter(unread.values()), "no run is chosen: tick runs in the table"))
+        return found, unread
 
-    def _command(self, asked: Asked, wish: Picture, shown: int | None) -> str:
-        names = _texts(asked, "runs", MOST_RUNS)
-        names = [names[shown]] if shown is not None and shown < len(names) else names
-        words = ["ktrxer", "plot", *self._paths(names), "--plot", wish.plot]
-        if wish.arrange != "overlay" and len(names) > 1:
-            words += ["--arrange", wish.arrange]
-        if wish.part:
-            words += ["--part", wish.part]
-        if wish.log:
-            words += ["--log", wish.log]
-        return shlex.join([*words, "-o", f"{wish.plot}.svg"])
+    def _command(self, asked: Asked, made: _Made) -> str:
+        """Of the runs that can be read."""
+        names, given = _texts(asked, "runs", MOST_RUNS), dict(_settings(asked))
+        if "shown" in asked:
+            names = [names[_shown(asked, len(names))]]
+            given.pop("override-label", None)
+        else:
+            names = [name for place, name in enumerate(names) if place not in made.unread]
+            given["override-label"] = list(made.wish.options.labels)
+        words = ["ktrxer", "plot", *self._paths(names), "--plot", made.wish.plot]
+        if made.wish.arrange != "overlay" and len(names) > 1:
+            words += ["--arrange", made.wish.arrange]
+        return shlex.join([*words, *settings.texts(given), "-o", f"{made.wish.plot}.svg"])
 
     def _paths(self, names: Sequence[str]) -> list[str]:
         made = []
@@ -316,7 +343,15 @@ def _one_of(asked: Asked, key: str, known: Sequence[str], usual: str | None = No
     return str(value)
 
 
-def _place(asked: Asked, count: int) -> int:
+def _settings(asked: Asked) -> dict[str, list[str]]:
+    value = asked.get("settings", {})
+    lists = [*value.values()] if isinstance(value, dict) else [None]
+    if not all(isinstance(texts, list) and all(isinstance(one, str) for one in texts) for texts in lists):
+        raise Refused("settings: expected an object with a list of texts for each setting")
+    return cast("dict[str, list[str]]", value)
+
+
+def _shown(asked: Asked, count: int) -> int:
     value = asked.get("shown", 0)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise Refused("shown: expected the number of a run")

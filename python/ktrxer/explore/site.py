@@ -49,7 +49,7 @@ def build(answers: Answers, view: str, most: int = MOST_BYTES) -> tuple[str, lis
     about |= {
         "directory": answers.library.directory.resolve().name,
         "arranges": [],
-        "parts": [],
+        "settings": [],
         "plots": [plot for plot in _summaries(about["plots"], exported) if plot[0] in exported],
         "keys": table["columns"],
     }

@@ -11,11 +11,7 @@ from typing import Literal, get_args
 # by-batch   runs of a batch, as one
 # all        all runs as one
 Arrange = Literal["overlay", "beside", "by-name", "by-batch", "all"]
-PartName = Literal["", "whole", "load", "idle"]
-Log = Literal["", "x", "y"]
 ARRANGES: tuple[Arrange, ...] = get_args(Arrange)
-PARTS: tuple[PartName, ...] = get_args(PartName)[1:]
-LOGS: tuple[Log, ...] = get_args(Log)[1:]
 WORDS: dict[Arrange, str] = {
     "overlay": "over each other",
     "beside": "beside each other",

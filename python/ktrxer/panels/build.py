@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ktrxer.panels import against, curves, places, shapes
-from ktrxer.panels.items import Item, Selection, scaled
-from ktrxer.panels.model import Floats, Panel, Series
+from ktrxer.panels import against, axes, curves, places, shapes
+from ktrxer.panels.items import Item, Selection, all_items, scaled
+from ktrxer.panels.model import Panel
 from ktrxer.panels.parts import base_of, ratio
 from ktrxer.panels.spec import Options, Spec
 from ktrxer.store import Run
@@ -21,8 +21,14 @@ Specs = Mapping[str, Spec]
 
 
 def build(name: str, specs: Specs, runs: Sequence[Run], options: Options | None = None) -> tuple[list[Panel], int]:
-    """The panels of a plot, and how many stand side by side. A panel without samples is left out. BuildError: the plot needs more runs."""
-    return _build(name, specs, Selection(runs, options or Options()))
+    """The panels of a plot, and how many stand side by side. A panel without samples is left out. BuildError: the plot needs more runs.
+    SettingError: a setting fits none of the panels."""
+    options = options or Options()
+    chosen = Selection(runs, options)
+    panels, columns = _build(name, specs, chosen)
+    chosen.check()
+    axes.check(panels, options)
+    return [axes.labelled(panel, options) for panel in panels], columns
 
 
 def _build(name: str, specs: Specs, chosen: Selection) -> tuple[list[Panel], int]:
@@ -41,7 +47,27 @@ def _panel(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
     panel = _KINDS[spec.kind](name, spec, chosen, numbers)
     if panel is None or not any(series.samples for series in panel.series):
         return None
-    return _axes(panel, spec, chosen.options)
+    options = chosen.options
+    notes = _smoothed(spec, chosen, numbers)
+    if options.norm != 1:
+        notes.append(f"Values are divided by {options.norm:g}.")
+    if notes:
+        panel = replace(panel, notes=(*panel.notes, *notes))
+    return axes.changed(panel, options, spec.scaling, spec.log)
+
+
+def _smoothed(spec: Spec, chosen: Selection, numbers: Sequence[int]) -> list[str]:
+    widths = {pick: pick.smooth or chosen.options.smooth for pick in spec.picks}
+    if max(widths.values(), default=0) <= 1:
+        return []
+    drawn = {item.pick for item in all_items(spec, chosen, numbers)}
+    widths = {pick: width for pick, width in widths.items() if pick in drawn}
+    made = []
+    for width in sorted({one for one in widths.values() if one > 1}):
+        names = [pick.label or pick.data for pick, own in widths.items() if own == width]
+        which = "Smoothed" if len(names) == len(widths) else f"Smoothed: {', '.join(names)}"
+        made.append(f"{which}; each value is the mean of {width} neighbouring samples.")
+    return made
 
 
 def _multiples(name: str, spec: Spec, chosen: Selection) -> tuple[list[Panel], int]:
@@ -59,7 +85,7 @@ def _multiples(name: str, spec: Spec, chosen: Selection) -> tuple[list[Panel], i
             parts.append((label, _panel(name, replace(one, picks=picks), own, range(len(chosen.runs)))))
     made = [replace(panel, key=f"{name}-{i}", title=label) for i, (label, panel) in enumerate(parts) if panel is not None]
     if chosen.options.same_axes:
-        made = same_axes(_same_units(made))
+        made = [axes.bounded(panel, chosen.options) for panel in same_axes(_same_units(made))]
     return made, min(4, max(1, round(len(made) ** 0.5)))
 
 
@@ -98,39 +124,6 @@ def same_axes(panels: Sequence[Panel]) -> list[Panel]:
         least = None if panel.y.zero and low >= 0 else low
         made.append(replace(panel, y=replace(panel.y, least=panel.y.least if least is None else least, most=high + (high - low) / 20)))
     return made
-
-
-def _axes(panel: Panel, spec: Spec, options: Options) -> Panel:
-    notes = list(panel.notes)
-    y, y2, x = panel.y, panel.y2, panel.x
-    scaling = options.scaling or spec.scaling
-    if scaling is not None:
-        columns = [_samples(one) for one in panel.series if one.axis == 1]
-        found = shapes.limits(columns, *scaling)
-        if found is not None:
-            low, high = found
-            outside = sum(int(((column < low) | (column > high)).sum()) for column in columns)
-            if outside:
-                y = replace(y, least=low if not y.zero or low < 0 else None, most=high, zero=y.zero and low >= 0)
-                whole = sum(int(np.isfinite(column).sum()) for column in columns)
-                shown = f"Scaled to the samples from p{scaling[0]:g} to p{scaling[1]:g}"
-                notes.append(f"{shown}; {outside:,} of {whole:,} lie outside the axis.")
-    log = options.log or spec.log
-    if log == "y":
-        y = replace(y, scale="log", zero=False)
-    if log == "x":
-        x = replace(x, scale="log", zero=False)
-    if options.zero is not None:
-        y = replace(y, zero=options.zero)
-    for bounds, axis in ((options.bounds_x, "x"), (options.bounds_y, "y")):
-        if bounds != (None, None):
-            new = replace(x if axis == "x" else y, least=bounds[0], most=bounds[1], zero=False)
-            x, y = (new, y) if axis == "x" else (x, new)
-    return replace(panel, x=x, y=y, y2=y2, notes=tuple(notes))
-
-
-def _samples(one: Series) -> Floats:
-    return one.y[:-1] if one.style == "step" else one.y
 
 
 _KINDS: dict[str, Callable[[str, Spec, Selection, Sequence[int]], Panel | None]] = {

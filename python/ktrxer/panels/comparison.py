@@ -49,6 +49,7 @@ def differences(made: Comparison, rows: Sequence[Row]) -> Panel | None:
     left = [row.figure.label for row in rows if row.found is None or row.share is None]
     notes = [
         "Line: the difference. Box: its 95 % interval, from three runs in each group on. Grey: no difference is shown.",
+        "; ".join(one.label for one in drawn),
     ]
     if left:
         notes.append(f"Without a relative difference: {', '.join(left)}.")
@@ -78,7 +79,10 @@ def _unit(made: Comparison, unit: str, rows: Sequence[Row]) -> Panel | None:
         return None
     crosses = np.concatenate([_cross(place, found) for place, found in sorted(means, key=lambda one: one[0])])
     drawn.append(Series("means", "mean, 95 % interval", "line", crosses[:, 0], crosses[:, 1], palette.INK, width=1.2))
-    notes = (f"Left of each pair: {made.name_a}; right: {made.name_b}.", "; ".join(_numbered(i, row) for i, row in enumerate(rows)))
+    notes = (
+        f"Left of each pair: {made.name_a}; right: {made.name_b}. Lines: their mean and its 95 % interval.",
+        "; ".join(_numbered(i, row) for i, row in enumerate(rows)),
+    )
     axis = position_axis([str(i + 1) for i in range(len(rows))])
     title = f"Each run, {unit}" if unit else "Each run"
     return Panel(f"values-{unit or 'none'}", title, axis, Axis("Value", unit), tuple(drawn), link="", notes=notes)

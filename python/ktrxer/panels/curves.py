@@ -174,7 +174,7 @@ def distribution(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int
         drawn.append(Series(f"{item.number}: {item.track.name} {item.place}", label, "step", x, y, color, dash, 1.5, hint=hint))
     y_axis = {
         "cdf": Axis("Share at or below", "%"),
-        "ccdf": Axis("Share above", "", scale="log", zero=False),
+        "ccdf": Axis("Share above", "", scale="log", zero=False, most=1.0),
         "histogram": Axis("Samples in a bin", ""),
     }[spec.kind]
     notes = ["Lost probes have no value and are left out."] if any(len(item.lost_t) for item, _, _ in parts) else []

@@ -31,6 +31,7 @@ NAMED_SHARE = 0.1  # a place with less is not named
 LOSS_LEAST = 0.01  # of the probes under load, for a sentence at the top
 SMALL_MS, SMALL_SHARE = 0.1, 0.02  # a difference that is certainly smaller, in ms or of the idle round trip, is not mentioned
 UNSURE = 0.5  # of the added delay: a clock uncertainty above it leaves the direction open
+PARTS = "The delays of the places are differences of means, and need not add up to the difference of the p50."
 PLACES = {
     where.UP: "the upload queue",
     where.DOWN: "the download queue",
@@ -119,11 +120,12 @@ def _added(s: Summary, added: float, digits: float, sure: str, little: bool) -> 
     if first.share >= MAIN_SHARE:
         name = PLACES[first.place] + (f" ({first.qdisc})" if first.qdisc else "")
         text = f"{name[:1].upper()}{name[1:]} adds {only}{shown(first.added_ms, unit)} ms."
-        details = [total, *_others(parts[1:], unit, first.place, {part.place for part in s.where})]
+        others = _others(parts[1:], unit, first.place, {part.place for part in s.where})
+        details = [total, *others, *([PARTS] if len(parts) > 1 and parts[1].share >= NAMED_SHARE else [])]
         return text, tuple(details), first.place
     named = [f"{shown(part.added_ms, unit)} ms in {PLACES[part.place]}" for part in parts if part.share >= NAMED_SHARE]
     text = f"The load adds {only}{shown(added, digits)} ms to the round trip: {_and(named)}."
-    return text, (total, "The parts are means, and the sum is the difference of the p50: they need not add up."), None
+    return text, (total, PARTS), None
 
 
 def _others(rest: Sequence[Part], unit: float, main: str, known: set[str]) -> list[str]:
@@ -155,13 +157,11 @@ def _lossy(losses: Sequence[Loss], loss: Loss | None) -> bool:
 
 
 def _loss_sentence(loss: Loss) -> str:
-    low, high = wilson(loss.lost, loss.sent)
-    digits = max(0, min(4, math.ceil(-math.log10(max((high - low) / 2, 1e-9))) - 1))
     ways = [f"{count} {way}" for way, count in (("up", loss.lost_up), ("down", loss.lost_down)) if count]
     where_lost = f", {_and(ways)}" if ways else ", in an unknown direction"
     when = "Under load" if loss.name == "load" else "Idle" if loss.name == "idle" else "After the load"
-    interval = f"95 %: {100 * low:.{digits}f} to {100 * high:.{digits}f} %"
-    return f"{when} {share(loss.lost, loss.sent)} of the probes are lost ({loss.lost:,} of {loss.sent:,}{where_lost}; {interval})."
+    counts = f"{loss.lost:,} of {loss.sent:,}{where_lost}; {percent(loss.lost, loss.sent)}"
+    return f"{when} {share(loss.lost, loss.sent)} of the probes are lost ({counts})."
 
 
 def _loss_first(made: Headline) -> Headline:
@@ -242,6 +242,13 @@ def three(value: float) -> str:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:,.{min(6, digits)}f}"
+
+
+def percent(part: int, whole: int) -> str:
+    """The ends of the 95 % interval of a share, with as many digits as differ."""
+    low, high = wilson(part, whole)
+    digits = max(0, min(4, math.ceil(-math.log10(max((high - low) / 2, 1e-9))) - 1))
+    return f"95 %: {100 * low:.{digits}f} to {100 * high:.{digits}f} %"
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:

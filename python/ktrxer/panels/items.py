@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ktrxer.panels import palette, reduce, shapes
+from ktrxer.panels.errors import SettingError
 from ktrxer.panels.groups import Group, distinct, grouped
 from ktrxer.panels.model import Axis, Band, Floats, Series
 from ktrxer.panels.parts import SHOWN, S, bands, base_of
@@ -66,6 +67,21 @@ class Selection:
         given = list(options.labels[: len(titles)])
         self.labels = [*given, *distinct(titles, runs)[len(given) :]]
         self._tracks: dict[int, dict[str, Track]] = {}
+        self._seen: dict[str, None] = {}  # names of series that the picks select
+        self._found: set[str] = set()  # patterns of the user that are those of a series
+
+    def check(self) -> None:
+        """After all items are selected. SettingError: a pattern of the user is that of no series."""
+        for name, patterns in (("series", self.options.only), ("filter-series", self.options.drop)):
+            unknown = [pattern for pattern in patterns if pattern not in self._found]
+            if unknown and self._seen:
+                known = ", ".join(list(self._seen)[:12]) + (", ..." if len(self._seen) > 12 else "")
+                raise SettingError(f"{name}: this plot has no series {unknown[0][:60]!r}; valid: {known}")
+
+    def _has(self, names: Sequence[str], patterns: Sequence[str]) -> bool:
+        found = [pattern for pattern in patterns if chosen(names, pattern)]
+        self._found.update(found)
+        return bool(found)
 
     def tracks_of(self, number: int) -> dict[str, Track]:
         if number not in self._tracks:
@@ -90,20 +106,21 @@ class Selection:
     def _item(self, spec: Spec, pick: Pick, place: int, number: int, name: str, *, alone: bool) -> Item | None:
         """`alone`: the pick selects no other series, so its label is that of the series."""
         options, run, track = self.options, self.runs[number], self.tracks_of(number)[name]
-        if options.only and not any(chosen([name, name.rpartition("::")[0]], one) for one in options.only):
-            return None
         own = track.label or name
-        label = relabelled(own if not pick.label else pick.label if alone else f"{own}, {pick.label}", options.relabel, options.drop)
-        if label is None:
+        names = [name, name.rpartition("::")[0], own]
+        self._seen[name] = None
+        dropped = self._has(names, options.drop)
+        if dropped or (options.only and not self._has(names, options.only)):
             return None
+        label = relabelled(own if not pick.label else pick.label if alone else f"{own}, {pick.label}", options.relabel)
         part = pick.part or options.part or spec.part
-        t, y = track.t, track.y / options.norm
+        inside = _inside(run, track.t, part)
+        t, y = track.t[inside], track.y[inside] / options.norm
         width = pick.smooth or options.smooth
-        if width > 1:
+        if width > 1:  # within the part: the mean of an idle and a loaded sample is the delay of neither
             y = reduce.smooth(y, width)
-        inside = _inside(run, t, part)
         lost = track.lost[_inside(run, track.lost, part)]
-        return Item(pick, place, track, run, number, label, t[inside], y[inside], lost)
+        return Item(pick, place, track, run, number, label, t, y, lost)
 
 
 def picked(there: dict[str, Track], pick: Pick) -> list[str]:
@@ -166,7 +183,7 @@ def measure(items: Sequence[Item], axis: int, label: str, columns: Sequence[Floa
     divisor, unit = shown(units[0], columns)
     if reducers <= {reduce.MOS, reduce.SEQ_LOSS} and reducers:
         return Measure(label or ("MOS" if reduce.MOS in reducers else "Lost"), "", 1.0)
-    return Measure(label or LABELS.get(units[0], "Value"), unit, divisor)
+    return Measure(f"{label[:1].upper()}{label[1:]}" or LABELS.get(units[0], "Value"), unit, divisor)
 
 
 def scaled(series: Series, divisor: float) -> Series:

@@ -95,6 +95,7 @@ class Panel:
     y2: Axis | None = None  # the right axis
     event_rows: tuple[EventRow, ...] = ()
     folded: str = ""  # why a report shows only the title at first
+    legend: bool = True  # the names of the series are shown
 
 
 @dataclass(frozen=True)

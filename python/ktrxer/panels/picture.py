@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A picture of some runs as a user asks for it: which plot, how the runs stand in it, which part of them. `ktrxer plot` and the explorer
+"""A picture of some runs as a user asks for it: which plot, how the runs stand in it, with which settings. `ktrxer plot` and the explorer
 (`ktrxer view`) draw the same pictures."""
 
 from __future__ import annotations
@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ktrxer.panels import plots
-from ktrxer.panels.arrange import Arrange, Log, PartName
+from ktrxer.panels import axes, fitting, plots
+from ktrxer.panels.arrange import Arrange
 from ktrxer.panels.build import build, same_axes
-from ktrxer.panels.errors import PlotError
+from ktrxer.panels.errors import PlotError, SettingError
 from ktrxer.panels.groups import Combine, GroupBy
 from ktrxer.panels.items import scaled
-from ktrxer.panels.model import TIME, Panel, PlotModel
+from ktrxer.panels.model import Panel, PlotModel
 from ktrxer.panels.parts import ratio
 from ktrxer.panels.spec import Kind, Options, Spec
 from ktrxer.store import Run
@@ -30,49 +30,58 @@ _COMBINED: dict[Kind, Combine] = {
     "bar": "each",
     "ellipse": "pooled",
 }
-_OVER_VALUES: tuple[Kind, ...] = ("cdf", "ccdf", "histogram", "qq")
+DEFAULT = Options()
 
 
 @dataclass(frozen=True)
 class Picture:
     plot: str
     arrange: Arrange = "overlay"
-    part: PartName = ""
-    log: Log = ""
+    options: Options = DEFAULT
 
 
 def model(runs: Sequence[Run], wish: Picture) -> PlotModel:
     """PlotError: the plot does not exist, has no samples, or cannot be drawn that way."""
+    given = len(wish.options.labels)
+    if given > len(runs):
+        raise SettingError(f"override-label: {given} labels are given for {len(runs)} run{'s' if len(runs) > 1 else ''}")
     if wish.arrange in _BY:
-        return _combined(runs, wish)
+        return _specified(runs, wish, _spec(runs, wish.plot, "combine runs"))
     if wish.arrange == "beside" and len(runs) > 1:
         return _beside(runs, wish)
-    if not wish.part:
-        made = plots.model(runs, wish.plot)
-        return replace(made, panels=tuple(_log(panel, wish.log) for panel in made.panels))
-    return _specified(runs, wish, _spec(runs, wish.plot, "show a part of a run"))
+    if wanted := fitting.of_samples(wish.options):
+        return _specified(runs, wish, _spec(runs, wish.plot, f"have the setting {wanted[0]}"))
+    return plots.model(runs, wish.plot, wish.options)
 
 
 def apart(runs: Sequence[Run], wish: Picture) -> list[PlotModel]:
     """A model for each run, with the same axes in all of them, so that a user can turn from one to the next. A run without samples for the
     plot has a model without panels."""
-    each = []
+    if len(runs) == 1:
+        return [model(runs, replace(wish, arrange="overlay"))]
+    options = wish.options
+    # Bounds are those of the axes of all runs together, so they are set at the end.
+    own = replace(wish, arrange="overlay", options=replace(options, labels=(), bounds_x=axes.FREE, bounds_y=axes.FREE, same_axes=True))
+    each, refused = [], None
     for run in runs:
         try:
-            each.append(model([run], replace(wish, arrange="overlay")))
-        except PlotError:
-            if len(runs) == 1:
-                raise
-            each.append(PlotModel(plots.title_of(run), plots.subtitle_of(run), ()))
-    if len(runs) == 1:
-        return each
-    aligned = _aligned([list(one.panels) for one in each])
-    return [replace(one, panels=tuple(panels)) for one, panels in zip(each, aligned, strict=True)]
+            each.append(model([run], own))
+        except PlotError as error:
+            refused = error if isinstance(error, SettingError) else refused
+            each.append(plots.titled([run], "", (), 1, options))
+    if refused is not None and not any(one.panels for one in each):
+        raise refused
+    panels_of_each = [list(one.panels) for one in each]
+    made = _aligned(panels_of_each) if options.same_axes else panels_of_each
+    axes.check([panel for panels in made for panel in panels], replace(options, log="", scaling=None))
+    return [
+        replace(one, panels=tuple(axes.bounded(panel, options) for panel in panels)) for one, panels in zip(each, made, strict=True)
+    ]
 
 
 def _beside(runs: Sequence[Run], wish: Picture) -> PlotModel:
     each = apart(runs, wish)
-    labels = plots.labels(runs)
+    labels = plots.labels(runs, wish.options)
     keys = list(dict.fromkeys(panel.key for one in each for panel in one.panels))
     made = [
         replace(panel, key=f"{i}: {panel.key}", title=label if len(keys) == 1 else f"{label}: {panel.title}")
@@ -84,12 +93,7 @@ def _beside(runs: Sequence[Run], wish: Picture) -> PlotModel:
     if not made:
         raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: no samples for the plot {wish.plot!r}")
     columns = len(runs) if len(runs) < 4 else min(4, round(len(runs) ** 0.5 + 0.49))
-    summary = plots.summary_of(wish.plot, runs)
-    return PlotModel(summary[:1].upper() + summary[1:], f"{len(runs)} runs", tuple(made), columns=columns)
-
-
-def _combined(runs: Sequence[Run], wish: Picture) -> PlotModel:
-    return _specified(runs, wish, _spec(runs, wish.plot, "combine runs"))
+    return plots.titled(runs, plots.summary_of(wish.plot, runs), made, columns, wish.options)
 
 
 def _specified(runs: Sequence[Run], wish: Picture, spec: Spec) -> PlotModel:
@@ -97,14 +101,14 @@ def _specified(runs: Sequence[Run], wish: Picture, spec: Spec) -> PlotModel:
     by = _BY.get(wish.arrange)
     names = spec.panels if spec.kind == "stack" else (wish.plot,)
     changed = {name: _with(specs[name], by, name) for name in names}
-    log = wish.log if wish.log != "x" or spec.kind in _OVER_VALUES else ""
-    options = Options(by=by, part=wish.part or None, log=log)
+    fitting.check(wish.plot, list(changed.values()), wish.options)
+    if by is not None and wish.options.by is not None:
+        raise SettingError(f"override-group-by: the arrangement {wish.arrange} groups the runs already; give one of the two")
+    options = replace(wish.options, by=by or wish.options.by)
     panels, columns = build(wish.plot, specs | changed | ({wish.plot: spec} if spec.kind == "stack" else {}), runs, options)
     if not panels:
         raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: no samples for the plot {wish.plot!r}")
-    if len(runs) == 1:
-        return PlotModel(plots.title_of(runs[0]), plots.subtitle_of(runs[0]), tuple(panels), columns=columns)
-    return PlotModel(spec.summary[:1].upper() + spec.summary[1:], f"{len(runs)} runs", tuple(panels), columns=columns)
+    return plots.titled(runs, spec.summary, panels, columns, options)
 
 
 def _with(spec: Spec, by: GroupBy | None, name: str) -> Spec:
@@ -123,12 +127,6 @@ def _spec(runs: Sequence[Run], name: str, what: str) -> Spec:
         able = ", ".join(sorted(specs)[:6])
         raise PlotError(f"the plot {name!r} cannot {what}: it is drawn from the run's own columns; plots that can: {able}, ...")
     return specs[name]
-
-
-def _log(panel: Panel, log: Log) -> Panel:
-    if log == "x" and not panel.x.names and panel.link != TIME:
-        return replace(panel, x=replace(panel.x, scale="log", zero=False))
-    return replace(panel, y=replace(panel.y, scale="log", zero=False)) if log == "y" else panel
 
 
 def _aligned(parts: list[list[Panel]]) -> list[list[Panel]]:

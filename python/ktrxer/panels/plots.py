@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from ktrxer.panels import flent_variants, palette
+from ktrxer.panels import axes, flent_variants, palette
 from ktrxer.panels.build import build
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.groups import distinct
@@ -162,7 +162,9 @@ def report_panels(run: Run, found: Headline) -> list[Panel]:
 
 
 def model(runs: Sequence[Run], name: str, options: Options | None = None) -> PlotModel:
-    """The plot of one run, or of several runs in the same panels."""
+    """The plot of one run, or of several runs in the same panels. A plot of PLOTS has only the options of axes, labels of runs, title and
+    legend; picture.model() draws it from its specification where others are given."""
+    options = options or Options()
     specs = specifications(runs[0])
     plain, columns = known(name, specs), 1
     if plain in PLOTS:
@@ -171,17 +173,28 @@ def model(runs: Sequence[Run], name: str, options: Options | None = None) -> Plo
         if len(runs) == 1:
             panels = panels_of(runs[0], plot.panels)
         else:
-            panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs), runs, strict=True)])
+            panels = overlay([(label, panels_of(run, plot.panels)) for label, run in zip(labels(runs, options), runs, strict=True)])
         if name.endswith(SCALED):
             panels = [scaled(panel) for panel in panels]
+        panels = [axes.changed(panel, options) for panel in panels]
+        axes.check(panels, options)
+        panels = [axes.labelled(panel, options) for panel in panels]
     else:
         summary = specs[name].summary
         panels, columns = build(name, specs, runs, options)
     if not panels:
         raise PlotError(f"{', '.join(run.name for run in runs)[:200]}: no samples for the plot {name!r}")
-    if len(runs) == 1:
-        return PlotModel(title_of(runs[0]), subtitle_of(runs[0]), tuple(panels), columns=columns)
-    return PlotModel(summary[:1].upper() + summary[1:], f"{len(runs)} runs", tuple(panels), columns=columns)
+    return titled(runs, summary, panels, columns, options)
+
+
+def titled(runs: Sequence[Run], summary: str, panels: Sequence[Panel], columns: int, options: Options) -> PlotModel:
+    """`summary`: of the plot, which is the title of several runs."""
+    one = len(runs) == 1
+    title = title_of(runs[0]) if one else summary[:1].upper() + summary[1:]
+    subtitle = subtitle_of(runs[0]) if one else f"{len(runs)} runs"
+    if options.title is not None:
+        title, subtitle = options.title, subtitle if options.title else ""
+    return PlotModel(title, subtitle, tuple(panels), columns=columns)
 
 
 def scaled(panel: Panel) -> Panel:
@@ -198,9 +211,10 @@ def scaled(panel: Panel) -> Panel:
     return replace(panel, y=replace(panel.y, most=most), notes=(*panel.notes, note))
 
 
-def labels(runs: Sequence[Run]) -> list[str]:
-    """Labels that distinguish the runs: their titles, or their file names if the titles are not distinct."""
-    return distinct([title_of(run) for run in runs], runs)
+def labels(runs: Sequence[Run], options: Options | None = None) -> list[str]:
+    """Labels that distinguish the runs: those of the user, their titles, or their file names if the titles are not distinct."""
+    given = list(options.labels[: len(runs)]) if options is not None else []
+    return [*given, *distinct([title_of(run) for run in runs], runs)[len(given) :]]
 
 
 def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:

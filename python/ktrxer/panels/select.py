@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 
@@ -44,18 +44,8 @@ def chosen(names: Iterable[str], pattern: str, exclude: Sequence[str] = ()) -> l
     return [name for name in names if (name == pattern or matches(pattern, name)) and not any(matches(one, name) for one in left_out)]
 
 
-class LabelError(Exception):
-    """A pattern of labels is not a regular expression. The text is one line."""
-
-
-def relabelled(label: str, replace: Mapping[str, str], drop: Sequence[str] = ()) -> str | None:
-    """The label after the replacements of plain text; None if a regular expression of `drop` is found in it."""
-    for old, new in replace.items():
+def relabelled(label: str, replace: Iterable[tuple[str, str]]) -> str:
+    """The label after the replacements of plain text, in their order."""
+    for old, new in replace:
         label = label.replace(old, new)
-    for pattern in drop:
-        try:
-            if re.search(pattern, label):
-                return None
-        except re.error as error:
-            raise LabelError(f"{pattern[:60]!r} is not a regular expression: {error}") from None
     return label

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.panels.groups import Combine, GroupBy
@@ -19,6 +19,8 @@ Kind = Literal["series", "band", "cdf", "ccdf", "histogram", "box", "violin", "b
 # Which part of the run: all of it, the load, from the load's begin on, before the load, or two times in seconds (the end from the end of
 # the run where it is not above zero).
 Part = Literal["whole", "load", "from load", "idle"] | tuple[float, float]
+Log = Literal["", "x", "y"]
+Bounds = tuple[float | None, float | None]  # None: where the samples end
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,13 @@ class Spec:
     side: bool = False  # of a stack: beside each other
     share_x: bool = True
     multiples: Literal["", "run", "series"] = ""  # a small panel for each of these
-    log: Literal["", "x", "y"] = ""
+    log: Log = ""
     events: bool = False  # over time: rows of drops, marks and retransmits above the plot
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user changes in a plot, whatever the plot is."""
+    """What a user changes in a plot, whatever the plot is. Equal options have equal hashes: the explorer keeps pictures by them."""
 
     part: Part | None = None
     scaling: tuple[float, float] | None = None
@@ -64,15 +66,19 @@ class Options:
     smooth: int = 0
     norm: float = 1.0  # values are divided by it
     zero: bool | None = None
-    log: Literal["", "x", "y"] = ""
-    bounds_x: tuple[float | None, float | None] = (None, None)
-    bounds_y: tuple[float | None, float | None] = (None, None)
-    same_axes: bool = True  # of small multiples
+    log: Log = ""
+    bounds_x: Bounds = (None, None)
+    bounds_y: Bounds = (None, None)
+    label_x: str = ""  # "": that of the plot
+    label_y: str = ""
+    title: str | None = None  # None: that of the picture; "": none
+    legend: bool = True
+    same_axes: bool = True  # of small multiples, and of runs beside each other
     absolute_time: bool = False  # seconds of the day of each run instead of since its begin
     concatenate: bool = False  # runs one after the other instead of over each other
-    only: tuple[str, ...] = ()  # names and globs of series
-    drop: tuple[str, ...] = ()  # regular expressions: series whose label has one of these are not drawn
+    only: tuple[str, ...] = ()  # names, labels and globs of series
+    drop: tuple[str, ...] = ()  # the same: series that are not drawn
     drop_names: tuple[str, ...] = ()  # regular expressions: left out of file names before grouping
-    relabel: dict[str, str] = field(default_factory=dict)  # text in labels, replaced
+    relabel: tuple[tuple[str, str], ...] = ()  # text in labels, and what replaces it
     labels: tuple[str, ...] = ()  # of the runs, in their order
     count: bool = True  # the number of runs in the label of a group

@@ -24,13 +24,13 @@ def front(made: Comparison, groups: tuple[Group, Group], opened: Callable[[Path]
     if kind is not None:
         shown[1:1] = panels.distributions((made.name_a, made.name_b), kind, first, second)
     title = f"{made.name_b} against {made.name_a}: {len(b.members)} and {len(a.members)} runs"
-    return report.Front(title, [_differences(made), *_left_out(made)], shown)
+    return report.Front(title, sentences(made), [_differences(made), *_left_out(made)], shown)
 
 
 def _differences(made: Comparison) -> dict[str, Any]:
     rows = [_cells(row) for row in made.rows if notable(row)]
     columns = ["figure", made.name_a, made.name_b, "difference", "95 % interval", "p", ""]
-    notes = [*sentences(made), *(f"{note[:1].upper()}{note[1:]}." for note in made.notes)]
+    notes = [*(f"{note[:1].upper()}{note[1:]}." for note in made.notes)]
     notes += [f"They differ in {key}: {of_a} and {of_b}." for key, (of_a, of_b) in made.differ_in.items()]
     return report.table(f"Differences: {made.name_b} against {made.name_a}", columns, rows, notes)
 

@@ -179,11 +179,12 @@ def draw(model: PlotModel, *, vector: bool, look: Look = SCREEN) -> Figure:
     columns = side / look.room  # of the text that a panel has room for, as a part of that of one panel on a screen
     cells = [_cell(panel, columns, look, look.words or len(model.panels) > 1) for panel in model.panels]
     rows = [cells[i : i + side] for i in range(0, len(cells), side)]
-    head = HEAD if look.words else 0.05
+    headed = look.words and bool(model.title or model.subtitle)
+    head = HEAD if headed else 0.05
     total = head + sum(max(cell.height for cell in row) for row in rows)
     figure = Figure(figsize=(look.width, total), facecolor="white")
     FigureCanvasAgg(figure)
-    if look.words:
+    if headed:
         at = LEFT / look.width
         figure.text(at, 1 - 0.26 / total, _short(model.title, 72), fontsize=13, fontweight="bold", va="baseline")
         figure.text(at, 1 - 0.45 / total, _short(model.subtitle, 105), fontsize=8.5, color="#59636e", va="baseline")
@@ -216,12 +217,14 @@ def draw(model: PlotModel, *, vector: bool, look: Look = SCREEN) -> Figure:
 
 def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: float) -> None:
     handles = [handle for one in axes.figure.axes if one.bbox.bounds == axes.bbox.bounds for handle in one.get_legend_handles_labels()[0]]
-    if panel.x.names or not handles:
+    if panel.x.names or not panel.legend or not handles:
         return
     above = 1 + (0.15 + cell.event_rows) / cell.plot
+    points = [one.width for one in panel.series if one.style == "points"]
     axes.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel, columns), borderaxespad=0.0, borderpad=0.1
-    )
+        handles=handles, loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel, columns), borderaxespad=0.0, borderpad=0.1,
+        markerscale=max(1.0, 3 / min(points)) if points else 1.0,
+    )  # fmt: skip
 
 
 def _short(text: str, most: int) -> str:
@@ -254,7 +257,7 @@ def _columns(panel: Panel, columns: float) -> int:
 
 
 def _legend_lines(panel: Panel, columns: float) -> int:
-    return 0 if panel.x.names else -(-len(_listed(panel)) // _columns(panel, columns))
+    return 0 if panel.x.names or not panel.legend else -(-len(_listed(panel)) // _columns(panel, columns))
 
 
 def _strip(rows: int) -> float:
@@ -287,7 +290,11 @@ def _panel(axes: Axes, panel: Panel, vector: bool, height: float, columns: float
     _y_scale(axes, panel.y, [one for one in panel.series if one.axis == 1 or right is None])
     if right is not None and panel.y2 is not None:
         _y_scale(right, panel.y2, [one for one in panel.series if one.axis == 2])
+    left, right_end = axes.get_xlim()
     for band in panel.bands:
+        room = (min(band.end, right_end) - max(band.start, left)) / (right_end - left) * axes.bbox.width / axes.figure.dpi * 72
+        if room < 4.2 * len(band.label):  # points: the next label would stand on this one
+            continue
         both: Any = ("data", "axes fraction")
         place = (band.start, 1 + _strip(len(panel.event_rows)) / height)
         axes.annotate(band.label, place, xytext=(3, 2), textcoords="offset points", xycoords=both, fontsize=7, color="#59636e")
@@ -357,7 +364,8 @@ def _y_scale(axes: Axes, axis: Axis, series: Sequence[Series]) -> None:
         _logarithmic(axes.yaxis)
     elif axis.zero:
         low = min((float(np.nanmin(s.y)) for s in series if s.z is None and s.samples), default=0.0)
-        axes.set_ylim(bottom=None if low < 0 else 0)
+        if low >= 0:  # matplotlib's margin is a share of the range of the values, which is nothing where they are nearly equal
+            axes.set_ylim(0, max(axes.get_ylim()[1], 1.04 * float(axes.dataLim.y1)) or 1)
     if axis.least is not None:
         axes.set_ylim(bottom=axis.least)
     if axis.most is not None:

@@ -88,6 +88,8 @@ def fill(title: str, data: dict[str, Any]) -> str:
 def static(data: dict[str, Any]) -> str:
     """The part of the page that needs no JavaScript: text and figures, without plots."""
     parts = ["<main>"]
+    if data["overview"] is not None:
+        parts += [_element("h1", data["title"]), _list(data["overview"]["sentences"])]
     for run in data["runs"]:
         parts.append(_element("h1", run["title"]))
         parts.append(_element("p", run["subtitle"]))

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option
-from ktrxer.panels.arrange import ARRANGES, LOGS, PARTS
+from ktrxer.panels.arrange import ARRANGES
+from ktrxer.panels.errors import PlotError, SettingError
+from ktrxer.panels.settings import SETTINGS, YES, parse
 from ktrxer.view.arguments import FORMATS, MOST_RUNS, STYLES, ViewError, read, write
 
 if TYPE_CHECKING:
     from ktrxer.panels.model import PlotModel
+    from ktrxer.panels.spec import Options
 
 EXAMPLES = """\
 examples:
@@ -28,6 +31,7 @@ examples:
   ktrxer plot *.ktrxer --all -D pictures --format png   every plot of each run's test, a file for each
   ktrxer plot rrul.ktrxer --plot ping_cdf --style column -o cdf.pdf   as wide as a column of a paper
   ktrxer plot rrul.ktrxer --plot ping --text            on a machine without a screen
+  ktrxer plot rrul.ktrxer --plot ping --data-cutoff 5,20 --series 'UDP*' --bounds-y 0,50 -o part.svg
   ktrxer plot --list
 The suffix _scaled ends the axis at the 99th percentile of the samples.
 """
@@ -51,10 +55,13 @@ def _main(arguments: list[str]) -> int:
     if options.all:
         return _all(options)
     plans = all(path.suffix == ".json" for path in options.run)
-    if plans and (options.plot or options.part or options.log or options.arrange != ARRANGES[0]):
-        parser().error("--plot, --arrange, --part and --log are for runs; a result of `ktrxer ppt plan` has only one plot")
+    if plans and (words := _of_one_picture(options)):
+        parser().error(f"{words[0]} is for runs; a result of `ktrxer ppt plan` has only one plot")
+    try:
+        settings = parse(_settings(options))
+    except SettingError as error:
+        parser().error(f"--{error}")
     from ktrxer.panels import plots
-    from ktrxer.panels.errors import PlotError
     from ktrxer.store import StoreError
     from ktrxer.view import numbers
 
@@ -66,7 +73,7 @@ def _main(arguments: list[str]) -> int:
         complain("plot", str(error))
         return USAGE
     try:
-        plot, model, name = _planned(options.run) if plans else _stored(options)
+        plot, model, name = _planned(options.run) if plans else _stored(options, settings)
         if options.text:
             print(_text(model), end="")
             return VALID
@@ -74,6 +81,9 @@ def _main(arguments: list[str]) -> int:
             print(json.dumps(numbers.of_model(plot, model), allow_nan=False))
             return VALID
         _save(options, options.output or _target(options, name, plot), options.run, plot, model)
+    except SettingError as error:
+        complain("plot", f"--{error}")
+        return USAGE
     except (StoreError, ViewError, PlotError) as error:
         complain("plot", str(error))
         return BAD
@@ -112,8 +122,8 @@ def _target(options: argparse.Namespace, run: str, plot: str) -> Path:
 
 def _all(options: argparse.Namespace) -> int:
     """Each plot of each run's test. A run that cannot be read, and a plot that cannot be made, leave the others as they are."""
-    if options.plot or options.output or options.part or options.log or options.arrange != ARRANGES[0]:
-        parser().error("--all draws each plot of one run as it is; --plot, -o, --arrange, --part and --log are for one picture")
+    if words := ["-o"] if options.output else _of_one_picture(options):
+        parser().error(f"--all draws each plot of one run as it is; {words[0]} is for one picture")
     if any(path.suffix == ".json" for path in options.run):
         parser().error("--all is for runs; a result of `ktrxer ppt plan` has only one plot")
     if not options.directory.is_dir():
@@ -134,7 +144,6 @@ def _all(options: argparse.Namespace) -> int:
 
 def _all_of(path: Path, options: argparse.Namespace, names: dict[Path, Path]) -> None:
     from ktrxer.panels import picture, plots
-    from ktrxer.panels.errors import PlotError
 
     (run,) = read([path])
     problems, drawn = [], 0
@@ -160,7 +169,6 @@ def _all_of(path: Path, options: argparse.Namespace, names: dict[Path, Path]) ->
 def _of_recipe(path: Path, name: str) -> Collection[str]:
     """The plots of the recipe of that run; none for a name that needs no run, and for a run that cannot be read: its error follows."""
     from ktrxer.panels import plots
-    from ktrxer.panels.errors import PlotError
     from ktrxer.store import StoreError
 
     try:
@@ -173,14 +181,24 @@ def _of_recipe(path: Path, name: str) -> Collection[str]:
     return ()
 
 
-def _stored(options: argparse.Namespace) -> tuple[str, PlotModel, str]:
+def _stored(options: argparse.Namespace, settings: Options) -> tuple[str, PlotModel, str]:
     """The name of the plot, the plot model, the name of the first run."""
     from ktrxer.panels import picture, plots
 
     runs = read(options.run)
     plot = options.plot or plots.default(runs[0])
-    wish = picture.Picture(plot, options.arrange, options.part or "", options.log or "")
+    wish = picture.Picture(plot, options.arrange, settings)
     return plot, picture.model(runs, wish), runs[0].name
+
+
+def _settings(options: argparse.Namespace) -> dict[str, list[str]]:
+    return {one.name: getattr(options, one.name) for one in SETTINGS}
+
+
+def _of_one_picture(options: argparse.Namespace) -> list[str]:
+    """The options that are given and choose or change one picture."""
+    given = [name for name, texts in _settings(options).items() if texts]
+    return [f"--{name}" for name in [*(["plot"] if options.plot else []), *(["arrange"] if options.arrange != ARRANGES[0] else []), *given]]
 
 
 def _planned(paths: list[Path]) -> tuple[str, PlotModel, str]:
@@ -206,8 +224,6 @@ def parser() -> argparse.ArgumentParser:
         "--arrange", choices=ARRANGES, default=ARRANGES[0],
         help="several runs: over each other, beside each other with the same axes, or as one (by-name: of names that differ in a number)",
     )  # fmt: skip
-    parser.add_argument("--part", choices=PARTS, help="which part of the runs (default: that of the plot)")
-    parser.add_argument("--log", choices=LOGS, help="make this axis logarithmic")
     parser.add_argument("--all", action="store_true", help="every plot that a run's test names, each run by itself, as files RUN-PLOT.svg")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="FILE.svg, .pdf, .png, or .csv with each sample (default: RUN-PLOT.svg)"
@@ -218,6 +234,10 @@ def parser() -> argparse.ArgumentParser:
         "--style", choices=STYLES, default=STYLES[0],
         help="for a screen, or for a paper as wide as a column or a page: small letters with their font, no title and no notes",
     )  # fmt: skip
+    settings = parser.add_argument_group("settings of the picture")
+    for one in SETTINGS:
+        value = {"action": "append", "metavar": one.metavar} if one.metavar else {"action": "append_const", "const": YES}
+        settings.add_argument(f"--{one.name}", dest=one.name, default=[], help=one.help, **value)  # type: ignore[arg-type]
     force_option(parser)
     parser.add_argument("--json", action="store_true", help="print a description as JSON; without -o with all numbers and no image")
     parser.add_argument("--text", action="store_true", help="draw with letters, for a terminal without a screen")

@@ -14,14 +14,14 @@ from ktrxer.analyse.compare import amount
 from ktrxer.analyse.grouping import value_of
 from ktrxer.estimate.latency import Delays
 from ktrxer.panels import palette, plots
-from ktrxer.panels.headline import Headline, shown, three
+from ktrxer.panels.headline import Headline, percent, shown, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
 from ktrxer.run.judge import BUSY_PERCENT, BUSY_SHARE, COVERAGE, LATE_DEGRADED, LATE_INVALID
 from ktrxer.store import Meta, Run, Runner, StoreError
 from ktrxer.store.run import being_written
-from ktrxer.summary.figures import ROUND_TRIP, Summary, headline, summarise
-from ktrxer.summary.text import by_class, dropped_here, late_of, left_out, named, not_in_figures, places, share
+from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary, headline, summarise
+from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_in_figures, places, share
 from ktrxer.view import pack
 from ktrxer.view.arguments import MOST_POINTS
 from ktrxer.view.page import plain
@@ -31,8 +31,9 @@ MOST_EVENTS = 500
 MOST_COMMANDS = 200
 MOST_SERIES = 200
 THRESHOLDS = (
-    f"degraded: more than {LATE_DEGRADED:.0%} of the probes late, processors above {BUSY_PERCENT} % for more than {BUSY_SHARE:.0%} of the "
-    f"run, coverage below {COVERAGE:.0%}; invalid: more than {LATE_INVALID:.0%} of the probes late, no answer, accounts that do not close"
+    f"degraded: more than {100 * LATE_DEGRADED:g} % of the probes late, processors above {BUSY_PERCENT} % for more than "
+    f"{100 * BUSY_SHARE:g} % of the run, coverage below {100 * COVERAGE:g} %; invalid: more than {100 * LATE_INVALID:g} % of the "
+    "probes late, no answer, accounts that do not close"
 )
 CUT_OFF = "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file."
 RUNNING = "The run is still being recorded: these are its samples so far."
@@ -68,6 +69,7 @@ class Front:
     """What stands before the runs."""
 
     title: str
+    sentences: list[str]  # the answer
     tables: list[dict[str, Any]]
     panels: list[Panel]
 
@@ -89,9 +91,13 @@ def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS, front
         chosen = ("latency", "throughput-down", "throughput-up", "latency-cdf")
         picked = [[panel for key in chosen for panel in panels if panel.key == key] for panels in parts]
         over = plots.overlay(list(zip(titles, picked, strict=True)))
-        before = front if front is not None else Front(title, [], [])
-        tables = [*before.tables, _comparison(titles, made)]
-        overview = {"tables": tables, "panels": [pack.panel(panel, pool, most) for panel in (*before.panels, *over)]}
+        if front is None:
+            front = Front(title, [f"{one}: {found.text}" for one, found in zip(titles, words, strict=True)], [], [])
+        overview = {
+            "sentences": front.sentences,
+            "tables": [*front.tables, _comparison(titles, made)],
+            "panels": [pack.panel(panel, pool, most) for panel in (*front.panels, *over)],
+        }
     data = {
         "schema": SCHEMA,
         "title": title,
@@ -113,7 +119,7 @@ def _run(one: Readable, title: str, panels: Sequence[Panel], s: Summary, found: 
         "subtitle": plots.subtitle_of(run),
         "verdict": meta.verdict or "unknown",
         "headline": {"kind": found.kind, "text": found.text, "details": list(found.details)},
-        "reasons": list(meta.reasons),
+        "reasons": [reason for reason in meta.reasons if not any(reason in said for said in (found.text, *found.details))],
         "damage": list(one.damage),
         "facts": [[name, value] for name, value in facts(run) if value],
         "figures": figures,
@@ -157,7 +163,8 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
     if under is not None:
         where = "under load" if under.name == "load" else "idle"
         lost_share, unit = share(under.lost, under.sent).split()
-        tiles.append(_tile(f"Loss, {where}", lost_share, unit, f"{under.lost:,} of {under.sent:,} probes"))
+        note = f"{under.lost:,} of {under.sent:,} probes ({percent(under.lost, under.sent)})"
+        tiles.append(_tile(f"Loss, {where}", lost_share, unit, note))
     if s.responsiveness is not None:
         r = s.responsiveness
         probes = f" ({r.probes})" if r.probes else ""
@@ -220,7 +227,7 @@ def _delays(s: Summary) -> dict[str, Any]:
         bounds = [(one.idle_bound_ms, " idle, "), (one.bound_ms, " loaded")] if one.loaded is not None else [(one.bound_ms, "")]
         bound = "".join(f"±{_quantity(_delay(value))}{phase}" for value, phase in bounds if value is not None)
         rows.append([named(one), *cells, bound])
-    columns = ["delay", "idle: p50", "p99", "loaded: p50", "p95", "p99", "max", "uncertainty"]
+    columns = ["delay", "idle p50", "idle p99", "loaded p50", "loaded p95", "loaded p99", "loaded max", "uncertainty"]
     notes = [f"{by_class(one)}." for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
     if len({one.probes for one in s.latency}) > 1:
         notes.append(KINDS)
@@ -236,10 +243,21 @@ def _delays(s: Summary) -> dict[str, Any]:
         notes.append(f"{not_in_figures(s)}.")
     if s.where:
         notes.append(f"Delay that load adds: {places(s.where)}.")
-    notes += [f"{text}." for one in s.latency if (text := left_out(one))]
+    notes += [text for one in s.latency if one.name == ROUND_TRIP and (text := _sure(one))]
     if s.grade is not None:
         notes.append(f"The grade is for the delay that load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
     return table("Latency by direction", columns, rows, notes)
+
+
+def _sure(one: Direction) -> str:
+    """The p50 of a round trip with their intervals, and the lost probes that its quantiles contain."""
+    parts = []
+    for name, found in (("idle", one.idle), ("under load", one.loaded)):
+        if found is not None:
+            value, unit, between = _median(found)
+            lost = f", {found.lost:,} of {found.count + found.lost:,} lost, which count as longer than all others" if found.lost else ""
+            parts.append(f"{name} {_quantity((value, unit))}{between}{lost}")
+    return f"{named(one)}: p50 {'; '.join(parts)}." if parts else ""
 
 
 def _throughputs(s: Summary) -> dict[str, Any]:
@@ -323,7 +341,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("test", meta.test),
         ("from", meta.host.name),
         ("to", ", ".join(meta.targets)),
-        ("begun", meta.created.replace("T", " ")),
+        ("begun", f"{meta.created[:19].replace('T', ' ')} UTC" if meta.created else ""),
         (
             "length",
             f"{meta.length_ns / 1e9:g} s" + (f", under load from {load.from_ns / 1e9:g} s to {load.to_ns / 1e9:g} s" if load else ""),

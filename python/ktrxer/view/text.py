@@ -50,9 +50,9 @@ class _Grid:
 
 def draw(model: PlotModel, width: int) -> str:
     width = max(LEAST_WIDTH, min(MOST_WIDTH, width))
-    lines = [_cut(model.title, width), _cut(model.subtitle, width)]
+    lines = [_cut(line, width) for line in (model.title, model.subtitle)] if model.title or model.subtitle else []
     for panel in model.panels:
-        lines += ["", *_panel(panel, width)]
+        lines += [*([""] if lines else []), *_panel(panel, width)]
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +80,7 @@ def _panel(panel: Panel, width: int) -> list[str]:
     aside = " (right axis)" if panel.y2 is not None else ""
     named = [one for one in panel.series if one.label and one.key in signs]
     listed = [f"{signs[one.key]} {one.label}{aside if one.axis == 2 else ''}" for one in named]
-    if listed and not panel.x.names:
+    if listed and panel.legend and not panel.x.names:
         lines.append(_cut("   ".join(listed), 4 * width))
     return [*lines, *(_cut(note, 4 * width) for note in panel.notes)]
 

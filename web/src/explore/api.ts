@@ -2,8 +2,8 @@
 // Requests to the explorer's server (python/ktrxer/explore/server.py). Each has the token in a header of its own, which
 // a page of another site cannot set.
 
-import { Columns, type PackedArray } from "../arrays";
-import { DataError, dict, finite, index, list, packedHead, type Dict } from "../data";
+import { Columns, SIZES, type PackedArray } from "../arrays";
+import { DataError, dict, index, list, packedHead, type Dict } from "../data";
 
 /** The server has answered that the request cannot be done; the text is for the user. */
 export class Refusal extends Error {}
@@ -74,7 +74,7 @@ export function unpack(buffer: ArrayBuffer): Binary {
   const arrays = list(data.arrays, "arrays", (value, path): PackedArray => {
     const head = packedHead(value, path);
     const at = 4 + length + index(dict(value, path).at, `${path}.at`);
-    const size = head.count * finite({ f32: 4, f64: 8, i32: 4, i16: 2 }[head.type], path);
+    const size = head.count * SIZES[head.type];
     if (at + size > buffer.byteLength) throw new DataError("an answer of the server is truncated");
     return { ...head, data: new Uint8Array(buffer, at, size) };
   });

@@ -10,6 +10,7 @@ import { Compare } from "./compare";
 import { Metadata } from "./metadata";
 import { Picture, type About } from "./picture";
 import { isCondition, type Cell, type Row } from "./rows";
+import { setting } from "./settings";
 import { Site } from "./site";
 import { read, TABS, write, type State, type Tab } from "./state";
 import { Table, type TableData } from "./table";
@@ -315,10 +316,13 @@ function complain(what: string): void {
   );
 }
 
-/** An exported page draws each run by itself. */
+/** An exported page draws each plot of each run as it is. */
 function viewOf(hash: string, source: Source): State {
   const state = read(hash);
-  if (!source.live) state.arrange = "one";
+  if (!source.live) {
+    state.arrange = "one";
+    state.settings.clear();
+  }
   return state;
 }
 
@@ -339,7 +343,7 @@ async function start(): Promise<void> {
     directory: text(about.directory, "directory"),
     plots: list(about.plots, "plots", pair),
     arranges: list(about.arranges, "arranges", pair),
-    parts: list(about.parts, "parts", text),
+    settings: list(about.settings, "settings", setting),
     keys: list(about.keys, "keys", text),
     colors: palette.light.length,
   });

@@ -8,12 +8,13 @@ import { words } from "../parts";
 import { Sheet } from "../sheet";
 import type { Theme } from "../theme";
 import type { Binary, Source } from "./api";
+import { Settings, type Setting } from "./settings";
 import type { State } from "./state";
 
 export interface About {
   plots: [string, string][];
   arranges: [string, string][];
-  parts: string[];
+  settings: Setting[];
   colors: number;
 }
 
@@ -29,8 +30,7 @@ export class Picture {
   private readonly drawing = el("p", { class: "empty drawing", role: "status" });
   private readonly plots: HTMLSelectElement;
   private readonly arrange: HTMLSelectElement;
-  private readonly part: HTMLSelectElement;
-  private readonly log: HTMLSelectElement;
+  private readonly settings: Settings;
   private readonly chips = el("div", { class: "chips", role: "group", "aria-label": "Runs in the picture" });
   private sheet: Sheet | null = null;
   private selection = new Selection();
@@ -59,29 +59,18 @@ export class Picture {
       option("one", "one at a time"),
       ...about.arranges.slice(2).map(([name, label]) => option(name, label)),
     );
-    this.part = el(
-      "select",
-      { "aria-label": "Part of the run" },
-      option("", "part: as the plot"),
-      ...about.parts.map((one) => option(one, `part: ${one}`)),
-    );
-    this.log = el(
-      "select",
-      { "aria-label": "Axes" },
-      option("", "axes: as the plot"),
-      option("y", "logarithmic y"),
-      option("x", "logarithmic x"),
-    );
+    const changed = (): void => {
+      this.act.changed();
+      void this.show();
+    };
+    this.settings = new Settings(about.settings, state, changed);
     const bind = (node: HTMLSelectElement, set: (value: string) => void): void =>
       node.addEventListener("change", () => {
         set(node.value);
-        this.act.changed();
-        void this.show();
+        changed();
       });
     bind(this.plots, (value) => (state.plot = value));
     bind(this.arrange, (value) => (state.arrange = value));
-    bind(this.part, (value) => (state.part = value));
-    bind(this.log, (value) => (state.log = value));
     this.root = el(
       "section",
       { class: "picture", "aria-label": "Picture" },
@@ -95,8 +84,10 @@ export class Picture {
           this.plots,
           button("\u203a", "Next plot (key ])", () => this.turnPlot(1)),
         ),
-        ...(api.live ? [this.arrange, this.part, this.log] : []),
+        api.live && this.arrange,
+        ...this.settings.first,
       ),
+      this.settings.root,
       this.chips,
       this.problems,
       this.title,
@@ -126,8 +117,7 @@ export class Picture {
     const { state } = this;
     this.plots.value = state.plot;
     this.arrange.value = state.arrange;
-    this.part.value = state.part;
-    this.log.value = state.log;
+    this.settings.show();
     this.running?.abort();
     clearTimeout(this.refining);
     this.say("");
@@ -187,8 +177,7 @@ export class Picture {
       runs: state.runs,
       plot: state.plot,
       arrange: one ? "overlay" : state.arrange,
-      part: state.part,
-      log: state.log,
+      settings: Object.fromEntries(state.settings),
       ...(one ? { shown: Math.min(state.shown, state.runs.length - 1) } : {}),
     };
   }

@@ -13,8 +13,8 @@ export interface State {
   arrange: string;
   /** With `one`: the place of the run in `runs`. */
   shown: number;
-  part: string;
-  log: string;
+  /** Settings of the picture (settings.ts): everything in the address that has none of the other names. */
+  settings: Map<string, string[]>;
   /** The part of the time that is in view; null: all. */
   range: [number, number] | null;
   search: string;
@@ -30,20 +30,28 @@ export interface State {
   all: boolean;
 }
 
+const OTHERS = new Set(
+  ("token run plot arrange shown from to search column sort facet tab by a b all").split(" "),
+);
+
 export function read(hash: string): State {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const text = (name: string): string => (given.get(name) ?? "").slice(0, 4000);
   const number = (name: string): number => Number(given.get(name) ?? NaN);
   const [from, to] = [number("from"), number("to")];
   const tab = text("tab");
+  const settings = new Map<string, string[]>();
+  for (const name of new Set(given.keys())) {
+    const texts = given.getAll(name).filter((one) => one !== "");
+    if (!OTHERS.has(name) && texts.length > 0) settings.set(name, texts);
+  }
   return {
     token: text("token"),
     runs: [...new Set(given.getAll("run"))],
     plot: text("plot"),
     arrange: text("arrange") || "overlay",
     shown: Math.max(0, Math.trunc(number("shown")) || 0),
-    part: text("part"),
-    log: text("log"),
+    settings,
     range: Number.isFinite(from) && Number.isFinite(to) && from < to ? [from, to] : null,
     search: text("search"),
     columns: [...new Set(given.getAll("column"))].slice(0, 40),
@@ -69,8 +77,7 @@ export function write(state: State): string {
   set("plot", state.plot);
   set("arrange", state.arrange, "overlay");
   if (state.arrange === "one") set("shown", String(state.shown), "0");
-  set("part", state.part);
-  set("log", state.log);
+  for (const [name, texts] of state.settings) for (const one of texts) made.append(name, one);
   if (state.range) {
     set("from", String(state.range[0]));
     set("to", String(state.range[1]));

@@ -32,7 +32,7 @@ export class Table {
   private fresh = new Set<string>();
   private readonly search = el("input", {
     type: "search",
-    placeholder: "Search: words, or a condition as verdict!=valid and length>60",
+    placeholder: "Search: words, or verdict!=valid",
     "aria-label": "Search the runs by words, or by a condition such as test=rrul and verdict=valid",
   });
   private readonly problem = el("p", { class: "damage", role: "alert", hidden: true });
