@@ -86,7 +86,8 @@ static const struct opt serve_opts[] = {
 	{ .name = "udpstp-port", .type = OPT_UINT, .offset = FIELD(udpstp_port), .argument = "N", .max = 65535,
 	  .help = "A UDP port for tests of IP-layer capacity by UDPSTP (`ktrxer capacity`, obudpst): 24601" },
 	{ .name = "owamp-port", .type = OPT_UINT, .offset = FIELD(owamp_port), .argument = "N", .max = 65535,
-	  .help = "A TCP port for OWAMP-Control (`ktrxer owamp`, owping), unauthenticated: 861" },
+	  .help = "A TCP port for OWAMP-Control (`ktrxer owamp`, owping), unauthenticated: 861. All its sessions "
+		  "together send no faster than --max-answer-bitrate, those of one /24 or /56 than a quarter of it" },
 	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
 	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
 #endif
@@ -432,6 +433,7 @@ static int others_open(struct server *s, struct ktrxer_error *err)
 		.max_clients = (uint32_t)s->o->max_clients,
 		.max_ns = s->o->max_ns,
 		.max_bps = s->o->max_bps,
+		.answer_bps = s->o->answer_bps,
 		.dscp_granted = s->dscp_granted,
 		.dscp_open = s->o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT,
 	};
