@@ -94,7 +94,7 @@ class Door(asyncio.Protocol):
         self.site.refused += 1
         self.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         self.leave()
 
     def close(self) -> None:
