@@ -86,8 +86,7 @@ static const struct opt serve_opts[] = {
 	{ .name = "udpstp-port", .type = OPT_UINT, .offset = FIELD(udpstp_port), .argument = "N", .max = 65535,
 	  .help = "A UDP port for tests of IP-layer capacity by UDPSTP (`ktrxer capacity`, obudpst): 24601" },
 	{ .name = "owamp-port", .type = OPT_UINT, .offset = FIELD(owamp_port), .argument = "N", .max = 65535,
-	  .help = "A TCP port for OWAMP-Control (`ktrxer owamp`, owping), unauthenticated: 861. All its sessions "
-		  "together send no faster than --max-answer-bitrate, those of one /24 or /56 than a quarter of it" },
+	  .help = "A TCP port for OWAMP-Control (`ktrxer owamp`, owping), unauthenticated: 861" },
 	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
 	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
 #endif
