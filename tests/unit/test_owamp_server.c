@@ -385,7 +385,8 @@ static void judge(void (*clients)(uint16_t port))
 	}
 	print_message("at most %llu us of the loop at once\n", (unsigned long long)least / 1000);
 	if (least > limit_ns)
-		fail_msg("a call takes more than %llu us, each of %d times", (unsigned long long)limit_ns / 1000, TRIES);
+		fail_msg("a call takes more than %llu us, each of %d times", (unsigned long long)limit_ns / 1000,
+			 TRIES);
 }
 
 TEST(fetches_do_not_hold_the_loop)
