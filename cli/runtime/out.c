@@ -327,15 +327,6 @@ void out_put(struct cli *cli, struct json *object)
 	item_put(cli->out, object);
 }
 
-void out_printable(char *text)
-{
-	for (unsigned char *c = (unsigned char *)text; *c; c++)
-		if ((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f)
-			*c = '?';
-		else if (*c == 0xc2 && (c[1] & 0xe0) == 0x80) /* U+0080 to U+009F */
-			c[0] = c[1] = '?';
-}
-
 void out_text(struct cli *cli, const char *format, ...)
 {
 	char line[LINE_MAX_TEXT];
@@ -352,7 +343,7 @@ void out_text(struct cli *cli, const char *format, ...)
 		return;
 	if ((size_t)length > sizeof line - 2)
 		length = sizeof line - 2;
-	out_printable(line);
+	ktrxer_text_clean(line, true);
 	line[length] = '\n';
 	item = item_get(cli->out);
 	if (!item)

@@ -14,8 +14,6 @@ int out_open(struct cli *cli, int fd);
 int out_close(struct cli *cli, int status);
 /* Closes the end object and writes it, where objects are wanted. False: it could not be made. */
 bool out_put_end(struct cli *cli, struct json *object);
-/* Text from packets, hosts and names of files may contain control characters, which a terminal would execute: no more. */
-void out_printable(char *text);
 bool out_finished(const struct cli *cli);
 /* Objects that found no room so far. */
 uint64_t out_dropped(const struct cli *cli);
