@@ -258,10 +258,9 @@ static bool record_next(struct owamp_fetched_rest *f, struct owamp_record *recor
 		*record = s->receiver.records[f->record++];
 		return counts;
 	}
-	*record = (struct owamp_record){ .seq = f->seq,
-					 .send_error = s->receiver.error,
-					 .receive_error = s->receiver.error,
-					 .ttl = LOST_TTL };
+	*record = (struct owamp_record){
+		.seq = f->seq, .send_error = s->receiver.error, .receive_error = s->receiver.error, .ttl = LOST_TTL
+	};
 	/* The limits of a session keep all times below those that a schedule cannot have. */
 	if (owamp_schedule_next(&f->schedule, &record->sent) == 0)
 		record->sent += s->request.start;

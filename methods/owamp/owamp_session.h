@@ -15,7 +15,7 @@ struct owamp_session {
 	struct owamp_slot slots[OWAMP_SLOTS_MOST];
 	struct owamp_sender *sender;
 	struct owamp_receiver receiver;
-	uint32_t next, skips; /* of a receiver: as its sender reported */
+	uint32_t next, skips;    /* of a receiver: as its sender reported */
 	struct owamp_skip *skip; /* in their order */
 };
 
@@ -31,7 +31,7 @@ struct owamp_fetched_rest {
 /* The most that comes before the records. */
 enum {
 	OWAMP_FETCHED_HEAD = OWAMP_COMMAND_BYTES + OWAMP_REQUEST_BYTES + OWAMP_SLOTS_MOST * OWAMP_SLOT_BYTES +
-		OWAMP_SKIPS_MOST * OWAMP_SKIP_BYTES + 2 * OWAMP_HMAC_BYTES
+	OWAMP_SKIPS_MOST * OWAMP_SKIP_BYTES + 2 * OWAMP_HMAC_BYTES
 };
 
 /* The ends of the control connection. */

@@ -133,8 +133,8 @@ static void start(int fd)
 /* Of each group of EACH packets all but the last were not sent, so one is lost. */
 static void stop_with_most_ranges(int fd, const uint8_t sid[OWAMP_SID])
 {
-	static uint8_t data[OWAMP_STOP_BYTES + OWAMP_STOPPED_BYTES + OWAMP_SKIPS_MOST * OWAMP_SKIP_BYTES +
-			    OWAMP_BLOCK + OWAMP_HMAC_BYTES];
+	static uint8_t data[OWAMP_STOP_BYTES + OWAMP_STOPPED_BYTES + OWAMP_SKIPS_MOST * OWAMP_SKIP_BYTES + OWAMP_BLOCK +
+			    OWAMP_HMAC_BYTES];
 	struct owamp_stopped stopped = { .next = PACKETS, .skips = OWAMP_SKIPS_MOST };
 
 	memcpy(stopped.sid, sid, OWAMP_SID);
@@ -175,8 +175,9 @@ static uint8_t fetched(int fd)
 		want(r.seq == seq && !r.received && r.sent >= before && r.ttl == 255);
 		before = r.sent;
 	}
-	want(take(fd, data, owamp_padded((size_t)lost * OWAMP_RECORD_BYTES) - (size_t)lost * OWAMP_RECORD_BYTES +
-				    OWAMP_HMAC_BYTES));
+	want(take(fd, data,
+		  owamp_padded((size_t)lost * OWAMP_RECORD_BYTES) - (size_t)lost * OWAMP_RECORD_BYTES +
+			  OWAMP_HMAC_BYTES));
 	return OWAMP_OK;
 }
 
@@ -317,11 +318,9 @@ static uint64_t step_clock(void)
 
 static struct owamp_server *server_open(struct loop *loop, uint32_t places, uint16_t *port)
 {
-	const struct owamp_server_options o = { .max_clients = places,
-						.max_ns = 3600 * S,
-						.max_all_bps = 40000000,
-						.dscp_granted = 1,
-						.random = 1 };
+	const struct owamp_server_options o = {
+		.max_clients = places, .max_ns = 3600 * S, .max_all_bps = 40000000, .dscp_granted = 1, .random = 1
+	};
 	struct ktrxer_addr local = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
 	struct ktrxer_error err = { 0 };
 	struct owamp_server *server;
