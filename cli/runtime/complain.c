@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cli.h"
+#include "error.h"
 #include "verdict.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ void cli_complain(const struct cli *cli, const char *format, ...)
 	if (vsnprintf(text, sizeof text, format, args) < 0)
 		text[0] = '\0';
 	va_end(args);
+	ktrxer_text_clean(text, false);
 	dprintf(STDERR_FILENO, "ktrxer %s: %s\n", cli->command->name, text);
 	verdict_complaint(cli, text);
 }

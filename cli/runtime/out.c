@@ -343,10 +343,7 @@ void out_text(struct cli *cli, const char *format, ...)
 		return;
 	if ((size_t)length > sizeof line - 2)
 		length = sizeof line - 2;
-	/* Text from packets and hosts may contain control characters, which a terminal would execute. */
-	for (char *c = line; *c; c++)
-		if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f)
-			*c = '?';
+	ktrxer_text_clean(line, true);
 	line[length] = '\n';
 	item = item_get(cli->out);
 	if (!item)

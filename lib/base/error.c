@@ -34,6 +34,18 @@ void ktrxer_text(char *to, size_t size, const char *format, ...)
 	va_end(args);
 }
 
+void ktrxer_text_clean(char *text, bool lines)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++) {
+		if (*c == 0xc2 && (c[1] & 0xe0) == 0x80) { /* U+0080 to U+009F */
+			*c++ = '?';
+			*c = '?';
+		}
+		if ((*c < 0x20 && !(lines && (*c == '\n' || *c == '\t'))) || *c == 0x7f)
+			*c = '?';
+	}
+}
+
 int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...)
 {
 	const int saved = errno;
@@ -47,9 +59,7 @@ int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...)
 	ktrxer_text_va(err->text, sizeof err->text, format, args);
 	va_end(args);
 	errno = saved;
-	for (char *c = err->text; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	ktrxer_text_clean(err->text, false);
 	return code;
 }
 

@@ -5,6 +5,7 @@
 #include <ktrxer.h>
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 /*
  * Fills `err` (may be NULL) with `code` (a negative errno) and the text, and returns `code`:
@@ -21,6 +22,12 @@ int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...) __a
  */
 void ktrxer_text_va(char *to, size_t size, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 void ktrxer_text(char *to, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/*
+ * Control characters, which a terminal would execute, become '?': text from packets, hosts and names of files may have
+ * them. `lines`: line feeds and tabs stay.
+ */
+void ktrxer_text_clean(char *text, bool lines);
 
 /* The C library's word for a negative errno, thread safe, into a caller's buffer. */
 const char *ktrxer_strerror(int code, char *text, size_t size);

@@ -95,10 +95,16 @@ int owamp_receiver_begin(struct owamp_receiver *r, struct loop *loop, int fd, ui
 	return rc;
 }
 
-void owamp_receiver_end(struct owamp_receiver *r)
+void owamp_receiver_stop(struct owamp_receiver *r)
 {
 	if (r->loop)
 		loop_unwatch(r->loop, &r->source);
+	r->loop = NULL;
+}
+
+void owamp_receiver_end(struct owamp_receiver *r)
+{
+	owamp_receiver_stop(r);
 	free(r->records);
 	free(r->seen);
 	*r = (struct owamp_receiver){ 0 };

@@ -20,11 +20,13 @@
 enum {
 	BACKLOG = 64,
 	ACCEPTS = 8,
-	RATE = 20, /* connections a second from each /24 and /56 */
+	RATE = 20, /* connections, sessions and fetches a second of each /24 and /56 */
 	BURST = 100,
 	IN_BYTES = OWAMP_STOP_BYTES + OWAMP_HMAC_BYTES +
 		OWAMP_SERVER_SESSIONS * (OWAMP_STOPPED_BYTES + OWAMP_SKIP_BYTES * OWAMP_SKIPS_MOST + OWAMP_BLOCK),
+	PIECE = 16384, /* of an answer with records */
 };
+_Static_assert((int)PIECE >= (int)OWAMP_FETCHED_HEAD, "the head of an answer is one piece");
 #define PATIENCE_NS (60 * (uint64_t)KTRXER_NS_PER_S) /* for a message, or for the rest of a test */
 #define REVIEW_NS ((uint64_t)KTRXER_NS_PER_S)
 
@@ -36,9 +38,10 @@ struct client {
 	struct owamp_ends ends;
 	enum state state;
 	bool leaves; /* when its output has been sent */
-	uint64_t until_ns;
+	uint64_t since_ns, until_ns;
 	uint8_t *in, *out;
 	size_t have, out_length, out_at;
+	struct owamp_fetched_rest rest; /* of an answer, behind `out` */
 	struct owamp_session sessions[OWAMP_SERVER_SESSIONS];
 	uint32_t session_count;
 };
@@ -73,6 +76,7 @@ static void sessions_close(struct client *c)
 
 static void client_close(struct client *c)
 {
+	owamp_fetched_end(&c->rest);
 	sessions_close(c);
 	loop_unwatch(c->server->loop, &c->source);
 	close(c->source.fd);
@@ -88,10 +92,17 @@ static void client_close(struct client *c)
 /* False: the connection is closed. */
 static bool out_flush(struct client *c)
 {
-	while (c->out_at < c->out_length) {
-		const ssize_t n =
-			send(c->source.fd, c->out + c->out_at, c->out_length - c->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	for (bool first = true; c->out_at < c->out_length || c->rest.session; first = false) {
+		ssize_t n;
 
+		if (c->out_at == c->out_length) {
+			if (!first && loop_share_used(c->server->loop))
+				return loop_watch(c->server->loop, &c->source, EPOLLOUT) == 0;
+			c->out_at = 0;
+			c->out_length = owamp_fetched_next(&c->rest, c->out, PIECE);
+			continue;
+		}
+		n = send(c->source.fd, c->out + c->out_at, c->out_length - c->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
@@ -139,12 +150,40 @@ static bool setup_taken(struct client *c)
 	return true;
 }
 
+static bool is_admitted(struct owamp_server *s, const struct ktrxer_addr *from)
+{
+	return limiter_take(s->limiter, from, 1, ktrxer_now_ns());
+}
+
+/*
+ * All sessions together send no faster than the limit, and several of one network no faster than a quarter of it.
+ */
+static bool rate_fits(const struct client *c, const struct owamp_session *new)
+{
+	const struct owamp_server *s = c->server;
+	const uint64_t prefix = limiter_prefix(&c->ends.client);
+	uint64_t all = owamp_session_bps(new), of_network = all;
+
+	if (!new->sends || !s->o.max_all_bps)
+		return true;
+	for (int i = 0; i < OWAMP_SERVER_CLIENTS; i++)
+		for (uint32_t n = 0; s->clients[i].source.fd >= 0 && n < s->clients[i].session_count; n++) {
+			const struct owamp_session *one = &s->clients[i].sessions[n];
+			const uint64_t bps = one->sends && !one->stopped ? owamp_session_bps(one) : 0;
+
+			all += bps;
+			of_network += limiter_prefix(&s->clients[i].ends.client) == prefix ? bps : 0;
+		}
+	return all <= s->o.max_all_bps && (of_network == owamp_session_bps(new) || of_network <= s->o.max_all_bps / 4);
+}
+
 static bool request_taken(struct client *c)
 {
 	struct owamp_accepted accepted = { .accept = OWAMP_BUSY };
 	struct owamp_slot slots[OWAMP_SLOTS_MOST];
 	struct owamp_request request;
 	uint8_t *out = answer(c, OWAMP_ACCEPT_BYTES);
+	struct owamp_session *s;
 
 	if (!out || owamp_request_read(&request, c->in) < 0)
 		return false;
@@ -154,12 +193,15 @@ static bool request_taken(struct client *c)
 	/* The records of a test before are no longer wanted. */
 	if (c->session_count && c->sessions[0].stopped)
 		sessions_close(c);
-	if (c->session_count < OWAMP_SERVER_SESSIONS)
-		accepted.accept = owamp_session_open(&c->sessions[c->session_count], c->server->loop, &request, slots,
-						     &c->ends, &c->server->o);
+	s = &c->sessions[c->session_count];
+	if (c->session_count < OWAMP_SERVER_SESSIONS && is_admitted(c->server, &c->ends.client))
+		accepted.accept = owamp_session_open(s, c->server->loop, &request, slots, &c->ends, &c->server->o);
+	if (accepted.accept == OWAMP_OK && !rate_fits(c, s)) {
+		owamp_session_close(s);
+		accepted.accept = OWAMP_BUSY;
+	}
 	if (accepted.accept == OWAMP_OK) {
-		const struct owamp_session *s = &c->sessions[c->session_count++];
-
+		c->session_count++;
 		accepted.port = s->sends ? s->request.sender_port : s->request.receiver_port;
 		memcpy(accepted.sid, s->request.sid, OWAMP_SID);
 	} else {
@@ -290,24 +332,26 @@ static bool stop_taken(struct client *c, size_t length)
 
 static bool fetch_taken(struct client *c)
 {
-	const struct owamp_session *s;
+	struct owamp_fetched refused = { .accept = OWAMP_FAILURE };
+	struct owamp_session *s;
 	struct owamp_fetch fetch;
 	uint8_t *out;
 
 	if (owamp_fetch_read(&fetch, c->in) < 0)
 		return false;
 	s = session_of(c, fetch.sid);
-	if (!s || s->sends || !s->stopped) {
-		const struct owamp_fetched refused = { .accept = OWAMP_FAILURE };
-
-		out = answer(c, OWAMP_COMMAND_BYTES);
-		if (out)
-			owamp_fetched_write(out, &refused);
-		return out != NULL;
+	if (s && !s->sends && s->stopped && is_admitted(c->server, &c->ends.client)) {
+		out = answer(c, PIECE);
+		c->out_length = out ? owamp_session_fetch(s, fetch.begin, fetch.end, out, &c->rest) : 0;
+		return c->rest.session != NULL;
 	}
-	out = answer(c, owamp_session_fetch(s, fetch.begin, fetch.end, NULL));
+	if (s && !s->sends && s->stopped) {
+		refused.accept = OWAMP_BUSY;
+		c->server->counts.refused++;
+	}
+	out = answer(c, OWAMP_COMMAND_BYTES);
 	if (out)
-		(void)owamp_session_fetch(s, fetch.begin, fetch.end, out);
+		owamp_fetched_write(out, &refused);
 	return out != NULL;
 }
 
@@ -391,31 +435,69 @@ static bool message_next(struct client *c)
 static void client_ready(struct loop_source *source, uint32_t events)
 {
 	struct client *c = (struct client *)source;
-	ssize_t n;
+	ssize_t n = 0;
 
-	(void)events;
 	if (c->out && (!out_flush(c) || c->out))
 		return;
-	n = recv(source->fd, c->in + c->have, IN_BYTES - c->have, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		n = 0; /* the bytes before may contain a message */
-	else if (n <= 0) {
-		client_close(c);
-		return;
+	if (events & EPOLLOUT)
+		(void)loop_watch(c->server->loop, source, EPOLLIN);
+	if (c->have < IN_BYTES) {
+		n = recv(source->fd, c->in + c->have, IN_BYTES - c->have, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			n = 0; /* the bytes before may contain a message */
+		else if (n <= 0) {
+			client_close(c);
+			return;
+		}
 	}
 	c->have += (size_t)n;
 	while (message_next(c))
-		;
+		if (loop_share_used(c->server->loop)) {
+			/* A socket that takes output is ready at once: the next turn of the loop goes on. */
+			(void)loop_watch(c->server->loop, &c->source, EPOLLIN | EPOLLOUT);
+			return;
+		}
 }
 
 /* ------------------------------------------------------------------------------------------------------ connections */
 
-static struct client *place_of(struct owamp_server *s)
+static uint32_t clients_of(const struct owamp_server *s, uint64_t prefix)
 {
-	for (uint32_t i = 0; i < OWAMP_SERVER_CLIENTS && i < s->o.max_clients; i++)
-		if (s->clients[i].source.fd < 0)
-			return &s->clients[i];
-	return NULL;
+	uint32_t count = 0;
+
+	for (int i = 0; i < OWAMP_SERVER_CLIENTS; i++)
+		count += s->clients[i].source.fd >= 0 && limiter_prefix(&s->clients[i].ends.client) == prefix;
+	return count;
+}
+
+/*
+ * When no place is free, the network with most connections gives way: its oldest connection without a running test. One
+ * with a test does so for a network with two connections less. NULL: no place.
+ */
+static struct client *place_of(struct owamp_server *s, const struct ktrxer_addr *from)
+{
+	struct client *place = NULL;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < OWAMP_SERVER_CLIENTS && i < s->o.max_clients; i++) {
+		struct client *c = &s->clients[i];
+		uint32_t count;
+
+		if (c->source.fd < 0)
+			return c;
+		count = clients_of(s, limiter_prefix(&c->ends.client));
+		if (count < most)
+			continue;
+		if (count > most || (c->state == TESTING) < (place->state == TESTING) ||
+		    ((c->state == TESTING) == (place->state == TESTING) && c->since_ns < place->since_ns))
+			place = c;
+		most = count;
+	}
+	if (!place || (place->state == TESTING && most < clients_of(s, limiter_prefix(from)) + 2))
+		return NULL;
+	s->counts.refused++;
+	client_close(place);
+	return place;
 }
 
 static bool local_of(int fd, struct ktrxer_addr *addr)
@@ -431,12 +513,12 @@ static bool local_of(int fd, struct ktrxer_addr *addr)
 
 static void connection_new(struct owamp_server *s, int fd, const struct ktrxer_addr *from)
 {
-	struct client *c = place_of(s);
+	struct client *c = is_admitted(s, from) ? place_of(s, from) : NULL;
 	struct owamp_greeting greeting = { .modes = OWAMP_OPEN, .count = OWAMP_COUNT_LEAST };
 	uint8_t *out;
 
 	s->counts.connections++;
-	if (!c || !limiter_take(s->limiter, from, 1, ktrxer_now_ns())) {
+	if (!c) {
 		s->counts.refused++;
 		close(fd);
 		return;
@@ -444,6 +526,7 @@ static void connection_new(struct owamp_server *s, int fd, const struct ktrxer_a
 	*c = (struct client){ .source = { .fd = fd, .ready = client_ready },
 			      .server = s,
 			      .ends = { .client = *from },
+			      .since_ns = ktrxer_now_ns(),
 			      .until_ns = ktrxer_now_ns() + PATIENCE_NS,
 			      .in = malloc(IN_BYTES) };
 	out = answer(c, OWAMP_GREETING_BYTES);
@@ -461,6 +544,8 @@ static void connection_new(struct owamp_server *s, int fd, const struct ktrxer_a
 
 static void listener_ready(struct loop_source *source, uint32_t events)
 {
+	struct owamp_server *s = ((struct listener *)source)->server;
+
 	(void)events;
 	for (int i = 0; i < ACCEPTS; i++) {
 		union ktrxer_name name = { 0 };
@@ -468,10 +553,14 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 		struct ktrxer_addr from;
 		const int fd = accept4(source->fd, &name.sa, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd < 0)
+		if (fd < 0) {
+			/* Without a descriptor for it the connection stays ready: the loop would turn for nothing. */
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+				loop_unwatch(s->loop, source);
 			return;
+		}
 		(void)ktrxer_name_read(&name, &from);
-		connection_new(((struct listener *)source)->server, fd, &from);
+		connection_new(s, fd, &from);
 	}
 }
 
@@ -483,6 +572,8 @@ static void review_due(struct loop_timer *timer, uint64_t now_ns)
 	for (int i = 0; i < OWAMP_SERVER_CLIENTS; i++)
 		if (s->clients[i].source.fd >= 0 && s->clients[i].until_ns < now_ns)
 			client_close(&s->clients[i]);
+	for (int i = 0; i < s->listener_count; i++) /* those that rest */
+		(void)loop_watch(s->loop, &s->listeners[i].source, EPOLLIN);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the server */

@@ -3,7 +3,8 @@
  * The server of OWAMP-Control in unauthenticated mode (RFC 4656, 3), with both roles of OWAMP-Test. A session is
  * between this host and the host at the other end of the control connection alone, whose address TCP has proven: the
  * server neither sends packets to a third host nor takes them from one. A session has limits of packets, duration and
- * rate. Its records exist until the connection ends.
+ * rate, and all together have one of rate. Its records exist until the connection ends. One network cannot hold all
+ * places: see place_of().
  */
 #ifndef KTRXER_METHODS_OWAMP_SERVER_H
 #define KTRXER_METHODS_OWAMP_SERVER_H
@@ -21,13 +22,14 @@ enum {
 struct owamp_server_options {
 	uint32_t max_clients;
 	uint64_t max_ns, max_bps; /* of one session: duration; mean rate of IP packets */
+	uint64_t max_all_bps;     /* of all sessions that this host sends; 0: no limit */
 	uint64_t dscp_granted;    /* bit n: test packets may carry DSCP n */
 	uint64_t random;
 };
 
 struct owamp_server_counts {
 	uint64_t connections, sessions; /* sessions that began */
-	uint64_t refused;               /* connections and requests */
+	uint64_t refused;               /* connections and requests; connections that gave way to others */
 	uint64_t protocol_errors;
 	uint64_t packets[2]; /* of sessions that have ended: [0] received, [1] sent */
 	uint32_t clients;    /* now */

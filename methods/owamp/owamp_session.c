@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEADERS_V4 = 28, HEADERS_V6 = 48, LOST_TTL = 255 };
+enum { HEADERS_V4 = 28, HEADERS_V6 = 48, LOST_TTL = 255, LOOKS = 512 /* at packets, of one call */ };
 #define BPS_MOST 10000000ULL /* mean rate of a session, where the server has no limit of its own */
 
 static uint16_t own_error(void)
@@ -42,6 +42,16 @@ uint64_t owamp_session_lasts_ns(const struct owamp_session *s)
 	return sum < UINT64_MAX / OWAMP_SERVER_PACKETS ? sum * s->request.packets : UINT64_MAX;
 }
 
+uint64_t owamp_session_bps(const struct owamp_session *s)
+{
+	const struct owamp_request *r = &s->request;
+	/* Below 2^32, because check() has bounded packets and padding: the product does not overflow. */
+	const uint64_t bits =
+		8ull * r->packets * (OWAMP_TEST_BYTES + r->padding + (r->version == 6 ? HEADERS_V6 : HEADERS_V4));
+
+	return bits * (uint64_t)KTRXER_NS_PER_S / owamp_session_lasts_ns(s);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
 static bool same_address(const struct ktrxer_addr *addr, const uint8_t bytes[16], uint8_t version)
@@ -57,8 +67,6 @@ static uint8_t check(const struct owamp_session *s, const struct owamp_ends *end
 {
 	const struct owamp_request *r = &s->request;
 	const uint64_t lasts_ns = owamp_session_lasts_ns(s), most = o->max_bps ? o->max_bps : BPS_MOST;
-	const uint64_t bits =
-		8ull * r->packets * (OWAMP_TEST_BYTES + r->padding + (r->version == 6 ? HEADERS_V6 : HEADERS_V4));
 	const int64_t now_ns = ktrxer_real_now_ns();
 	int64_t start_ns;
 
@@ -79,8 +87,7 @@ static uint8_t check(const struct owamp_session *s, const struct owamp_ends *end
 	if (!r->packets || r->packets > OWAMP_SERVER_PACKETS || !lasts_ns || lasts_ns > o->max_ns ||
 	    owamp_time_to_ns(r->timeout) > o->max_ns)
 		return OWAMP_NEVER;
-	/* bits * 10^9 / lasts_ns > most, without overflow: bits < 2^32. */
-	return bits * (uint64_t)KTRXER_NS_PER_S / lasts_ns > most ? OWAMP_NEVER : OWAMP_OK;
+	return owamp_session_bps(s) > most ? OWAMP_NEVER : OWAMP_OK;
 }
 
 static bool socket_open(struct owamp_session *s, const struct owamp_ends *ends)
@@ -183,90 +190,111 @@ void owamp_session_close(struct owamp_session *s)
 
 /* ---------------------------------------------------------------------------------------------------------- records */
 
-static bool skipped(const struct owamp_session *s, uint32_t seq)
+/* An arrival that the sender has not disowned by its last number. */
+static bool arrival_counts(const struct owamp_session *s, const struct owamp_fetched_rest *f)
 {
-	for (uint32_t i = 0; i < s->skips; i++)
-		if (s->skip[i].first <= seq && seq <= s->skip[i].last)
-			return true;
-	return false;
+	const uint32_t seq = s->receiver.records[f->record].seq;
+
+	return f->begin <= seq && seq <= f->end && seq < s->next;
 }
 
-static bool arrived(const struct owamp_session *s, uint32_t seq)
+/* A packet that was sent and has not arrived. The ranges of skipped ones are in order, and so are the calls. */
+static bool is_lost(const struct owamp_session *s, struct owamp_fetched_rest *f)
 {
-	return s->receiver.seen[seq / 8] & 1 << seq % 8;
+	while (f->skip < s->skips && s->skip[f->skip].last < f->seq)
+		f->skip++;
+	return f->begin <= f->seq && f->seq <= f->end && !(s->receiver.seen[f->seq / 8] & 1 << f->seq % 8) &&
+	       !(f->skip < s->skips && s->skip[f->skip].first <= f->seq);
 }
 
-static uint32_t arrivals_write(const struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to)
+static uint32_t records_count(const struct owamp_session *s, uint32_t begin, uint32_t end)
 {
-	uint32_t n = 0;
+	struct owamp_fetched_rest f = { .begin = begin, .end = end };
+	uint32_t records = 0;
 
-	for (uint32_t i = 0; i < s->receiver.count; i++) {
-		const struct owamp_record *r = &s->receiver.records[i];
-
-		if (r->seq < begin || r->seq > end || (s->stopped && r->seq >= s->next))
-			continue;
-		if (to)
-			owamp_record_write(to + (size_t)n * OWAMP_RECORD_BYTES, r);
-		n++;
-	}
-	return n;
+	for (; f.record < s->receiver.count; f.record++)
+		records += arrival_counts(s, &f);
+	for (; f.seq < s->next; f.seq++)
+		records += is_lost(s, &f);
+	return records;
 }
 
-/* Lost packets have the time of their schedule, and no arrival. They are known when the sender has reported its end. */
-static uint32_t losses_write(const struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to)
+size_t owamp_session_fetch(struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to,
+			   struct owamp_fetched_rest *rest)
 {
-	const uint32_t last = s->next < s->request.packets ? s->next : s->request.packets;
-	struct owamp_schedule schedule;
-	uint64_t at = 0;
-	uint32_t n = 0;
-
-	if (!s->stopped || (to && owamp_schedule_begin(&schedule, s->request.sid, s->slots, s->request.slots) < 0))
-		return 0;
-	for (uint32_t seq = 0; seq < last; seq++) {
-		if (to && owamp_schedule_next(&schedule, &at) < 0)
-			break;
-		if (seq < begin || seq > end || arrived(s, seq) || skipped(s, seq))
-			continue;
-		if (to) {
-			const struct owamp_record r = { .seq = seq,
-							.send_error = s->receiver.error,
-							.receive_error = s->receiver.error,
-							.sent = s->request.start + at,
-							.ttl = LOST_TTL };
-
-			owamp_record_write(to + (size_t)n * OWAMP_RECORD_BYTES, &r);
-		}
-		n++;
-	}
-	if (to)
-		owamp_schedule_end(&schedule);
-	return n;
-}
-
-size_t owamp_session_fetch(const struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to)
-{
-	const bool whole = s->stopped;
-	const uint32_t skips = whole ? s->skips : 0;
-	const uint32_t records = arrivals_write(s, begin, end, NULL) + losses_write(s, begin, end, NULL);
 	const size_t slots = OWAMP_COMMAND_BYTES + OWAMP_REQUEST_BYTES,
 		     ranges = slots + (size_t)s->request.slots * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES,
-		     data = ranges + owamp_padded((size_t)skips * OWAMP_SKIP_BYTES) + OWAMP_HMAC_BYTES,
-		     length = data + owamp_padded((size_t)records * OWAMP_RECORD_BYTES) + OWAMP_HMAC_BYTES;
-	const struct owamp_fetched fetched = {
-		.accept = OWAMP_OK, .finished = whole, .next = whole ? s->next : 0, .skips = skips, .records = records
-	};
-	uint32_t n;
+		     length = ranges + owamp_padded((size_t)s->skips * OWAMP_SKIP_BYTES) + OWAMP_HMAC_BYTES;
+	struct owamp_fetched fetched = { .accept = OWAMP_OK, .finished = true, .next = s->next, .skips = s->skips };
+	size_t bytes;
 
-	if (!to)
-		return length;
+	*rest = (struct owamp_fetched_rest){ .begin = begin, .end = end };
+	/* The count of records, which comes first, must stay true. */
+	owamp_receiver_stop(&s->receiver);
+	if (owamp_schedule_begin(&rest->schedule, s->request.sid, s->slots, s->request.slots) < 0)
+		return 0;
+	rest->session = s;
+	fetched.records = records_count(s, begin, end);
+	bytes = (size_t)fetched.records * OWAMP_RECORD_BYTES;
+	rest->padding = owamp_padded(bytes) - bytes + OWAMP_HMAC_BYTES;
 	memset(to, 0, length);
 	owamp_fetched_write(to, &fetched);
 	owamp_request_write(to + OWAMP_COMMAND_BYTES, &s->request);
 	for (uint32_t i = 0; i < s->request.slots; i++)
 		owamp_slot_write(to + slots + (size_t)i * OWAMP_SLOT_BYTES, &s->slots[i]);
-	for (uint32_t i = 0; i < skips; i++)
+	for (uint32_t i = 0; i < s->skips; i++)
 		owamp_skip_write(to + ranges + (size_t)i * OWAMP_SKIP_BYTES, &s->skip[i]);
-	n = arrivals_write(s, begin, end, to + data);
-	losses_write(s, begin, end, to + data + (size_t)n * OWAMP_RECORD_BYTES);
 	return length;
+}
+
+/* The record of what is looked at next, if it is one of the answer. Lost packets have the time of their schedule. */
+static bool record_next(struct owamp_fetched_rest *f, struct owamp_record *record)
+{
+	const struct owamp_session *s = f->session;
+	bool counts;
+
+	if (f->record < s->receiver.count) {
+		counts = arrival_counts(s, f);
+		*record = s->receiver.records[f->record++];
+		return counts;
+	}
+	*record = (struct owamp_record){
+		.seq = f->seq, .send_error = s->receiver.error, .receive_error = s->receiver.error, .ttl = LOST_TTL
+	};
+	/* The limits of a session keep all times below those that a schedule cannot have. */
+	if (owamp_schedule_next(&f->schedule, &record->sent) == 0)
+		record->sent += s->request.start;
+	counts = is_lost(s, f);
+	f->seq++;
+	return counts;
+}
+
+size_t owamp_fetched_next(struct owamp_fetched_rest *f, uint8_t *to, size_t size)
+{
+	const struct owamp_session *s = f->session;
+	size_t at = 0;
+
+	for (int looks = 0; looks < LOOKS && (f->record < s->receiver.count || f->seq < s->next); looks++) {
+		struct owamp_record record;
+
+		if (at + OWAMP_RECORD_BYTES > size)
+			return at;
+		if (record_next(f, &record)) {
+			owamp_record_write(to + at, &record);
+			at += OWAMP_RECORD_BYTES;
+		}
+	}
+	if (f->record < s->receiver.count || f->seq < s->next || at + f->padding > size)
+		return at;
+	memset(to + at, 0, f->padding);
+	at += f->padding;
+	owamp_fetched_end(f);
+	return at;
+}
+
+void owamp_fetched_end(struct owamp_fetched_rest *f)
+{
+	if (f->session)
+		owamp_schedule_end(&f->schedule);
+	f->session = NULL;
 }

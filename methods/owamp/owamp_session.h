@@ -15,8 +15,23 @@ struct owamp_session {
 	struct owamp_slot slots[OWAMP_SLOTS_MOST];
 	struct owamp_sender *sender;
 	struct owamp_receiver receiver;
-	uint32_t next, skips; /* of a receiver: as its sender reported */
-	struct owamp_skip *skip;
+	uint32_t next, skips;    /* of a receiver: as its sender reported */
+	struct owamp_skip *skip; /* in their order */
+};
+
+/* What is left of the answer to a Fetch-Session. */
+struct owamp_fetched_rest {
+	const struct owamp_session *session; /* NULL: nothing */
+	uint32_t begin, end;                 /* numbers of the wanted packets */
+	uint32_t record, seq, skip;          /* that are looked at next */
+	struct owamp_schedule schedule;
+	size_t padding; /* bytes behind the records */
+};
+
+/* The most that comes before the records. */
+enum {
+	OWAMP_FETCHED_HEAD = OWAMP_COMMAND_BYTES + OWAMP_REQUEST_BYTES + OWAMP_SLOTS_MOST * OWAMP_SLOT_BYTES +
+	OWAMP_SKIPS_MOST * OWAMP_SKIP_BYTES + 2 * OWAMP_HMAC_BYTES
 };
 
 /* The ends of the control connection. */
@@ -31,12 +46,21 @@ struct owamp_ends {
 uint8_t owamp_session_open(struct owamp_session *session, struct loop *loop, const struct owamp_request *request,
 			   const struct owamp_slot *slots, const struct owamp_ends *ends,
 			   const struct owamp_server_options *limits);
+/* Mean rate of its IP packets in bit/s. */
+uint64_t owamp_session_bps(const struct owamp_session *session);
 int owamp_session_start(struct owamp_session *session);
 /* The mean duration of all packets. */
 uint64_t owamp_session_lasts_ns(const struct owamp_session *session);
 void owamp_session_stop(struct owamp_session *session);
-/* Bytes of the answer to a Fetch-Session of this range of numbers; `to` NULL: their number alone. */
-size_t owamp_session_fetch(const struct owamp_session *session, uint32_t begin, uint32_t end, uint8_t *to);
+/*
+ * The answer to a Fetch-Session of this range of numbers, of a receiver that has stopped. It takes no packets from now
+ * on. Returns the bytes of the head, which is written to `to`: OWAMP_FETCHED_HEAD at most, 0: no memory.
+ */
+size_t owamp_session_fetch(struct owamp_session *session, uint32_t begin, uint32_t end, uint8_t *to,
+			   struct owamp_fetched_rest *rest);
+/* The next bytes of the answer, with some 100 us of work: from 0 to `size`. At the end there is no session. */
+size_t owamp_fetched_next(struct owamp_fetched_rest *rest, uint8_t *to, size_t size);
+void owamp_fetched_end(struct owamp_fetched_rest *rest);
 void owamp_session_close(struct owamp_session *session);
 
 #endif

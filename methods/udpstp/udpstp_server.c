@@ -110,6 +110,7 @@ static void place_test_ended(void *context, enum udpstp_end end)
 
 /* ------------------------------------------------------------------------------------------------------- activation */
 
+/* A limit below 1 Mbit/s permits no test: requests and rates are whole numbers of Mbit/s. */
 static uint64_t rate_limit_mbit(const struct udpstp_server *s)
 {
 	return s->o.max_bps / 1000000;
@@ -337,9 +338,9 @@ static enum udpstp_answer setup_check(const struct udpstp_server *s, const struc
 		return UDPSTP_AUTH_TIME;
 	if (!setup->count || setup->index >= setup->count)
 		return UDPSTP_BAD_CONNECTIONS;
-	if (limit && !requested)
+	if (s->o.max_bps && !requested)
 		return UDPSTP_BANDWIDTH_REQUIRED;
-	if (limit && requested > limit)
+	if (s->o.max_bps && requested > limit)
 		return UDPSTP_CAPACITY_EXCEEDED;
 	return UDPSTP_ACCEPTED;
 }

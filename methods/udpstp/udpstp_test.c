@@ -323,7 +323,7 @@ static void test_ready(struct loop_source *source, uint32_t events)
 		n = recvmmsg(t->o.fd, t->messages, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
 		for (int i = 0; i < n && !t->ended; i++)
 			arrived(t, i);
-		if (n < BATCH)
+		if (n < BATCH || loop_share_used(t->o.loop))
 			return;
 	}
 }

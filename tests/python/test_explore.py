@@ -4,6 +4,7 @@ are in web/browser/."""
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
@@ -11,6 +12,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,26 @@ def up(runs: Path) -> Iterator[server.Server]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- security
+
+
+def test_silent_connections_take_no_place_of_the_page(runs: Path) -> None:
+    """Any user of the machine can connect, and each connection has a thread."""
+    with serving(runs) as up, contextlib.ExitStack() as stack:
+        page = http.client.HTTPConnection("127.0.0.1", up.server_port, timeout=20)
+        stack.callback(page.close)
+        headers = {"Host": f"127.0.0.1:{up.server_port}", "X-Ktrxer-Token": up.token, "Content-Type": "application/json"}
+        page.request("POST", "/api/runs", b"{}", headers)
+        assert page.getresponse().read()
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", up.server_port), 20)) for _ in range(2 * server.MOST_CONNECTIONS)]
+        assert silent[0].recv(1) == b"", "the oldest one without the token is closed"
+        page.request("POST", "/api/runs", b"{}", headers)
+        assert page.getresponse().status == 200, "the page stays connected"
+        assert send(up, "GET", "/")[0] == 200
+        # Threads of closed connections end a moment later.
+        until = time.monotonic() + 20
+        while (count := sum(one.name.endswith("(process_request_thread)") for one in threading.enumerate())) > server.MOST_CONNECTIONS:
+            assert time.monotonic() < until, f"{count} threads"
+            time.sleep(0.02)
 
 
 def test_the_page_has_no_data_and_cannot_be_framed(up: server.Server) -> None:

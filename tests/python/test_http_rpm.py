@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -279,9 +280,6 @@ def test_an_open_server_answers_at_the_well_known_url(tmp_path):
 
 def test_clients_that_do_not_speak_http_2(served):
     """Without ALPN, with other bytes than HTTP/2, without TLS: each is closed, and the next client is served."""
-    import socket
-    import ssl
-
     url, token, ca, _ = served
     port = int(url.rpartition(":")[2])
     context = ssl.create_default_context(cafile=ca)
@@ -302,6 +300,52 @@ def test_clients_that_do_not_speak_http_2(served):
                 pass
     status, _ = program("down", url, "--ca-file", ca, "--token-file", token, "--trial")
     assert status == 0
+
+
+def secure_socket(served, network):
+    """A connection with TLS and HTTP/2 from a network of the loopback device; None: the server has closed it."""
+    url, _, ca, _ = served
+    context = ssl.create_default_context(cafile=ca)
+    context.set_alpn_protocols(["h2"])
+    raw = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 20, (f"127.0.{network}.1", 0))
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    try:
+        made = context.wrap_socket(raw, server_hostname="127.0.0.1")
+        return made if made.recv(1) else None
+    except (ConnectionError, ssl.SSLError):
+        raw.close()
+        return None
+
+
+def test_one_network_leaves_places_to_others(served):
+    """The server has 128 places. Of connections before TLS, and of silent ones with TLS, the greedy network loses its oldest."""
+    port = int(served[0].rpartition(":")[2])
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(contextlib.closing(secure_socket(served, 0))) for _ in range(100)]
+        half = [stack.enter_context(socket.create_connection(("127.0.0.1", port), 20)) for _ in range(40)]
+        other = secure_socket(served, 1)
+        assert other is not None, "another network has no place"
+        stack.enter_context(contextlib.closing(other))
+        crowd[0].settimeout(20)
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            while crowd[0].recv(1000):  # its first frame, and then the end
+                pass
+        assert half[-1].fileno() >= 0 and secure_socket(served, 0) is not None, "and the greedy one serves its newest"
+
+
+def test_a_peer_that_does_not_read_costs_little_memory(served):
+    """Each PING has an answer, which waits in the memory of the server: the connection ends at a megabyte of them."""
+    sock = secure_socket(served, 0)
+    assert sock is not None
+    ping = b"\0\0\x08\x06\0\0\0\0\0" + bytes(8)
+    sock.settimeout(60)
+    sent = 0
+    with contextlib.closing(sock), pytest.raises((ConnectionError, ssl.SSLError)):
+        sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0")
+        while sent < 40 << 20:
+            sock.sendall(ping * 1000)
+            sent += 1000 * len(ping)
+    assert sent < 20 << 20
 
 
 def test_curl_is_served(served):

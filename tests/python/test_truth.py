@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from ktrxer.lab import topology
 from ktrxer.lab.errors import LabError
-from ktrxer.truth import adapters, command, judge, report, table
+from ktrxer.truth import adapters, command, judge, own, report, table
 from ktrxer.truth.figure import Figure, Output, Unreadable, binomial_interval
 from ktrxer.truth.measure import Result
 from ktrxer.truth.path import Path as TruePath
@@ -190,6 +192,16 @@ def test_the_path_itself_is_judged():
     assert {(row.figure, row.good) for row in judge.check(path, shown)} == {
         ("UDP up", False), ("delay up p50", True), ("loss up", True), ("delay down p50", False), ("loss down", True),
     }  # fmt: skip
+
+
+def test_the_current_directory_is_no_place_of_modules(tmp_path):
+    """`python -m` alone would import from it first."""
+    folder = tmp_path / "ktrxer"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "__main__.py").write_text("open('executed', 'w')")
+    done = subprocess.run([sys.executable, "-P", own.LOADED, "up"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert not (tmp_path / "executed").exists() and done.returncode, done
 
 
 def test_wrong_use(capsys):

@@ -7,6 +7,7 @@ import base64
 import csv
 import hashlib
 import html
+import io
 import json
 import os
 import re
@@ -47,6 +48,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def data_of(text: str) -> dict[str, Any]:
     at = text.index("{", text.index('id="report"'))
     return dict(json.loads(text[at : text.index("</script>", at)]))
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("command", [["report"], ["plot", "--plot", "ping"]])
+def test_the_name_of_a_made_file(place: Path, here: Path, command: list[str], terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes from the name of the run. A terminal gets no control characters, a program the exact bytes."""
+    bad = b"e\x1b]0;x\x07\xc2\x9b2J\xff"
+    shutil.copy(place / "rrul.ktrxer", here / os.fsdecode(bad + b".ktrxer"))
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    monkeypatch.setattr(out, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main([*command, os.fsdecode(bad + b".ktrxer")]) == 0
+    ending = b".html" if command == ["report"] else b"-ping.svg"
+    assert (here / os.fsdecode(bad + ending)).is_file()
+    assert out.buffer.getvalue() == (b"e?]0;x??2J?" if terminal else bad) + ending + b"\n"  # type: ignore[attr-defined]
 
 
 # -------------------------------------------------------------------------------------------------------------------- plot

@@ -20,7 +20,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-PORT = 8620
+import owamp_peer
+import udpstp_peer
+
+PORT, OWAMP_PORT, UDPSTP_PORT = 8620, 861, 24601
 chance = random.Random(1)
 
 
@@ -209,13 +212,48 @@ def malformed(server: str, _: bytes) -> Iterator[None]:
 
 
 def greedy_sender(server: str, _: bytes) -> Iterator[None]:
-    """Requests more than the limit of answers to its network."""
+    """Requests more than the limit of answers to its network: each burst costs more than may come at once, on a slow machine too."""
     s = socket.socket(type=socket.SOCK_DGRAM)
     s.bind(("10.80.9.1", 0))
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    for number in paced(100):
-        for i in range(40):
-            s.sendto(stamp(40 * number + i, 1400), (server, PORT))
+    for number in paced(10):
+        for i in range(420):
+            s.sendto(stamp(420 * number + i, 1400), (server, PORT))
+        yield
+
+
+def owamp_crowd(server: str, _: bytes) -> Iterator[None]:
+    """OWAMP needs no token: all places for connections, and the most expensive answers, 200 of them requested at once."""
+    many: list[socket.socket] = []
+    stopped = owamp_peer.stop([(bytes(16), 36_000, [(35 * i, 35 * i + 33) for i in range(1024)])])
+    for number in paced(30):
+        source = f"10.80.10.{1 + number % 200}"
+        with contextlib.suppress(OSError, EOFError):
+            s = socket.create_connection((server, OWAMP_PORT), 1, (source, 0))
+            many.append(s)
+            if number % 10 == 0:
+                owamp_peer.exactly(s, 64)
+                s.sendall(struct.pack(">I160x", 1))
+                owamp_peer.exactly(s, 48)
+                s.sendall(owamp_peer.request(False, 36_000, (4000, 0), (source, server), slot=(1, 0.1)))
+                session = owamp_peer.exactly(s, 48)[4:20]
+                s.sendall(struct.pack(">B31x", 2) + stopped[:16] + session + stopped[32:])
+                s.sendall(struct.pack(">B7xII16s16x", 4, 0, 36_000, session) * 200)
+        if len(many) > 60:
+            many.pop(0).close()
+        yield
+
+
+def udpstp_guesses(server: str, _: bytes) -> Iterator[None]:
+    """Requests for tests of capacity with a wrong token: half of them of an own address, half with forged ones."""
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    for number in paced(500):
+        now = int(time.time())
+        payload = udpstp_peer.sign(udpstp_peer.setup(1, 0, number % 65536, 0, 0, 1), udpstp_peer.keys("a wrong token of a guess", now)[0], now)
+        source = socket.inet_aton("10.80.11.1") if number % 2 else bytes((198, 18, chance.randrange(256), chance.randrange(1, 255)))
+        udp = struct.pack(">HHHH", 1024 + chance.randrange(60000), UDPSTP_PORT, 8 + len(payload), 0)
+        head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp) + len(payload), 0, 0, 64, 17, 0) + source + socket.inet_aton(server)
+        raw.sendto(head + udp + payload, (server, UDPSTP_PORT))
         yield
 
 
@@ -223,7 +261,7 @@ KINDS: dict[str, Callable[[str, bytes], Iterator[None]]] = {
     kind.__name__: kind
     for kind in (
         connect_flood, slow_loris, wrong_token, replays, reordered_states, half_closed, thousand_sources, changing_ports, forged_sources, malformed,
-        greedy_sender,
+        greedy_sender, owamp_crowd, udpstp_guesses,
     )
 }  # fmt: skip
 

@@ -125,7 +125,7 @@ def test_hostile_clients_beside_honest_ones(urgent, three_hosts, ktrxer, serve, 
     a, b, c = three_hosts
     rounds = max(2, SECONDS // ROUND_S)
     signal.alarm(LIMIT_S + 2 * SECONDS)
-    server = serve(b, "--token-file", token)
+    server = serve(b, "--token-file", token, "--owamp-port", adversary.OWAMP_PORT, "--udpstp-port", adversary.UDPSTP_PORT)
     script = Path(__file__).with_name("adversary.py")
     attacks = {kind: c.popen([sys.executable, script, kind, "10.79.0.2", token]) for kind in adversary.KINDS}
     for kind, child in attacks.items():
@@ -155,12 +155,14 @@ def test_hostile_clients_beside_honest_ones(urgent, three_hosts, ktrxer, serve, 
     (one,) = honest.flow.flows
     print(f"{honest.stamp['sent']} probes, {honest.stamp['lost']} lost; flow {one['bytes']} bytes; load {os.getloadavg()}")
     print({name: value for name, value in honest.stamp.items() if name in ("lost", "lost_up", "lost_down", "lost_unknown", "too_late", "unanswered_at_end", "reasons")})
-    print(f"actions {actions}; {counts}; {flows}; log lines left out {server.end['log_lines_left_out']}")
+    others = {name: server.end[name] for name in ("owamp", "capacity")}
+    print(f"actions {actions}; {counts}; {flows}; {others}; log lines left out {server.end['log_lines_left_out']}")
     # The attacks took place, and the server counted each.
     seconds = rounds * ROUND_S
     assert all(done >= seconds for done in actions.values()), actions
     assert flows["pending_displaced"] + flows["pending_slow"] > 10 * seconds and flows["refused"]["wrong_token"] > seconds
     assert flows["refused"]["malformed"] > 0 and counts["too_short"] > seconds and counts["rate"] > seconds and counts["sessions"] > 1000
+    assert others["owamp"]["refused"] > 10 * seconds and others["capacity"]["refused"] > 10 * seconds and others["capacity"]["tests"] == 0
     # The honest clients are not affected; the server counts each lost answer.
     assert all(of[True] < 1.2 * of[False] for of in medians.values()), medians
     assert honest.stamp["lost"] <= counts["lost_in_socket"], honest.stamp

@@ -247,6 +247,18 @@ def ask(host, to, *datagrams):
     return [[bytes.fromhex(one) for one in line.split() if one != "-"] for line in done.stdout.splitlines()]
 
 
+def test_a_limit_below_one_megabit_is_a_limit(shared_pair, capacity, serve, token):
+    """Rates of the protocol are whole numbers of Mbit/s: half of one once was no limit."""
+    a, b = shared_pair
+    server = serve(b, "--token-file", token, "--udpstp-port", PORT, "--max-bitrate", "500k")
+    now = int(time.time())
+    key = peer.keys(TOKEN, now)[0]
+    replies = ask(a, b.address, *(peer.sign(peer.setup(1, 0, 9, 0, 0, rate), key, now) for rate in (0, 1, 1000)))
+    assert [one[0][9] for one in replies] == [9, 10, 10], replies
+    server.stop()
+    assert server.end["capacity"]["tests"] == 0
+
+
 def test_hostile_requests(shared_pair, serve, token):
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--udpstp-port", PORT)

@@ -308,6 +308,20 @@ def test_the_device_goes_in_mid_run(net, fault, traffic):
         sh(f"ip -n {net.b} link del gone0", check=False)
 
 
+def test_a_name_of_a_device_is_no_command_of_the_terminal(net):
+    """The kernel takes control characters in names; U+009B begins a command as ESC [ does."""
+    name = "x\x1b[2J\x9b1m"
+    sh(f"ip -n {net.b} link add '{name}' type veth peer name other0 && ip -n {net.b} link set '{name}' up")
+    try:
+        with Recv(net, "--rule", "capture udp from any to any", device=name) as recv:
+            sh(f"ip -n {net.b} link del '{name}'")
+            recv.end()
+        assert "'x?[2J??1m' was removed" in recv.errors
+        assert not [c for c in recv.errors if c != "\n" and not c.isprintable()], recv.errors
+    finally:
+        sh(f"ip -n {net.b} link del '{name}'", check=False)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_with_the_accounts(net, number):
     with Recv(net, "--rule", "capture udp from any to any") as recv:

@@ -33,4 +33,6 @@ TEST(cuts_the_middle_and_cleans)
 	assert_string_equal(err.text, name + sizeof name - KTRXER_ERROR_TEXT); /* fits: whole */
 	ktrxer_fail(&err, -EINVAL, "a\nb\x1b[31m");
 	assert_string_equal(err.text, "a?b?[31m");
+	ktrxer_fail(&err, -EINVAL, "\xc3\xa9\xc2\xb5 \xc2\x9b\x32J \xc2");
+	assert_string_equal(err.text, "\xc3\xa9\xc2\xb5 ??2J \xc2"); /* U+009B begins a command, U+00B5 does not */
 }

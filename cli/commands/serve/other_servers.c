@@ -33,6 +33,7 @@ static int owamp_open(struct other_servers *s, const struct other_servers_option
 	const struct owamp_server_options w = { .max_clients = o->max_clients,
 						.max_ns = o->max_ns,
 						.max_bps = o->max_bps,
+						.max_all_bps = o->answer_bps,
 						.dscp_granted = o->dscp_open,
 						.random = random };
 	int rc = owamp_server_new(&s->owamp, o->loop, &w, err);

@@ -22,7 +22,7 @@ struct other_servers_options {
 	const uint8_t *token;
 	size_t token_length;
 	uint32_t max_clients;
-	uint64_t max_ns, max_bps;
+	uint64_t max_ns, max_bps, answer_bps;
 	uint64_t dscp_granted, dscp_open; /* of clients with the token, and of others */
 };
 

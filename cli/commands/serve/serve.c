@@ -432,6 +432,7 @@ static int others_open(struct server *s, struct ktrxer_error *err)
 		.max_clients = (uint32_t)s->o->max_clients,
 		.max_ns = s->o->max_ns,
 		.max_bps = s->o->max_bps,
+		.answer_bps = s->o->answer_bps,
 		.dscp_granted = s->dscp_granted,
 		.dscp_open = s->o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT,
 	};

@@ -22,7 +22,7 @@ from ktrxer.batch.maker import Maker, Making
 from ktrxer.batch.plan import Planned
 from ktrxer.batch.spec import Batch, BatchFailure, Hook
 from ktrxer.estimate.sequential import Precision, precision
-from ktrxer.store import StoreError, head, one_line
+from ktrxer.store import StoreError, files, head, one_line
 
 GRACE_S = 15.0  # from the request to stop to the kill
 FAILURES_MOST = 5  # runs that made no file, one after the other: the batch ends
@@ -205,7 +205,7 @@ class Executor:
         words = [*run.arguments, "--label", f"try={attempt}", "-q"]
         child: Making | subprocess.Popen[bytes]
         if run.lab:  # in other namespaces, or in a machine of its own
-            with log.open("ab") as errors:
+            with os.fdopen(files.append(log), "ab") as errors:
                 lab = [self.ktrxer, "lab", "run", *run.lab, "--", self.ktrxer, "run", *words]
                 child = _start(lab, folder, subprocess.PIPE, errors, self._path)
         else:
@@ -232,7 +232,7 @@ class Executor:
 
     def _hook(self, hook: Hook, folder: Path, log: Path) -> str:
         """Runs a hook to its end. An empty text, or its fault."""
-        with log.open("ab") as out:
+        with os.fdopen(files.append(log), "ab") as out:
             child = _start(["sh", "-c", hook.command], folder, out, out, self._path)
             begun = time.monotonic()
             self._wait(child, hook.timeout_s)
@@ -248,7 +248,7 @@ class Executor:
     @contextlib.contextmanager
     def _beside(self, hooks: Sequence[Hook], folder: Path, log: Path) -> Iterator[list[tuple[Hook, subprocess.Popen[bytes]]]]:
         made: list[tuple[Hook, subprocess.Popen[bytes]]] = []
-        with log.open("ab") as out:
+        with os.fdopen(files.append(log), "ab") as out:
             try:
                 made.extend((hook, _start(["sh", "-c", hook.command], folder, out, out, self._path)) for hook in hooks)
                 yield made

@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ktrxer.store import files
+
 PR_SET_PDEATHSIG = 1
 START_S = 60.0  # for the imports
 END_S = 2.0
@@ -52,12 +54,12 @@ class Maker:
     def make(self, arguments: Sequence[str], folder: Path, log: Path) -> Making:
         """Begins a run. One at a time."""
         if self._child is None:
-            descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = files.append(log)
             try:
                 self._child, self._read = self._start(descriptor), b""
             finally:
                 os.close(descriptor)
-        request = {"arguments": list(arguments), "folder": str(folder.resolve()), "log": str(log.resolve())}
+        request = {"arguments": list(arguments), "folder": str(folder.resolve()), "log": str(log.parent.resolve() / log.name)}
         assert self._child.stdin is not None
         try:
             self._child.stdin.write(json.dumps(request).encode() + b"\n")
@@ -138,7 +140,7 @@ def _become(folder: Path, log: Path, out: int) -> None:
     """The process of a run: its folder, and its standard input, output and error."""
     os.chdir(folder)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    errors = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    errors = files.append(log)
     for descriptor, number in ((nothing, 0), (out, 1), (errors, 2)):
         os.dup2(descriptor, number)
         os.close(descriptor)

@@ -210,6 +210,8 @@ def _say_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
         )
         count_of = f"{len(combinations)} combination{'' if len(combinations) == 1 else 's'}, {times}"
         print(one_line(f"{batch.name}: {count_of}, {batch.order}, seed {seed}, in {plan.results(batch)}", 300))
+        for hook in batch.hooks:
+            print(one_line(f"  hook, {hook.when}: sh -c {shlex.quote(hook.command)}", 600))
         for run in plan.planned(batch, seed, state.identity):
             if run.number > 2 * len(combinations) and run.number > 20:
                 print("  ...")

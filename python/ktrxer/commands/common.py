@@ -110,6 +110,16 @@ def complain(name: str, text: str) -> None:
         print(f"ktrxer {name}: {one_line(line, 1000)}", file=sys.stderr)
 
 
+def show(path: Path) -> None:
+    """The name of a file that was made. A terminal gets no control characters; a program that reads the name gets its bytes."""
+    if sys.stdout.isatty():
+        print(one_line(str(path), 4096), flush=True)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(path) + b"\n")
+    sys.stdout.buffer.flush()
+
+
 def force_option(parser: argparse.ArgumentParser) -> None:
     """The same letter and name in every command that writes a file."""
     parser.add_argument("-f", "--force", action="store_true", help="replace a file that exists already")

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option, show
 
 if TYPE_CHECKING:
     from ktrxer.explore.answers import Answers
@@ -100,7 +100,10 @@ def _export(given: argparse.Namespace, answers: Answers) -> int:
     for problem in problems:
         complain("view", f"exported without plots: {problem}")
     made = {"file": str(given.export), "bytes": len(data), "without_plots": problems}
-    print(json.dumps(made) if given.json else given.export)
+    if given.json:
+        print(json.dumps(made))
+    else:
+        show(given.export)
     return VALID
 
 

@@ -11,6 +11,7 @@ The page itself has no data. It is served without the token, and its policy allo
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
@@ -28,6 +29,7 @@ TOKEN_BYTES = 24
 TOKEN_HEADER = "X-Ktrxer-Token"
 MOST_BODY = 4 << 20
 IDLE_S = 60  # a connection without a request is closed
+MOST_CONNECTIONS = 64  # each has a thread
 WAIT_S = 20  # the longest answer to `changes`
 POLL_S = 0.5
 HEADERS = {
@@ -54,6 +56,8 @@ class Server(ThreadingHTTPServer):
         if self.server_port == 80:
             self.hosts |= {LOOPBACK, "localhost"}
         self.closing = threading.Event()
+        self._connections: dict[socket.socket, bool] = {}  # the oldest first; whether its client has shown the token
+        self._lock = threading.Lock()
 
     def server_bind(self) -> None:  # without the look-up of this host's name, which may wait for a name server
         socket.socket.bind(self.socket, self.server_address)
@@ -61,6 +65,27 @@ class Server(ThreadingHTTPServer):
 
     def address(self, view: str = "") -> str:
         return f"http://{LOOPBACK}:{self.server_port}/#token={self.token}{'&' if view else ''}{view}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Any user of this machine can connect. When there are too many connections, the oldest one without the token is closed."""
+        with self._lock:
+            self._connections[request] = False
+            if len(self._connections) > MOST_CONNECTIONS:
+                victim = next(one for one, proven in self._connections.items() if not proven)
+                del self._connections[victim]
+                with contextlib.suppress(OSError):
+                    victim.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._connections.pop(request, None)
+        super().shutdown_request(request)
+
+    def proven(self, request: socket.socket) -> None:
+        with self._lock:
+            if request in self._connections:
+                self._connections[request] = True
 
     def shutdown(self) -> None:
         self.closing.set()
@@ -131,6 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _allowed(self) -> bool:
         token = self.headers.get(TOKEN_HEADER, "")
         if hmac.compare_digest(token.encode("latin-1", "replace"), self.server.token.encode("ascii")):
+            self.server.proven(self.connection)
             return True
         self._fail(HTTPStatus.FORBIDDEN, "the token is not that of this explorer: open the address that `ktrxer view` has printed")
         return False

@@ -2,17 +2,20 @@
 """A server of the responsiveness test: HTTP/2 over TLS, with a small object, a large one, an upload, and the configuration.
 
 The objects are below a path that contains a token, so that only clients with the token can make this server send. With `open` the server
-also gives the configuration, and with it the token, to every client at /.well-known/nq. Connections are limited in number and time."""
+also gives the configuration, and with it the token, to every client at /.well-known/nq. Connections are limited in number and time,
+from their acceptance on; when there are too many, the network with most of them loses its oldest one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import hmac
+import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import h2.events
@@ -23,6 +26,7 @@ from ktrxer.http.two import Connection
 
 CONNECTIONS_MOST = 128
 LIFE_S = 120.0  # of a connection
+HANDSHAKE_S = 10.0  # of TLS
 REQUESTS_MOST = 20_000  # of a connection
 HEADERS = {"content-type": "application/octet-stream", "cache-control": "no-store"}
 
@@ -34,13 +38,21 @@ class Site:
     base: str  # the URL of this host, without a path
     token: str
     open: bool = False
-    connections: set[Peer] = field(default_factory=set)
+    doors: dict[Door, bytes] = field(default_factory=dict)  # the networks of all connections, in the order of their acceptance
     refused: int = 0
     requests: int = 0
 
     @property
     def root(self) -> str:
         return f"/{quote(self.token, safe='')}"
+
+    def admit(self, door: Door, network: bytes) -> None:
+        """The network with most connections gives way to others: its oldest connection."""
+        if len(self.doors) >= CONNECTIONS_MOST:
+            greedy = Counter(self.doors.values()).most_common(1)[0][0]
+            self.refused += 1
+            next(one for one, its in self.doors.items() if its == greedy).close()
+        self.doors[door] = network
 
     def kind(self, path: str) -> str | None:
         """small, large, upload or nq; None: this client has no object at this path."""
@@ -52,33 +64,79 @@ class Site:
         return name if known and name in ("small", "large", "upload", "nq") else None
 
 
-class Peer(Connection):
-    def __init__(self, site: Site) -> None:
-        super().__init__(client=False)
-        self.site = site
-        self.uploads: set[int] = set()
-        self.requests = 0
+class Door(asyncio.Protocol):
+    """A connection from its acceptance to its end. TLS begins when it has a place."""
+
+    def __init__(self, site: Site, context: ssl.SSLContext) -> None:
+        self.site, self.context = site, context
+        self.transport: asyncio.Transport | None = None
+        self.opening: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        secure = transport.get_extra_info("ssl_object")
-        if len(self.site.connections) >= CONNECTIONS_MOST or secure is None or secure.selected_alpn_protocol() != "h2":
-            self.site.refused += 1
-            transport.close()
-            return
-        self.site.connections.add(self)
-        self.timer = asyncio.get_running_loop().call_later(LIFE_S, self.close)
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.pause_reading()
+        self.site.admit(self, network_of(self.transport.get_extra_info("peername")))
+        loop = asyncio.get_running_loop()
+        self.timer = loop.call_later(LIFE_S, self.close)
+        self.opening = loop.create_task(self._open())
+
+    async def _open(self) -> None:
+        assert self.transport is not None
+        peer = Peer(self.site, self)
+        with contextlib.suppress(OSError):  # ssl.SSLError is one, and so is the end of the patience
+            secure = await asyncio.get_running_loop().start_tls(
+                self.transport, peer, self.context, server_side=True, ssl_handshake_timeout=HANDSHAKE_S
+            )
+            if secure is not None and secure.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
+                peer.connection_made(secure)
+                return
+        self.site.refused += 1
+        self.close()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.leave()
+
+    def close(self) -> None:
+        self.leave()
+        if self.transport is not None:
+            self.transport.abort()
+
+    def leave(self) -> None:
+        self.site.doors.pop(self, None)
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+def network_of(peer: tuple[Any, ...] | None) -> bytes:
+    """The /24 or /56 of an address."""
+    try:
+        return socket.inet_pton(socket.AF_INET6, peer[0].partition("%")[0])[:7] if ":" in peer[0] else socket.inet_aton(peer[0])[:3]  # type: ignore[index]
+    except (TypeError, IndexError, OSError):  # it has ended meanwhile
+        return b""
+
+
+class Peer(Connection):
+    def __init__(self, site: Site, door: Door) -> None:
+        super().__init__(client=False)
+        self.site, self.door = site, door
+        self.uploads: set[int] = set()
+        self.requests = 0
+        self.early = b""  # came with the end of the handshake, before _open() went on
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        super().data_received(self.early)
 
     def data_received(self, data: bytes) -> None:
-        if self in self.site.connections:
+        if self.transport is None:
+            self.early += data
+        else:
             super().data_received(data)
 
     def ended(self) -> None:
-        self.site.connections.discard(self)
+        self.door.leave()
         self.sending.clear()
-        if self.timer is not None:
-            self.timer.cancel()
 
     def other(self, event: h2.events.Event) -> None:
         if isinstance(event, h2.events.RequestReceived):
@@ -141,14 +199,14 @@ async def serve(site: Site, context: ssl.SSLContext, bind: str | None, port: int
     """Until it is cancelled. `ready` gets the port, once connections are accepted."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_failed)
-    server = await loop.create_server(lambda: Peer(site), bind, port, ssl=context, ssl_handshake_timeout=10, backlog=CONNECTIONS_MOST)
+    server = await loop.create_server(lambda: Door(site, context), bind, port, backlog=CONNECTIONS_MOST)
     try:
         ready(server.sockets[0].getsockname()[1])
         await loop.create_future()
     finally:  # serve_forever() would wait for the clients to end
         server.close()
-        for peer in list(site.connections):
-            peer.close()
+        for door in list(site.doors):
+            door.close()
 
 
 def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

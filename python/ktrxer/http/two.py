@@ -25,6 +25,7 @@ FRAME_BYTES = 1 << 18  # the largest frame that this side receives: less work fo
 STREAMS_MOST = 100  # at once, of a connection
 HEADERS_MOST = 1 << 16
 UNSENT_BYTES = 1 << 17
+UNREAD_BYTES = 1 << 20  # of answers to a peer that does not read them
 TCP_NOTSENT_LOWAT = 25
 RTT_AT, ACKED_AT = 68, 120  # of tcpi_rtt (32 bits, microseconds) and tcpi_bytes_acked (64 bits) in struct tcp_info
 BODY = bytes(PIECE)  # TLS encrypts it, so that no device can compress it
@@ -118,9 +119,13 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
     def flush(self) -> None:
+        """Bodies wait for the transport (pause_writing). Answers to a flood of PING, SETTINGS or requests do not, so they have a limit."""
         data = self.h2.data_to_send()
         if data and self.transport is not None and not self.transport.is_closing():
             self.transport.write(data)
+            if self.transport.get_write_buffer_size() > UNREAD_BYTES:
+                self.lost = self.lost or ConnectionError(f"the far end does not read: more than {UNREAD_BYTES} bytes wait for it")
+                self.close()
 
     def pump(self) -> None:
         """A piece of each stream in turn, until the transport or the windows are full."""

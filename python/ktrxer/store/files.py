@@ -56,6 +56,22 @@ def create(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb")
 
 
+def append(path: Path) -> int:
+    """A descriptor that writes at the end of a file, which is made if it does not exist. OSError for a link, which is not followed, and for
+    what is no regular file."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "a symbolic link, which is not followed; remove it", str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file; remove it", str(path))
+    return handle
+
+
 def replace(target: Path, write_to: Callable[[Path], object]) -> None:
     """Write a file beside `target` and rename it, so that `target` is whole at all times. StoreError if that fails."""
     import tempfile

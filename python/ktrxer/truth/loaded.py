@@ -33,7 +33,7 @@ def main(way: str) -> int:
         recipe = Path(folder) / "loaded.py"
         recipe.write_text(RECIPE.format(way=way))
         options = ("-H", "server", "-l", str(LENGTH_S), "--delay", str(IDLE_S), "-i", "20ms", "--no-extras", "--json", "-D", folder)
-        words = [sys.executable, "-m", "ktrxer", "run", str(recipe), *options]
+        words = [sys.executable, "-P", "-m", "ktrxer", "run", str(recipe), *options]
         path = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
         environment = os.environ | {"PYTHONPATH": path}
         done = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option, show
 from ktrxer.panels.arrange import ARRANGES
 from ktrxer.panels.errors import PlotError, SettingError
 from ktrxer.panels.settings import SETTINGS, YES, parse
@@ -111,7 +111,10 @@ def _save(options: argparse.Namespace, path: Path, runs: Sequence[Path], plot: s
             figure.save(model, part, kind, look)
 
     write(path, runs, options.force, make)
-    print(json.dumps({"file": str(path), **numbers.outline(plot, model)}) if options.json else path, flush=options.all)
+    if options.json:
+        print(json.dumps({"file": str(path), **numbers.outline(plot, model)}), flush=options.all)
+    else:
+        show(path)
 
 
 def _target(options: argparse.Namespace, run: str, plot: str) -> Path:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option, show
 from ktrxer.commands.compare import Incomparable, Refusal
 from ktrxer.commands.opening import open_any
 from ktrxer.view.arguments import MOST_POINTS, ViewError, read, write
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
         for run in data["runs"]:
             for line in run["damage"]:
                 complain("report", f"{run['title']}: {line}")
-        print(output)
+        show(output)
     return VALID
 
 
