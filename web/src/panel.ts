@@ -4,6 +4,7 @@
 import uPlot from "uplot";
 import type { Columns } from "./arrays";
 import type { Axis, Panel, Series } from "./data";
+import { ends, linearEnds, logEnds, named, short, tiltOf } from "./ends";
 import { button, el } from "./dom";
 import { logTicks, quantity, ticks } from "./format";
 import { listen } from "./gestures";
@@ -12,7 +13,7 @@ import { legend, type Legend } from "./legend";
 import type { Link, Member, Selection } from "./link";
 import { extent, nearest, pick, tidy, type Samples } from "./samples";
 import type { Theme } from "./theme";
-import { bars, heat, intervals, outline, sign } from "./shapes";
+import { bars, heat, intervals, outline, sign, squares } from "./shapes";
 import { band, box, line, points, step, type View } from "./trace";
 
 export interface Loaded {
@@ -575,49 +576,4 @@ export class PanelView implements Member {
     anchor.remove();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
-}
-
-/** A range with room for the samples at its ends. */
-function logEnds(low: number, high: number): [number, number] {
-  const [a, b] = uPlot.rangeLog(low, high * 1.2, 10, false);
-  return [a ?? low, b ?? high];
-}
-
-function linearEnds(low: number, high: number, zero: boolean): [number, number] {
-  if (zero) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
-  const room = low === high ? (Math.abs(low) || 1) / 2 : (high - low) * 0.06;
-  return [zero && low >= 0 ? 0 : low - room, high + room];
-}
-
-/** Names that are too long for their places stand at an angle, and are cut to what fits below the plot. */
-function tiltOf(names: readonly string[], width: number): { height: number; letters: number } {
-  const longest = Math.max(0, ...names.map((name) => name.length));
-  if (longest * 7 < width / Math.max(1, names.length)) return { height: 0, letters: longest };
-  const letters = Math.min(longest, 24);
-  return { height: Math.ceil(letters * 4), letters };
-}
-
-function short(name: string, letters: number): string {
-  return name.length > letters ? `${name.slice(0, letters - 1)}\u2026` : name;
-}
-
-/** The middles of the squares of a heat map, and their shares. */
-function squares({ x, y }: Samples, z: Float64Array, take: (x: number, y: number, share: number) => void): void {
-  const middle = (edges: Float64Array, i: number): number => ((edges[i] as number) + (edges[i + 1] as number)) / 2;
-  for (let row = 0; row < y.length - 1; row++)
-    for (let column = 0; column < x.length - 1; column++)
-      take(middle(x, column), middle(y, row), z[row * (x.length - 1) + column] as number);
-}
-
-function named(axis: Axis): string {
-  return axis.unit ? `${axis.label} (${axis.unit})` : axis.label;
-}
-
-function ends(values: Float64Array): [number, number] {
-  let [low, high] = [Infinity, -Infinity];
-  for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  return [low, high];
 }

@@ -130,3 +130,11 @@ export function sign(ctx: Context, kind: string, times: Float64Array, view: View
   }
   ctx.stroke();
 }
+
+/** The middles of the squares of a heat map, and their shares. */
+export function squares({ x, y }: Samples, z: Float64Array, take: (x: number, y: number, share: number) => void): void {
+  const middle = (edges: Float64Array, i: number): number => ((edges[i] as number) + (edges[i + 1] as number)) / 2;
+  for (let row = 0; row < y.length - 1; row++)
+    for (let column = 0; column < x.length - 1; column++)
+      take(middle(x, column), middle(y, row), z[row * (x.length - 1) + column] as number);
+}
