@@ -24,6 +24,8 @@ struct owamp_receiver {
 
 /* `fd` is a UDP socket, which owamp_socket_prepare() has prepared, and is not closed. 0, -ENOMEM, or of the loop. */
 int owamp_receiver_begin(struct owamp_receiver *receiver, struct loop *loop, int fd, uint32_t packets, uint16_t error);
+/* Takes what is in the socket. */
+void owamp_receiver_drain(struct owamp_receiver *receiver);
 void owamp_receiver_end(struct owamp_receiver *receiver);
 
 /* Arrival stamps, TTL and counts of drops; packets leave with a TTL of 255 (RFC 4656, 4.1.1) and this DSCP. */
