@@ -714,3 +714,8 @@ struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t f
 {
 	return flow_udp_lateness(flow_set_at(c->flows, flow), accounts);
 }
+
+bool flow_client_engine(const struct flow_client *c, uint32_t flow, struct ktx_info *info, struct ktrxer_qdiscs *qdiscs)
+{
+	return flow_udp_engine(flow_set_at(c->flows, flow), info, qdiscs);
+}

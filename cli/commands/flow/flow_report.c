@@ -197,11 +197,15 @@ static void judge_udp(struct flow_run *run)
 		const struct flow_side *s = run->results[i].sender;
 		struct ktx_accounts accounts;
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
+		struct ktrxer_qdiscs qdiscs;
+		struct ktx_info info;
 
 		if (lateness)
 			verdict_probes(run->cli, &accounts, 0, lateness,
 				       verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
 		ktrxer_hist_free(lateness);
+		if (flow_client_engine(run->client, i, &info, &qdiscs))
+			verdict_bypass(run->cli, &info, &qdiscs, "udp");
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i,
 				    direction_of(run, i), flow_error_words[s->end.error]);
