@@ -239,6 +239,11 @@ static void judge(const struct capacity_way *way)
 	if (way->test.agreed.test_s != way->run->client.activation.test_s)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the server limits the test to %u s", name,
 			    way->test.agreed.test_s);
+	if (way->result.late)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: limited by %s, which receives: its processor was too busy, or it was stopped, so %u "
+			    "sub-intervals ended late; each of them counts together with the next one",
+			    name, way->way == CAPACITY_UP ? "the server" : "this host", way->result.late);
 	if (way->result.duplicates * 100 > way->result.datagrams * COPIES_PERCENT)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%s: %" PRIu64 " of %" PRIu64
