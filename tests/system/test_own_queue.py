@@ -184,28 +184,6 @@ def test_a_queue_below_or_above_a_virtual_device(pair, ktrxer, virtual, shaped):
     assert end["own_queue_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
 
 
-def test_a_queue_of_this_hosts_ifb(pair, ktrxer, serve):
-    """A shaper of arriving packets, as SQM has it: its queue is before the arrival stamp of this host, so it is a part of the delay down."""
-    a, b = pair
-    serve(b)
-    a.ip("link", "add", "ifb9", "type", "ifb")
-    a.ip("link", "set", "ifb9", "up")
-    a.run(["tc", "qdisc", "add", "dev", "a0", "handle", "ffff:", "ingress"])
-    redirect = ["u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", "ifb9"]
-    a.run(["tc", "filter", "add", "dev", "a0", "parent", "ffff:", "protocol", "all", *redirect])
-
-    def measure():
-        return json.loads(a.run([ktrxer, "stamp", b.address, "-i", "50ms", "--for", "3s", "--json"], check=False, timeout=60).stdout)
-
-    with full_queue(a, "ifb9", a.address, sender=b):
-        end, reference = beside_ping(a, b.address, measure, 3)
-    trip, up, down, own = (end[name]["p50"] / 1000 for name in ("rtt_us", "up_us", "down_us", "own_queue_us"))
-    print(f"figure: round trip {trip:.2f} ms, by ping {reference:.2f} ms; up {up:.2f} ms, down {down:.2f} ms, own queue {own:.3f} ms")
-    assert reference > FULL_MS / 2, "the queue of the reference is no queue"
-    assert trip == pytest.approx(reference, rel=0.1) and down == pytest.approx(reference, rel=0.1)
-    assert up < reference / 10 and own < reference / 20
-
-
 def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):
     a, b = pair
     serve(b)

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 from ktrxer.lab import hosts
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures, text
+from real_time_work import before_others
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -93,7 +94,7 @@ class Path3:
     @contextlib.contextmanager
     def filled(self, host, to="10.78.0.2"):
         """The host sends 4 Mbit/s to an address, and has done so for a second."""
-        with host.popen([sys.executable, "-c", FILL, to]) as child:
+        with host.popen([*before_others(), sys.executable, "-c", FILL, to]) as child:
             try:
                 assert child.stdout.readline() == "full\n"
                 yield
