@@ -204,16 +204,15 @@ static void judge(const struct abw_way *way)
 		break;
 	case ABW_SENDER:
 		if (r->late)
-			verdict_say(
-				cli, VERDICT_INVALID,
-				"%s: %s does not send packets at their times: its link or its processor is the narrow one",
-				name, sender);
+			verdict_say(cli, VERDICT_INVALID,
+				    "%s: %s does not send packets at their times: its link or its processor is the "
+				    "narrow one",
+				    name, sender);
 		else
-			verdict_say(
-				cli, VERDICT_INVALID,
-				"%s: packets arrive as far apart as %s sends them back to back: its link or its processor "
-				"is the narrow one, or a shaper of the path lets them pass in one burst",
-				name, sender);
+			verdict_say(cli, VERDICT_INVALID,
+				    "%s: packets arrive as far apart as %s sends them back to back: its link or its "
+				    "processor is the narrow one, or a shaper of the path lets them pass in one burst",
+				    name, sender);
 		break;
 	case ABW_CHANGED:
 		verdict_say(cli, VERDICT_INVALID,

@@ -38,8 +38,8 @@ def contradictions(run: Run) -> Iterator[str]:
 
 
 def idle_apart(run: Run) -> Iterator[str]:
-    """A sentence for each kind of probes whose idle round trips before and after the load are apart. Those under load are compared with those
-    before it."""
+    """A sentence for each kind of probes whose idle round trips before and after the load are apart. Those under load are compared with
+    those before it."""
     phases = [run.meta.phase(name) for name in ("idle_before", "idle_after")]
     for path in sorted({_path(runner) for runner in run.meta.runners}):
         for protocol in PROTOCOLS:
