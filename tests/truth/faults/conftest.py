@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 from ktrxer.lab import hosts
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures, text
-from real_time_work import before_others
+from noise import before_others
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from real_time_work import before_others
+from noise import before_others
 from waiting import read_until
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import statistics
 
-from real_time_work import before_others
+from noise import before_others
 
 
 def test_a_queue_of_this_hosts_ifb(path, serve):
