@@ -124,6 +124,9 @@ uint64_t verdict_late_ns(uint64_t interval_ns);
  */
 void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, uint64_t answered,
 		    const struct ktrxer_hist *lateness, uint64_t late_ns);
+/* A reason, if the engine bypasses a qdisc of the device that shapes. `other`: the engine that passes the qdisc. */
+void verdict_bypass(struct cli *cli, const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs,
+		    const char *other);
 /* "late" and "late_after_us": the count, and the threshold that it was made with (0: null). */
 void json_late(struct json *json, uint64_t late, uint64_t late_ns);
 /* This command keeps a processor busy by design (a rate as high as it goes): CPU time above 90 % is then no reason. */

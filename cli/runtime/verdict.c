@@ -261,6 +261,15 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, uint64_t answ
 		judge_lateness(cli, a, lateness, late_ns);
 }
 
+void verdict_bypass(struct cli *cli, const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs, const char *other)
+{
+	if (info->features & KTX_CAN_BYPASS && qdiscs->shaper[0])
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "engine %s bypasses the qdisc %s of this host's device, which delays and limits its other "
+			    "packets: the figures are without it; --engine %s has it",
+			    info->engine, qdiscs->shaper, other);
+}
+
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist)
 {
 	static const struct {

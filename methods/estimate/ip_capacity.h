@@ -35,6 +35,7 @@ struct ip_capacity_result {
 	struct ip_capacity_mode whole, modes[2]; /* modes: of a bimodal path; count 0 without */
 	double mean_bit_s, loss;                 /* of all sub-intervals; NaN without datagrams */
 	uint64_t datagrams, lost, reordered, duplicates;
+	uint32_t late; /* sub-intervals that lasted longer than `late_ns` */
 	struct ip_capacity_range variation, rtt;
 	bool rising;   /* the last sub-interval is the maximum, and far above those before */
 	bool unfilled; /* neither losses nor delay variation from `low_ns` on: the load did not fill the path */
@@ -43,9 +44,9 @@ struct ip_capacity_result {
 double ip_capacity_bit_s(const struct ip_capacity_interval *interval);
 /*
  * `first_mode`: so many sub-intervals are the first of two modes; 0: one mode. 0, or -EINVAL without a sub-interval
- * that lasted.
+ * that lasted. A receiver that stood still has sub-intervals that last longer than `late_ns`.
  */
 int ip_capacity_of(struct ip_capacity_result *result, const struct ip_capacity_interval *intervals, uint32_t count,
-		   uint32_t first_mode, uint64_t low_ns);
+		   uint32_t first_mode, uint64_t low_ns, uint64_t late_ns);
 
 #endif

@@ -37,9 +37,9 @@ enum { PINGS = 8, LAST_PINGS = 4 };
 #define SYN_NS (16 * (uint64_t)KTRXER_NS_PER_S)
 #define UDP_NS (3 * (uint64_t)KTRXER_NS_PER_S) /* a registration is repeated each 100 ms */
 #define SILENCE_NS (5 * (uint64_t)KTRXER_NS_PER_S) /* of a server whose final counts are awaited */
-#define TIMING_NS ((uint64_t)KTRXER_NS_PER_S) /* for all exchanges of clocks, once the first one has succeeded */
+#define TIMING_NS ((uint64_t)KTRXER_NS_PER_S) /* for all exchanges of clocks after the first one */
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
-/* TCP repeats a lost segment that was the last one after two round trips and 200 ms (RFC 8985, section 7.2). */
+/* TCP repeats a lost last segment after two round trips and 200 ms (RFC 8985, section 7.2). */
 #define REPEAT_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
 
 struct flow_client {
@@ -713,4 +713,9 @@ void flow_client_result(const struct flow_client *c, struct flow_client_result *
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t flow, struct ktx_accounts *accounts)
 {
 	return flow_udp_lateness(flow_set_at(c->flows, flow), accounts);
+}
+
+bool flow_client_engine(const struct flow_client *c, uint32_t flow, struct ktx_info *info, struct ktrxer_qdiscs *q)
+{
+	return flow_udp_engine(flow_set_at(c->flows, flow), info, q);
 }

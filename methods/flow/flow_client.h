@@ -86,5 +86,8 @@ void flow_client_result(const struct flow_client *client, struct flow_client_res
 /* The books of a UDP sender here, and how late it was: see flow_udp.h. NULL: it is none. */
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *client, uint32_t flow,
 					 struct ktx_accounts *accounts);
+/* Its engine, and the qdiscs of its device. False: it is none. */
+bool flow_client_engine(const struct flow_client *client, uint32_t flow, struct ktx_info *info,
+			struct ktrxer_qdiscs *qdiscs);
 
 #endif

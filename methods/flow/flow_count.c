@@ -49,7 +49,7 @@ void flow_count_packet(struct flow_count *c, uint64_t number, uint32_t bytes, ui
 
 uint64_t flow_count_lost(const struct flow_count *c, uint64_t sent)
 {
-	const uint64_t all = sent > c->next ? sent : c->next;
+	const uint64_t all = sent ? sent : c->next;
 
 	return all > c->packets ? all - c->packets : 0;
 }

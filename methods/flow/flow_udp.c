@@ -402,6 +402,16 @@ struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accoun
 	return ktx_lateness(u->tx);
 }
 
+bool flow_udp_engine(const struct flow *flow, struct ktx_info *info, struct ktrxer_qdiscs *qdiscs)
+{
+	const struct flow_udp *u = flow->udp;
+
+	if (!u || !u->tx)
+		return false;
+	*info = u->info;
+	return ktrxer_device_qdiscs(qdiscs, &u->path.device) == 0;
+}
+
 /* --------------------------------------------------------------------------------------------------------- receiver */
 
 bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns,

@@ -47,6 +47,8 @@ extern const struct flow_ops flow_udp_ops;
 
 /* Of a sender: its books, and how late it was. NULL: none. To be freed with ktrxer_hist_free(). */
 struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accounts *accounts);
+/* Of a sender: its engine, and the qdiscs of its device. False: it is none. */
+bool flow_udp_engine(const struct flow *flow, struct ktx_info *info, struct ktrxer_qdiscs *qdiscs);
 uint64_t flow_udp_gap_ns(const struct flow_spec *spec); /* the mean time between packets (while any are sent) */
 
 #endif

@@ -5,6 +5,7 @@
 #include "clock_sync.h"
 #include "error.h"
 #include "name.h"
+#include "owamp_delays.h"
 #include "owamp_link.h"
 #include "owamp_receiver.h"
 #include "owamp_sender.h"
@@ -16,7 +17,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { RECORDS_MOST = 1 << 24 };
+enum { RECORDS_MOST = 1 << 24, DRIFT = 5000 /* 200 ppm: of two clocks against each other */ };
 #define SOON_NS (500 * (uint64_t)KTRXER_NS_PER_MS) /* for the exchange with the server before the first packet */
 
 struct client {
@@ -396,20 +397,72 @@ static int fetch(struct client *c, struct ktrxer_error *err)
 	return rc == 0 ? owamp_link_read(&c->link, data, OWAMP_HMAC_BYTES, err) : rc;
 }
 
+/*
+ * Lateness is that above the least one, because the offset of the server's clock is not known. Two clocks that are not
+ * synchronised drift apart.
+ */
+static int server_lateness(struct client *c, struct owamp_way *down)
+{
+	const struct owamp_receiver *r = &c->receiver;
+	int64_t *due_ns = calloc(c->o->packets, sizeof *due_ns), least_ns = INT64_MAX, sent_ns, received_ns;
+	struct owamp_schedule schedule;
+	uint64_t at = 0;
+	int rc = due_ns ? owamp_schedule_begin(&schedule, c->requests[OWAMP_DOWN].sid, &c->o->slot, 1) : -ENOMEM;
+
+	for (uint32_t i = 0; i < c->o->packets && rc == 0; i++) {
+		rc = owamp_schedule_next(&schedule, &at);
+		due_ns[i] = (int64_t)owamp_time_to_ns(at);
+	}
+	if (due_ns)
+		owamp_schedule_end(&schedule);
+	for (int pass = 0; pass < 2 && rc == 0; pass++)
+		for (uint32_t i = 0; i < r->count; i++) {
+			const int64_t at_ns = due_ns[r->records[i].seq];
+			int64_t late_ns;
+
+			if (!owamp_record_times(&r->records[i], &sent_ns, &received_ns))
+				continue;
+			late_ns = sent_ns - at_ns - (pass ? least_ns : 0);
+			if (!pass) {
+				least_ns = late_ns < least_ns ? late_ns : least_ns;
+			} else if (late_ns > (int64_t)c->o->late_ns + at_ns / DRIFT) {
+				down->late++;
+				if ((uint64_t)late_ns > down->late_most_ns)
+					down->late_most_ns = (uint64_t)late_ns;
+			}
+		}
+	free(due_ns);
+	return rc;
+}
+
 /* The counts and records of this host's sender and receiver become the result's. */
-static void collect(struct client *c)
+static int collect(struct client *c)
 {
 	struct owamp_way *up = &c->result->ways[OWAMP_UP], *down = &c->result->ways[OWAMP_DOWN];
+	int rc = 0;
 
 	if (c->sender) {
+		const uint32_t sent = c->sender->sent, left = c->sender->left < sent ? c->sender->left : sent;
+
 		up->next = c->sender->next;
 		up->sched_real_ns = c->sender->sched_real_ns;
-		up->late = c->sender->late;
+		up->skipped = up->next - sent; /* of the ranges there are OWAMP_SKIPS_MOST at most */
+		up->accounts = (struct ktx_accounts){ .requested = up->next,
+						      .tries = up->next,
+						      .sent = sent,
+						      .failed = up->skipped,
+						      .last_error = -c->sender->error,
+						      .driver = left,
+						      .queued = sent - left,
+						      .stamps_missing = sent - left,
+						      .late = c->sender->late };
 		up->lateness = c->sender->lateness;
 		c->sender->sched_real_ns = NULL;
 		c->sender->lateness = NULL;
 	}
 	if (c->o->ways[OWAMP_DOWN]) {
+		owamp_receiver_drain(&c->receiver);
+		rc = server_lateness(c, down);
 		down->records = c->receiver.records;
 		down->count = c->receiver.count;
 		down->socket_drops = c->receiver.socket_drops;
@@ -417,6 +470,7 @@ static void collect(struct client *c)
 		down->ignored = c->receiver.ignored;
 		c->receiver.records = NULL;
 	}
+	return rc;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the run */
@@ -454,8 +508,8 @@ static int run(struct client *c, struct ktrxer_error *err)
 		rc = stop_read(c, err);
 	if (rc == 0 && c->sender)
 		rc = fetch(c, err);
-	if (rc == 0)
-		collect(c);
+	if (rc == 0 && (rc = collect(c)) < 0)
+		ktrxer_fail(err, rc, "no memory for the times of %u packets", c->o->packets);
 	for (int way = 0; way < OWAMP_WAYS; way++)
 		c->result->ways[way].measured = rc == 0 && c->o->ways[way];
 	return rc;

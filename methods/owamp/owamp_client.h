@@ -32,8 +32,10 @@ struct owamp_way {
 	/* Up: this host's times in its packet scheduler, by number, CLOCK_REALTIME; 0: not known. NULL: of none. */
 	int64_t *sched_real_ns;
 	struct ktrxer_hist *lateness;                 /* up */
-	uint32_t late;                                /* up */
+	struct ktx_accounts accounts;                 /* up; without the stamps of NICs */
 	uint64_t socket_drops, user_stamped, ignored; /* down */
+	uint32_t late;                                /* down: packets that the server sent late, by its own clock */
+	uint64_t late_most_ns;                        /* of these the latest */
 };
 
 struct owamp_client_result {

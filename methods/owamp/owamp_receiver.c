@@ -14,15 +14,21 @@
 
 enum { AT_ONCE = 64, ROOM_FIRST = 256, SOCKET_BYTES = 4 << 20 };
 
-static bool room_for_one(struct owamp_receiver *r)
+static bool is_seen(const struct owamp_receiver *r, uint32_t seq)
+{
+	return r->seen[seq / 8] & 1 << seq % 8;
+}
+
+/* Copies never take the room of packets that have not arrived yet: these would count as lost. */
+static bool room_for_one(struct owamp_receiver *r, uint32_t seq)
 {
 	const uint32_t room = r->room ? r->room * 2 : ROOM_FIRST;
 	struct owamp_record *records;
 
+	if (r->count >= r->most || (is_seen(r, seq) && r->most - r->count <= r->packets - r->different))
+		return false;
 	if (r->count < r->room)
 		return true;
-	if (r->count >= r->most)
-		return false;
 	records = realloc(r->records, room * sizeof *records);
 	if (!records)
 		return false;
@@ -36,7 +42,7 @@ static void arrived(struct owamp_receiver *r, const uint8_t *data, size_t length
 	struct owamp_test_packet p;
 	int64_t real_ns = m->real_ns;
 
-	if (owamp_test_read(&p, data, length) < 0 || p.seq >= r->packets || !room_for_one(r)) {
+	if (owamp_test_read(&p, data, length) < 0 || p.seq >= r->packets || !room_for_one(r, p.seq)) {
 		r->ignored++;
 		return;
 	}
@@ -50,7 +56,7 @@ static void arrived(struct owamp_receiver *r, const uint8_t *data, size_t length
 							.sent = p.time,
 							.received = stamp_time_of_ns(real_ns, false),
 							.ttl = m->ttl };
-	if (r->seen[p.seq / 8] & 1 << p.seq % 8)
+	if (is_seen(r, p.seq))
 		return;
 	r->seen[p.seq / 8] |= (uint8_t)(1 << p.seq % 8);
 	if (++r->different == r->packets && r->complete)
@@ -78,6 +84,16 @@ static void receiver_ready(struct loop_source *source, uint32_t events)
 		ktrxer_message_drops(&m, &r->drops_seen, &r->socket_drops);
 		arrived(r, data, (size_t)n, &m);
 	}
+}
+
+void owamp_receiver_drain(struct owamp_receiver *r)
+{
+	uint64_t seen;
+
+	do {
+		seen = r->count + r->ignored;
+		receiver_ready(&r->source, 0);
+	} while (r->count + r->ignored != seen);
 }
 
 int owamp_receiver_begin(struct owamp_receiver *r, struct loop *loop, int fd, uint32_t packets, uint16_t error)

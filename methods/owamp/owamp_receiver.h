@@ -26,6 +26,8 @@ struct owamp_receiver {
 int owamp_receiver_begin(struct owamp_receiver *receiver, struct loop *loop, int fd, uint32_t packets, uint16_t error);
 /* No packet is recorded after this. */
 void owamp_receiver_stop(struct owamp_receiver *receiver);
+/* Takes what is in the socket. */
+void owamp_receiver_drain(struct owamp_receiver *receiver);
 void owamp_receiver_end(struct owamp_receiver *receiver);
 
 /* Arrival stamps, TTL and counts of drops; packets leave with a TTL of 255 (RFC 4656, 4.1.1) and this DSCP. */

@@ -7,6 +7,7 @@
 #include "txstamp.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -44,63 +45,21 @@ static void skip(struct owamp_sender *s)
 		s->skip[s->skips++] = (struct owamp_skip){ s->next, s->next };
 }
 
-static bool send_packet(struct owamp_sender *s)
-{
-	const size_t length = OWAMP_TEST_BYTES + s->o.padding;
-
-	for (int tries = 0; tries < 3; tries++) {
-		const struct owamp_test_packet p = { .seq = s->next,
-						     .time = stamp_time_of_ns(ktrxer_real_now_ns(), false),
-						     .error = s->o.error };
-
-		owamp_test_write(s->packet, &p);
-		if (send(s->o.fd, s->packet, length, MSG_DONTWAIT) == (ssize_t)length)
-			return true;
-		/* The error of an earlier datagram (ICMP) is read once; the next call sends. */
-		if (errno != ECONNREFUSED && errno != EINTR)
-			break;
-	}
-	return false;
-}
-
-static void sender_due(struct loop_timer *timer, uint64_t now_ns)
-{
-	struct owamp_sender *s = (struct owamp_sender *)((char *)timer - offsetof(struct owamp_sender, timer));
-
-	for (int i = 0; i < AT_ONCE && !s->over && s->due_ns <= now_ns; i++) {
-		if (send_packet(s)) {
-			const uint64_t lateness_ns = ktrxer_now_ns() - s->due_ns;
-
-			if (s->number_of)
-				s->number_of[s->sent] = s->next;
-			ktrxer_hist_record(s->lateness, (int64_t)lateness_ns);
-			s->late += lateness_ns > s->o.late_ns;
-			s->sent++;
-		} else {
-			skip(s);
-		}
-		s->next++;
-		plan_next(s);
-	}
-	if (!s->over)
-		timer->at_ns = s->due_ns;
-}
-
 static void on_sched(void *context, uint32_t key, int64_t real_ns)
 {
 	struct owamp_sender *s = context;
 
-	if (key < s->sent)
+	if (key < s->stamped)
 		s->sched_real_ns[s->number_of[key]] = real_ns;
 }
 
 static void on_stamp(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock)
 {
-	(void)context;
 	(void)key;
 	(void)real_ns;
 	(void)source;
 	(void)nic_clock;
+	((struct owamp_sender *)context)->left++;
 }
 
 static void on_refusal(void *context, const struct ktx_network_error *error)
@@ -124,6 +83,55 @@ static void stamps_ready(struct loop_source *source, uint32_t events)
 	(void)!getsockopt(s->o.fd, SOL_SOCKET, SO_ERROR, &pending, &length);
 }
 
+static bool send_packet(struct owamp_sender *s)
+{
+	const size_t length = OWAMP_TEST_BYTES + s->o.padding;
+	int error = 0;
+
+	for (int tries = 0; tries < 3; tries++) {
+		const struct owamp_test_packet p = { .seq = s->next,
+						     .time = stamp_time_of_ns(ktrxer_real_now_ns(), false),
+						     .error = s->o.error };
+
+		owamp_test_write(s->packet, &p);
+		if (send(s->o.fd, s->packet, length, MSG_DONTWAIT) == (ssize_t)length)
+			return true;
+		error = errno;
+		if (error == ENOBUFS || error == EAGAIN)
+			break; /* a queue of this host is full */
+		/* The error of an earlier datagram (ICMP) is read once; the next call sends. */
+		stamps_ready(&s->source, 0);
+	}
+	s->error = error;
+	return false;
+}
+
+static void sender_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct owamp_sender *s = (struct owamp_sender *)((char *)timer - offsetof(struct owamp_sender, timer));
+
+	for (int i = 0; i < AT_ONCE && !s->over && s->due_ns <= now_ns; i++) {
+		const bool sent = send_packet(s);
+
+		/* A packet that the queue dropped has a stamp, too. */
+		if (s->number_of && (sent || s->error == ENOBUFS))
+			s->number_of[s->stamped++] = s->next;
+		if (sent) {
+			const uint64_t lateness_ns = ktrxer_now_ns() - s->due_ns;
+
+			ktrxer_hist_record(s->lateness, (int64_t)lateness_ns);
+			s->late += lateness_ns > s->o.late_ns;
+			s->sent++;
+		} else {
+			skip(s);
+		}
+		s->next++;
+		plan_next(s);
+	}
+	if (!s->over)
+		timer->at_ns = s->due_ns;
+}
+
 static int stamps_begin(struct owamp_sender *s)
 {
 	int rc = ktrxer_txstamp_enable(s->o.fd);
@@ -142,6 +150,7 @@ static int stamps_begin(struct owamp_sender *s)
 
 int owamp_sender_begin(struct owamp_sender *s, const struct owamp_sender_options *o, struct ktrxer_error *err)
 {
+	const int on = 1;
 	struct ktrxer_clock_pair pair;
 	int64_t start_ns;
 	int rc;
@@ -150,6 +159,9 @@ int owamp_sender_begin(struct owamp_sender *s, const struct owamp_sender_options
 	s->o = *o;
 	s->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = sender_due };
 	loop_timer_add(o->loop, &s->timer);
+	/* Without it a datagram that the queue of this host drops counts as sent (udp(7): ENOBUFS). */
+	(void)!setsockopt(o->fd, SOL_IP, IP_RECVERR, &on, sizeof on);
+	(void)!setsockopt(o->fd, SOL_IPV6, IPV6_RECVERR, &on, sizeof on);
 	rc = owamp_schedule_begin(&s->schedule, o->sid, o->slots, o->slot_count);
 	s->lateness = ktrxer_hist_new();
 	if (rc == 0 && !s->lateness)

@@ -35,11 +35,14 @@ struct owamp_sender {
 	uint64_t start_ns, due_ns;  /* CLOCK_MONOTONIC */
 	uint32_t next;              /* number of the next packet */
 	uint32_t sent, late, skips; /* skips: ranges */
+	uint32_t stamped;           /* datagrams that the packet scheduler has stamped */
+	uint32_t left;              /* datagrams that the driver has stamped */
+	int error;                  /* errno of the last packet that the kernel did not take */
 	struct owamp_skip skip[OWAMP_SKIPS_MOST];
 	struct ktrxer_hist *lateness;
 	/* With `stamps`, by number: time in the packet scheduler, CLOCK_REALTIME; 0: not known. */
 	int64_t *sched_real_ns;
-	uint32_t *number_of; /* a stamp's key is the count of datagrams before it */
+	uint32_t *number_of; /* a stamp's key is the count of stamped datagrams before it */
 	bool watched, over;
 	uint8_t packet[OWAMP_TEST_BYTES + OWAMP_PADDING_MOST];
 };

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEADERS_V4 = 28, HEADERS_V6 = 48, LOST_TTL = 255, LOOKS = 512 /* at packets, of one call */ };
+enum { HEADERS_V4 = 28, HEADERS_V6 = 48, LOST_TTL = 255, LOOKS = 512 /* at packets, of one call */, ERROR_BYTES = 32768 };
 #define BPS_MOST 10000000ULL /* mean rate of a session, where the server has no limit of its own */
 
 static uint16_t own_error(void)
@@ -100,6 +100,8 @@ static bool socket_open(struct owamp_session *s, const struct owamp_ends *ends)
 	if (s->fd < 0)
 		return false;
 	owamp_socket_prepare(s->fd, ends->client.family, (uint8_t)(r->type_p >> 24));
+	if (s->sends) /* its queue holds errors of ICMP alone */
+		(void)!setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &(int){ ERROR_BYTES }, sizeof(int));
 	length = ktrxer_name_make(&name, &ends->server, 0);
 	if (bind(s->fd, &name.sa, length) != 0)
 		return false;

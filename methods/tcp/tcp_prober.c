@@ -495,6 +495,7 @@ void tcp_prober_run(struct tcp_prober *p, uint64_t start_ns, int stop_fd, const 
 	p->events = *events;
 	p->start_ns = start_ns;
 	p->result.begin_ns = ktrxer_now_ns();
+	(void)ktrxer_device_qdiscs(&p->result.qdiscs, &p->path.device);
 	p->timer = (struct loop_timer){ .at_ns = p->result.begin_ns + SETTLE_NS, .due = turn };
 	p->tx_source = (struct loop_source){ .fd = ktx_fd(p->tx), .ready = wake_tx };
 	p->rx_source = (struct loop_source){ .fd = krx_fd(p->rx), .ready = wake_rx };
@@ -523,9 +524,9 @@ const struct privilege_left *tcp_prober_privileges_of(const struct tcp_prober *p
 	return &p->privileges;
 }
 
-const char *tcp_prober_engine_of(const struct tcp_prober *p)
+const struct ktx_info *tcp_prober_info_of(const struct tcp_prober *p)
 {
-	return p->info.engine;
+	return &p->info;
 }
 
 const char *tcp_prober_backend_of(const struct tcp_prober *p)

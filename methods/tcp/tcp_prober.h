@@ -48,6 +48,7 @@ struct tcp_prober_result {
 	uint64_t opened, ends[TCP_ENDS];  /* connections */
 	struct ktx_accounts accounts;     /* of the probes alone */
 	struct ktrxer_hist *rtt, *lateness;
+	struct ktrxer_qdiscs qdiscs; /* of the device, when the run began */
 	uint64_t receiver_drops, user_stamped, begin_ns, end_ns;
 	bool stopped;
 	struct ktrxer_error failure; /* of this host; code 0: none */
@@ -72,7 +73,7 @@ void tcp_prober_run(struct tcp_prober *prober, uint64_t start_ns, int stop_fd, c
 const struct tcp_prober_result *tcp_prober_result_of(const struct tcp_prober *prober);
 const struct ktrxer_path *tcp_prober_path_of(const struct tcp_prober *prober);
 const struct privilege_left *tcp_prober_privileges_of(const struct tcp_prober *prober);
-const char *tcp_prober_engine_of(const struct tcp_prober *prober);
+const struct ktx_info *tcp_prober_info_of(const struct tcp_prober *prober);
 const char *tcp_prober_backend_of(const struct tcp_prober *prober);
 uint32_t tcp_prober_payload_of(const struct tcp_prober *prober);
 

@@ -59,6 +59,7 @@ struct trace {
 	struct trace_graph *graph;
 	struct ktx *tx;
 	struct krx *rx;
+	struct ktx_info info;
 	struct privilege_left privileges;
 	struct trace_events events;
 	struct trace_result result;
@@ -75,8 +76,9 @@ struct trace {
 	uint8_t stage;
 	uint32_t rounds, repetition; /* of a repetition: all, and the next one */
 	uint64_t interval_ns;
-	uint64_t send_ns;  /* when the next probe may leave */
-	uint64_t check_ns; /* no try ends before */
+	uint64_t send_ns;   /* when the next probe may leave */
+	uint64_t check_ns;  /* no try ends before */
+	uint64_t linger_ns; /* the end of the wait for late answers; 0: it has not begun */
 	uint64_t rtt_max_ns;
 	bool by_socket;                  /* the host's socket sends and gets the ICMP errors; rx is NULL */
 	bool silent[TRACE_HOPS_MAX + 1]; /* a probe of the hop had no answer within the time-out */
@@ -309,6 +311,7 @@ static void answer(struct trace *t, struct flight *flight, const struct trace_re
 	flight->answered = true;
 	if (flight->round != t->round || t->jobs[flight->job].done) {
 		t->result.late++;
+		t->result.too_late += flight->state == SENT && received_ns > s->sent_ns + t->spec.timeout_ns;
 		return;
 	}
 	s->from = reply->from;
@@ -448,6 +451,29 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static bool is_arrived(const struct trace *t)
+{
+	for (uint8_t hop = 1; hop <= trace_graph_hops(t->graph); hop++) {
+		uint32_t count;
+		const struct trace_node *nodes = trace_graph_nodes(t->graph, hop, &count);
+
+		for (uint32_t i = 0; i < count; i++)
+			if (nodes[i].end == TRACE_ARRIVED)
+				return true;
+	}
+	return false;
+}
+
+/* After a search without the destination answers are counted for one time-out more: they may be late. */
+static bool lingers(struct trace *t, uint64_t now)
+{
+	if (t->stage != TRACE_SEARCH || t->result.failure.code || is_arrived(t))
+		return false;
+	if (!t->linger_ns)
+		t->linger_ns = now + t->spec.timeout_ns;
+	return now < t->linger_ns;
+}
+
 static void turn(struct loop_timer *timer, uint64_t now)
 {
 	struct trace *t = (struct trace *)((char *)timer - offsetof(struct trace, timer));
@@ -457,8 +483,11 @@ static void turn(struct loop_timer *timer, uint64_t now)
 	take_replies(t);
 	if (now >= t->check_ns)
 		give_up(t, now);
-	if ((!t->open && !next_round(t, now)) || t->result.failure.code) {
-		loop_stop(t->loop);
+	if ((!t->open && (t->linger_ns || !next_round(t, now))) || t->result.failure.code) {
+		if (lingers(t, now))
+			timer->at_ns = t->linger_ns;
+		else
+			loop_stop(t->loop);
 		return;
 	}
 	send_due(t, now);
@@ -529,6 +558,7 @@ void trace_search(struct trace *t, int stop_fd, const struct trace_events *event
 	t->events = *events;
 	t->stage = TRACE_SEARCH;
 	t->result.begin_ns = ktrxer_now_ns();
+	(void)ktrxer_device_qdiscs(&t->result.qdiscs, &t->probe.path.device);
 	t->send_ns = t->result.begin_ns + SETTLE_NS;
 	run(t, stop_fd);
 	for (uint8_t hop = 1; hop <= t->spec.hops_max; hop++) {
@@ -544,6 +574,7 @@ void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint
 {
 	if (t->result.failure.code || t->result.stopped || !t->first_route)
 		return;
+	t->linger_ns = 0;
 	t->stage = (uint8_t)stage;
 	t->rounds = rounds;
 	t->repetition = 0;
@@ -556,7 +587,6 @@ void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint
 static int open_tx(struct trace *t, struct ktrxer_error *err)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
-	struct ktx_info info;
 	const struct trace_spec *s = &t->spec;
 	int rc = path_find(&t->probe.path, s->device, &s->from, &s->to, false, err);
 
@@ -573,13 +603,13 @@ static int open_tx(struct trace *t, struct ktrxer_error *err)
 	options.frame_size = TRACE_FRAME_MAX;
 	if ((rc = ktx_open(&t->tx, &options, err)) < 0)
 		return rc;
-	ktx_info(t->tx, &info);
-	t->probe.link = info.link;
-	t->by_socket = t->probe.no_ip_id = info.features & KTX_CAN_REPLY_FD;
+	ktx_info(t->tx, &t->info);
+	t->probe.link = t->info.link;
+	t->by_socket = t->probe.no_ip_id = t->info.features & KTX_CAN_REPLY_FD;
 	if (t->by_socket && (t->spec.proto != KTRXER_UDP || t->spec.failure > 0))
 		return ktrxer_fail(err, -EINVAL, "the engine %s has one socket: it sends one flow of UDP, on one route",
-				   info.engine);
-	if (!(info.features & KTX_CAN_WHOLE_FRAME))
+				   t->info.engine);
+	if (!(t->info.features & KTX_CAN_WHOLE_FRAME))
 		return 0;
 	return path_find(&t->probe.path, s->device, &s->from, &s->to, true, err);
 }
@@ -705,6 +735,11 @@ const struct trace_result *trace_result_of(const struct trace *t)
 const struct ktrxer_path *trace_path_of(const struct trace *t)
 {
 	return &t->probe.path;
+}
+
+const struct ktx_info *trace_info_of(const struct trace *t)
+{
+	return &t->info;
 }
 
 const struct privilege_left *trace_privileges_of(const struct trace *t)

@@ -58,6 +58,8 @@ struct trace_result {
 	uint64_t foreign;      /* ICMP messages and segments that are no answers */
 	uint64_t user_stamped; /* answers whose arrival this program has stamped: the round trip includes its delay */
 	uint64_t receiver_drops;
+	struct ktrxer_qdiscs qdiscs; /* of the device, when the search began */
+	uint64_t too_late;           /* of `late`: later than timeout_ns after the probe */
 	uint32_t in_doubt; /* probes without an answer that are left out: their routers may limit their answers */
 	uint64_t begin_ns, end_ns;
 	int failed_error;            /* negative errno of the last probe that could not be sent */
@@ -92,6 +94,7 @@ struct loop *trace_loop_of(const struct trace *trace);
 const struct trace_graph *trace_graph_of(const struct trace *trace);
 const struct trace_result *trace_result_of(const struct trace *trace);
 const struct ktrxer_path *trace_path_of(const struct trace *trace);
+const struct ktx_info *trace_info_of(const struct trace *trace);
 const struct privilege_left *trace_privileges_of(const struct trace *trace);
 /* All samples, in the order of their answers. */
 const struct trace_sample *trace_samples(const struct trace *trace, size_t *count);

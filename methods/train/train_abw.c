@@ -64,6 +64,8 @@ int train_abw_run(struct train_abw *a, const struct train_session_options *sessi
 			a->sessions++;
 			a->remote_missing += s.result.remote_missing;
 			a->stopped = s.stopped;
+			a->info = s.info;
+			a->qdiscs = s.qdiscs;
 			a->lasted_ns += s.lasted_ns;
 			o.start_ns = 0;
 			rc = a->stopped ? 0 : take(&a->abw, &s);

@@ -10,6 +10,8 @@ struct train_abw {
 	struct abw abw;
 	uint32_t sessions;
 	uint32_t remote_missing; /* flows whose end the server did not report */
+	struct ktx_info info;    /* as of struct train_session */
+	struct ktrxer_qdiscs qdiscs;
 	bool stopped;
 	uint64_t lasted_ns; /* of all sessions */
 	double load_bit_s;  /* of the probes on average, while the direction was measured */

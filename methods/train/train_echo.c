@@ -200,6 +200,8 @@ int train_echo_run(struct train_echo *echo, const struct train_echo_options *o, 
 	if (rc == 0) {
 		prober_run(&run.p, o->start_ns, o->stop_fd, &events);
 		echo->stopped = run.p.result.stopped;
+		echo->info = run.p.info;
+		echo->qdiscs = run.p.result.qdiscs;
 		echo->late_packets = run.p.result.accounts.late;
 		if (run.p.result.failure.code) {
 			*err = run.p.result.failure;

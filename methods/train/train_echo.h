@@ -20,6 +20,8 @@ struct train_echo_options {
 struct train_echo {
 	struct pair_times *times[2]; /* probe.count of each size; send times and arrivals are of this host's clock */
 	uint64_t late_packets;       /* sent later than probe.late_ns after their scheduled time */
+	struct ktx_info info;        /* and the qdiscs of the device */
+	struct ktrxer_qdiscs qdiscs;
 	bool stopped;
 };
 

@@ -165,6 +165,9 @@ int train_session_run(struct train_session *s, const struct train_session_option
 	if (rc == 0) {
 		flow_client_result(run.client, &s->result);
 		lateness(&run);
+		for (uint32_t i = 0;
+		     i < o->flows && s->result.started && !flow_client_engine(run.client, i, &s->info, &s->qdiscs); i++)
+			;
 		if (s->result.error.code) {
 			*err = s->result.error;
 			rc = err->code;

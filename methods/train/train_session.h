@@ -44,10 +44,12 @@ struct train_session {
 	uint32_t flows;
 	struct train_packets *packets; /* one for each flow */
 	struct flow_client_result result;
-	uint64_t late_packets; /* of this host's flows, later than flow_udp.h allows */
-	bool stopped;          /* by stop_fd */
-	uint64_t lasted_ns;    /* from the request to the last record */
-	double cpu_share;      /* of a processor, that this process kept busy meanwhile */
+	uint64_t late_packets;       /* of this host's flows, later than flow_udp.h allows */
+	struct ktx_info info;        /* of the flows up; no features: there are none */
+	struct ktrxer_qdiscs qdiscs; /* of their device */
+	bool stopped;                /* by stop_fd */
+	uint64_t lasted_ns;          /* from the request to the last record */
+	double cpu_share;            /* of a processor, that this process kept busy meanwhile */
 };
 
 /* Runs from the request to the last record. 0, or a negative errno with a text. train_session_free() in any case. */

@@ -190,18 +190,6 @@ static void test_begin(struct client *c, const struct udpstp_activation *agreed)
 		c->source.fd = -1; /* the test's */
 }
 
-/*
- * Until the setup is answered the socket is not connected, because the server's Null PDU comes from another port. A
- * socket that is not connected gets the error of an ICMP message by this option alone.
- */
-static void errors_of_icmp(const struct client *c, bool on)
-{
-	const bool v6 = c->o->to.family == AF_INET6;
-	const int value = on;
-
-	(void)!setsockopt(c->source.fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &value, sizeof value);
-}
-
 static void setup_answered(struct client *c, const uint8_t *data, size_t length)
 {
 	struct udpstp_setup s;
@@ -235,7 +223,7 @@ static void setup_answered(struct client *c, const uint8_t *data, size_t length)
 	}
 	c->result->test_port = s.port;
 	name_length = ktrxer_name_make(&name, &c->o->to, s.port);
-	errors_of_icmp(c, false);
+	udpstp_errors_of_socket(c->source.fd, c->o->to.family == AF_INET6, false);
 	if (connect(c->source.fd, &name.sa, name_length) != 0)
 		fail(c, -errno, "the test port of the server cannot be reached");
 	else
@@ -306,7 +294,8 @@ static int socket_open(struct client *c, struct ktrxer_error *err)
 			return ktrxer_fail(err, rc, "the source address is no address of this host: %m");
 		}
 	}
-	errors_of_icmp(c, true);
+	/* Until the setup is answered the socket is not connected: the server's Null PDU comes from another port. */
+	udpstp_errors_of_socket(c->source.fd, v6, true);
 	rc = loop_watch(c->loop, &c->source, EPOLLIN);
 	return rc < 0 ? ktrxer_fail(err, rc, "the event loop does not take a socket") : 0;
 }

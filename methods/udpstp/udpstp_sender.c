@@ -42,30 +42,44 @@ static void prepare(struct udpstp_sender *s, uint32_t i, uint32_t size)
 	s->messages[i].msg_hdr = (struct msghdr){ .msg_iov = s->parts[i], .msg_iovlen = rest ? 2 : 1 };
 }
 
-/* Datagrams that the kernel does not take have no number: the receiver counts losses of the path alone. */
+/*
+ * A datagram that the queue of this host drops keeps its number, so that the search sees a loss. Datagrams that the
+ * kernel does not take have none.
+ */
 static void send_prepared(struct udpstp_sender *s, uint32_t count)
 {
 	uint32_t at = 0;
+	bool again = false;
 
 	while (at < count) {
 		const int n = sendmmsg(s->fd, s->messages + at, count - at, MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* The error of an earlier datagram (ICMP) is read once; the next call sends. */
-		if (n < 0 && errno == ECONNREFUSED)
+		if (n < 0 && errno == ENOBUFS) {
+			s->refused++;
+			at++;
 			continue;
-		if (n <= 0)
+		}
+		/* The error of an earlier datagram (ICMP) is read once; the next call sends. */
+		if (n < 0 && errno != EAGAIN && !again) {
+			again = true;
+			continue;
+		}
+		if (n <= 0) {
+			s->error = errno;
 			break;
+		}
 		for (int i = 0; i < n; i++)
 			s->bytes += s->parts[at + (uint32_t)i][0].iov_len +
 				    (s->messages[at + (uint32_t)i].msg_hdr.msg_iovlen > 1
 					     ? s->parts[at + (uint32_t)i][1].iov_len
 					     : 0);
+		s->datagrams += (uint32_t)n;
 		at += (uint32_t)n;
+		again = false;
 	}
-	s->datagrams += at;
-	s->refused += count - at;
+	*(count > at && s->error != EAGAIN ? &s->failed : &s->refused) += count - at;
 	s->head.sequence -= count - at;
 }
 

@@ -35,7 +35,9 @@ struct udpstp_sender {
 	bool slow;                      /* no status PDU for a second: one datagram each 50 ms */
 	struct udpstp_transmitter transmitters[2];
 	uint64_t datagrams, bytes;  /* sent; bytes of payload */
-	uint64_t refused, left_out; /* datagrams: by the kernel (its queue was full), and of bursts too late */
+	uint64_t refused, left_out; /* datagrams: by a queue of this host, which was full, and of bursts too late */
+	uint64_t failed;            /* datagrams that the kernel did not take for another reason */
+	int error;                  /* errno of the last one that it did not take */
 	uint64_t seed;
 	struct mmsghdr messages[UDPSTP_BURST];
 	struct iovec parts[UDPSTP_BURST][2];

@@ -9,6 +9,7 @@
 #include "udpstp_sender.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -313,8 +314,13 @@ static void arrived(struct udpstp_test *t, int i)
 static void test_ready(struct loop_source *source, uint32_t events)
 {
 	struct udpstp_test *t = (struct udpstp_test *)source;
+	socklen_t length = sizeof(int);
+	int error;
 
-	(void)events;
+	if (events & EPOLLERR) {
+		ktrxer_txstamp_reap(t->o.fd, &(struct ktx_completions){ 0 });
+		(void)!getsockopt(t->o.fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	}
 	for (int b = 0; b < BATCHES && !t->ended; b++) {
 		int n;
 
@@ -338,6 +344,13 @@ void udpstp_socket_prepare(int fd, uint8_t family)
 	ktrxer_rxstamp_enable(fd);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
 		(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
+void udpstp_errors_of_socket(int fd, bool v6, bool on)
+{
+	const int value = on;
+
+	(void)!setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &value, sizeof value);
 }
 
 int udpstp_test_new(struct udpstp_test **out, const struct udpstp_test_options *options, struct ktrxer_error *err)
@@ -380,6 +393,7 @@ int udpstp_test_new(struct udpstp_test **out, const struct udpstp_test_options *
 
 		if (options->server)
 			rate_of_search(t, &rate);
+		udpstp_errors_of_socket(options->fd, options->v6, true);
 		udpstp_sender_begin(t->sender, options->loop, options->fd, options->v6,
 				    a->modifiers & UDPSTP_RANDOM_PAYLOAD, options->seed);
 		udpstp_sender_rate(t->sender, &rate);
@@ -416,6 +430,8 @@ void udpstp_test_counts(const struct udpstp_test *t, struct udpstp_test_counts *
 	counts->bytes = t->sender->bytes;
 	counts->refused = t->sender->refused;
 	counts->left_out = t->sender->left_out;
+	counts->failed = t->sender->failed;
+	counts->error = t->sender->error;
 }
 
 void udpstp_test_free(struct udpstp_test *t)

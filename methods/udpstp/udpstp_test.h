@@ -36,8 +36,9 @@ struct udpstp_test_options {
 };
 
 struct udpstp_test_counts {
-	uint64_t datagrams, bytes;  /* of load, sent or received; bytes of payload */
-	uint64_t refused, left_out; /* of the sender: datagrams */
+	uint64_t datagrams, bytes;          /* of load, sent or received; bytes of payload */
+	uint64_t refused, left_out, failed; /* of the sender: datagrams */
+	int error;                          /* errno of the last one that failed */
 	uint64_t socket_drops,
 		user_stamped; /* of the receiver: datagrams lost in this host, without a stamp of the kernel */
 	uint64_t ignored;     /* datagrams that are no PDU of this test */
@@ -55,5 +56,10 @@ void udpstp_test_counts(const struct udpstp_test *test, struct udpstp_test_count
 
 /* Buffers, arrival stamps and counts of drops of the socket of a test: the client's is open before there is a test. */
 void udpstp_socket_prepare(int fd, uint8_t family);
+/*
+ * IP_RECVERR: a socket that is not connected gets the errors of ICMP messages, and a sender the drops of this host's
+ * own queue, by this option alone.
+ */
+void udpstp_errors_of_socket(int fd, bool v6, bool on);
 
 #endif

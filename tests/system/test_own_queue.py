@@ -53,12 +53,12 @@ def backlog(host, device):
     return int(found[1]) * (1024 if found[2] else 1)
 
 
-def beside_ping(a, b, measure, seconds):
+def beside_ping(a, to, measure, seconds):
     """The result of measure(), and the median of ping's round trips in the same seconds, in ms."""
     told = {}
 
     def ping():
-        told["ping"] = a.run(["ping", "-n", "-i", "0.1", "-c", str(int(seconds * 10)), b.address], check=False, timeout=60).stdout
+        told["ping"] = a.run(["ping", "-n", "-i", "0.1", "-c", str(int(seconds * 10)), to], check=False, timeout=60).stdout
 
     thread = threading.Thread(target=ping)
     thread.start()
@@ -79,7 +79,7 @@ def test_stamp_has_the_queue_of_either_host(pair, ktrxer, serve, far, interval):
         return parse(a.run([ktrxer, "stamp", b.address, "-i", interval, "--for", "3s", "--jsonl"], check=False, timeout=60).stdout)
 
     with full_queue(sender, device, to):
-        (end, kinds), reference = beside_ping(a, b, measure, 3)
+        (end, kinds), reference = beside_ping(a, b.address, measure, 3)
     assert reference > FULL_MS / 2, "the queue of the reference is no queue"
     trip, own, queue = (end[name]["p50"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
     way = end["down_us" if far else "up_us"]["p50"] / 1000
@@ -115,15 +115,11 @@ def test_the_loopback_is_both_hosts_own(pair, ktrxer, serve):
     a, _ = pair
     serve(a)
     with full_queue(a, "lo", "127.0.0.1"):
-        (end, _), reference = beside_ping(a, Loopback, lambda: parse(
+        (end, _), reference = beside_ping(a, "127.0.0.1", lambda: parse(
             a.run([ktrxer, "stamp", "127.0.0.1", "-i", "20ms", "--for", "3s", "--jsonl"], check=False, timeout=60).stdout), 3)
     trip, own, far = (end[name]["p50"] / 1000 for name in ("rtt_us", "own_queue_us", "far_queue_us"))
     assert trip == pytest.approx(reference, rel=0.1) and own + far == pytest.approx(trip, rel=0.1)
     assert own > FULL_MS / 2 and far > FULL_MS / 2
-
-
-class Loopback:
-    address = "127.0.0.1"
 
 
 @pytest.mark.parametrize("interval", ["50ms", "1s"])
@@ -135,28 +131,55 @@ def test_ping_has_this_hosts_queue(pair, ktrxer, interval):
         return json.loads(done.stdout)
 
     with full_queue(a, "a0", b.address):
-        end, reference = beside_ping(a, b, measure, 3)
+        end, reference = beside_ping(a, b.address, measure, 3)
     assert reference > FULL_MS / 2
     assert end["rtt_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
     assert end["own_queue_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
     assert end["own_qdisc"] == "tbf" and end["lateness_us"]["min"] < 5000
 
 
-@pytest.mark.parametrize("shaped", ["a0", "br0"])
-def test_a_queue_below_or_above_a_bridge(pair, ktrxer, shaped):
-    """The route of this host leads to its bridge br0, of which a0 is a port. The packet scheduler of the first device stamps, and the driver of the last."""
+def bridge(a, b):
+    a.ip("link", "add", "v0", "type", "bridge")
+    a.ip("addr", "flush", "dev", "a0")
+    a.ip("link", "set", "a0", "master", "v0")
+    a.ip("addr", "add", f"{a.address}/24", "dev", "v0")
+    return b.address
+
+
+def macvlan(a, b):
+    a.ip("link", "add", "v0", "link", "a0", "type", "macvlan", "mode", "bridge")
+    a.ip("addr", "flush", "dev", "a0")
+    a.ip("addr", "add", f"{a.address}/24", "dev", "v0")
+    return b.address
+
+
+def vxlan(a, b):
+    """A tunnel, as GRE is one."""
+    for host, other, address in ((a, b, "10.99.0.1"), (b, a, "10.99.0.2")):
+        host.ip("link", "add", "v0", "type", "vxlan", "id", "7", "local", host.address, "remote", other.address, "dstport", "4789")
+        host.ip("addr", "add", f"{address}/24", "dev", "v0")
+    b.ip("link", "set", "v0", "up")
+    return "10.99.0.2"
+
+
+@pytest.mark.parametrize("shaped", ["a0", "v0"])
+@pytest.mark.parametrize("virtual", [bridge, macvlan, vxlan])
+def test_a_queue_below_or_above_a_virtual_device(pair, ktrxer, virtual, shaped):
+    """The route of this host leads to v0, whose packets a0 sends. The packet scheduler of the first device stamps, and the driver of the last."""
     a, b = pair
-    address = a.address
-    for words in ("link add br0 type bridge", "addr flush dev a0", "link set a0 master br0", f"addr add {address}/24 dev br0", "link set br0 up"):
-        a.ip(*words.split())
+    try:
+        to = virtual(a, b)
+    except RuntimeError as error:
+        pytest.skip(f"this kernel has no {virtual.__name__}: {error}")
+    a.ip("link", "set", "v0", "up")
 
     def measure():
-        return json.loads(a.run([ktrxer, "ping", b.address, "-i", "50ms", "--for", "3s", "--json"], check=False, timeout=60).stdout)
+        return json.loads(a.run([ktrxer, "ping", to, "-i", "50ms", "--for", "3s", "--json"], check=False, timeout=60).stdout)
 
-    with full_queue(a, shaped, b.address):
-        end, reference = beside_ping(a, b, measure, 3)
+    with full_queue(a, shaped, to):
+        (end, reference) = beside_ping(a, to, measure, 3)
     print(f"figure: round trip {end['rtt_us']['p50'] / 1000:.2f} ms, by ping {reference:.2f} ms; own queue {end['own_queue_us']['p50'] / 1000:.2f} ms")
-    assert reference > FULL_MS / 2 and end["device"] == "br0"
+    assert reference > FULL_MS / 2 and end["device"] == "v0"
     assert end["rtt_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
     assert end["own_queue_us"]["p50"] / 1000 == pytest.approx(reference, rel=0.1)
 
@@ -169,7 +192,7 @@ def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):
             done = a.run([ktrxer, *command, "-e", "packet", "-i", "20ms", "-c", "30", "--json"], check=False, timeout=60)
             end = json.loads(done.stdout)
             assert end["qdisc_bypassed"] is True and end["own_queue_us"]["p50"] is None
-            assert end["verdict"] != "valid" and any("bypasses the qdisc tbf of a0" in reason for reason in end["reasons"]), end["reasons"]
+            assert end["verdict"] != "valid" and any("engine packet bypasses the qdisc tbf" in reason for reason in end["reasons"]), end["reasons"]
 
 
 @pytest.mark.plain_build

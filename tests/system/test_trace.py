@@ -144,7 +144,7 @@ def test_routers_that_do_not_answer(trace):
         status=1,
     )
     assert not result["arrived"] and len(result["hops"]) <= 6
-    assert any("did not answer: the route is known up to hop 2" in reason for reason in result["reasons"])
+    assert any("did not answer within 200.000 ms: the route is known up to hop 2" in reason for reason in result["reasons"])
 
 
 def test_answers_from_another_address_limits_and_short_quotes(trace):

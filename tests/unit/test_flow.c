@@ -183,7 +183,7 @@ TEST(in_order_nothing_is_missing)
 	assert_true(c.packets == 20000 && c.bytes == 2000000 && c.reordered == 0 && c.duplicates == 0);
 	assert_true(c.ect1 == 5000 && c.ect0 == 5000 && c.ce == 5000);
 	assert_int_equal(flow_count_lost(&c, 0), 0);
-	assert_int_equal(flow_count_lost(&c, 20005), 5); /* the last ones: only the sender's word tells */
+	assert_int_equal(flow_count_lost(&c, 20005), 5); /* the last ones: only the sender has their number */
 }
 
 TEST(each_fate_is_reported)
@@ -198,6 +198,8 @@ TEST(each_fate_is_reported)
 	count(&c, 3); /* overtaken */
 	count(&c, 3); /* and twice */
 	assert_true(c.packets == 4 && c.reordered == 1 && c.duplicates == 2 && flow_count_lost(&c, 0) == 2);
+	/* A packet that its host's own queue dropped has a number, and was not sent. */
+	assert_int_equal(flow_count_lost(&c, 5), 1);
 	count(&c, 5 + FLOW_COUNT_LEAP + 1); /* not a number of this flow */
 	assert_true(c.protocol_errors == 1 && c.next == 6);
 	/* The window is passed in one leap: nothing of before is taken for a copy. */

@@ -203,9 +203,16 @@ static void judge(const struct abw_way *way)
 			    name, receiver);
 		break;
 	case ABW_SENDER:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: %s does not send packets at their times: its link or its processor is the narrow one",
-			    name, sender);
+		if (r->late)
+			verdict_say(cli, VERDICT_INVALID,
+				    "%s: %s does not send packets at their times: its link or its processor is the "
+				    "narrow one",
+				    name, sender);
+		else
+			verdict_say(cli, VERDICT_INVALID,
+				    "%s: packets arrive as far apart as %s sends them back to back: its link or its "
+				    "processor is the narrow one, or a shaper of the path lets them pass in one burst",
+				    name, sender);
 		break;
 	case ABW_CHANGED:
 		verdict_say(cli, VERDICT_INVALID,
@@ -239,6 +246,7 @@ int abw_finish(struct abw_run *run)
 		if (!way->measured)
 			continue;
 		run->train.session.stopped |= way->trains.stopped;
+		verdict_bypass(cli, &way->trains.info, &way->trains.qdiscs, "udp");
 		if (!way->trains.stopped) {
 			say_way(way);
 			judge(way);

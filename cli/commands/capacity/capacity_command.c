@@ -128,6 +128,12 @@ static int plan(struct capacity_run *run, uint8_t secret[SECRET_MAX], struct ktr
 	return rc < 0 ? rc : 0;
 }
 
+/* A sub-interval lasts up to half a trial longer than agreed, and this command allows 2 % more. */
+static uint64_t late_ns(const struct udpstp_activation *a)
+{
+	return (a->interval_ms + a->interval_ms / 50u + a->trial_ms / 2u) * (uint64_t)KTRXER_NS_PER_MS;
+}
+
 static int measure(struct capacity_run *run, int way, struct ktrxer_error *err)
 {
 	struct capacity_way *w = &run->ways[way];
@@ -141,7 +147,7 @@ static int measure(struct capacity_run *run, int way, struct ktrxer_error *err)
 		return rc;
 	w->measured = true;
 	w->has_result = ip_capacity_of(&w->result, w->test.intervals, w->test.count, (uint32_t)run->o->first_mode,
-				       run->o->low_ns) == 0;
+				       run->o->low_ns, late_ns(&w->test.agreed)) == 0;
 	return 0;
 }
 

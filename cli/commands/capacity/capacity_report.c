@@ -2,12 +2,13 @@
 /* The output of `capacity`: each sub-interval, and the maximum with its verdict. */
 #include "capacity_command.h"
 
+#include "error.h"
 #include "units.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-enum { LEFT_OUT_PERCENT = 1 };
+enum { LEFT_OUT_PERCENT = 1, COPIES_PERCENT = 1 };
 
 const char *const capacity_ways[] = { "up", "down", "both", NULL };
 const char *const capacity_algorithms[] = { "B", "C", NULL };
@@ -118,6 +119,7 @@ static void counts_json(struct json *json, const struct capacity_way *way)
 		json_u64(json, "datagrams_sent", c->datagrams);
 		json_u64(json, "datagrams_refused", c->refused);
 		json_u64(json, "datagrams_left_out", c->left_out);
+		json_u64(json, "datagrams_failed", c->failed);
 		json_u64(json, "status_lost", c->status_lost);
 	} else {
 		json_u64(json, "datagrams_received", c->datagrams);
@@ -182,14 +184,22 @@ static void judge_own(const struct capacity_way *way)
 	struct cli *cli = way->run->cli;
 	const struct udpstp_test_counts *c = &way->test.counts;
 	const char *name = capacity_ways[way->way];
-	const uint64_t not_sent = c->refused + c->left_out;
+	char word[80];
 
-	if (not_sent * 100 > (c->datagrams + not_sent) * LEFT_OUT_PERCENT)
+	if (c->refused)
 		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: this host did not send %" PRIu64 " of %" PRIu64 " datagrams (%" PRIu64
-			    " because its own queue was full, %" PRIu64
-			    " because its processor was late): its device or its processor may be the limit",
-			    name, not_sent, c->datagrams + not_sent, c->refused, c->left_out);
+			    "%s: limited by this host: its own queue was full and dropped %" PRIu64 " of %" PRIu64
+			    " datagrams, so the capacity is that of its device or its shaper: the path may have more",
+			    name, c->refused, c->datagrams + c->refused);
+	if (c->failed)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: this host could not send %" PRIu64 " of %" PRIu64 " datagrams (the last one: %s)",
+			    name, c->failed, c->datagrams + c->failed, ktrxer_strerror(-c->error, word, sizeof word));
+	if (c->left_out * 100 > (c->datagrams + c->left_out) * LEFT_OUT_PERCENT)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: limited by this host: its processor was late, and it did not send %" PRIu64
+			    " of %" PRIu64 " datagrams",
+			    name, c->left_out, c->datagrams + c->left_out);
 	if (c->socket_drops)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%s: this host lost %" PRIu64
@@ -229,6 +239,16 @@ static void judge(const struct capacity_way *way)
 	if (way->test.agreed.test_s != way->run->client.activation.test_s)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the server limits the test to %u s", name,
 			    way->test.agreed.test_s);
+	if (way->result.late)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: limited by %s, which receives: its processor was too busy, or it was stopped, so %u "
+			    "sub-intervals ended late; each of them counts together with the next one",
+			    name, way->way == CAPACITY_UP ? "the server" : "this host", way->result.late);
+	if (way->result.duplicates * 100 > way->result.datagrams * COPIES_PERCENT)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: %" PRIu64 " of %" PRIu64
+			    " datagrams that arrived were copies, which the path made: the capacity contains them",
+			    name, way->result.duplicates, way->result.datagrams);
 	judge_search(way);
 	judge_own(way);
 }

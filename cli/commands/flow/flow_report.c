@@ -190,6 +190,20 @@ static void judge_sender(struct flow_run *run, uint32_t i)
 			    i, direction_of(run, i), s->end.late_packets, due);
 }
 
+static void judge_engine(struct flow_run *run, uint32_t i)
+{
+#ifndef KTRXER_SMALL
+	struct ktrxer_qdiscs qdiscs;
+	struct ktx_info info;
+
+	if (flow_client_engine(run->client, i, &info, &qdiscs))
+		verdict_bypass(run->cli, &info, &qdiscs, "udp");
+#else
+	(void)run;
+	(void)i;
+#endif
+}
+
 /* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
 static void judge_udp(struct flow_run *run)
 {
@@ -202,6 +216,7 @@ static void judge_udp(struct flow_run *run)
 			verdict_probes(run->cli, &accounts, 0, lateness,
 				       verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
 		ktrxer_hist_free(lateness);
+		judge_engine(run, i);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
 			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i,
 				    direction_of(run, i), flow_error_words[s->end.error]);

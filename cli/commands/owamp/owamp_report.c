@@ -115,9 +115,9 @@ static void way_json(struct json *json, const struct owamp_run *run, int way)
 		json_u64(json, "hops_min", d->hops[0]);
 		json_u64(json, "hops_max", d->hops[1]);
 	}
+	json_late(json, way == OWAMP_UP ? w->accounts.late : w->late, run->client.late_ns);
 	if (way == OWAMP_UP) {
 		json_u64(json, "from_packet_scheduler", d->sched);
-		json_late(json, w->late, run->client.late_ns);
 		json_hist_us(json, "lateness_us", w->lateness);
 	} else {
 		json_u64(json, "lost_in_socket", w->socket_drops);
@@ -134,17 +134,30 @@ static void judge(const struct owamp_run *run, int way)
 	const struct owamp_way *w = &run->result.ways[way];
 	const struct owamp_delays *d = &run->delays[way];
 	struct cli *cli = run->cli;
-	const char *name = way_names[way], *sender = way == OWAMP_UP ? "this host" : "the server";
+	const bool up = way == OWAMP_UP;
+	const char *name = way_names[way];
+	char most[KTRXER_UNITS_TEXT];
 
 	if (!d->arrived)
 		verdict_say(cli, VERDICT_INVALID,
 			    "%s: no packet arrived: a firewall may drop UDP to the port of the session", name);
-	if (w->skipped)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: %s did not send %u of %u packets: its queue was full", name,
-			    sender, w->skipped, w->next);
-	if (way == OWAMP_UP && w->late * 100ull > d->sent)
-		verdict_say(cli, w->late * 10ull > d->sent ? VERDICT_INVALID : VERDICT_DEGRADED,
-			    "%s: this host sent %u of %u packets late: its processor was busy", name, w->late, d->sent);
+	if (up)
+		verdict_probes(cli, &w->accounts, d->arrived, w->lateness, run->client.late_ns);
+	else if (w->skipped)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: limited by the server: it did not send %u of %u packets: its queue was full", name,
+			    w->skipped, w->next);
+	if (w->late * 100ull > d->arrived)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: limited by the server: by its own clock it sent %u of %u packets late, by up to %s: its "
+			"processor was too busy, or it was stopped",
+			name, w->late, d->arrived, ktrxer_format_ns(most, (int64_t)w->late_most_ns));
+	if (!up && w->next < run->client.packets && !run->result.stopped && !run->result.stopped_by_peer)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: limited by the server: when the time-out of the last packet ended, it had sent %u of "
+			    "%u packets: its processor was too busy, or it was stopped",
+			    name, w->next, run->client.packets);
 	if (w->socket_drops)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: this host lost %" PRIu64 " packets in its own socket", name,
 			    w->socket_drops);

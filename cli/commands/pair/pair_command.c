@@ -168,6 +168,8 @@ static int send_echo(struct pair_run *run, struct ktrxer_error *err)
 		run->echo.times[size] = NULL;
 	}
 	run->train.session.stopped = run->echo.stopped;
+	run->train.session.info = run->echo.info;
+	run->train.session.qdiscs = run->echo.qdiscs;
 	return EXIT_VALID;
 }
 

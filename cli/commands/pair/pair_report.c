@@ -150,10 +150,11 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 		train_run_judge_coalesced(run, way->name, way->receiver, way->result.period_ns);
 		break;
 	case PAIRS_SPREAD:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: %s sends the packets of a pair as far apart as the path does: its link or its "
-			    "processor is the narrow one",
-			    way->name, way->sender);
+		verdict_say(
+			cli, VERDICT_INVALID,
+			"%s: both packets of a pair arrive as far apart as %s sends them: its link or its processor is "
+			"the narrow one, or a shaper of the path lets a pair pass in one burst",
+			way->name, way->sender);
 		break;
 	case PAIRS_DISTURBED:
 		verdict_say(cli, VERDICT_INVALID,

@@ -131,11 +131,7 @@ void probe_judge_times(const struct probe_report *r, uint64_t received)
 			    " round trips lack the stamp of their send time or of their answer and are left out of "
 			    "the times",
 			    result->unstamped, received);
-	if (p->info.features & KTX_CAN_BYPASS && result->qdiscs.shaper[0])
-		verdict_say(r->cli, VERDICT_DEGRADED,
-			    "engine %s bypasses the qdisc %s of %s, which delays the other packets of this host: the "
-			    "round trip is without this delay; --engine udp has it",
-			    p->info.engine, result->qdiscs.shaper, p->path.device.name);
+	verdict_bypass(r->cli, &p->info, &result->qdiscs, "udp");
 }
 
 const char *probe_own_qdisc(const struct probe_report *r)

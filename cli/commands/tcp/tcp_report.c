@@ -73,6 +73,7 @@ static void judge_server(const struct tcp_run *run, enum verdict verdict)
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
 	const struct tcp_response_head *head = &r->response;
 	const char *host = run->o->host;
+	char timeout[KTRXER_UNITS_TEXT];
 
 	switch (r->end) {
 	case TCP_NOT_ENDED:
@@ -83,9 +84,9 @@ static void judge_server(const struct tcp_run *run, enum verdict verdict)
 		break;
 	case TCP_NO_ANSWER:
 		verdict_say(run->cli, verdict,
-			    "%s did not answer on TCP port %u: the host is down, or a firewall drops "
-			    "SYN segments",
-			    host, run->spec.port);
+			    "%s did not answer on TCP port %u within %s: the host is down, a firewall drops SYN "
+			    "segments, or the round trip is longer: give a longer --timeout",
+			    host, run->spec.port, ktrxer_format_ns(timeout, (int64_t)run->spec.timeout_ns));
 		break;
 	case TCP_NOT_HTTP:
 		verdict_say(run->cli, verdict,
@@ -154,6 +155,7 @@ static void judge(const struct tcp_run *run)
 		verdict_say(run->cli, VERDICT_DEGRADED,
 			    "limited by this host: its receive buffer was full and dropped %" PRIu64 " packets",
 			    r->receiver_drops);
+	verdict_bypass(run->cli, tcp_prober_info_of(run->prober), &r->qdiscs, "raw");
 }
 
 /* ------------------------------------------------------------------------------------------------------------- text */
@@ -187,7 +189,7 @@ static void text(const struct tcp_run *run)
 			 ktrxer_format_ns(x[4], ktrxer_hist_max(r->rtt)));
 	out_text(run->cli,
 		 "%" PRIu64 " pairs: %" PRIu64 " with a result, %" PRIu64 " without, %" PRIu64 " not sent; %" PRIu64
-		 " connections (intervals of Wilson at 95 %%)",
+		 " connections (intervals of Wilson at 95 %%, for losses that do not come in bursts)",
 		 r->planned, r->known,
 		 r->doubts[TCP_NO_CONCLUSION] + r->doubts[TCP_SHORT_SEGMENTS] + r->doubts[TCP_CONNECTION_ENDED],
 		 r->busy + r->unprimed, r->opened);
@@ -235,7 +237,7 @@ static void end_json(const struct tcp_run *run, struct json *end)
 	json_target(end, run->o->host, path);
 	json_u64(end, "port", run->spec.port);
 	json_string(end, "path", run->spec.path);
-	json_string(end, "engine", tcp_prober_engine_of(run->prober));
+	json_string(end, "engine", tcp_prober_info_of(run->prober)->engine);
 	json_string(end, "backend", tcp_prober_backend_of(run->prober));
 	json_u64(end, "payload_bytes", tcp_prober_payload_of(run->prober));
 	json_u64(end, "mss_bytes", run->spec.mss);

@@ -142,7 +142,6 @@ static void trace_under_load(struct trace_run *run)
 	struct ktrxer_error err = { 0 };
 	int rc;
 
-	run->late_idle = trace_result_of(run->trace)->late;
 	if (trace_result_of(run->trace)->stopped || !trace_first_route(run->trace))
 		return;
 	rc = trace_load_run(&run->load, run->trace, &run->load_options, run->cli->stop_fd, &err);
@@ -173,6 +172,7 @@ static int trace_all(struct trace_run *run)
 	cli_sleep_until(run->cli, start_ns);
 	trace_search(run->trace, run->cli->stop_fd, &events);
 	trace_repeat(run->trace, TRACE_REPEAT, run->rounds, run->o->interval_ns, run->cli->stop_fd);
+	run->late_idle = trace_result_of(run->trace)->too_late;
 	if (run->o->load != TRACE_NO_LOAD)
 		trace_under_load(run);
 	return trace_finish(run);

@@ -33,7 +33,7 @@ struct trace_run {
 	struct trace_load_options load_options;
 	struct trace_load load;
 	struct trace_queues queues;
-	uint64_t late_idle; /* late answers before the load */
+	uint64_t late_idle; /* answers after the time-out, before the load */
 	bool loaded;        /* load and queues are filled */
 };
 

@@ -75,7 +75,7 @@ static void judge_flows(const struct trace_run *run, int way)
 void trace_load_judge(const struct trace_run *run)
 {
 	const struct trace_load *load = &run->load;
-	const uint64_t late = trace_result_of(run->trace)->late - run->late_idle;
+	const uint64_t late = trace_result_of(run->trace)->too_late - run->late_idle;
 	size_t known = 0;
 
 	if (!run->loaded)

@@ -5,6 +5,7 @@
 #include "trace_figures.h"
 #include "units.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -326,6 +327,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	const struct trace_result *r = trace_result_of(run->trace);
 	const uint32_t moved = trace_moved(run->trace);
 	struct cli *cli = run->cli;
+	char timeout[KTRXER_UNITS_TEXT];
 
 	if (r->failure.code)
 		verdict_say(cli, VERDICT_INVALID, "%s", r->failure.text);
@@ -333,12 +335,20 @@ static void judge(const struct trace_run *run, const struct summary *s)
 		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all routes were known");
 	if (r->failed)
 		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " probes could not be sent (the last one: %s)", r->failed,
-			    strerror(-r->failed_error));
-	if (!s->last_hop)
-		verdict_say(cli, VERDICT_INVALID, "no router and no host answered");
+			    r->failed_error == -ENOBUFS ? "this host's own queue was full"
+							: strerror(-r->failed_error));
+	ktrxer_format_ns(timeout, (int64_t)run->spec.timeout_ns);
+	if (run->late_idle)
+		verdict_say(cli, s->last_hop ? VERDICT_DEGRADED : VERDICT_INVALID,
+			    "%" PRIu64
+			    " answers came after the time-out of %s: their hops count as silent, and the round trips "
+			    "lack them. Set a longer --timeout",
+			    run->late_idle, timeout);
+	else if (!s->last_hop)
+		verdict_say(cli, VERDICT_INVALID, "no router and no host answered within %s", timeout);
 	else if (!s->arrived)
-		verdict_say(cli, VERDICT_DEGRADED, "%s did not answer: the route is known up to hop %u", run->o->host,
-			    s->last_hop);
+		verdict_say(cli, VERDICT_DEGRADED, "%s did not answer within %s: the route is known up to hop %u",
+			    run->o->host, timeout, s->last_hop);
 	if (trace_graph_is_cut(trace_graph_of(run->trace)))
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "there are more routers or routes than this program keeps: the graph is not complete");
@@ -357,6 +367,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "limited by this host: its receive buffer was full and dropped %" PRIu64 " packets",
 			    r->receiver_drops);
+	verdict_bypass(cli, trace_info_of(run->trace), &r->qdiscs, "raw");
 }
 
 static void summary_text(const struct trace_run *run, const struct summary *s)

@@ -156,6 +156,7 @@ void train_run_judge(const struct train_run *run, const char *what)
 {
 	if (run->session.stopped)
 		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all %s were sent", what);
+	verdict_bypass(run->cli, &run->session.info, &run->session.qdiscs, "udp");
 	if (run->session.result.remote_missing)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the server did not report the end of %u of %u flows of %s",
 			    run->session.result.remote_missing, run->session.flows, what);

@@ -165,6 +165,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
         way = netlink.way_to(target)
         device = socket.if_indextoname(way.index)
         link, qdiscs = netlink.link(way.index), netlink.qdiscs(way.index)
+        lower = [(socket.if_indextoname(index), netlink.qdiscs(index)) for index in netlink.below(way.index)]
     except (StateError, OSError) as error:
         return {"error": str(error)}
     finally:
@@ -183,6 +184,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
         offloads=ethtool.offloads(device),
         bql=_bql(base),
         qdiscs=_qdiscs(qdiscs),
+        lower=[{"device": name, "qdiscs": _qdiscs(known)} for name, known in lower],
         wifi=wifi(here, device, full) if (base / "phy80211").exists() else None,
     )
     if full:

@@ -28,6 +28,7 @@ RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_TABLE, RTA_IP_PROTO, RTA_DPORT =
 RT_TABLE_MAIN, RTM_F_CLONED = 254, 0x200
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_TXQLEN, IFLA_OPERSTATE, IFLA_STATS64, IFLA_NUM_TX_QUEUES = 1, 3, 4, 13, 16, 23, 31
+IFLA_LINK, IFLA_MASTER, IFLA_LINKINFO, IFLA_LINK_NETNSID, IFLA_INFO_KIND = 5, 10, 18, 37, 1
 OPERSTATES = ("UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP")  # RFC 2863, in the kernel's order
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP, TCA_STATS_PKT64 = 1, 3, 4, 8
@@ -41,6 +42,7 @@ BASIC = struct.Struct("=QI")
 QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TIMEOUT_S = 1.0
 RECEIVE = 1 << 18
+DEVICES_MOST = 16  # below one device, with it
 QUEUES_MOST = 2000  # of one device; fq_codel alone may have 65,536 flows
 LINK_COUNTERS = (  # struct rtnl_link_stats64, as far as a reader needs it
     "rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "multicast", "collisions",
@@ -207,6 +209,26 @@ class Netlink:
                     OPERSTATES[state] if state is not None and state < len(OPERSTATES) else None, _number(values.get(IFLA_NUM_TX_QUEUES)),
                 )  # fmt: skip
         return None
+
+    def below(self, index: int) -> list[int]:
+        """The devices of this network namespace that send the packets of a virtual device: the ports of a bridge or a bond, the device
+        below a macvlan or a VLAN, and theirs. Not those below a tunnel: a route chooses them."""
+        lower: dict[int, list[int]] = {}
+        for answer, message in self.ask(RTM_GETLINK, NLM_F_DUMP, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+            if answer == RTM_NEWLINK and len(message) >= IFINFOMSG.size:
+                _, _, device, _, _ = IFINFOMSG.unpack_from(message)
+                values = dict(attributes(message[IFINFOMSG.size :]))
+                info = dict(attributes(values.get(IFLA_LINKINFO, memoryview(b""))))
+                link, master = _number(values.get(IFLA_LINK)), _number(values.get(IFLA_MASTER))
+                if master:
+                    lower.setdefault(master, []).append(device)
+                # The link of a veth is the other end of the cable.
+                if link and IFLA_LINK_NETNSID not in values and bytes(info.get(IFLA_INFO_KIND, b"")).rstrip(b"\0") != b"veth":
+                    lower.setdefault(device, []).append(link)
+        found = [index]
+        for device in found:
+            found += [one for one in lower.get(device, ()) if one not in found][: DEVICES_MOST - len(found)]
+        return found[1:]
 
     def addresses(self) -> Iterator[tuple[int, str]]:
         """Pairs of device index and address with prefix."""

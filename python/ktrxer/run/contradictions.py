@@ -23,6 +23,8 @@ BLOCK_NS = 1_000_000_000
 BLOCKS_LEAST, SAMPLES_LEAST = 8, 3
 TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.1
 PROTOCOLS = ("UDP", "ICMP")
+IDLE_BLOCK_NS, IDLE_BLOCKS_LEAST = 250_000_000, 4
+IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE = 5.0, 0.2  # the limit of the best grade
 
 
 def contradictions(run: Run) -> Iterator[str]:
@@ -33,6 +35,29 @@ def contradictions(run: Run) -> Iterator[str]:
     for path in sorted(paths):
         for text in _of_path(run, span, path):
             yield text if len(paths) == 1 else f"{' '.join(filter(None, path))}: {text}"
+
+
+def idle_apart(run: Run) -> Iterator[str]:
+    """A sentence for each kind of probes whose idle round trips before and after the load are apart. Those under load are compared with
+    those before it."""
+    phases = [run.meta.phase(name) for name in ("idle_before", "idle_after")]
+    for path in sorted({_path(runner) for runner in run.meta.runners}):
+        for protocol in PROTOCOLS:
+            found = [
+                np.asarray(list(_probes(run, protocol, (phase.from_ns, phase.to_ns), path, IDLE_BLOCK_NS).values()))
+                for phase in phases if phase is not None
+            ]  # fmt: skip
+            if len(found) < len(phases) or any(len(blocks) < IDLE_BLOCKS_LEAST for blocks in found):
+                continue
+            before, after = (float(np.median(blocks)) for blocks in found)
+            low, high = sorted(found, key=np.median)
+            # Nine blocks of ten are beyond those of the other time: a single burst of other traffic is no reason.
+            if np.quantile(high, 0.1) - np.quantile(low, 0.9) > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * max(before, after)):
+                yield (
+                    f"the idle {protocol} round trips before and after the load are apart: medians {before:.2f} and {after:.2f} ms: "
+                    "other traffic filled the path in one of these times, or the path changed, so the delay that the load adds is "
+                    "uncertain by as much"
+                )
 
 
 def _path(runner: Runner | None) -> tuple[str, str]:
@@ -73,14 +98,14 @@ def _difference(a: dict[int, float], b: dict[int, float]) -> tuple[float, float,
     return float(np.median(apart)), float(apart[rank]), float(apart[n - 1 - rank]), tolerance
 
 
-def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64]) -> dict[int, float]:
-    where = t_ns // BLOCK_NS
+def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64], block_ns: int) -> dict[int, float]:
+    where = t_ns // block_ns
     return {
         int(block): float(np.median(ms[where == block])) for block in np.unique(where) if int((where == block).sum()) >= SAMPLES_LEAST
     }
 
 
-def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str]) -> dict[int, float]:
+def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str], block_ns: int = BLOCK_NS) -> dict[int, float]:
     times, trips = [np.empty(0, np.int64)], [np.empty(0)]
     for series in run.meta.of_kind("latency"):
         runner = run.meta.runner_of(series)
@@ -90,7 +115,7 @@ def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str
         inside = (arrays["state"] == ANSWERED) & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1]) & ~np.isnan(arrays["rtt_ns"])
         times.append(arrays["t_ns"][inside])
         trips.append(arrays["rtt_ns"][inside] / 1e6)
-    return _blocks(np.concatenate(times), np.concatenate(trips))
+    return _blocks(np.concatenate(times), np.concatenate(trips), block_ns)
 
 
 def _flows(run: Run, span: tuple[int, int], path: tuple[str, str]) -> dict[int, float]:
@@ -105,4 +130,4 @@ def _flows(run: Run, span: tuple[int, int], path: tuple[str, str]) -> dict[int, 
         inside = sender & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1]) & ~np.isnan(arrays["rtt_us"])
         times.append(arrays["t_ns"][inside])
         trips.append(arrays["rtt_us"][inside] / 1e3)
-    return _blocks(np.concatenate(times), np.concatenate(trips))
+    return _blocks(np.concatenate(times), np.concatenate(trips), BLOCK_NS)

@@ -48,16 +48,32 @@ def _count(qdisc: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+def _devices(egress: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The device of the route, then those below it."""
+    lower = egress.get("lower")
+    return [egress, *(one for one in lower if isinstance(one, dict))] if isinstance(lower, list) else [egress]
+
+
+def _same_devices(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    found = {str(one.get("device")): one for one in _devices(after)}
+    return [(one, found[name]) for one in _devices(before) if (name := str(one.get("device"))) in found]
+
+
 def own_drops(run: Run) -> OwnDrops | None:
-    """None: not known, or the device has no queue."""
+    """Of the first device that has a queue: that of the route or, below a virtual device without one, the one that sent most packets.
+    None: not known, or no device has a queue."""
+    made: list[OwnDrops] = []
     before, after = _look(run, "before", "egress"), _look(run, "after", "egress")
-    first, last = _root(before), _root(after)
-    if first is None or last is None or first.get("kind") == "noqueue" or _shape(before) != _shape(after):
-        return None
-    dropped, left = (_count(last, name) - _count(first, name) for name in ("drops", "packets"))
-    if dropped < 0 or left < 0:
-        return None
-    return OwnDrops(one_line(str(after.get("device")), 40), one_line(str(last.get("kind")), 40), dropped, left)
+    for at, (earlier, later) in enumerate(_same_devices(before, after)):
+        first, last = _root(earlier), _root(later)
+        if first is None or last is None or first.get("kind") == "noqueue" or _shape(earlier) != _shape(later):
+            continue
+        dropped, left = (_count(last, name) - _count(first, name) for name in ("drops", "packets"))
+        if dropped >= 0 and left >= 0:
+            made.append(OwnDrops(one_line(str(later.get("device")), 40), one_line(str(last.get("kind")), 40), dropped, left))
+        if not at and made:
+            break
+    return max(made, key=lambda one: one.left, default=None)
 
 
 def _shape(egress: Mapping[str, Any]) -> tuple[Any, list[Any]]:
@@ -92,15 +108,17 @@ def _egress_of(state: Any) -> Mapping[str, Any]:
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any], where: str) -> str | None:
     if not before.get("device") or not after.get("device"):
         return None
-    (device, first), (device_after, last) = _shape(before), _shape(after)
-    if device != device_after:
+    if before["device"] != after["device"]:
         of = "" if where == "this host" else f" of {where}"
-        return one_line(f"the route{of} to the target changed during the run: from device {device} to {device_after}")
-    if first == last:
-        return None
-    kinds = ["/".join(str(kind) for kind, *_ in qdiscs) or "none" for qdiscs in (first, last)]
-    what = f"from {kinds[0]} to {kinds[1]}" if kinds[0] != kinds[1] else f"{kinds[0]} has other parameters or another handle"
-    return one_line(f"the qdisc of {where}'s device {device} was changed during the run ({what}): the figures are of both settings")
+        return one_line(f"the route{of} to the target changed during the run: from device {before['device']} to {after['device']}")
+    for earlier, later in _same_devices(before, after):
+        (device, first), (_, last) = _shape(earlier), _shape(later)
+        if first == last:
+            continue
+        kinds = ["/".join(str(kind) for kind, *_ in qdiscs) or "none" for qdiscs in (first, last)]
+        what = f"from {kinds[0]} to {kinds[1]}" if kinds[0] != kinds[1] else f"{kinds[0]} has other parameters or another handle"
+        return one_line(f"the qdisc of {where}'s device {device} was changed during the run ({what}): the figures are of both settings")
+    return None
 
 
 def _route(run: Run, series: Series, found: Any, default: str) -> tuple[int, str]:

@@ -162,12 +162,14 @@ def _finite(value: Any) -> Any:
 
 def summarise(run: Run) -> Summary:
     """All figures of a run."""
+    from ktrxer.run.contradictions import idle_apart
     from ktrxer.run.egress import own_drops
     from ktrxer.run.own_load import own_loads
 
     made = compared(run, whole=True)
     return replace(
-        made, series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
+        made, grade=None if any(idle_apart(run)) else made.grade,
+        series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
         voice=ratings(run), steps=_steps(run, made.latency),

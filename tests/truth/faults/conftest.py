@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 from ktrxer.lab import hosts
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures, text
+from noise import before_others
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -38,6 +39,23 @@ _system = _of_the_system_tests()
 pytest_configure, pytest_runtest_call = _system.pytest_configure, _system.pytest_runtest_call
 swept, requires_root, requires_namespaces = _system.swept, _system.requires_root, _system.requires_namespaces
 ktrxer, serve = _system.ktrxer, _system.serve
+
+
+# 4 Mbit/s of UDP.
+FILL = """
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+due = begun = time.monotonic()
+while True:
+    try:
+        s.sendto(bytes(1200), (sys.argv[1], 9))
+    except OSError:
+        pass  # the queue is full
+    if begun and time.monotonic() > begun + 1:
+        begun = print("full", flush=True)
+    due += 0.0024
+    time.sleep(max(0, due - time.monotonic()))
+"""
 
 
 @dataclass
@@ -72,6 +90,16 @@ class Path3:
     def drops(self, device, host=None):
         """Drops of the qdisc, from tc."""
         return self.counted(device, host)["drops"]
+
+    @contextlib.contextmanager
+    def filled(self, host, to="10.78.0.2"):
+        """The host sends 4 Mbit/s to an address, and has done so for a second."""
+        with host.popen([*before_others(), sys.executable, "-c", FILL, to]) as child:
+            try:
+                assert child.stdout.readline() == "full\n"
+                yield
+            finally:
+                child.kill()
 
     def start(self, *words, host=None):
         environment = os.environ | {"KTRXER_BIN": str(self.ktrxer), "PYTHONPATH": str(ROOT / "python")}

@@ -2,25 +2,8 @@
 """A shaper on the measuring host: its drops are counted, and its change during the run is reported. References: the counters of tc, and the change."""
 
 import json
-import sys
 
 import pytest
-
-# Twice the rate of the shaper.
-FILL = """
-import socket, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-due = begun = time.monotonic()
-while True:
-    try:
-        s.sendto(bytes(1200), (sys.argv[1], 9))
-    except OSError:
-        pass  # the queue is full
-    if begun and time.monotonic() > begun + 1:
-        begun = print("full", flush=True)
-    due += 0.0024
-    time.sleep(max(0, due - time.monotonic()))
-"""
 
 
 def test_what_this_hosts_own_shaper_drops(path, serve):
@@ -58,12 +41,8 @@ def test_an_own_queue_that_is_long_from_the_start(path, serve, command):
     """The first stamp of the driver comes after the length of the queue. Until then the memory of the socket shows that packets wait in it."""
     path.shape("a0", 2, 125_000, path.a)
     serve(path.b)
-    with path.a.popen([sys.executable, "-c", FILL, "10.78.0.2"]) as fill:
-        try:
-            assert fill.stdout.readline() == "full\n"
-            end = json.loads(path.a.run([path.ktrxer, command, "10.78.0.2", "-i", "50ms", "-c", "20", "-W", "5s", "--json"], check=False).stdout)
-        finally:
-            fill.kill()
+    with path.filled(path.a):
+        end = json.loads(path.a.run([path.ktrxer, command, "10.78.0.2", "-i", "50ms", "-c", "20", "-W", "5s", "--json"], check=False).stdout)
     stamps = end if command == "ping" and "sent_queued" in end else end["stamps"]
     print(f"figure: {end['rtt_us']}, own queue {end['own_queue_us']}; {stamps}; {end['reasons']}")
     assert end["rtt_us"]["p50"] > 200_000, "the queue of the reference is no queue"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A server of OWAMP that stands still while it sends: its packets are late or missing, and the path did not lose them. Reference: the stop itself."""
+
+import json
+import signal
+import time
+
+import pytest
+from noise import before_others
+
+COUNT, INTERVAL_MS = 100, 20
+
+
+# Seconds for which it stands still: not at all; it continues before the time-out of the last packet; or after that.
+@pytest.mark.parametrize("stopped_s", [0, 0.6, 2.5])
+def test_a_server_that_stands_still(path, serve, stopped_s):
+    server = serve(path.b, "--token-file", path.token, "--owamp-port", 861, prefix=before_others())
+    words = ["owamp", "10.78.0.2", "--direction", "down", "--model", "constant", "-i", f"{INTERVAL_MS}ms", "-c", COUNT, "--timeout", "500ms", "--jsonl"]
+    child = path.a.popen(list(map(str, [*before_others(), path.ktrxer, *words])))
+    time.sleep(1.5)  # half a second of the connection, and a second of the packets
+    if stopped_s:
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(stopped_s)
+        server.process.send_signal(signal.SIGCONT)
+    out, err = child.communicate(timeout=60)
+    assert out, err
+    end = json.loads(out.splitlines()[-1])
+    down = end["down"]
+    print(f"figure: {down['sent']} sent, {down['arrived']} arrived, {down['lost']} lost, {down['late']} late; {end['reasons']}")
+    late, less = (any(words in reason for reason in end["reasons"]) for words in ("by its own clock it sent", f"of {COUNT} packets: its processor"))
+    assert down["lost"] == 0 and down["sent"] == down["arrived"], "the path lost nothing"
+    assert (late or less) == bool(stopped_s) and less == (down["sent"] < COUNT)
+    assert end["verdict"] != "valid" or not stopped_s
+    # Without the later ones few of those that it has sent are late.
+    assert down["late"] > (0 if less else 15) or not late
