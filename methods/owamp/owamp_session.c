@@ -14,7 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEADERS_V4 = 28, HEADERS_V6 = 48, LOST_TTL = 255, LOOKS = 512 /* at packets, of one call */, ERROR_BYTES = 32768 };
+enum {
+	HEADERS_V4 = 28,
+	HEADERS_V6 = 48,
+	LOST_TTL = 255,
+	LOOKS = 512 /* at packets, of one call */,
+	ERROR_BYTES = 32768
+};
 #define BPS_MOST 10000000ULL /* mean rate of a session, where the server has no limit of its own */
 
 static uint16_t own_error(void)
