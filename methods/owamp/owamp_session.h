@@ -19,7 +19,7 @@ struct owamp_session {
 	struct owamp_skip *skip; /* in their order */
 };
 
-/* What is left of the answer to a Fetch-Session. */
+/* The rest of the answer to a Fetch-Session. */
 struct owamp_fetched_rest {
 	const struct owamp_session *session; /* NULL: nothing */
 	uint32_t begin, end;                 /* numbers of the wanted packets */

@@ -398,7 +398,7 @@ TEST(small_messages_do_not_hold_the_loop)
 	judge(play_small_messages);
 }
 
-/* What is interrupted after each step ends as it does otherwise. */
+/* An exchange that is interrupted after each step has the same end as one that is not. */
 TEST(each_call_ends_with_its_share)
 {
 	(void)serve(play_few_fetches, 4, step_clock);

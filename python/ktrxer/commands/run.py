@@ -140,7 +140,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _requested() -> list[str] | None:
-    # What a run imports at one time or another, before the first process is forked.
+    # All modules that a run needs are imported here, before the first process is forked.
     import pyarrow.parquet  # noqa: F401
 
     import ktrxer.collect

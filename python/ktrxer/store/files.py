@@ -58,7 +58,7 @@ def create(path: Path) -> BinaryIO:
 
 def append(path: Path) -> int:
     """A descriptor that writes at the end of a file, which is made if it does not exist. OSError for a link, which is not followed, and for
-    what is no regular file."""
+    anything else than a regular file."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         handle = os.open(path, flags, 0o666)

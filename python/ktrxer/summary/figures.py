@@ -36,7 +36,7 @@ DIRECTIONS = (
     ("own queue", "own_queue_ns"), ("far queue", "far_queue_ns"),
 )  # fmt: skip
 BOUNDED = {"up_ns": "up_bound_ns", "down_ns": "down_bound_ns"}
-# What `compared` reads of the tables with the most rows.
+# The columns of the largest tables that `compared` reads.
 COMPARED = {
     "latency": ("series", "t_ns", "state", *(column for _, column in DIRECTIONS)),
     "bytes": ("series", "t_ns", "end", "bytes"),
