@@ -224,7 +224,7 @@ def test_a_recipe_that_the_catalogue_does_not_have(own, capsys):
 @pytest.mark.parametrize("members, message", [
     ({"settings": {"host": 5}}, "settings.host: should be text"), ({"settings": {"length_s": "60"}}, "settings.length_s: should be a number"),
     ({"settings": {"length_s": 1e30}}, "--length 1e+30s: expected 200ms to 720h"), ({"settings": {"delay_s": -1}}, "--delay -1s"),
-    ({"settings": {"probe_interval_ns": 1}}, "--interval 1e-09s"), ({"settings": {"port": 0}}, "--port 0"),
+    ({"settings": {"probe_interval_ns": 1}}, "--interval 0.001us"), ({"settings": {"port": 0}}, "--port 0"),
     ({"settings": {"timeout_ns": 0}}, "--timeout 0s"), ({"settings": {"precise": 1}}, "settings.precise"),
     ({"settings": {"host": "-oProxyCommand=id"}}, "names do not begin with a dash"), ({"settings": {"host": "localhost:22"}}, "a host has no port"),
     ({"settings": {"family": "-x"}}, "family is neither -4 nor -6"), ({"settings": {"cc_up": "a,b --x"}}, "congestion control has no possible name"),

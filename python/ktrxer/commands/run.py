@@ -175,7 +175,7 @@ def checked(setting: Setting, port: int) -> Setting:
         ("--sample-interval", setting.sample_interval_ns / 1e9, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
-            raise PlanError(f"{name} {f'{value:g}s' if value >= 1e-3 or not value else f'{value * 1e6:g}us'}: expected {bounds}")
+            raise PlanError(f"{name} {f'{value:g}s' if abs(value) >= 1e-3 or not value else f'{value * 1e6:g}us'}: expected {bounds}")
     if not 1 <= port <= 65535:
         raise PlanError(f"--port {port}: expected 1 to 65535")
     return setting
