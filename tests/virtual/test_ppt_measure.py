@@ -44,7 +44,7 @@ class Scenario:
 
 SCENARIOS = {
     "10": Scenario({UP: "rate 10mbit", DOWN: "rate 10mbit"}, "--direction both"),
-    "100": Scenario({UP: "rate 100mbit", DOWN: "rate 100mbit"}, "--direction both --interval 10ms"),
+    "100": Scenario({UP: "rate 100mbit", DOWN: "rate 100mbit"}, "--direction both --interval 10ms --size2 600"),
     "1000": Scenario({UP: "rate 1000mbit", DOWN: "rate 1000mbit"}, "--direction both --interval 10ms --size2 1472"),
     "narrow link before the end link": Scenario({MIDDLE: "rate 10mbit", UP: "rate 100mbit"}, "--size2 145"),
     "trailing packets too large": Scenario({MIDDLE: "rate 10mbit", UP: "rate 100mbit"}, "--size1 1000 --size2 1400"),
@@ -83,13 +83,15 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 @pytest.mark.parametrize("mbit", [10, 100, 1000])
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_an_idle_link(found: dict[str, dict[str, Any]], mbit: int, way: str) -> None:
-    """Within 3 % with 50 probes a size."""
+    """Within 3 % with 50 probes a size, whose gaps differ by many steps of the clock (docs/measurements/2026-11-23-ppt.md)."""
     result = found[str(mbit)]
     assert result[way]["capacity_bit_s"], result["reasons"]
     capacity, delta = result[way]["capacity_bit_s"], result[way]["delta_ns"]
     assert capacity["value"] == pytest.approx(mbit * 1e6, rel=0.03)
     if mbit < 1000:  # its smaller gap is two steps of the guest's clock
-        assert capacity["low"] <= mbit * 1e6 <= capacity["high"]
+        small, large = (train["trailing_wire_bytes"] for train in result[way]["trains"])
+        step = STEP_NS / (8000 * (large - small) / mbit)  # as a share of the difference of both gaps
+        assert step < 0.025 and capacity["low"] * (1 - step) <= mbit * 1e6 <= capacity["high"] * (1 + step)
     assert delta["low"] - STEP_NS <= -UNCOUNTED_BITS * 1000 / mbit <= delta["high"] + STEP_NS, delta
     assert result["verdict"] == "valid", result["reasons"]
     assert result[way]["paper"]["ppt_note"].startswith("fixed by construction")
