@@ -30,7 +30,7 @@ check: ## install missing packages, build, and run the quick tests: unit tests o
 	@$(MAKE) --no-print-directory --output-sync -j2 test-tools .venv/.tests
 	@tests/run --quick unit python lint
 
-test: ## install missing packages, build, and run every test that this machine can run (under 20 minutes); SUITES='unit install': only these
+test: ## install missing packages, build, and run every test that this machine can run (under 30 minutes); SUITES='unit install': only these
 	@scripts/setup build demo test
 	@$(MAKE) --no-print-directory --output-sync -j3 test-tools .venv/.tests web/node_modules/.ok
 	@$(MAKE) --no-print-directory .venv-flent/.ok || echo "test: no Flent here: its test will be skipped"
