@@ -115,6 +115,17 @@ def test_the_output_of_the_server(tmp_path, option):
         assert made == [url, {"type": "end", "requests": 0, "refused": 0}]
 
 
+def test_a_killed_server_leaves_no_key(tmp_path):
+    ca, scratch = tmp_path / "ca.pem", tmp_path / "scratch"
+    scratch.mkdir()
+    words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--open", "--cert-out", str(ca), "--json"]
+    child = subprocess.Popen([sys.executable, "-m", "ktrxer", *words], stdout=subprocess.PIPE, env=environment() | {"TMPDIR": str(scratch)}, text=True)
+    assert child.stdout is not None and child.stdout.readline()
+    child.kill()
+    assert child.wait(timeout=20) == -signal.SIGKILL
+    assert list(scratch.iterdir()) == [] and ca.read_text().startswith("-----BEGIN CERTIFICATE-----")
+
+
 def program(*words, seconds=120):
     """Without -I, which hides the packages of PYTHONPATH."""
     done = subprocess.run([sys.executable, str(PROGRAM), *words], capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, env=environment())

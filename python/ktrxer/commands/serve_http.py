@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -14,7 +15,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
@@ -60,27 +60,27 @@ def main(arguments: list[str]) -> int:
         complain("serve-http", "give a token (`(umask 077; head -c 16 /dev/urandom | base64 >token)`, then --token-file token), or --open")
         return USAGE
     try:
-        with tempfile.TemporaryDirectory(prefix="ktrxer-") as folder:
-            return _serve(given, Path(folder))
+        return _serve(given)
     except ServeError as error:
         complain("serve-http", str(error))
         return BAD
 
 
-def _serve(given: argparse.Namespace, folder: Path) -> int:
+def _serve(given: argparse.Namespace) -> int:
     from ktrxer.http import nq, server
 
     name = given.name or socket.getfqdn()
-    cert, key = (given.cert, given.key) if given.cert else _certificate(name, folder)
-    if given.cert_out:
+    with contextlib.ExitStack() as stack:
+        cert, key = (given.cert, given.key) if given.cert else _certificate(name, stack)
+        if given.cert_out:
+            try:
+                given.cert_out.write_bytes(Path(cert).read_bytes())
+            except OSError as error:
+                raise ServeError(f"{given.cert_out}: the certificate cannot be written: {error.strerror}") from None
         try:
-            given.cert_out.write_bytes(Path(cert).read_bytes())
-        except OSError as error:
-            raise ServeError(f"{given.cert_out}: the certificate cannot be written: {error.strerror}") from None
-    try:
-        context = server.context_of(cert, key)
-    except (OSError, ssl.SSLError) as error:
-        raise ServeError(f"{cert}, {key}: no certificate and key: {error.strerror or error}; both are PEM files") from None
+            context = server.context_of(cert, key)
+        except (OSError, ssl.SSLError) as error:
+            raise ServeError(f"{cert}, {key}: no certificate and key: {error.strerror or error}; both are PEM files") from None
     site = server.Site("", _token(given.token_file) if given.token_file else secrets.token_urlsafe(16), given.open)
 
     def ready(port: int) -> None:
@@ -127,19 +127,20 @@ def _token(path: Path) -> str:
     return token
 
 
-def _certificate(name: str, folder: Path) -> tuple[str, str]:
-    """A certificate that no authority has signed, made by openssl."""
-    cert, key = folder / "cert.pem", folder / "key.pem"
+def _certificate(name: str, stack: contextlib.ExitStack) -> tuple[str, str]:
+    """A certificate that no authority has signed, made by openssl. The certificate and its key are in memory until `stack` closes: a killed
+    server leaves no key on the disk."""
+    files = [stack.enter_context(os.fdopen(os.memfd_create(f"ktrxer-{what}"))).fileno() for what in ("certificate", "key")]
+    cert, key = (f"/proc/self/fd/{number}" for number in files)
     kind = "IP" if re.fullmatch(r"[0-9.]+|.*:.*", name) else "DNS"
     if not re.fullmatch(r"[A-Za-z0-9.:_-]{1,200}", name):
         raise ServeError(f"{name[:60]!r} is no name of a host; see --name")
     words = [
         "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
-        "-subj", f"/CN={name[:64]}", "-addext", f"subjectAltName={kind}:{name}", "-keyout", str(key), "-out", str(cert),
+        "-subj", f"/CN={name[:64]}", "-addext", f"subjectAltName={kind}:{name}", "-keyout", key, "-out", cert,
     ]  # fmt: skip
-    os.umask(0o077)
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False, pass_fds=files)
     except FileNotFoundError:
         raise ServeError("openssl is not installed (Debian: openssl), which makes a certificate; name one by --cert and --key") from None
     except subprocess.TimeoutExpired:
@@ -147,4 +148,4 @@ def _certificate(name: str, folder: Path) -> tuple[str, str]:
     if done.returncode:
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise ServeError(f"openssl made no certificate: {''.join(last) or f'exit status {done.returncode}'}; name one by --cert and --key")
-    return str(cert), str(key)
+    return cert, key
