@@ -12,7 +12,7 @@ LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel
 
 LAB_BENCHES = build-cross/bench-x86_64 build-cross/bench-armhf build-cross/bench-mipsel
 
-.PHONY: truth lab-setup lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual virtual
+.PHONY: truth lab-setup lab-packages lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual virtual
 lab-builds: $(LAB_BUILDS:%=%/build.ninja) ## a static ktrxer for each device
 	@for tree in $(LAB_BUILDS); do ninja --quiet -C $$tree $(LAB_TARGETS) >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
 
@@ -33,6 +33,10 @@ lab-figures: lab-builds lab-benches lab-images ## E1, E2, O3 and E6 on each devi
 lab-setup: .venv/.tests ## install QEMU and prepare the images of all devices
 	sh lab/setup $(LAB_PACKAGES) $(VIRTUAL_PACKAGES)
 	$(LAB) setup --headers
+
+# All packages of the lab, so that its preparations can run beside a target that installs others.
+lab-packages:
+	@sh lab/setup $(LAB_PACKAGES) $(VIRTUAL_PACKAGES)
 
 # Downloads and makes missing images (two minutes), for all devices in parallel; the tests report missing parts.
 lab-images: .venv/.tests

@@ -32,9 +32,11 @@ def recorded() -> set[str]:
 
 
 def built(name: str) -> Path:
+    """A file of the build. A configured build that did not make it is a failure."""
     path = BUILD / "lib" / name
-    if not path.exists():
-        pytest.skip(f"no {path}: `make build` makes it")
+    if not (BUILD / "build.ninja").exists():
+        pytest.skip(f"no build in {BUILD}: `make build` makes it")
+    assert path.exists(), f"{BUILD} was configured, but has no {path.name}"
     return path
 
 

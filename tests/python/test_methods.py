@@ -24,7 +24,27 @@ def built() -> None:
     try:
         native.library()
     except native.NoEstimatorsError as error:
-        pytest.skip(str(error))
+        missing(ROOT / "build", str(error))
+
+
+def missing(build: Path, error: str) -> None:
+    """A build that should have made the library and did not is a failure. The Python part alone, without a build, has nothing to test here."""
+    if not (build / "build.ninja").exists():
+        pytest.skip(f"the Python part alone: no build in {build}: {error}")
+    options = json.loads((build / "meson-info" / "intro-buildoptions.json").read_text())
+    if next(one["value"] for one in options if one["name"] == "python"):
+        pytest.fail(f"{build} was configured, but has no library: {error}")
+    pytest.skip(f"{build} is configured without the Python part (-Dpython=false): {error}")
+
+
+@pytest.mark.parametrize(("configured", "python", "outcome"), [(False, True, "skipped"), (True, True, "failed"), (True, False, "skipped")])
+def test_a_build_without_the_library_is_a_failure(tmp_path: Path, configured: bool, python: bool, outcome: str) -> None:
+    if configured:
+        (tmp_path / "build.ninja").touch()
+        (tmp_path / "meson-info").mkdir()
+        (tmp_path / "meson-info" / "intro-buildoptions.json").write_text(json.dumps([{"name": "man", "value": True}, {"name": "python", "value": python}]))
+    with pytest.raises(pytest.fail.Exception if outcome == "failed" else pytest.skip.Exception):
+        missing(tmp_path, "no library")
 
 
 def pair_times(ip_bytes: int, bit_s: float, count: int = 40, cross: float = 0, seed: int = 1) -> Times:

@@ -77,13 +77,13 @@ SLEEPERS_POOL = ("-n", str(2 * CORES), "--dist", "worksteal")
 
 
 def system_tests(
-    suite: Suite, where: Path, environment: dict[str, str], *parts: tuple[str, ...], beside_last: Callable[[], None] | None = None
+    suite: Suite, where: Path, environment: dict[str, str], *parts: tuple[str, ...], beside: Callable[[], None] | None = None, since: int = 0
 ) -> None:
-    """A part is files and options of pytest. Most tests wait most of the time."""
+    """A part is files and options of pytest. Most tests wait most of the time. `beside` begins with the part of the number `since`."""
     environment = environment | {"KTRXER_BUILD": str(where)}
     for number, part in enumerate(parts, 1):
-        if beside_last and number == len(parts):
-            threading.Thread(target=beside_last, daemon=True).start()
+        if beside and number == since:
+            threading.Thread(target=beside, daemon=True).start()
         pytest(suite, f"system-{number}", 900, environment, *part)
     pytest_again(suite, environment)
 
@@ -92,7 +92,7 @@ def system(suite: Suite) -> None:
     pytest(suite, "figures", 300, {"KTRXER_BUILD": str(BUILD)}, FIGURES)
     others = (f"--ignore={file}" for file in (FIGURES, *TIMED, *SLEEPERS))
     sleepers = (*SLEEPERS, FAULTS, *(f"--ignore={file}" for file in TIMED_FAULTS), *SLEEPERS_POOL)
-    system_tests(suite, BUILD, {}, (*TIMED, *TWO_FILES), (SYSTEM, *others, *POOL), sleepers, beside_last=build_ahead)
+    system_tests(suite, BUILD, {}, (*TIMED, *TWO_FILES), (SYSTEM, *others, *POOL), sleepers, beside=build_ahead, since=2)
 
 
 def python(suite: Suite, quick: bool) -> None:

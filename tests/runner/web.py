@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import counts
 
-from runner.suite import ROOT, VENV, Suite
+from runner.suite import CORES, ROOT, VENV, Suite
 
 
 def web(suite: Suite) -> None:
@@ -25,25 +26,34 @@ def web(suite: Suite) -> None:
         suite.failed("web", "there is no web/node_modules: `make web/node_modules/.ok` makes it (and `make test` does)")
         return
     modules = ROOT / "web" / "node_modules" / ".bin"
-    suite.step("tsc", [str(modules / "tsc"), "--noEmit", "-p", "web"], 120)
-    vitest(suite, "test", 120)
-    with tempfile.TemporaryDirectory(prefix="ktrxer-web-") as place:
-        for page in ("report", "explorer"):  # in this order: the first one empties the directory
-            settings = {"KTRXER_WEB_OUT": place, "KTRXER_PAGE": page}
-            if not suite.step(f"vite build of the {page}", [str(modules / "vite"), "build", "web", "--logLevel", "warn"], 120, settings):
-                continue
-            built, kept = (Path(folder) / f"{page}.html" for folder in (place, ROOT / "python" / "ktrxer" / "view" / "bundle"))
-            if built.read_bytes() == kept.read_bytes():
-                suite.passed(f"the committed page {page}.html is what web/ makes")
-            else:
-                suite.failed(f"the committed page {page}.html is what web/ makes", "it differs: `make web`, and commit python/ktrxer/view/bundle")
+    with tempfile.TemporaryDirectory(prefix="ktrxer-web-") as place, concurrent.futures.ThreadPoolExecutor(CORES) as pool:
+        samples = pool.submit(suite.step, "reports for the browser", [str(VENV / "python"), "tests/python/view_samples.py", place], 240)
+        others = [
+            pool.submit(vitest, suite, "test", 240),
+            pool.submit(suite.step, "tsc", [str(modules / "tsc"), "--noEmit", "-p", "web"], 240),
+            *(pool.submit(bundle, suite, modules, page, Path(place) / f"built-{page}") for page in ("report", "explorer")),
+        ]
+        for other in others:
+            other.result()
         chromium = os.environ.get("KTRXER_CHROMIUM", "/usr/bin/chromium")
         if not os.access(chromium, os.X_OK):
             suite.skipped("browser tests", f"{chromium} is not here: apt-get install chromium, or name one in KTRXER_CHROMIUM")
             return
-        if suite.step("reports for the browser", [str(VENV / "python"), "tests/python/view_samples.py", place], 120):
+        # Alone, because one of them looks at frames a second.
+        if samples.result():
             settings = {"KTRXER_SAMPLES": place, "KTRXER_CHROMIUM": chromium, "KTRXER_PYTHON": str(VENV / "python")}
             vitest(suite, "browser", 480, settings, f"--retry={len(counts.TURNS)}")
+
+
+def bundle(suite: Suite, modules: Path, page: str, to: Path) -> None:
+    settings = {"KTRXER_WEB_OUT": str(to), "KTRXER_PAGE": page}
+    if not suite.step(f"vite build of the {page}", [str(modules / "vite"), "build", "web", "--logLevel", "warn"], 240, settings):
+        return
+    built, kept = (folder / f"{page}.html" for folder in (to, ROOT / "python" / "ktrxer" / "view" / "bundle"))
+    if built.read_bytes() == kept.read_bytes():
+        suite.passed(f"the committed page {page}.html is what web/ makes")
+    else:
+        suite.failed(f"the committed page {page}.html is what web/ makes", "it differs: `make web`, and commit python/ktrxer/view/bundle")
 
 
 def vitest(suite: Suite, folder: str, timeout: float, environment: dict[str, str] | None = None, *options: str) -> None:

@@ -3,7 +3,8 @@
 
     middlebox.py DEVICE_NEAR DEVICE_FAR SEED LOSS_UP LOSS_DOWN REORDER_UP REORDER_DOWN
 
-A reordered segment waits for the next one of its connection and direction, 3 ms at most.
+A reordered segment waits for the next one of its connection and direction, 3 ms at most. The line of a segment has the time from its arrival
+in the kernel until this program had sent it: a busy machine may keep both waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-ETH_P_ALL, OUTGOING, SOL_PACKET, ADD_MEMBERSHIP, PROMISCUOUS = 3, 4, 263, 1, 1
+ETH_P_ALL, OUTGOING, SOL_PACKET, ADD_MEMBERSHIP, PROMISCUOUS, TIMESTAMPNS = 3, 4, 263, 1, 1, 35
 HOLD_S = 0.003
 
 
@@ -33,6 +34,7 @@ class Segment:
 class Held:
     frame: bytes
     segment: Segment
+    arrived_ns: int
     until: float
 
 
@@ -55,8 +57,16 @@ def segment_of(frame: bytes, up: bool) -> Segment | None:
 def port_of(device: str) -> socket.socket:
     one = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     one.bind((device, ETH_P_ALL))
+    one.setsockopt(socket.SOL_SOCKET, TIMESTAMPNS, 1)
     one.setsockopt(SOL_PACKET, ADD_MEMBERSHIP, struct.pack("iHH8s", socket.if_nametoindex(device), PROMISCUOUS, 0, b""))
     return one
+
+
+def received(port: socket.socket) -> tuple[bytes, int, int]:
+    """A frame, its packet type, and when the kernel had it (CLOCK_REALTIME)."""
+    frame, ancillary, _, where = port.recvmsg(65535, 100)
+    seconds, ns = next(struct.unpack_from("@ll", data) for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, TIMESTAMPNS))
+    return frame, where[2], seconds * 1_000_000_000 + ns
 
 
 def main(near: str, far: str, seed: str, *shares: str) -> None:
@@ -70,14 +80,15 @@ def main(near: str, far: str, seed: str, *shares: str) -> None:
     held: dict[tuple[str, int], Held] = {}
     order = 0
 
-    def note(way: str, segment: Segment, place: int | None) -> None:
-        print(json.dumps({"way": way, "port": segment.port, "sequence": segment.sequence, "order": place}), flush=True)
+    def note(way: str, segment: Segment, place: int | None, waited_ns: int) -> None:
+        line = {"way": way, "port": segment.port, "sequence": segment.sequence, "order": place, "waited_ns": waited_ns}
+        print(json.dumps(line), flush=True)
 
-    def forward(way: str, frame: bytes, segment: Segment) -> None:
+    def forward(way: str, frame: bytes, segment: Segment, arrived_ns: int) -> None:
         nonlocal order
         order += 1
         to[way].send(frame)
-        note(way, segment, order)
+        note(way, segment, order, time.time_ns() - arrived_ns)
 
     print("ready", flush=True)
     while True:
@@ -85,12 +96,12 @@ def main(near: str, far: str, seed: str, *shares: str) -> None:
         ready, _, _ = select.select(list(ports.values()), [], [], None if wait is None else max(0, wait - time.monotonic()))
         for key in [key for key, one in held.items() if one.until <= time.monotonic()]:
             one = held.pop(key)
-            forward(key[0], one.frame, one.segment)
+            forward(key[0], one.frame, one.segment, one.arrived_ns)
         for way, port in ports.items():
             if port not in ready:
                 continue
-            frame, where = port.recvfrom(65535)
-            if where[2] == OUTGOING:
+            frame, kind, arrived_ns = received(port)
+            if kind == OUTGOING:
                 continue
             segment = segment_of(frame, way == "up")
             if segment is None:
@@ -98,14 +109,14 @@ def main(near: str, far: str, seed: str, *shares: str) -> None:
                 continue
             key = way, segment.port
             if dice.random() < loss[way]:
-                note(way, segment, None)
+                note(way, segment, None, 0)
             elif key not in held and dice.random() < reorder[way]:
-                held[key] = Held(frame, segment, time.monotonic() + HOLD_S)
+                held[key] = Held(frame, segment, arrived_ns, time.monotonic() + HOLD_S)
             else:
-                forward(way, frame, segment)
+                forward(way, frame, segment, arrived_ns)
                 if key in held:
                     one = held.pop(key)
-                    forward(way, one.frame, one.segment)
+                    forward(way, one.frame, one.segment, one.arrived_ns)
 
 
 if __name__ == "__main__":

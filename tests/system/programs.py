@@ -7,8 +7,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("KTRXER_BUILD", ROOT / "build"))
 KTRXER = BUILD / "cli" / "ktrxer"
@@ -16,7 +14,7 @@ SELFTEST = BUILD / "tests" / "system" / "cli_selftest"
 PROGRAMS = [KTRXER, SELFTEST]
 
 if not KTRXER.exists() or not SELFTEST.exists():
-    pytest.skip(f"no build in {BUILD}: set KTRXER_BUILD", allow_module_level=True)
+    raise FileNotFoundError(f"no build with tests in {BUILD}: `scripts/build build tests`, or set KTRXER_BUILD")
 
 
 def run(program, *args, **options):

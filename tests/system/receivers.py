@@ -117,6 +117,14 @@ class Recv:
             self.process.kill()
             self.process.wait()
 
+    def captured(self, count):
+        """Waits until so many packets have been printed."""
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+            if sum(x["type"] == "sample" for x in self.lines) == count:
+                return
+        raise AssertionError(f"it ended before: {self.process.stderr.read()}")
+
     def stop(self, signal_number=signal.SIGINT):
         time.sleep(0.1)
         self.process.send_signal(signal_number)

@@ -12,8 +12,7 @@ from ktrxer.lab import hosts
 def example(ktrxer):
     def path(name):
         program = ktrxer.parents[1] / "examples" / f"example_{name}"
-        if not program.exists():
-            pytest.skip(f"{program} is not built")
+        assert program.exists(), f"{program} is not built, and each build makes it"
         return program
 
     return path

@@ -24,6 +24,7 @@ from ktrxer.estimate.throughput import bytes_rate, sum_of_flows
 from ktrxer.store import open_run
 from ktrxer.summary import figures
 from noise import busy
+from routed import routed
 
 ROOT = Path(__file__).resolve().parents[2]
 MBIT = 20
@@ -32,16 +33,9 @@ HEADERS = 66  # Ethernet, IPv4, TCP with time stamps, for each segment without o
 
 @contextlib.contextmanager
 def bottleneck(limit="100k"):
-    with hosts.Netns("a") as a, hosts.Netns("r") as r, hosts.Netns("b") as b:
-        hosts.join(a, r, net=77, devices=("a0", "ra"))
-        hosts.join(r, b, net=78, devices=("rb", "b0"))
-        r.sysctl("ipv4/ip_forward", 1)
-        a.ip("route", "add", "10.78.0.0/24", "via", "10.77.0.2")
-        b.ip("route", "add", "10.77.0.0/24", "via", "10.78.0.1")
+    with routed() as (a, r, b):
         for device in ("ra", "rb"):
             r.run(["tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{MBIT}mbit", "burst", "10k", "limit", limit])
-        for host, device in ((a, "a0"), (r, "ra"), (r, "rb"), (b, "b0")):
-            host.run(["ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"])
         yield a, r, b
 
 

@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from noise import reasons
@@ -296,7 +295,7 @@ def test_the_device_goes_in_mid_run(net, fault, traffic):
                 until(lambda: "LOWER_UP" in sh(f"ip -n {net.b} link show gone0"), "gone0 is up")
                 subprocess.run(["ip", "netns", "exec", net.a, sys.executable, "-c", SEND, "gone1", "0"], check=True, text=True,
                                input=(net.frame(b"x").hex() + "\n") * 7)
-                time.sleep(0.1)
+                recv.captured(7)
             sh(f"ip -n {net.b} link " + ("del gone0" if fault == "del" else "set gone0 down"))
             end = recv.end()
         assert recv.process.returncode == 1

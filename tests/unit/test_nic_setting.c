@@ -33,7 +33,6 @@ static struct nic {
 	int sent, received;
 	int sets, refuse, silent;  /* refuse: what SIOCSHWTSTAMP says; silent: no SIOCGHWTSTAMP */
 	int widen;                 /* to this filter, whatever is asked */
-	int leave;                 /* the other process is to end */
 	int64_t ahead_ns, read_ns; /* of the clock; how long a reading takes */
 } *nic;
 
@@ -264,30 +263,30 @@ TEST(other_processes_count)
 	int status;
 
 	for (int killed = 0; killed < 2; killed++) {
+		int ends[2];
 		pid_t child;
+		char byte = 0;
 
 		begin(NULL);
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 		child = fork();
 		if (!child) {
-			if (take(&theirs, NIC_SENT))
+			close(ends[0]);
+			if (take(&theirs, NIC_SENT) || write(ends[1], &byte, 1) != 1)
 				_exit(1);
-			while (!*(volatile int *)&nic->leave)
-				usleep(1000);
+			while (read(ends[1], &byte, 1) > 0)
+				;
 			ktrxer_nic_setting_give(&theirs);
 			_exit(0);
 		}
-		while (!*(volatile int *)&nic->sent && waitpid(child, &status, WNOHANG) == 0)
-			usleep(1000);
-		usleep(20000); /* the child's change has ended */
+		close(ends[1]);
+		assert_int_equal(read(ends[0], &byte, 1), 1); /* the child's change has ended */
 		assert_int_equal(take(&ours, NIC_SENT), 0);
-		if (killed) {
+		if (killed)
 			kill(child, SIGKILL);
-			waitpid(child, &status, 0);
-		} else {
-			nic->leave = 1;
-			waitpid(child, &status, 0);
-			assert_int_equal(status, 0);
-		}
+		close(ends[0]);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(killed || status == 0);
 		expect(HWTSTAMP_TX_ON, 0); /* for us */
 		ktrxer_nic_setting_give(&ours);
 		expect(0, 0); /* as it was before the first of both */

@@ -20,10 +20,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "system"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from ktrxer.lab import hosts
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures, text
 from noise import before_others
+from routed import routed
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -136,19 +136,6 @@ class Path3:
         return self.result(self.start(*words, host=host))
 
 
-@contextlib.contextmanager
-def three_hosts():
-    with hosts.Netns("a") as a, hosts.Netns("r") as r, hosts.Netns("b") as b:
-        hosts.join(a, r, net=77, devices=("a0", "ra"))
-        hosts.join(r, b, net=78, devices=("rb", "b0"))
-        r.sysctl("ipv4/ip_forward", 1)
-        a.ip("route", "add", "10.78.0.0/24", "via", "10.77.0.2")
-        b.ip("route", "add", "10.77.0.0/24", "via", "10.78.0.1")
-        for host, device in ((a, "a0"), (r, "ra"), (r, "rb"), (b, "b0")):
-            host.run(["ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"])
-        yield a, r, b
-
-
 @pytest.fixture
 def path(requires_namespaces, ktrxer, tmp_path):
     pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
@@ -156,5 +143,5 @@ def path(requires_namespaces, ktrxer, tmp_path):
     token.write_text("a-secret-of-the-tests-of-faults\n")
     token.chmod(0o600)
     (tmp_path / "runs").mkdir()
-    with three_hosts() as (a, r, b):
+    with routed() as (a, r, b):
         yield Path3(a, r, b, ktrxer, token, tmp_path / "runs")

@@ -26,7 +26,7 @@ Truth = Callable[..., subprocess.CompletedProcess[str]]
 def environment() -> dict[str, str]:
     program = ROOT / "build" / "cli" / "ktrxer"
     if not program.is_file():
-        pytest.skip(f"there is no {program}: `make build`")
+        pytest.fail(f"there is no {program}: `make build`")
     path = os.pathsep.join((str(program.parent), os.environ.get("PATH", os.defpath)))
     return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT / "python"), "KTRXER_BIN": str(program)}
 
