@@ -186,9 +186,9 @@ class _Reader(Text):
             raise self.fail(where, f'`ends` must be two names, e.g. ends = ["client", "router"]; found {show(ends)}')
         for end in ends:
             if end not in nodes:
-                raise self.fail(where, f"{show(end)} is not among hosts and routers ({', '.join(nodes)})")
+                raise self.fail(where, f"`ends`: {show(end)} is not among hosts and routers ({', '.join(nodes)})")
         if ends[0] == ends[1]:
-            raise self.fail(where, f"both ends are {ends[0]!r}")
+            raise self.fail(where, f"`ends`: both are {ends[0]!r}")
         where = f"link {number} ({ends[0]} - {ends[1]})"
         self.only(raw, ("ends", *KEYS, "from", "down", "subnet", "mtu", "offload"), where)
         apart = raw.get("from", {})
