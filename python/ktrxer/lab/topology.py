@@ -343,7 +343,7 @@ class _Reader(Text):
         bucket, bleach = self.bucket(text, rate, where), self.bleach(text["bleach"], where)
         aggregate = self.aggregate(text["aggregate"], where)
         shaken = (delay, jitter, distribution, loss, burst, reorder, duplicate)
-        return Shape(rate, queue, *shaken, police, followed, bucket, aggregate, bleach, nat)
+        return Shape(rate, queue, *shaken, police, followed, bucket, aggregate, bleach, nat, self.at_line(where, "queue"))
 
     def bucket(self, text: Mapping[str, str | None], rate: int | None, where: str) -> Bucket | None:
         size, peak = text["bucket"], text["peak"]
