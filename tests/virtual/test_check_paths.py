@@ -121,7 +121,7 @@ class Found:
 
 def check(folder: Path, queues: tuple[Queue, ...]) -> Found:
     lab = Lab(folder, FOR_RUNS)
-    shaped = {name: "" for name in ("home", "street", "isp")}
+    shaped = dict.fromkeys(("home", "street", "isp"), "")
     for one in queues:
         shaped["isp" if one.device == "to-isp" else one.node] = one.line
     (lab.folder / "line.toml").write_text(FILE.format(**shaped))
@@ -187,4 +187,4 @@ def test_the_queue_and_its_direction(tmp_path: Path, name: str) -> None:
     assert scenario.where.lower() in second.lower()
     deep = [one for one in scenario.queues if one.queue != FAIR]
     assert third.startswith(SHAPER if deep else "There is nothing to repair")
-    assert not deep or third.count("Mbit/s") == 1 and f" Mbit/s {deep[0].way};" in third, "the shaper is for the deep queue alone"
+    assert not deep or (third.count("Mbit/s") == 1 and f" Mbit/s {deep[0].way};" in third), "the shaper is for the deep queue alone"
