@@ -86,7 +86,7 @@ def test_much_output_arrives_whole_and_a_missing_file_is_told(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["vm", "--device", "toaster", "--", "true"], "no device 'toaster'; choose one of: pc, phone, router"),
+        (["vm", "--device", "toaster", "--", "true"], "no device 'toaster'; choose one of: pc, phone, router, uml"),
         (["vm", "--kernel", "2.4", "--", "true"], "no kernel '2.4' for the pc; choose one of: 5.10, 6.1, 6.12, 6.12-debug, 7.2, 7.3"),
         (["vm", "--device", "router", "--kernel", "6.12", "--", "true"], "no kernel '6.12' for the router; choose one of: 6.1"),
         (["vm", "--time", "soon", "--", "true"], "--time soon: choose one of: real, virtual"),

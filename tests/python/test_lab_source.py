@@ -125,9 +125,18 @@ def test_a_source_that_is_not_in_the_archive_is_named(builds: Builds, monkeypatc
         prepared()
 
 
+def test_a_source_that_the_archive_has_replaced(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: Archive, __: list[Package]) -> list[Path]:
+        raise LabError("apt-get -q download (Debian bookworm, amd64): E: Failed to fetch linux-source-6.1: 404  Not Found")
+
+    monkeypatch.setattr(Archive, "fetch", gone)
+    with pytest.raises(LabError, match=r"404  Not Found; to read the archive's index again: ktrxer lab setup --update"):
+        prepared()
+
+
 def test_the_other_kernel_is_offered_when_the_archive_has_another_version(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Archive, "index", {})
-    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*its current version differs; use --kernel 6\.1"):
+    with pytest.raises(LabError, match=r"no package 'linux-source-7\.3' in .*its current version differs; use --kernel 6\.1, --kernel 6\.12"):
         uml.prepare("7.3", print)
 
 

@@ -392,7 +392,7 @@ def test_lab_in_the_build_tree():
     assert (done.returncode, done.stderr) == (0, "") and "router" in done.stdout
     assert run(KTRXER, "help", "lab").stdout.startswith("usage: ktrxer lab")
     done = run(KTRXER, "lab", "vm", "--device", "toaster", "--", "true")
-    assert (done.returncode, done.stderr) == (2, "ktrxer lab: no device 'toaster'; choose one of: pc, phone, router\n")
+    assert (done.returncode, done.stderr) == (2, "ktrxer lab: no device 'toaster'; choose one of: pc, phone, router, uml\n")
     done = run(KTRXER, "nonsense")
     assert done.returncode == 2 and done.stderr.startswith("ktrxer: 'nonsense': no such command")
 

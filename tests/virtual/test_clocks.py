@@ -95,7 +95,7 @@ json.dump(answer, sys.stdout)
 """
 
 
-@pytest.fixture(params=["7.3", pytest.param("6.1", marks=pytest.mark.slow)])
+@pytest.fixture(params=["7.3", *(pytest.param(older, marks=pytest.mark.slow) for older in ("6.12", "6.1"))])
 def kernel(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

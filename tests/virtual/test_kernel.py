@@ -26,7 +26,7 @@ ECT1, CE = 1, 3
 PRINT_AND_COMPUTE = "import os\nprint(os.uname().release, flush=True)\nwhile True: pass"
 
 
-@pytest.mark.parametrize(("kernel", "filters"), [("7.3", True), pytest.param("6.1", False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kernel", "filters"), [("7.3", True), *(pytest.param(older, False, marks=pytest.mark.slow) for older in ("6.12", "6.1"))])
 def test_how_system_calls_are_caught(lab: Lab, kernel: str, filters: bool) -> None:
     running = lab.start("vm", "--device", "uml", "--kernel", kernel, "--", sys.executable, "-c", PRINT_AND_COMPUTE)
     assert running.stdout is not None and running.stdout.readline().startswith(f"{kernel}.")
@@ -42,8 +42,9 @@ def test_how_system_calls_are_caught(lab: Lab, kernel: str, filters: bool) -> No
 
 
 @pytest.mark.slow
-def test_a_queue_that_the_older_kernel_lacks_is_named(lab: Lab) -> None:
-    done = lab("run", "flent", "--time", "virtual", "--kernel", "6.1", "--set", "leaf=dualpi2", "--", "true")
+@pytest.mark.parametrize("kernel", ["6.12", "6.1"])
+def test_a_queue_that_an_older_kernel_lacks_is_named(lab: Lab, kernel: str) -> None:
+    done = lab("run", "flent", "--time", "virtual", "--kernel", kernel, "--set", "leaf=dualpi2", "--", "true")
     assert done.returncode == 125 and "this kernel has no dualpi2 (the queue" in done.stderr
 
 

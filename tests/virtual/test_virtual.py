@@ -64,6 +64,15 @@ def test_the_delay_of_a_topology_and_time_that_passes_by_itself(lab: Lab) -> Non
     assert time.time() - before < 200
 
 
+def test_files_of_the_host_are_not_of_the_guests_future(lab: Lab) -> None:
+    """make warns of files that are newer than its clock, and may build too much or too little."""
+    assert until(lambda: time.time() % 1 < 0.1)
+    (lab.folder / "new").touch()
+    job = f"{sys.executable} -c 'import os, time; print(time.time() - os.stat(\"new\").st_mtime)'"
+    done = lab(*VM, "--", "sh", "-c", job)
+    assert 0 <= float(done.stdout) < 60, done.stdout + done.stderr
+
+
 def test_what_is_random_begins_from_the_seed(lab: Lab) -> None:
     runs = [lab(*VM, "--seed", seed, "--", "sh", "-c", "head -c 8 /dev/urandom | od -An -tx1") for seed in (1, 1, 2)]
     assert [done.returncode for done in runs] == [0, 0, 0], runs[0].stderr

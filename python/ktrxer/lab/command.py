@@ -14,15 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ktrxer.lab import cache, console, device, image, kbuild, local, places, topology, uml, vm, wiring
+from ktrxer.lab import cache, console, device, kbuild, local, places, stock, topology, uml, vm, wiring
 from ktrxer.lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
 from ktrxer.lab.recipe import Recipe
+from ktrxer.lab.stock import UML
 from ktrxer.lab.topology_model import Topology
 from ktrxer.units import duration
 
 # Exit statuses of the lab itself.
 LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2
-UML = "uml"  # the device without an emulator: a guest of user-mode Linux with this host's files
 
 RUN_EXAMPLES = """\
 examples:
@@ -127,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
     add("--beside", action="append", default=[], metavar="NODE=SHELL", help="run this in NODE meanwhile; its output goes to standard error")
     add("--timeout", type=duration, metavar="D", help="end the command after this time, e.g. 90s (default: never; virtual time: 24h of it)")
     add("--time", default="real", metavar="T", help="clock: real (default), or virtual: a guest whose clock skips idle time")
-    add("--kernel", metavar="V", help="virtual time: the kernel, 7.3 (default) or 6.1")
+    add("--kernel", metavar="V", help="virtual time: the kernel, 7.3 (default), 6.12 or 6.1")
     add("--wall-limit", type=duration, metavar="D", help="virtual time: hard limit on wall time (default 10min)")
     add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
     add("--seed", type=int, metavar="N", help="virtual time: seed of the guest's random numbers (default 1); vary it for repetitions")
@@ -158,7 +158,7 @@ def parser() -> argparse.ArgumentParser:
     add = subcommand("setup", _setup, "fetch and build every image now")
     add("--update", action="store_true", help="look for newer packages first")
     add("--device", action="append", metavar="NAME", help="only this device")
-    add("--kernel", metavar="V", help="only this kernel, e.g. 6.1 (default: all)")
+    add("--kernel", metavar="V", help="only this kernel, of the devices that have it (default: all)")
     add("--headers", action="store_true", help="also the kernel headers for `ktrxer lab module`")
 
     add = subcommand("module", _module, "build a kernel module for a device")
@@ -219,6 +219,7 @@ def _vm(options: argparse.Namespace) -> int:
     if options.device == UML:
         return _vm_guest(options)
     try:
+        stock.kernels(options.device)
         machine = _machine(options)
     except LabError as error:
         _wrong(str(error))
@@ -344,23 +345,12 @@ def _devices(_: argparse.Namespace) -> int:
 
 
 def _setup(options: argparse.Namespace) -> int:
-    recipe = Recipe.load()
-    names = options.device or [*device.names(), UML]
-    chosen = [device.load(name) for name in names if name != UML]
-    wanted = {one.name: [one.kernel(options.kernel)] if options.kernel else one.kernels for one in chosen}
-    with cache.no_space(places.cache()):
-        if options.update:
-            for archive in sorted({item for one in chosen for item in recipe.archives(one)}, key=str):
-                _say(f"looking for packages of Debian {archive.suite} for {archive.arch} ...")
-                archive.update()
-        for one in chosen:
-            for kernel in wanted[one.name]:
-                image.prepare(one, kernel, ("python",), _say)
-                if options.headers:
-                    kbuild.headers(one, kernel, _say)
-        if UML in names:
-            uml.prepare(options.kernel or uml.KERNEL, _say)
-    _say(f"the images of {', '.join(names)} are ready in {places.cache()}")
+    try:
+        wanted = stock.wanted(options.device or [], options.kernel)
+    except LabError as error:
+        _wrong(str(error))
+    stock.prepare(wanted, options.update, options.headers, _say)
+    _say(f"the images of {', '.join(wanted)} are ready in {places.cache()}")
     return 0
 
 

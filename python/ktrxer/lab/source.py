@@ -61,7 +61,10 @@ def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
             tools.check()
             _check_programs(tools.arch)
             with cache.locked(f"apt-{archive.suite}-{arch}"):
-                (deb,) = archive.fetch([package])
+                try:
+                    (deb,) = archive.fetch([package])
+                except LabError as error:  # e.g. the archive has a newer version in place of this one
+                    raise LabError(f"{error}; to read the archive's index again: ktrxer lab setup --update") from None
             say(f"building {name} from {package.name} {package.version} for {tools.arch}: some minutes, once ...")
             with cache.fresh_folder(folder) as new:
                 tree = _unpack(deb, new / "source")

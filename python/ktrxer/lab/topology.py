@@ -186,9 +186,9 @@ class _Reader(Text):
             raise self.fail(where, f'`ends` must be two names, e.g. ends = ["client", "router"]; found {show(ends)}')
         for end in ends:
             if end not in nodes:
-                raise self.fail(where, f"{show(end)} is not among hosts and routers ({', '.join(nodes)})")
+                raise self.fail(where, f"`ends`: {show(end)} is not among hosts and routers ({', '.join(nodes)})")
         if ends[0] == ends[1]:
-            raise self.fail(where, f"both ends are {ends[0]!r}")
+            raise self.fail(where, f"`ends`: both are {ends[0]!r}")
         where = f"link {number} ({ends[0]} - {ends[1]})"
         self.only(raw, ("ends", *KEYS, "from", "down", "subnet", "mtu", "offload"), where)
         apart = raw.get("from", {})
@@ -343,7 +343,7 @@ class _Reader(Text):
         bucket, bleach = self.bucket(text, rate, where), self.bleach(text["bleach"], where)
         aggregate = self.aggregate(text["aggregate"], where)
         shaken = (delay, jitter, distribution, loss, burst, reorder, duplicate)
-        return Shape(rate, queue, *shaken, police, followed, bucket, aggregate, bleach, nat)
+        return Shape(rate, queue, *shaken, police, followed, bucket, aggregate, bleach, nat, self.at_line(where, "queue"))
 
     def bucket(self, text: Mapping[str, str | None], rate: int | None, where: str) -> Bucket | None:
         size, peak = text["bucket"], text["peak"]

@@ -9,7 +9,7 @@ import ipaddress
 import json
 import sys
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, which holds 128 KiB
@@ -63,6 +63,7 @@ class Shape:
     aggregate: Aggregate | None = None
     bleach: frozenset[str] = frozenset()  # "dscp", "ecn": set to 0 where packets enter the wire
     nat: bool = False  # the sender puts its own address in the place of the source
+    queue_at: str = field(default="", compare=False)  # file and line of `queue`
 
     @property
     def impaired(self) -> bool:

@@ -51,6 +51,11 @@ class Text:
         at = f"{self.path}:{line}" if line else str(self.path)
         return LabError(f"{at}: {where}: {what}" if where else f"{at}: {what}")
 
+    def at_line(self, where: str, key: str) -> str:
+        """File and line of a key, for messages that come later."""
+        line = self.line(where, f"`{key}`")
+        return f"{self.path.name}:{line}" if line else self.path.name
+
     def line(self, where: str, what: str) -> int | None:
         """The line of an error. TOML's parser does not return lines, so search for the key, else for the beginning of the table."""
         heading, found = re.match(r"(link|route|clock) (\d+)|\[parameters\]", where), 0

@@ -29,7 +29,7 @@ from typing import Any
 
 from ktrxer.lab import cache, console, places, scratch, source
 from ktrxer.lab.errors import GuestFailure, LabError, MissingPackage, TimeLimit, Unavailable
-from ktrxer.lab.packages import host_architecture
+from ktrxer.lab.packages import Archive, host_architecture
 from ktrxer.lab.recipe import Recipe
 
 BOOTED = Path(__file__).with_name("booted.py")
@@ -73,6 +73,11 @@ def kernels() -> list[str]:
     return [name.removesuffix(SUFFIX) for name in table if name.endswith(SUFFIX)]
 
 
+def archive(kernel: str) -> Archive:
+    """The archive of Debian that has the kernel's source."""
+    return Archive(str(Recipe.load().get("kernels", kernel + SUFFIX, "suite")), host_architecture())
+
+
 def prepare(kernel: str, say: cache.Say) -> Path:
     """The path of the kernel's program, from the cache or built now."""
     if platform.machine() != "x86_64":
@@ -96,8 +101,8 @@ def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: cache.S
             "timeout_s": plan.get("timeout_s") or VIRTUAL_LIMIT_S,
             "overlay_mib": int(guest.memory_mib * OVERLAY_SHARE),
             "folder": _here(),
-            # Start at the host's time, so that files of the host do not have times in the guest's future.
-            "epoch_s": int(time.time()),
+            # Start at the host's next second, so that files of the host do not have times in the guest's future.
+            "epoch_s": int(time.time()) + 1,
         }
         with cache.no_space(folder):
             (folder / "plan").write_text(json.dumps(whole))

@@ -76,7 +76,7 @@ def _tries(topology: Topology) -> Iterator[str]:
             if shape.rate_bps is not None and shape.bucket is None:
                 wanted.append((f"htb (the rate {way})", ("handle", "1:", "htb", "default", "1")))
             if shape.queue:
-                wanted.append((f"{shape.queue[0]} (the queue {way})", shape.queue))
+                wanted.append((f"{shape.queue[0]} (the queue {way}, {shape.queue_at})", shape.queue))
             if shape.needs_netem:
                 wanted.append((f"netem (the {'delay' if shape.delay_ns else 'impairment'} {way})", _netem(shape)))
             for label, words in wanted:
