@@ -117,7 +117,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Odd numbers wait longer, and there are more than the memory holds: the figures are those of the sorted delays of all probes. */
+/* Odd numbers wait longer, and there are more than the memory holds: the figures are those of all sorted delays. */
 TEST(quantiles_of_a_long_run_are_those_of_all_its_delays)
 {
 	static const uint32_t ppm[] = { 10000, 250000, 500000, 900000, 990000, 999000, 999990, 1000000 };
