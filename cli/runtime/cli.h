@@ -146,6 +146,10 @@ void json_target(struct json *json, const char *host, const struct ktrxer_path *
 /* {"min":…,"p50":…,"iqr":…,"p95":…,"p99":…,"max":…} in microseconds with three decimals; nulls when empty. */
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist);
 
+/* "min 1 ms, p50 2 ms (quantiles +- 0.1 %)": the figures of `which`, with the resolution of the histogram. */
+enum { HIST_TEXT = 192, HIST_IQR = 1 << 2, HIST_P95 = 1 << 3, HIST_MIN = 1, HIST_TAIL = 1 << 1 | 1 << 4 | 1 << 5 };
+const char *hist_text(char text[HIST_TEXT], const struct ktrxer_hist *hist, unsigned int which);
+
 /* The whole command: main() with a table of commands (NULL-terminated, in the order of the alphabet). */
 int cli_main(int argc, char *const argv[], const struct command *const *commands);
 /* The common options of a command, as further tables for its help. The bases are NULL. */

@@ -270,23 +270,41 @@ void verdict_bypass(struct cli *cli, const struct ktx_info *info, const struct k
 			    info->engine, qdiscs->shaper, other);
 }
 
+/* Of which figures hist_text() has only those that are asked for, as bits. */
+static const struct {
+	const char *name;
+	uint32_t parts;
+} hist_figures[] = { { "min", 0 },
+		     { "p50", MILLION / 2 },
+		     { "iqr", UINT32_MAX },
+		     { "p95", MILLION / 100 * 95 },
+		     { "p99", MILLION / 100 * 99 },
+		     { "max", MILLION } };
+enum { HIST_FIGURES = sizeof hist_figures / sizeof hist_figures[0] };
+
+static int64_t hist_figure(const struct ktrxer_hist *hist, int i)
+{
+	return hist_figures[i].parts == UINT32_MAX ? ktrxer_hist_iqr(hist)
+						   : ktrxer_hist_quantile(hist, hist_figures[i].parts);
+}
+
+const char *hist_text(char text[HIST_TEXT], const struct ktrxer_hist *hist, unsigned int which)
+{
+	char value[KTRXER_UNITS_TEXT];
+	int used = 0;
+
+	for (int i = 0; i < HIST_FIGURES; i++)
+		if (which & 1u << i)
+			used += snprintf(text + used, HIST_TEXT - (size_t)used, "%s %s, ", hist_figures[i].name,
+					 ktrxer_format_ns(value, hist_figure(hist, i)));
+	snprintf(text + used - 2, HIST_TEXT + 2 - (size_t)used, " (quantiles +- 0.1 %%)");
+	return text;
+}
+
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist)
 {
-	static const struct {
-		const char *name;
-		uint32_t parts;
-	} figures[] = {
-		{ "p50", MILLION / 2 }, { "iqr", 0 }, { "p95", MILLION / 100 * 95 }, { "p99", MILLION / 100 * 99 }
-	};
-	const bool known = ktrxer_hist_count(hist);
-
 	json_object(json, key);
-	json_fixed_or_null(json, "min", known, ktrxer_hist_min(hist), 3);
-	for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
-		json_fixed_or_null(json, figures[i].name, known,
-				   figures[i].parts ? ktrxer_hist_quantile(hist, figures[i].parts)
-						    : ktrxer_hist_iqr(hist),
-				   3);
-	json_fixed_or_null(json, "max", known, ktrxer_hist_max(hist), 3);
+	for (int i = 0; i < HIST_FIGURES; i++)
+		json_fixed_or_null(json, hist_figures[i].name, ktrxer_hist_count(hist), hist_figure(hist, i), 3);
 	json_object_end(json);
 }

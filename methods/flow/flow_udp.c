@@ -340,8 +340,12 @@ static bool network_errors_take(struct flow_udp *u)
 	bool any = false;
 
 	for (int n; (n = ktx_network_errors(u->tx, errors, 4)) > 0; any = true)
-		for (int i = 0; i < n; i++)
-			u->network_error = errors[i].error;
+		for (int i = 0; i < n;
+		     i++) /* a host's kernel sends the ICMP message for its missing neighbour itself */
+			u->network_error = errors[i].error == EHOSTUNREACH &&
+							   ktrxer_addr_equal(&errors[i].reporter, &u->path.source)
+						   ? FLOW_ERRNO_NEIGHBOUR
+						   : errors[i].error;
 	return any;
 }
 

@@ -404,7 +404,8 @@ static int fetch(struct client *c, struct ktrxer_error *err)
 static int server_lateness(struct client *c, struct owamp_way *down)
 {
 	const struct owamp_receiver *r = &c->receiver;
-	int64_t *due_ns = calloc(c->o->packets, sizeof *due_ns), least_ns = INT64_MAX, sent_ns, received_ns;
+	int64_t *due_ns = calloc(c->o->packets, sizeof *due_ns), least_ns = INT64_MAX;
+	struct owamp_times times;
 	struct owamp_schedule schedule;
 	uint64_t at = 0;
 	int rc = due_ns ? owamp_schedule_begin(&schedule, c->requests[OWAMP_DOWN].sid, &c->o->slot, 1) : -ENOMEM;
@@ -420,9 +421,9 @@ static int server_lateness(struct client *c, struct owamp_way *down)
 			const int64_t at_ns = due_ns[r->records[i].seq];
 			int64_t late_ns;
 
-			if (!owamp_record_times(&r->records[i], &sent_ns, &received_ns))
+			if (!owamp_record_times(&r->records[i], NULL, &times))
 				continue;
-			late_ns = sent_ns - at_ns - (pass ? least_ns : 0);
+			late_ns = times.sent_ns - at_ns - (pass ? least_ns : 0);
 			if (!pass) {
 				least_ns = late_ns < least_ns ? late_ns : least_ns;
 			} else if (late_ns > (int64_t)c->o->late_ns + at_ns / DRIFT) {

@@ -8,22 +8,15 @@
 
 enum { HOPS_UNKNOWN = 255 };
 
-bool owamp_record_times(const struct owamp_record *r, int64_t *sent_ns, int64_t *received_ns)
+bool owamp_record_times(const struct owamp_record *r, const int64_t *sched_real_ns, struct owamp_times *times)
 {
 	/* Within 68 years of 2006. */
-	return stamp_time_to_ns(received_ns, r->received, false, (int64_t)1 << 60) &&
-	       stamp_time_to_ns(sent_ns, r->sent, stamp_error_read(r->send_error).ptp, *received_ns);
-}
-
-/* False: the times contradict each other. */
-static bool delay_of(const struct owamp_record *r, const int64_t *sched_real_ns, int64_t *delay_ns, bool *sched)
-{
-	int64_t sent_ns, received_ns;
-
-	if (!owamp_record_times(r, &sent_ns, &received_ns))
+	if (!stamp_time_to_ns(&times->received_ns, r->received, false, (int64_t)1 << 60) ||
+	    !stamp_time_to_ns(&times->sent_ns, r->sent, stamp_error_read(r->send_error).ptp, times->received_ns))
 		return false;
-	*sched = sched_real_ns && sched_real_ns[r->seq] >= sent_ns;
-	*delay_ns = received_ns - (*sched ? sched_real_ns[r->seq] : sent_ns);
+	times->sched = sched_real_ns && sched_real_ns[r->seq] >= times->sent_ns;
+	if (times->sched)
+		times->sent_ns = sched_real_ns[r->seq];
 	return true;
 }
 
@@ -58,8 +51,8 @@ int owamp_delays_of(struct owamp_delays *d, const struct owamp_record *records, 
 		for (uint32_t i = 0; i < count; i++) {
 			const struct owamp_record *r = &records[i];
 			const uint8_t bit = (uint8_t)(1 << r->seq % 8);
+			struct owamp_times times;
 			int64_t delay_ns;
-			bool sched;
 
 			/* The first pass marks the first copy of each packet, the second one clears it. */
 			if (r->seq >= next || !r->received || (pass == 0) == ((seen[r->seq / 8] & bit) != 0)) {
@@ -68,14 +61,15 @@ int owamp_delays_of(struct owamp_delays *d, const struct owamp_record *records, 
 			}
 			seen[r->seq / 8] ^= bit;
 			d->arrived += pass == 0;
-			if (!delay_of(r, sched_real_ns, &delay_ns, &sched)) {
+			if (!owamp_record_times(r, sched_real_ns, &times)) {
 				d->contradicted += pass == 0;
 				continue;
 			}
+			delay_ns = times.received_ns - times.sent_ns;
 			if (pass) {
 				ktrxer_hist_record(d->delay, delay_ns);
 				ktrxer_hist_record(d->variation, delay_ns - d->least_ns);
-				d->sched += sched;
+				d->sched += times.sched;
 				continue;
 			}
 			d->reordered += r->seq < highest;

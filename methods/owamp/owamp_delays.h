@@ -20,8 +20,16 @@ struct owamp_delays {
 	struct ktrxer_hist *variation; /* ns above the least delay (RFC 5481) */
 };
 
-/* CLOCK_REALTIME of both hosts. False: the two times are not within 68 years of each other. */
-bool owamp_record_times(const struct owamp_record *record, int64_t *sent_ns, int64_t *received_ns);
+struct owamp_times {
+	int64_t sent_ns, received_ns; /* CLOCK_REALTIME of both hosts */
+	bool sched;                   /* sent_ns is the stamp of the packet scheduler, not the time in the packet */
+};
+
+/*
+ * `sched_real_ns`: as in owamp_delays_of(); it has the number of the record. False: the two times are not within 68
+ * years of each other.
+ */
+bool owamp_record_times(const struct owamp_record *record, const int64_t *sched_real_ns, struct owamp_times *times);
 
 /*
  * `next`: packets that were to be sent, of which `skipped` were not. `sched_real_ns`: by number, NULL or 0 where the

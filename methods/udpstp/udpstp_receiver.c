@@ -5,6 +5,11 @@
 
 #define NS_PER_MS ((uint64_t)KTRXER_NS_PER_MS)
 
+/* Row 0 has a datagram each 50 ms, each other row one each millisecond at least. */
+#define PAUSE_NS (100 * NS_PER_MS)
+#define PAUSE_DENSE_NS (10 * NS_PER_MS)
+enum { DENSE = 100 /* datagrams in a sub-interval */ };
+
 static const struct udpstp_counts no_counts = { .variation_min_ns = UINT64_MAX, .rtt_min_ns = UINT64_MAX };
 
 void udpstp_receiver_begin(struct udpstp_receiver *r, uint64_t now_ns)
@@ -93,9 +98,23 @@ static void count_rtt(struct udpstp_receiver *r, const struct udpstp_load *l, in
 		r->current.rtt_max_ns = r->rtt_sample_ns;
 }
 
+/* Of two datagrams with successive numbers: no other was sent between them. Each clock may be stepped, not both. */
+static void count_pause(struct udpstp_receiver *r, int64_t sent_real_ns, int64_t real_ns)
+{
+	const int64_t sent_ns = sent_real_ns - r->sent_real_ns, arrived_ns = real_ns - r->arrived_real_ns,
+		      pause_ns = sent_ns < arrived_ns ? sent_ns : arrived_ns;
+
+	if (pause_ns < (int64_t)(r->current.datagrams < DENSE ? PAUSE_NS : PAUSE_DENSE_NS))
+		return;
+	r->paused_ns += (uint64_t)pause_ns;
+	if ((uint64_t)pause_ns > r->pause_most_ns)
+		r->pause_most_ns = (uint64_t)pause_ns;
+}
+
 void udpstp_receiver_load(struct udpstp_receiver *r, const struct udpstp_load *l, int64_t real_ns)
 {
-	const int64_t delta_ns = real_ns - ktrxer_timespec_ns(l->sent_s, l->sent_ns);
+	const int64_t sent_real_ns = ktrxer_timespec_ns(l->sent_s, l->sent_ns), delta_ns = real_ns - sent_real_ns;
+	const bool next = r->has_delta && l->sequence == r->highest + 1;
 
 	r->trial.datagrams++;
 	r->current.datagrams++;
@@ -103,6 +122,10 @@ void udpstp_receiver_load(struct udpstp_receiver *r, const struct udpstp_load *l
 	r->current.bytes += l->payload;
 	if (!count_number(r, l->sequence))
 		return;
+	if (next)
+		count_pause(r, sent_real_ns, real_ns);
+	r->sent_real_ns = sent_real_ns;
+	r->arrived_real_ns = real_ns;
 	if (!r->has_delta || delta_ns < r->delta_min_ns) {
 		r->delta_min_ns = delta_ns;
 		r->has_delta = r->minimum_new = true;

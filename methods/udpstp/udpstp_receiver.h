@@ -28,6 +28,8 @@ struct udpstp_receiver {
 	uint64_t trial_ns, current_ns, saved_lasts_ns, accumulated_ns;
 	uint32_t intervals;
 	uint32_t status_number;
+	int64_t sent_real_ns, arrived_real_ns; /* of the last datagram in order */
+	uint64_t paused_ns, pause_most_ns;     /* in which the sender sent nothing, though it was to */
 };
 
 void udpstp_receiver_begin(struct udpstp_receiver *receiver, uint64_t now_ns);

@@ -424,6 +424,8 @@ void udpstp_test_counts(const struct udpstp_test *t, struct udpstp_test_counts *
 	counts->row = t->search.index;
 	counts->row_max = t->row_max;
 	counts->impairments = t->search.impairments;
+	counts->paused_ns = t->receiver.paused_ns;
+	counts->pause_most_ns = t->receiver.pause_most_ns;
 	if (!t->sender)
 		return;
 	counts->datagrams = t->sender->datagrams;

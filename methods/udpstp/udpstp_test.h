@@ -41,7 +41,8 @@ struct udpstp_test_counts {
 	int error;                          /* errno of the last one that failed */
 	uint64_t socket_drops,
 		user_stamped; /* of the receiver: datagrams lost in this host, without a stamp of the kernel */
-	uint64_t ignored;     /* datagrams that are no PDU of this test */
+	uint64_t paused_ns, pause_most_ns; /* in which the sender of load stood still, by its own stamps */
+	uint64_t ignored;                  /* datagrams that are no PDU of this test */
 	uint64_t status_lost;
 	uint64_t impairments;  /* of the search */
 	uint32_t row, row_max; /* of the search */

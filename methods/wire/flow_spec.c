@@ -16,6 +16,7 @@ const char *const flow_error_words[FLOW_ERRORS] = {
 	[FLOW_NO_ROOM] = "the system has no more memory, buffers or descriptors",
 	[FLOW_IN_USE] = "the address or port is in use",
 	[FLOW_OTHER] = "a system error that has no name here",
+	[FLOW_NO_NEIGHBOUR] = "the next hop did not answer (ARP, neighbour discovery), so packets did not leave",
 };
 
 enum flow_error flow_error_of(int error)
@@ -47,6 +48,8 @@ enum flow_error flow_error_of(int error)
 	case EMFILE:
 	case ENFILE:
 		return FLOW_NO_ROOM;
+	case FLOW_ERRNO_NEIGHBOUR:
+		return FLOW_NO_NEIGHBOUR;
 	case EADDRINUSE:
 	case EADDRNOTAVAIL:
 		return FLOW_IN_USE;

@@ -65,10 +65,13 @@ enum flow_error {
 	FLOW_NO_ROOM,
 	FLOW_IN_USE,
 	FLOW_OTHER,
+	FLOW_NO_NEIGHBOUR, /* of a sender: its packets did not leave its host */
 	FLOW_ERRORS,
 };
 extern const char *const flow_error_words[FLOW_ERRORS]; /* as the end of a sentence */
-enum flow_error flow_error_of(int error);               /* an errno, of either sign */
+/* Of flow_error_of(), beside errnos: EHOSTUNREACH by a message of the sending host's own kernel. */
+#define FLOW_ERRNO_NEIGHBOUR 4096
+enum flow_error flow_error_of(int error); /* an errno, of either sign */
 
 /* Values of the kernel for a TCP sender, and the counts of a UDP flow; UINT64_MAX: not known, or infinite. */
 enum flow_value {

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from ktrxer.estimate.voice import call
 from ktrxer.flent.writing import document
-from ktrxer.run.contradictions import contradictions
+from ktrxer.run.contradictions import contradictions, idle_delayed
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.summary import figures, text
@@ -150,6 +150,36 @@ def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_m
 def test_round_trips_of_two_paths_do_not_contradict_each_other(tmp_path, more, found):
     made = list(contradictions(two_probes(tmp_path, **more)))
     assert len(made) == found and all(text.startswith("UDP and ICMP round trips of the same class contradict") for text in made)
+
+
+def graded(tmp_path, idle_ms, load_ms):
+    """UDP probes of 20 ms with these round trips in a time of 5 s before the load and of 10 s under it."""
+    trips = np.concatenate([idle_ms, load_ms])
+    n = len(trips)
+    runners = [Runner(0, "x", "x", ["x"], "b", "ended", 0, interval_ns=20 * MS, protocol="UDP")]
+    meta = meta_of([Series(0, "p", "latency", "ms", 0, group="Ping (ms)")], [Phase("idle_before", 0, 5 * S), Phase("load", 5 * S, 15 * S)], runners=runners)
+    rows = {
+        "series": [0] * n, "t_ns": [i * 20 * MS for i in range(n)], "seq": list(range(n)), "state": [ANSWERED] * n,
+        "rtt_ns": [round(one * MS) for one in trips], "lateness_ns": [0] * n,
+    }  # fmt: skip
+    return stored(tmp_path, meta, latency=rows)
+
+
+IDLE_T, LOAD_T = np.arange(250) * 0.02, np.arange(500) * 0.02
+
+
+@pytest.mark.parametrize("idle, load, found", [
+    (IDLE_T * 0 + 80, LOAD_T * 0 + 82, False),  # a long path, or a queue without a pause
+    (40 + 40 * (IDLE_T % 4) / 4, 75 + 5 * (LOAD_T % 4) / 4, True),  # a sawtooth of another sender
+    (IDLE_T * 0 + 80, 20 + 70 * (LOAD_T > 4), True),  # another sender that pauses under the load
+    (50 + 10 * np.random.default_rng(1).standard_normal(250), 52 + 10 * np.random.default_rng(2).standard_normal(500), False),  # jitter
+    (IDLE_T * 0 + 20, 15 + 300 * (LOAD_T > 1), False),  # the path became shorter; the grade is the same
+])  # fmt: skip
+def test_a_queue_before_the_load_takes_the_grade(tmp_path, idle, load, found):
+    run = graded(tmp_path, idle, load)
+    made = list(idle_delayed(run))
+    assert len(made) == found and (figures.summarise(run).grade is None) == found, made
+    assert all(text.startswith("the idle UDP round trips were not those of an idle path: median ") for text in made)
 
 
 def test_two_far_ends_have_a_row_each(tmp_path):

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
+#include "draw_here.h"
 #include "stamp_samples.h"
+
+#include <stdlib.h>
 
 #define MS 1000000
 #define OFFSET 5000000000LL
@@ -10,6 +13,7 @@ struct world {
 	struct stamp_samples *samples;
 	struct clock_offset *clock;
 	int64_t low, high; /* of the offset, by the synchronisation of the clocks */
+	bool free_running; /* no daemon adjusts the clocks: long runs have a small uncertainty */
 };
 
 static void world_new(struct world *w)
@@ -19,6 +23,7 @@ static void world_new(struct world *w)
 	assert_int_equal(clock_offset_new(&w->clock), 0);
 	w->low = INT64_MIN;
 	w->high = INT64_MAX;
+	w->free_running = false;
 }
 
 static void world_free(struct world *w)
@@ -37,7 +42,9 @@ static void add(struct world *w, uint64_t t1, int64_t up, int64_t down, int64_t 
 					.t3_real_ns = t2,
 					.up_ns = t2 - (int64_t)t1,
 					.down_ns = (int64_t)t1 + up + down - t2 };
-	const struct clock_exchange x = { .t1_ns = s.t1_ns, .t2_ns = t2, .t3_ns = t2, .t4_ns = s.t4_ns };
+	const struct clock_exchange x = {
+		.t1_ns = s.t1_ns, .t2_ns = t2, .t3_ns = t2, .t4_ns = s.t4_ns, .free_running = w->free_running
+	};
 
 	clock_offset_add(w->clock, &x);
 	if (stamp_samples_full(w->samples)) {
@@ -101,6 +108,50 @@ TEST(a_long_run_has_every_sample_in_its_delays)
 				1010000);
 		world_free(&w);
 	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Odd numbers wait longer, and there are more than the memory holds: the figures are those of all sorted delays. */
+TEST(quantiles_of_a_long_run_are_those_of_all_its_delays)
+{
+	static const uint32_t ppm[] = { 10000, 250000, 500000, 900000, 990000, 999000, 999990, 1000000 };
+	const uint64_t count = 2 * ROOM + ROOM / 3;
+	int64_t *ways[2] = { malloc(count * sizeof(int64_t)), malloc(count * sizeof(int64_t)) };
+	const struct stamp_delays *d;
+	struct world w;
+
+	assert_true(ways[0] && ways[1]);
+	world_new(&w);
+	w.free_running = true;
+	for (uint64_t i = 0; i < count; i++) {
+		for (int way = 0; way < 2; way++)
+			ways[way][i] = (i % 16 ? (int64_t)(draw() % 8000000) : 10000) + (i % 2 ? 10 * MS : 0);
+		add(&w, (i + 1) * 40 * MS, ways[0][i], ways[1][i], 0);
+	}
+	d = finish(&w);
+	assert_int_equal(d->contradicted, 0);
+	assert_in_range(d->bound_ns, 1, 500000);
+	for (int way = 0; way < 2; way++) {
+		const struct ktrxer_hist *hist = way ? d->down : d->up;
+
+		assert_int_equal(ktrxer_hist_count(hist), count);
+		qsort(ways[way], count, sizeof(int64_t), by_value);
+		for (size_t i = 0; i < sizeof ppm / sizeof *ppm; i++) {
+			const int64_t want = ways[way][(count * ppm[i] + 999999) / 1000000 - 1];
+			const int64_t error = ktrxer_hist_quantile(hist, ppm[i]) - want;
+
+			assert_true(llabs(error) <= (int64_t)d->bound_ns + want / 1000);
+		}
+	}
+	free(ways[0]);
+	free(ways[1]);
+	world_free(&w);
 }
 
 /* A step after the first samples were settled: the figures are those of the part with the most round trips. */

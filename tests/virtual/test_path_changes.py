@@ -18,6 +18,7 @@ from guests import FOR_RUNS, Lab
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures
+from ktrxer.summary.text import lines as summary_lines
 
 FILE = """
 hosts = ["a", "b"]
@@ -92,6 +93,16 @@ def outage(way: str) -> str:
     return f"ip netns exec r nft 'table ip outage {{ chain forward {{ type filter hook forward priority 0; {match} counter drop; }}; }}'"
 
 
+def others(words: str) -> list[str]:
+    """From now on x sends to b by r, whose queue it fills."""
+    return [
+        "ip -n x route replace $(getent ahostsv4 b | cut -d' ' -f1 | head -1) via $(ip -n r -4 -o address show dev to-x | sed 's|.*inet ||; s|/.*||')",
+        f"ip netns exec x ktrxer flow up b {words} --for 90s >/dev/null 2>&1 & echo $! >others; sleep 3",
+    ]
+
+
+ALONE = ["kill $(cat others); sleep 1", "ip -n x route del $(getent ahostsv4 b | cut -d' ' -f1 | head -1)"]
+BACKLOG = "ip netns exec r tc -s -j qdisc show dev to-m"
 DROPPED = "ip netns exec r nft -j list table ip outage"
 Scenario = tuple[str, list[str], list[tuple[float, str]], list[str]]  # kind of the flows, commands before, at times, after
 SCENARIOS: dict[str, Scenario] = {
@@ -103,6 +114,10 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "one kind of probes by a free way": ("uploads", [shaped("r", FAST), *apart("udp")], [], [free("r"), *together("udp")]),
     "all probes by a free way": ("uploads", [shaped("r", FAST), *apart("udp", "icmp")], [], [free("r"), *together("udp", "icmp")]),
+    "others that yield": ("uploads", [shaped("r", FAST), *others("--flows 1")], [(1, BACKLOG)], [*ALONE, free("r")]),
+    "others that do not yield": (
+        "uploads", [shaped("r", FAST), *others(f"--udp --bitrate {1.05 * FAST * SHARE:.3f}M --payload 1448")], [(1, BACKLOG)], [*ALONE, free("r")],
+    ),
     **{
         f"no packets {way}": ("uploads", [shaped("r", FAST)], [(3, outage(way)), (5, DROPPED), (5, "ip netns exec r nft delete table ip outage")], [free("r")])
         for way in ("up", "down")
@@ -158,10 +173,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     for flows in ("uploads", "downloads"):
         (lab.folder / f"{flows}.py").write_text(RECIPE.format(flows=flows))
     jobs = [
-        ([BASE, *before], f"{sys.executable} -m ktrxer run ./{flows}.py -H b -D runs -l {SECONDS} --delay 1 -i 100ms --no-extras --json".split(), at, after)
-        for flows, before, at, after in SCENARIOS.values()
+        ([BASE, *before], f"{sys.executable} -m ktrxer run ./{flows}.py -H b -D runs -l {SECONDS} --delay {3 if 'others' in name else 1} -i 100ms --no-extras --json".split(), at, after)
+        for name, (flows, before, at, after) in SCENARIOS.items()
     ]
-    done = lab("run", "./net.toml", "--time", "virtual", "--beside", "b=ktrxer serve", "--", sys.executable, "-I", "-S", "job.py", json.dumps(jobs))
+    done = lab("run", "./net.toml", "--time", "virtual", "--beside", "b=ktrxer serve", "--", sys.executable, "-I", "-S", "job.py", json.dumps(jobs), timeout=500)
     assert done.returncode == 0, done.stderr
     found = {}
     for name, one in zip(SCENARIOS, json.loads(done.stdout), strict=True):
@@ -186,6 +201,25 @@ def test_a_shaper_that_is_changed_in_mid_run(made: dict[str, Made], where: str) 
             # A sender's TCP keeps the queue of its own host short (TSQ).
             assert where == "far host" or np.median(found) > 0.5 * full_ms + DELAY_MS, (name, mbit)
     assert one.summary.where[0].place == ("up" if where == "router" else "the far host's own queue") and one.summary.where[0].share > 0.8
+
+
+@pytest.mark.parametrize("how", ["yield", "do not yield"])
+def test_others_fill_the_path_in_the_whole_run(made: dict[str, Made], how: str) -> None:
+    """Others that yield to the load leave times with a shorter queue, which the idle round trips contradict. Others that do not yield hold the
+    same queue in the whole run: no figure of the run can show it, so the grade states the idle round trip that it is beside."""
+    one = made[f"others that {how}"]
+    backlog = json.loads(one.said)[0]["backlog"]
+    print(f"figure: backlog before the load {backlog} bytes; {one.summary.grade}")
+    assert backlog > 0.3 * LIMIT, "the reference: the queue before the load"
+    found = one.says("the idle UDP round trips were not those of an idle path", "other traffic filled the path")
+    assert found == (how == "yield")
+    if found:
+        assert one.summary.grade is None and one.run.meta.verdict == "degraded"
+        return
+    grade = one.summary.grade
+    assert grade is not None and grade.idle_ms == pytest.approx(DELAY_MS + backlog * 8 / FAST / 1000, abs=10)
+    (line,) = [line for line in summary_lines(one.summary) if "beside the idle p50" in line]
+    assert f"{grade.idle_ms:.1f} ms" in line and "queues that other traffic fills in the whole run" in line
 
 
 def test_probes_by_a_slower_way_than_the_flows(made: dict[str, Made]) -> None:

@@ -3,6 +3,7 @@
 #include "capacity_command.h"
 
 #include "error.h"
+#include "run_delay.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -125,6 +126,8 @@ static void counts_json(struct json *json, const struct capacity_way *way)
 		json_u64(json, "datagrams_received", c->datagrams);
 		json_u64(json, "lost_in_socket", c->socket_drops);
 		json_u64(json, "without_kernel_stamp", c->user_stamped);
+		json_u64(json, "paused_ns", c->paused_ns);
+		json_u64(json, "pause_max_ns", c->pause_most_ns);
 	}
 	json_u64(json, "ignored", c->ignored);
 }
@@ -216,6 +219,7 @@ static void judge(const struct capacity_way *way)
 {
 	struct cli *cli = way->run->cli;
 	const char *name = capacity_ways[way->way];
+	char paused[KTRXER_UNITS_TEXT], longest[KTRXER_UNITS_TEXT];
 
 	if (!way->has_result) {
 		verdict_say(cli, VERDICT_INVALID, "%s: %s", name,
@@ -244,6 +248,13 @@ static void judge(const struct capacity_way *way)
 			    "%s: limited by %s, which receives: its processor was too busy, or it was stopped, so %u "
 			    "sub-intervals ended late; each of them counts together with the next one",
 			    name, way->way == CAPACITY_UP ? "the server" : "this host", way->result.late);
+	if (way->test.counts.paused_ns * 100 > way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: limited by the server: by its own clock it sent nothing for %s of the test, the longest "
+			"time for %s: its processor was too busy, or it was stopped",
+			name, ktrxer_format_ns(paused, (int64_t)way->test.counts.paused_ns),
+			ktrxer_format_ns(longest, (int64_t)way->test.counts.pause_most_ns));
 	if (way->result.duplicates * 100 > way->result.datagrams * COPIES_PERCENT)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%s: %" PRIu64 " of %" PRIu64
@@ -251,6 +262,23 @@ static void judge(const struct capacity_way *way)
 			    name, way->result.duplicates, way->result.datagrams);
 	judge_search(way);
 	judge_own(way);
+}
+
+/* Of the tests' time: the mean of all processors is no sign of one that is taken. */
+enum { WAITED_PERCENT = 20 };
+
+static void judge_wait(const struct capacity_run *run)
+{
+	uint64_t waited_ns, tests_ns = 0;
+
+	for (int way = 0; way < CAPACITY_WAYS; way++)
+		if (run->ways[way].measured)
+			tests_ns += run->ways[way].test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S;
+	if (run_delay_since(&run->cli->run_delay, &waited_ns) && waited_ns * 100 > tests_ns * WAITED_PERCENT)
+		verdict_say(
+			run->cli, VERDICT_DEGRADED,
+			"limited by this host: its thread waited for a processor during %u %% of the test (run delay)",
+			tests_ns ? (unsigned int)(waited_ns * 100 / tests_ns) : 100);
 }
 
 int capacity_finish(struct capacity_run *run)
@@ -265,6 +293,7 @@ int capacity_finish(struct capacity_run *run)
 				say_way(&run->ways[way]);
 			judge(&run->ways[way]);
 		}
+	judge_wait(run);
 	end = out_end(run->cli);
 	json_string(end, "target", run->o->host);
 	json_string(end, "to", ktrxer_addr_format(&c->to, text));

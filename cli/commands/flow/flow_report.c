@@ -218,8 +218,11 @@ static void judge_udp(struct flow_run *run)
 		ktrxer_hist_free(lateness);
 		judge_engine(run, i);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): the network answered: %s", i,
-				    direction_of(run, i), flow_error_words[s->end.error]);
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %s: %s", i, direction_of(run, i),
+				    s->end.error != FLOW_NO_NEIGHBOUR ? "the network answered"
+				    : s == &run->records[i].local     ? "limited by this host"
+								      : "limited by the server",
+				    flow_error_words[s->end.error]);
 		judge_receiver(run, i);
 		judge_sender(run, i);
 	}

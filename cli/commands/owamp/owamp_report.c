@@ -30,16 +30,17 @@ static void samples(const struct owamp_run *run, int way)
 	for (uint32_t i = 0; i < w->count; i++) {
 		const struct owamp_record *r = &w->records[i];
 		struct json *sample = out_sample(run->cli, "owamp");
-		int64_t sent_ns, received_ns;
+		struct owamp_times times;
 
 		if (!sample)
 			return;
-		if (!owamp_record_times(r, &sent_ns, &received_ns))
-			sent_ns = received_ns = 0;
+		if (!owamp_record_times(r, r->seq < w->next ? w->sched_real_ns : NULL, &times))
+			times = (struct owamp_times){ 0 };
 		json_string(sample, "direction", way_names[way]);
 		json_u64(sample, "number", r->seq);
-		json_i64(sample, "sent_ns", sent_ns);
-		json_i64(sample, "received_ns", received_ns);
+		json_i64(sample, "sent_ns", times.sent_ns);
+		json_string(sample, "sent_stamp", sent_source_names[times.sched ? KTX_SENT_SCHED : KTX_SENT_USER]);
+		json_i64(sample, "received_ns", times.received_ns);
 		json_u64_or_null(sample, "ttl", r->ttl, r->ttl);
 		out_put(run->cli, sample);
 	}
@@ -50,13 +51,9 @@ static void samples(const struct owamp_run *run, int way)
 static void say_hist(const struct owamp_run *run, const char *name, const char *what, const struct ktrxer_hist *h,
 		     const char *more)
 {
-	char text[4][KTRXER_UNITS_TEXT];
+	char text[HIST_TEXT];
 
-	out_text(run->cli, "%s: %s: min %s, p50 %s, p99 %s, max %s%s", name, what,
-		 ktrxer_format_ns(text[0], ktrxer_hist_min(h)),
-		 ktrxer_format_ns(text[1], ktrxer_hist_quantile(h, 500000)),
-		 ktrxer_format_ns(text[2], ktrxer_hist_quantile(h, 990000)),
-		 ktrxer_format_ns(text[3], ktrxer_hist_max(h)), more);
+	out_text(run->cli, "%s: %s: %s%s", name, what, hist_text(text, h, HIST_MIN | HIST_TAIL), more);
 }
 
 static bool has_delay(const struct owamp_delays *d)
@@ -165,6 +162,12 @@ static void judge(const struct owamp_run *run, int way)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%s: %" PRIu64 " packets have no stamp of the kernel: delays include this program's", name,
 			    w->user_stamped);
+	/* One distribution has delays from the same place on. */
+	if (d->sched && (d->arrived - d->sched) * 100ull > d->arrived)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: %u of %u packets have no stamp of the packet scheduler: their delays begin at the "
+			    "send call and include this program's time",
+			    name, d->arrived - d->sched, d->arrived);
 	if (d->contradicted)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " packets have impossible send times", name,
 			    d->contradicted);

@@ -77,30 +77,21 @@ static void finish_text(const struct ping_run *run, const struct echo_counts *c)
 	const struct probe_result *result = &run->report.prober->result;
 	const struct ktrxer_hist *rtt = result->rtt, *own_queue = result->own_queue, *lateness = result->lateness;
 	struct cli *cli = run->report.cli;
-	char x[5][KTRXER_UNITS_TEXT], lost[PROBE_LOST_TEXT];
+	char limit[KTRXER_UNITS_TEXT], text[HIST_TEXT], lost[PROBE_LOST_TEXT];
 
 	probe_unsent_text(&run->report);
 	out_text(cli, "%" PRIu64 " sent, %" PRIu64 " received, %s, %" PRIu64 " duplicates, %" PRIu64 " reordered",
 		 c->sent, c->received, probe_lost_text(lost, c->sent, c->lost, c->too_late), c->duplicates,
 		 c->reordered);
 	if (ktrxer_hist_count(rtt))
-		out_text(cli, "%s: min %s, p50 %s, p99 %s (both +- 0.1 %%), max %s", probe_trip_text(c->lost),
-			 ktrxer_format_ns(x[0], ktrxer_hist_min(rtt)),
-			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(rtt, 500000)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(rtt, 990000)),
-			 ktrxer_format_ns(x[3], ktrxer_hist_max(rtt)));
+		out_text(cli, "%s: %s", probe_trip_text(c->lost), hist_text(text, rtt, HIST_MIN | HIST_TAIL));
 	if (ktrxer_hist_count(own_queue))
-		out_text(cli, "of it in this host's own queue (%s): p50 %s, p99 %s (both +- 0.1 %%), max %s",
-			 probe_own_qdisc(&run->report), ktrxer_format_ns(x[1], ktrxer_hist_quantile(own_queue, 500000)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(own_queue, 990000)),
-			 ktrxer_format_ns(x[3], ktrxer_hist_max(own_queue)));
+		out_text(cli, "of it in this host's own queue (%s): %s", probe_own_qdisc(&run->report),
+			 hist_text(text, own_queue, HIST_TAIL));
 	if (ktrxer_hist_count(lateness))
-		out_text(cli, "our own lateness: p50 %s, IQR %s, p99 %s, max %s; %" PRIu64 " late (by more than %s)",
-			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
-			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
-			 ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)), result->accounts.late,
-			 ktrxer_format_ns(x[4], (int64_t)run->report.prober->spec.late_ns));
+		out_text(cli, "our own lateness: %s; %" PRIu64 " late (by more than %s)",
+			 hist_text(text, lateness, HIST_TAIL | HIST_IQR), result->accounts.late,
+			 ktrxer_format_ns(limit, (int64_t)run->report.prober->spec.late_ns));
 }
 
 static void finish_json(const struct ping_run *run, struct json *end, const struct echo_counts *c)

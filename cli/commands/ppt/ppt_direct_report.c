@@ -65,14 +65,11 @@ static void say_phase(const struct ppt_direct *run, int phase)
 		 t->answered, t->lost);
 	for (int i = 0; i < HOST_LAYERS; i++) {
 		const struct ktrxer_hist *h = t->layers[i];
-		char x[4][KTRXER_UNITS_TEXT];
+		char text[HIST_TEXT];
 
 		if (ktrxer_hist_count(h))
-			out_text(run->cli, "%s: %s: min %s, p50 %s, p99 %s, max %s (%" PRIu64 " packets)",
-				 phase_names[phase], layers[i].text, ktrxer_format_ns(x[0], ktrxer_hist_min(h)),
-				 ktrxer_format_ns(x[1], ktrxer_hist_quantile(h, 500000)),
-				 ktrxer_format_ns(x[2], ktrxer_hist_quantile(h, 990000)),
-				 ktrxer_format_ns(x[3], ktrxer_hist_max(h)), ktrxer_hist_count(h));
+			out_text(run->cli, "%s: %s: %s, %" PRIu64 " packets", phase_names[phase], layers[i].text,
+				 hist_text(text, h, HIST_MIN | HIST_TAIL), ktrxer_hist_count(h));
 		else
 			out_text(run->cli, "%s: %s: not known: %s", phase_names[phase], layers[i].text,
 				 missing(t, (enum host_layer)i));

@@ -149,7 +149,7 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 			uint64_t duration, uint64_t rate_milli)
 {
 	struct cli *cli = run->cli;
-	char x[4][KTRXER_UNITS_TEXT], departures[160], late[KTRXER_UNITS_TEXT + 32] = "";
+	char x[1][KTRXER_UNITS_TEXT], text[HIST_TEXT], departures[160], late[KTRXER_UNITS_TEXT + 32] = "";
 	int64_t ppm;
 
 	if (run->timed)
@@ -161,13 +161,8 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 		 "%" PRIu64 " requested: %" PRIu64 " sent%s, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64
 		 " cancelled; %s%" PRIu64 " tries",
 		 a->requested, a->sent, departures, a->failed, a->skipped, a->cancelled, late, a->tries);
-	if (ktrxer_hist_count(lateness)) {
-		out_text(cli, "lateness: p50 %s, IQR %s, p99 %s, max %s",
-			 ktrxer_format_ns(x[0], ktrxer_hist_quantile(lateness, 500000)),
-			 ktrxer_format_ns(x[1], ktrxer_hist_iqr(lateness)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(lateness, 990000)),
-			 ktrxer_format_ns(x[3], ktrxer_hist_max(lateness)));
-	}
+	if (ktrxer_hist_count(lateness))
+		out_text(cli, "lateness: %s", hist_text(text, lateness, HIST_TAIL | HIST_IQR));
 	if (a->sent > 1) {
 		char miss[64] = "";
 

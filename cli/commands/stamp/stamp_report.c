@@ -174,13 +174,10 @@ static void one_way_json(struct json *end, const struct one_way_result *w)
 static void delays_text(const struct stamp_command *run, const char *what, const struct ktrxer_hist *hist,
 			const char *more)
 {
-	char x[4][KTRXER_UNITS_TEXT];
+	char text[HIST_TEXT];
 
-	out_text(run->report.cli, "%s: min %s, p50 %s, p99 %s (both +- 0.1 %%), max %s%s", what,
-		 ktrxer_format_ns(x[0], ktrxer_hist_min(hist)),
-		 ktrxer_format_ns(x[1], ktrxer_hist_quantile(hist, 500000)),
-		 ktrxer_format_ns(x[2], ktrxer_hist_quantile(hist, 990000)),
-		 ktrxer_format_ns(x[3], ktrxer_hist_max(hist)), more);
+	if (ktrxer_hist_count(hist))
+		out_text(run->report.cli, "%s: %s%s", what, hist_text(text, hist, HIST_MIN | HIST_TAIL), more);
 }
 
 static void one_way_text(const struct stamp_command *run)
@@ -508,8 +505,7 @@ static void finish_text(const struct stamp_command *run)
 	const struct stamp_result *r = run->result;
 
 	counts_text(run);
-	if (ktrxer_hist_count(p->result.rtt))
-		delays_text(run, probe_trip_text(r->counts.lost), p->result.rtt, "");
+	delays_text(run, probe_trip_text(r->counts.lost), p->result.rtt, "");
 	for (uint32_t i = 0; r->class_count > 1 && i < r->class_count; i++) {
 		char what[32], dscp[8];
 
@@ -526,8 +522,7 @@ static void finish_text(const struct stamp_command *run)
 		snprintf(what, sizeof what, "this host's own queue (%s)", probe_own_qdisc(&run->report));
 		delays_text(run, what, p->result.own_queue, PART_OF(run, "up"));
 	}
-	if (ktrxer_hist_count(r->far_queue))
-		delays_text(run, "the far host's own queue", r->far_queue, PART_OF(run, "down"));
+	delays_text(run, "the far host's own queue", r->far_queue, PART_OF(run, "down"));
 	if (p->result.lateness && ktrxer_hist_count(p->result.lateness)) {
 		char limit[KTRXER_UNITS_TEXT], late[KTRXER_UNITS_TEXT + 48];
 

@@ -176,17 +176,12 @@ static void way_text(const struct tcp_run *run, int way)
 static void text(const struct tcp_run *run)
 {
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
-	char x[5][KTRXER_UNITS_TEXT];
+	char round_trip[HIST_TEXT];
 
 	for (int way = 0; way < WAYS && r->known; way++)
 		way_text(run, way);
 	if (ktrxer_hist_count(r->rtt))
-		out_text(run->cli, "round trip: min %s, p50 %s, p95 %s, p99 %s, max %s",
-			 ktrxer_format_ns(x[0], ktrxer_hist_min(r->rtt)),
-			 ktrxer_format_ns(x[1], ktrxer_hist_quantile(r->rtt, 500000)),
-			 ktrxer_format_ns(x[2], ktrxer_hist_quantile(r->rtt, 950000)),
-			 ktrxer_format_ns(x[3], ktrxer_hist_quantile(r->rtt, 990000)),
-			 ktrxer_format_ns(x[4], ktrxer_hist_max(r->rtt)));
+		out_text(run->cli, "round trip: %s", hist_text(round_trip, r->rtt, HIST_MIN | HIST_TAIL | HIST_P95));
 	out_text(run->cli,
 		 "%" PRIu64 " pairs: %" PRIu64 " with a result, %" PRIu64 " without, %" PRIu64 " not sent; %" PRIu64
 		 " connections (intervals of Wilson at 95 %%, for losses that do not come in bursts)",

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.estimate.latency import grade
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
@@ -25,6 +26,7 @@ TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.1
 PROTOCOLS = ("UDP", "ICMP")
 IDLE_BLOCK_NS, IDLE_BLOCKS_LEAST = 250_000_000, 4
 IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE = 5.0, 0.2  # the limit of the best grade
+STANDING_BLOCK_NS = 500_000_000
 
 
 def contradictions(run: Run) -> Iterator[str]:
@@ -57,6 +59,32 @@ def idle_apart(run: Run) -> Iterator[str]:
                     f"the idle {protocol} round trips before and after the load are apart: medians {before:.2f} and {after:.2f} ms: "
                     "other traffic filled the path in one of these times, or the path changed, so the delay that the load adds is "
                     "uncertain by as much"
+                )
+
+
+def idle_delayed(run: Run) -> Iterator[str]:
+    """A sentence for each kind of probes whose grade depends on the idle round trip that the load is compared with: before the load a queue
+    of others (or a device that saves power) delayed the probes by more than at another time of the run.
+
+    The least round trip is that of blocks of half a second, as their medians: jitter of single packets is no queue. A queue that others
+    fill in the whole run, without a pause of half a second, is in both and cannot be seen."""
+    load = run.meta.phase("load")
+    idle = run.meta.phase("idle_before") or run.meta.phase("idle_after")
+    if load is None or idle is None:
+        return
+    for path in sorted({_path(runner) for runner in run.meta.runners}):
+        for protocol in PROTOCOLS:
+            spans = [(idle.from_ns, idle.to_ns), (load.from_ns, load.to_ns), (0, run.meta.length_ns)]
+            found = [np.asarray(list(_probes(run, protocol, span, path, STANDING_BLOCK_NS).values())) for span in spans]
+            if any(len(blocks) < IDLE_BLOCKS_LEAST for blocks in found):
+                continue
+            before, loaded, least = float(np.median(found[0])), float(np.median(found[1])), float(found[2].min())
+            letters = [grade(max(0.0, loaded - one)) for one in (before, least)]
+            if before - least > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * before) and letters[0] != letters[1]:
+                yield (
+                    f"the idle {protocol} round trips were not those of an idle path: median {before:.2f} ms, but {least:.2f} ms at "
+                    "another time of the run: other traffic filled the path, or a device saved power. The grade of the delay that the load adds is "
+                    f"{letters[0]} beside the one and {letters[1]} beside the other"
                 )
 
 

@@ -117,6 +117,7 @@ class Grade:
     added_ms: float
     scale: str
     probes: str = ""  # the kind of the probes whose round trip is graded
+    idle_ms: float = 0.0  # p50 of the idle round trip that it is compared with; it contains the queues of other traffic
 
 
 @dataclass(frozen=True)
@@ -162,13 +163,13 @@ def _finite(value: Any) -> Any:
 
 def summarise(run: Run) -> Summary:
     """All figures of a run."""
-    from ktrxer.run.contradictions import idle_apart
+    from ktrxer.run.contradictions import idle_apart, idle_delayed
     from ktrxer.run.egress import own_drops
     from ktrxer.run.own_load import own_loads
 
     made = compared(run, whole=True)
     return replace(
-        made, grade=None if any(idle_apart(run)) else made.grade,
+        made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) else made.grade,
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
@@ -324,7 +325,7 @@ def _grade(latency: list[Direction]) -> Grade | None:
     if trip is None or trip.idle is None or trip.loaded is None or math.isinf(trip.idle.p50):
         return None
     added = max(0.0, trip.loaded.p50 - trip.idle.p50)
-    return Grade(grade(added), added, scale_text(), trip.probes)
+    return Grade(grade(added), added, scale_text(), trip.probes, trip.idle.p50)
 
 
 def _where(run: Run, latency: list[Direction]) -> list[Part]:

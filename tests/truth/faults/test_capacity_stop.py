@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The receiver of `capacity` stands still, and its socket keeps the datagrams: no more has arrived in any second than was sent. Reference: the fixed rate."""
+"""The receiver of `capacity` stands still, and its socket keeps the datagrams: no more has arrived in any second than was sent. Reference: the fixed rate.
+Its sender stands still, or its own process has no processor: the cause is named. References: the stop itself, and the kernel's run delay."""
 
 import json
+import os
 import signal
 import time
 
 import pytest
 from noise import before_others
-from waiting import read_until
+from real_time_work import pin, real_time_work
+from waiting import read_until, waited_ns
 
 
 @pytest.mark.parametrize("stopped_s", [0, 1])
@@ -33,3 +36,47 @@ def test_the_receiver_stands_still(path, serve, direction, stopped_s):
     # A busy machine sends less.
     assert 10e6 < maximum < 20.6e6
     assert said == bool(stopped_s)
+
+
+@pytest.mark.parametrize("stopped_s", [0, 0.5])
+def test_the_server_that_sends_stands_still(path, serve, stopped_s):
+    """Between two datagrams with successive numbers half a second passes by both clocks."""
+    server = serve(path.b, "--token-file", path.token, "--udpstp-port", 24601, prefix=before_others())
+    words = ["capacity", "10.78.0.2", "--direction", "down", "--for", "5s", "--row", 20, "--token-file", path.token, "--jsonl"]
+    child = path.a.popen(list(map(str, [*before_others(), path.ktrxer, *words])))
+    read_until(child, lambda one: one.get("kind") == "ip_capacity")
+    time.sleep(0.3)
+    if stopped_s:
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(stopped_s)
+        server.process.send_signal(signal.SIGCONT)
+    out, err = child.communicate(timeout=60)
+    assert out, err
+    end = json.loads(out.splitlines()[-1])
+    print(f"figure: paused {end['down']['paused_ns'] / 1e6:.1f} ms, longest {end['down']['pause_max_ns'] / 1e6:.1f} ms; {end['reasons']}")
+    said = any("down: limited by the server: by its own clock it sent nothing for" in reason for reason in end["reasons"])
+    assert said == bool(stopped_s)
+    assert not any("limited by this host" in reason for reason in end["reasons"])
+    if stopped_s:
+        assert 0.9 * stopped_s * 1e9 < end["down"]["pause_max_ns"] < 2 * stopped_s * 1e9
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the hog")
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_the_processor_of_the_client_is_taken(path, serve, direction):
+    free, taken, *_ = sorted(os.sched_getaffinity(0))
+    server = serve(path.b, "--token-file", path.token, "--udpstp-port", 24601)
+    pin(server.process.pid, free)
+    words = ["capacity", "10.78.0.2", "--direction", direction, "--for", "5s", "--row", 20, "--token-file", path.token, "--jsonl"]
+    child = path.a.popen(["taskset", "-c", str(taken), *map(str, [path.ktrxer, *words])])
+    read_until(child, lambda one: one.get("kind") == "ip_capacity")
+    with real_time_work(taken, 3):
+        before = waited_ns(child.pid)
+        time.sleep(2.5)
+        waited = (waited_ns(child.pid) - before) / 1e9
+        out, err = child.communicate(timeout=60)
+    assert out, err
+    end = json.loads(out.splitlines()[-1])
+    print(f"figure: run delay {waited:.2f} s; {end['reasons']}")
+    assert waited > 1.2, "the reference's process was not starved"
+    assert end["verdict"] != "valid" and any("limited by this host: its thread waited for a processor" in reason for reason in end["reasons"])
