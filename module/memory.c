@@ -139,6 +139,22 @@ u32 ktrxer_memory_offset(const struct ktrxer_memory *memory)
 	return (unsigned long)memory->at & (SHMLBA - 1);
 }
 
+static int ktrxer_pages_map(const struct ktrxer_memory *memory, struct vm_area_struct *vma)
+{
+#ifdef KTRXER_HAS_PAGE_KMEMCG
+	/* A page of a memory cgroup has a type in these kernels, and vm_insert_page() refuses it. */
+	unsigned long i;
+	int ret = 0;
+
+	for (i = 0; i < memory->count && !ret; i++)
+		ret = remap_pfn_range(vma, vma->vm_start + (i << PAGE_SHIFT),
+				      page_to_pfn(memory->pages[i]), PAGE_SIZE, vma->vm_page_prot);
+	return ret;
+#else
+	return remap_vmalloc_range(vma, memory->at, 0);
+#endif
+}
+
 int ktrxer_memory_map(const struct ktrxer_memory *memory, struct vm_area_struct *vma)
 {
 	if (vma->vm_pgoff != ktrxer_memory_offset(memory) >> PAGE_SHIFT ||
@@ -147,5 +163,5 @@ int ktrxer_memory_map(const struct ktrxer_memory *memory, struct vm_area_struct 
 		return -EINVAL;
 	/* A child process does not inherit the mapping, so it cannot write to the ring. */
 	vm_flags_set(vma, VM_DONTCOPY);
-	return remap_vmalloc_range(vma, memory->at, 0);
+	return ktrxer_pages_map(memory, vma);
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { RECORDS_MOST = 1 << 24, DRIFT = 5000 /* 200 ppm: of two clocks against each other */ };
+#define RECORD_NS (4 * (uint64_t)KTRXER_NS_PER_MS) /* for the 25 bytes of each packet's record: 50 kbit/s */
 #define SOON_NS (500 * (uint64_t)KTRXER_NS_PER_MS) /* for the exchange with the server before the first packet */
 
 struct client {
@@ -269,6 +270,7 @@ static int test(struct client *c, struct ktrxer_error *err)
 	/* The records so far are fetched also when the measurement is to stop. */
 	c->result->stopped = !c->over;
 	c->link.stop_fd = -1;
+	c->link.patience_ns += c->o->packets * RECORD_NS;
 	return 0;
 }
 

@@ -8,28 +8,34 @@
 #include <poll.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000 };
-
-/* Until the connection is ready for `events`. */
+/* Until the connection is ready for `events`, or the exchange has taken too long. */
 static int wait_for(const struct owamp_link *l, short events, struct ktrxer_error *err)
 {
 	struct pollfd fds[2] = { { .fd = l->fd, .events = events }, { .fd = l->stop_fd, .events = POLLIN } };
-	const uint64_t end_ns = ktrxer_now_ns() + PATIENCE_MS * (uint64_t)KTRXER_NS_PER_MS;
 
 	for (;;) {
 		const uint64_t now_ns = ktrxer_now_ns();
-		const int n = now_ns < end_ns ? poll(fds, 2, (int)((end_ns - now_ns) / KTRXER_NS_PER_MS) + 1) : 0;
+		const uint64_t left_ns = now_ns < l->end_ns ? l->end_ns - now_ns : 0;
+		const int n = left_ns ? poll(fds, 2, (int)(left_ns / KTRXER_NS_PER_MS) + 1) : 0;
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return ktrxer_fail(err, -errno, "the control connection: %m");
 		if (n == 0)
-			return ktrxer_fail(err, -ETIMEDOUT, "the server does not answer on the control connection");
+			return ktrxer_fail(err, -ETIMEDOUT,
+					   "the server's answer on the control connection is not complete after %u s",
+					   (unsigned)(l->patience_ns / KTRXER_NS_PER_S));
 		if (fds[1].revents)
 			return ktrxer_fail(err, -EINTR, "stopped before the end of the exchange with the server");
 		return 0;
 	}
+}
+
+/* One limit for all waits: a limit for each would not end with a server that sends one byte at a time. */
+static void exchange_begin(struct owamp_link *l)
+{
+	l->end_ns = ktrxer_now_ns() + l->patience_ns;
 }
 
 int owamp_link_open(struct owamp_link *l, const struct ktrxer_addr *to, const struct ktrxer_addr *from, uint16_t port,
@@ -39,7 +45,8 @@ int owamp_link_open(struct owamp_link *l, const struct ktrxer_addr *to, const st
 	socklen_t length;
 	int rc = 0, error;
 
-	*l = (struct owamp_link){ .stop_fd = stop_fd };
+	*l = (struct owamp_link){ .stop_fd = stop_fd, .patience_ns = OWAMP_PATIENCE_NS };
+	exchange_begin(l);
 	l->fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return ktrxer_fail(err, -errno, "TCP socket: %m");
@@ -62,11 +69,13 @@ int owamp_link_open(struct owamp_link *l, const struct ktrxer_addr *to, const st
 	length = sizeof name;
 	if (rc == 0 && getsockname(l->fd, &name.sa, &length) == 0)
 		(void)ktrxer_name_read(&name, &l->local);
+	exchange_begin(l);
 	return rc;
 }
 
 int owamp_link_write(struct owamp_link *l, const uint8_t *data, size_t length, struct ktrxer_error *err)
 {
+	exchange_begin(l);
 	for (size_t at = 0; at < length;) {
 		const ssize_t n = send(l->fd, data + at, length - at, MSG_NOSIGNAL);
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The client's control connection: whole messages, with a limit of time. */
+/* The client's control connection: exchanges of whole messages, each with a limit of time. */
 #ifndef KTRXER_METHODS_OWAMP_LINK_H
 #define KTRXER_METHODS_OWAMP_LINK_H
 
 #include <ktrxer.h>
 
+#define OWAMP_PATIENCE_NS (10 * (uint64_t)KTRXER_NS_PER_S)
+
 struct owamp_link {
 	int fd, stop_fd; /* stop_fd -1: none, or the stop has been handled */
+	uint64_t patience_ns; /* for a message of the client and the whole answer; owamp_link_open(): 10 s */
+	uint64_t end_ns;      /* of this exchange, which begins with the connection and with each owamp_link_write() */
 	struct ktrxer_addr local;
 };
 

@@ -408,6 +408,16 @@ static void receive_priming(struct tcp_connection *c, int64_t from, const struct
 	}
 }
 
+/* Each arrival postpones the timer, so arrivals look at the time, too. */
+static bool gave_up(struct tcp_connection *c, uint64_t now_ns)
+{
+	if ((c->phase != TCP_SETTLING && c->phase != TCP_PRIMING) ||
+	    now_ns <= c->progress_ns + c->rtt_ns + c->spec.timeout_ns)
+		return false;
+	tcp_connection_close(c, c->warm && c->head_known ? TCP_NO_DATA : TCP_SILENT);
+	return true;
+}
+
 void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *s, uint64_t arrived_ns)
 {
 	const int64_t from = (int64_t)c->peer_next + (int32_t)(s->sequence - c->peer_first - (uint32_t)c->peer_next);
@@ -431,9 +441,13 @@ void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *
 	acknowledged = c->own_acknowledged;
 	take_acknowledgement(c, s);
 	fresh = s->length && take_data(c, from, s);
-	if (fresh || c->own_acknowledged != acknowledged)
+	/* A server that sends one byte at a time makes no progress before it has sent as many as a segment. */
+	c->news += fresh ? s->length : 0;
+	if (c->news >= c->spec.mss || c->own_acknowledged != acknowledged) {
 		c->progress_ns = arrived_ns;
-	if (c->phase == TCP_CLOSED)
+		c->news = 0;
+	}
+	if (c->phase == TCP_CLOSED || gave_up(c, arrived_ns))
 		return;
 	if (s->flags & KTRXER_TCP_FIN && from + s->length == (int64_t)c->peer_next) {
 		tcp_connection_close(c, TCP_FINISHED);
@@ -507,10 +521,8 @@ void tcp_connection_tick(struct tcp_connection *c, uint64_t now_ns)
 		break;
 	case TCP_SETTLING:
 	case TCP_PRIMING:
-		if (now_ns > c->progress_ns + c->rtt_ns + c->spec.timeout_ns) {
-			tcp_connection_close(c, c->warm && c->head_known ? TCP_NO_DATA : TCP_SILENT);
+		if (gave_up(c, now_ns))
 			break;
-		}
 		c->tries += c->tries < TRIES_COUNTED;
 		if (c->phase == TCP_SETTLING)
 			settle(c, true, now_ns);

@@ -91,7 +91,8 @@ struct tcp_connection {
 	uint16_t peer_window, peer_mss;
 	uint32_t warm; /* segments that are to be acknowledged as they come */
 	uint32_t tries;
-	uint64_t progress_ns; /* last arrival of something new */
+	uint32_t news;        /* new bytes since the last progress */
+	uint64_t progress_ns; /* last arrival of an acknowledgement, or of a segment's bytes */
 	uint64_t timer_ns;    /* KTRXER_NEVER: off */
 	uint64_t rtt_ns;      /* the longest of late, with decay */
 	uint64_t at_ns;       /* of the pair, or of the SYN */

@@ -195,11 +195,13 @@ def test_rings_are_charged_to_the_memory_cgroup(wire: Ear) -> None:
         def work() -> None:
             (group / "cgroup.procs").write_text(str(os.getpid()))
             before = int((group / "memory.current").read_text())
-            with Ktx("wire0", timer=NONE, slots=4096):
+            with Ktx("wire0", timer=NONE, slots=4096) as ktx:
                 grown = int((group / "memory.current").read_text()) - before
                 assert grown > 4096 * 1536, grown
+                ktx.send([frame(1)])  # the mapping is that of the charged pages
+                assert ktx.reports(1)[0].status == SENT
             with Krx() as krx:
-                krx.setup(socket.if_nametoindex("wire0"), ring=4 << 20, map=False)
+                krx.setup(socket.if_nametoindex("wire0"), ring=4 << 20)
                 assert int((group / "memory.current").read_text()) - before > 4 << 20
             (group / "memory.max").write_text(str(int((group / "memory.current").read_text()) + (2 << 20)))
             Ktx("wire0", timer=NONE, slots=4096)

@@ -22,6 +22,14 @@ S = 10**9
 SIZE = 4_000_000
 
 
+def drip(out, head, release):
+    """A head that does not end, or a body: one byte each 50 ms, for up to 15 s."""
+    for byte in head + bytes(b"x" * 300):
+        out.write(bytes([byte]))
+        if release.wait(0.05):
+            return
+
+
 class Web(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 10
@@ -50,6 +58,8 @@ class Web(BaseHTTPRequestHandler):
             self.server.release.wait(30)
         elif kind == "silent":
             self.server.release.wait(30)
+        elif kind == "drip-head":
+            drip(self.wfile, b"HTTP/1.1 200 OK\r\nx: ", self.server.release)
         elif kind == "close":
             self.close_connection = True
         elif kind == "garbage":
@@ -67,7 +77,11 @@ class Web(BaseHTTPRequestHandler):
     def do_POST(self):
         kind = self.path[1:]
         length = int(self.headers["content-length"])
-        if kind == "upload":
+        if kind == "drip-body":
+            while length:
+                length -= len(self.rfile.read(min(length, 1 << 16)))
+            drip(self.wfile, b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", self.server.release)
+        elif kind == "upload":
             while length:
                 length -= len(self.rfile.read(min(length, 1 << 16)))
             self.reply(200, b"thank you")
@@ -147,12 +161,26 @@ def test_what_one_request_finds(web, way, path, complaint):
 
 
 @pytest.mark.parametrize(("path", "complaint"), [
-    ("stall", "the server stalled: it sent no data within 0.5 s"), ("silent", "the server stalled: no reply within 0.5 s"),
+    ("stall", "the server stalled: it sent no data within 0.5 s"), ("silent", "the server stalled: no complete reply within 0.5 s"),
+    ("drip-head", "the server stalled: no complete reply within 0.5 s"),
 ])
 def test_a_server_that_stalls(web, monkeypatch, path, complaint):
     monkeypatch.setattr(load, "WAIT_S", 0.5)
     with pytest.raises(load.LoadError, match=complaint):
         load.final_place(f"{web}/{path}", None, 0)
+
+
+def test_a_reply_of_single_bytes_does_not_hold_an_upload(web, monkeypatch):
+    """The reply's body comes one byte at a time: the connection is given up, and reported."""
+    monkeypatch.setattr(load, "WAIT_S", 2.5)
+    monkeypatch.setattr(load, "POST_BYTES", 100_000)
+    loaded = load.Load(load.place_of(f"{web}/drip-body"), None, True, 1)
+    loaded.start()
+    until = time.monotonic() + 20
+    while not loaded.flows[0].failures and time.monotonic() < until:
+        time.sleep(0.05)
+    loaded.stop.set()
+    assert "no complete reply within 2.5 s" in load.end_of(loaded, False)["reasons"][0]
 
 
 def test_redirections_within_the_host_are_followed(web):

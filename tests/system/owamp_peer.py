@@ -10,12 +10,13 @@ owamp_peer.py raw HOST PORT HEX...                 sends each, prints the length
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
 import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 SLOT_S = 0.02
 SKIPPED, LOST, TWICE = (3, 4), 7, 9  # numbers: not sent; counted as sent; sent twice
@@ -148,8 +149,21 @@ def client(host: str, port: int, direction: str, count: int) -> dict[str, Any]:
     return result
 
 
+def drip(control: socket.socket, data: bytes) -> NoReturn:
+    """Until the client closes the connection."""
+    control.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    began = time.monotonic()
+    with contextlib.suppress(OSError):
+        for byte in data:
+            control.sendall(bytes([byte]))
+            time.sleep(0.25)
+    print(json.dumps({"dripped_s": time.monotonic() - began}))
+    sys.exit(0)
+
+
 def serve(address: str, port: int, flag: str) -> dict[str, Any]:
-    """Flags: none, locked (another mode), closed (no mode), refuse (the request), die, early (it stops the sessions), strange (no OWAMP)."""
+    """Flags: none, locked (another mode), closed (no mode), refuse (the request), die, early (it stops the sessions), strange (no OWAMP),
+    drip-greeting and drip-records (a byte each quarter of a second, without an end)."""
     listener = socket.create_server((address, port))
     print("ready", flush=True)
     control = listener.accept()[0]
@@ -158,6 +172,8 @@ def serve(address: str, port: int, flag: str) -> dict[str, Any]:
     if flag == "strange":
         control.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n".ljust(64, b"\xff") * 4)
         return {}
+    if flag == "drip-greeting":
+        drip(control, struct.pack(">12xI", 1) + bytes(1 << 16))
     control.sendall(struct.pack(">12xI16x16xI12x", {"locked": 6, "closed": 0}.get(flag, 1), 1024))
     if flag in ("locked", "closed"):
         return {}
@@ -208,6 +224,9 @@ def serve(address: str, port: int, flag: str) -> dict[str, Any]:
                 struct.pack(">IHHQQB", number, error, error, ntp(stamp), ntp(stamp + 0.005), 250) for number, stamp, error in late
             )
             records += struct.pack(">IHHQQB", 1, 1, 1, ntp(one["start"]), 0, 255)
+            if flag == "drip-records":
+                control.sendall(struct.pack(">BBxxIII16x", 0, 1, one["packets"], 0, 1 << 20))
+                drip(control, one["head"] + bytes(1 << 16))
             control.sendall(struct.pack(">BBxxIII16x", 0, 1, one["packets"], 0, len(late) + 1))
             control.sendall(one["head"] + b"".join(struct.pack(">B7xQ", *s) for s in one["slots"]) + bytes(16) + bytes(16))
             control.sendall(records + bytes(-len(records) % 16) + bytes(16))

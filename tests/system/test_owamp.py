@@ -182,6 +182,16 @@ def test_servers_that_do_not_measure(shared_pair, owamp, peer_serves, flag, text
     assert text in owamp(a, b.address, "--count", 100, *QUICK, status=1).stderr
 
 
+@pytest.mark.parametrize("flag", ["drip-greeting", "drip-records"])
+def test_a_server_that_sends_a_byte_at_a_time_holds_the_client_for_ten_seconds(shared_pair, owamp, peer_serves, flag):
+    """Each byte comes in time; the whole message has a limit, and some milliseconds more for each packet's record."""
+    a, b = shared_pair
+    server = peer_serves(flag)
+    done = owamp(a, b.address, "--count", 5, "--direction", "up", *QUICK, status=1)
+    assert "not complete after 10 s" in done.stderr
+    assert 8 < json.loads(server.communicate(timeout=20)[0])["dripped_s"] < 20
+
+
 def test_a_server_that_stops_the_sessions(shared_pair, owamp, peer_serves):
     a, b = shared_pair
     peer_serves("early")

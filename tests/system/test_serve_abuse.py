@@ -7,7 +7,9 @@ a0 10.77.0.1, .9, 10.78.0.1 ------------- b0 10.77.0.2, 10.78.0.2      attackers
 
 import json
 import os
+import re
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -48,6 +50,17 @@ while True:
 """
 
 
+# Prints the lengths of the answers to one request.
+ECHOED = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((sys.argv[1], 8620)); s.settimeout(5)
+s.send(bytes.fromhex(sys.argv[2])); print(len(s.recv(65536)))
+s.settimeout(0.05)
+try: print(len(s.recv(65536)))
+except TimeoutError: pass
+"""
+
+
 @pytest.fixture
 def hosts_of_two_networks(pair):
     a, b = pair
@@ -63,6 +76,37 @@ def test_a_refusal_carries_nothing_of_the_token(shared_pair, serve, token):
     serve(b, "--token-file", token)
     done = a.run([sys.executable, "-c", hostile("oracle", ORACLE), b.address, "oracle", token], check=False, timeout=30)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("options", [("--jsonl",), ()])
+def test_a_made_token_is_in_its_file_alone(shared_pair, ktrxer, open_folder, options):
+    """Not in the output, which a journal keeps, and not in a command line: the output has the name of the file."""
+    _, b = shared_pair
+    server = b.popen(["env", f"RUNTIME_DIRECTORY={open_folder}", ktrxer, "serve", "--port", "8621", *options])
+    try:
+        file, said = open_folder / "ktrxer-8621.token", ""
+        while str(file) not in said:
+            assert (line := server.stdout.readline()), said
+            said += line
+        made = file.read_text().strip()
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert re.fullmatch("[0-9a-f]{32}", made), "128 bits"
+        assert made not in Path(f"/proc/{server.pid}/cmdline").read_text()
+        server.send_signal(signal.SIGINT)
+        out, err = server.communicate(timeout=20)
+        assert made not in said + out + err
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_a_made_token_is_written_to_no_other_file(shared_pair, ktrxer, open_folder):
+    """A link that another user has put there is not followed."""
+    _, b = shared_pair
+    target = open_folder / "of another user"
+    (open_folder / "ktrxer-8621.token").symlink_to(target)
+    done = b.run(["env", f"RUNTIME_DIRECTORY={open_folder}", ktrxer, "serve", "--port", "8621"], check=False, timeout=20)
+    assert done.returncode in (1, 2) and "ktrxer-8621.token" in done.stderr and not target.exists()
 
 
 def test_no_thread_keeps_a_privilege(shared_pair, serve, token):
@@ -154,6 +198,17 @@ def test_memory_of_udp_flows_is_bounded(shared_pair, flow, serve, token, ktrxer)
         time.sleep(20 * MS / 1e9)
     child.communicate(timeout=10)
     assert worst < (900 << 10 if b"__asan_init" in ktrxer.read_bytes() else 160 << 10), f"{worst} KiB"
+
+
+def test_answers_are_as_long_as_their_requests(shared_pair, serve):
+    """Of all lengths, and also for a request that claims in its TLVs to have more bytes than it has."""
+    a, b = shared_pair
+    serve(b)
+    for length in (44, 45, 64, 127, 512, 1400):
+        for tlv in (b"", b"\x80\x01\xff\xff", b"\x80\x02\x00\xff"):  # extra padding, location (RFC 8972) of 65535 and 255 bytes
+            packet = (struct.pack(">I", 7) + bytes(40) + tlv).ljust(length, b"\0")
+            done = a.run([sys.executable, "-c", ECHOED, b.address, packet.hex()], check=False, timeout=20)
+            assert (done.stdout.split(), done.stderr) == ([str(len(packet))], ""), (length, tlv)
 
 
 def test_answers_carry_allowed_marks_only(shared_pair, serve, stamp):

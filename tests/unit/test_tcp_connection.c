@@ -289,6 +289,27 @@ TEST(openings_that_fail)
 	assert_int_equal(line.connection.end, TCP_NOT_HTTP);
 }
 
+/* Each byte is new, and none is a segment's worth. */
+TEST(a_server_that_sends_single_bytes_is_given_up)
+{
+	struct there t;
+	uint32_t sent = 0;
+
+	begin(&t);
+	server_accepts(&t, 60000, KTRXER_TCP_SYN);
+	while (t.connection.phase == TCP_SETTLING) {
+		assert_true(sent < 10);
+		t.now_ns += 200 * MS;
+		t.data[0] = (uint8_t)head[sent];
+		server_sends(&t, sent, 1, REQUEST, 0);
+		sent++;
+		t.count = 0;
+	}
+	assert_int_equal(t.connection.phase, TCP_CLOSED);
+	assert_int_equal(t.connection.end, TCP_SILENT);
+	assert_true(sent > 4);
+}
+
 TEST(a_probe_of_the_closed_window_is_answered)
 {
 	struct there line;

@@ -167,15 +167,30 @@ def early(sock: socket.socket) -> bytes:
         sock.settimeout(WAIT_S)
 
 
+def recv_until(sock: socket.socket, most: int, end: float) -> bytes:
+    """`end`: on the monotonic clock, in seconds; after it, TimeoutError."""
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    sock.settimeout(left)
+    try:
+        return sock.recv(most)
+    finally:
+        sock.settimeout(WAIT_S)
+
+
 def reply_of(sock: socket.socket, place: Place, data: bytes = b"") -> Reply:
-    """The head of a reply, and the part of the body that came with it. `data`: the bytes that came before."""
+    """The head of a reply, and the part of the body that came with it. `data`: the bytes that came before.
+
+    The limit of time is that of the whole head, because a server may send one byte at a time."""
+    end = time.monotonic() + WAIT_S
     while b"\r\n\r\n" not in data:
         if len(data) > HEAD_MOST:
             raise LoadError(f"{place.url[:200]}: the head of the reply is longer than {HEAD_MOST} bytes")
         try:
-            piece = sock.recv(HEAD_MOST)
+            piece = recv_until(sock, HEAD_MOST, end)
         except TimeoutError:
-            raise LoadError(f"{place.url[:200]}: the server stalled: no reply within {WAIT_S:g} s") from None
+            raise LoadError(f"{place.url[:200]}: the server stalled: no complete reply within {WAIT_S:g} s") from None
         except (OSError, ssl.SSLError) as error:
             raise LoadError(f"{place.url[:200]}: the connection failed before the reply: {error.strerror or error}") from None
         if not piece:
@@ -342,8 +357,12 @@ class Load:
                 return
             length = reply.headers.get("content-length", "0")
             waiting = (int(length) if length.isdigit() else 0) - len(reply.rest)
-            while waiting > 0 and (data := sock.recv(min(waiting, BUFFER))):
-                waiting -= len(data)
+            end = time.monotonic() + WAIT_S
+            try:
+                while waiting > 0 and (data := recv_until(sock, min(waiting, BUFFER), end)):
+                    waiting -= len(data)
+            except TimeoutError:
+                raise LoadError(f"{self.place.url[:200]}: the server stalled: no complete reply within {WAIT_S:g} s") from None
 
     def look(self, flow: Flow) -> None:
         """The acknowledged bytes and the round trip of an upload's connection."""
