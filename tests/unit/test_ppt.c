@@ -249,7 +249,7 @@ TEST(the_intervals_contain_the_truth)
 		}
 }
 
-/* The filter then leaves out long gaps rather than short ones. The interval of 95 % has the truth in 93.5 % at least. */
+/* The filter leaves out long gaps rather than short ones. The interval of 95 % has the truth in 93.5 % at least. */
 TEST(the_interval_of_dppt_where_processing_times_vary)
 {
 	static const struct world worlds[] = {
