@@ -212,9 +212,9 @@ static struct abw_train train_of(const struct abw_plan *p, uint32_t n, const uin
 	return (struct abw_train){ sent + (size_t)n * p->packets, arrived + (size_t)n * p->packets, p->packets };
 }
 
-static struct abw_delay delay_of(uint64_t sent_ns, uint64_t arrived_ns)
+static struct timed_delay delay_of(uint64_t sent_ns, uint64_t arrived_ns)
 {
-	return (struct abw_delay){ (double)sent_ns, (double)(int64_t)(arrived_ns - sent_ns) };
+	return (struct timed_delay){ (double)sent_ns, (double)(int64_t)(arrived_ns - sent_ns) };
 }
 
 /* Accounts of all steps. False: too much was lost, or left at other times, for any estimate. */
@@ -382,7 +382,7 @@ static void plan_check(struct abw *a, enum abw_step step)
 static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 {
 	const size_t more = (size_t)a->plan.flows * a->plan.trains * a->plan.packets;
-	struct abw_delay *delays = realloc(a->delays, (a->delay_count + more) * sizeof *delays);
+	struct timed_delay *delays = realloc(a->delays, (a->delay_count + more) * sizeof *delays);
 	struct abw_result *r = &a->result;
 	double middle, half, own;
 	int rc;
@@ -503,7 +503,7 @@ static void take_again(struct abw *a, const uint64_t *sent, const uint64_t *arri
 static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 {
 	const size_t packets = (size_t)a->plan.trains * a->plan.packets;
-	struct abw_delay *delays = calloc(packets, sizeof *delays);
+	struct timed_delay *delays = calloc(packets, sizeof *delays);
 	int64_t rates[CHIRPS];
 	double sum = 0, squares = 0, mean, error, skew = 0;
 	size_t n = 0;

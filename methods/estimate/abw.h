@@ -108,7 +108,7 @@ struct abw {
 	struct abw_plan plan;
 	struct abw_result result;
 	struct abw_search search;
-	struct abw_delay *delays;
+	struct timed_delay *delays;
 	size_t delay_count;
 	struct abw_line_part lines[2]; /* of large packets, and of those of line_bytes */
 	uint32_t line_bytes;

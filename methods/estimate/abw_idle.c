@@ -5,8 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SKEW_MOST 1e-3 /* clocks of computers differ by less */
-#define T_99 2.86      /* Student's t of BATCHES - 1 */
+#define T_99 2.86 /* Student's t of BATCHES - 1 */
 /* Of the count of least delays: as many just above them are no group apart. */
 #define APART 0.5
 
@@ -18,46 +17,16 @@ enum { BATCHES = 20 };
 
 static int by_time(const void *a, const void *b)
 {
-	const double x = ((const struct abw_delay *)a)->at_ns, y = ((const struct abw_delay *)b)->at_ns;
+	const double x = ((const struct timed_delay *)a)->at_ns, y = ((const struct timed_delay *)b)->at_ns;
 
 	return (x > y) - (x < y);
-}
-
-/* As in pairs.c: the edge of the lower convex hull at the mean time (Moon, Skelly, Towsley, INFOCOM 1999). */
-static double skew_of(const struct abw_delay *d, size_t count, size_t *hull)
-{
-	double mean = 0;
-	size_t n = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		mean += d[i].at_ns / (double)count;
-		while (n >= 2) {
-			const struct abw_delay *a = &d[hull[n - 2]], *b = &d[hull[n - 1]];
-
-			if ((b->delay_ns - a->delay_ns) * (d[i].at_ns - a->at_ns) <
-			    (d[i].delay_ns - a->delay_ns) * (b->at_ns - a->at_ns))
-				break;
-			n--;
-		}
-		hull[n++] = i;
-	}
-	for (size_t i = 1; i < n; i++) {
-		const struct abw_delay *a = &d[hull[i - 1]], *b = &d[hull[i]];
-
-		if (b->at_ns >= mean && b->at_ns > a->at_ns) {
-			const double slope = (b->delay_ns - a->delay_ns) / (b->at_ns - a->at_ns);
-
-			return fabs(slope) <= SKEW_MOST ? slope : 0;
-		}
-	}
-	return 0;
 }
 
 /*
  * An edge of the hull may be short, and then noise tilts it: the delays near the line through it give a better one,
  * by least squares.
  */
-static double refined(const struct abw_delay *d, size_t count, double skew, double tolerance)
+static double refined(const struct timed_delay *d, size_t count, double skew, double tolerance)
 {
 	for (int round = 0; round < 4; round++) {
 		double least = INFINITY, n = 0, x = 0, y = 0, xx = 0, xy = 0;
@@ -86,20 +55,20 @@ static double refined(const struct abw_delay *d, size_t count, double skew, doub
 	return skew;
 }
 
-int abw_skew(struct abw_delay *d, size_t count, double tolerance, double *skew)
+int abw_skew(struct timed_delay *d, size_t count, double tolerance, double *skew)
 {
 	size_t *hull = calloc(count ? count : 1, sizeof *hull);
 
 	if (!hull)
 		return -ENOMEM;
 	qsort(d, count, sizeof *d, by_time);
-	*skew = count ? refined(d, count, skew_of(d, count, hull), tolerance) : 0;
+	*skew = count ? refined(d, count, skew_of(d, sizeof *d, count, hull), tolerance) : 0;
 	free(hull);
 	return 0;
 }
 
 /* Found by halving. */
-static double median_above(const struct abw_delay *d, size_t count, double least)
+static double median_above(const struct timed_delay *d, size_t count, double least)
 {
 	double low = 0, high = 0;
 
@@ -116,7 +85,7 @@ static double median_above(const struct abw_delay *d, size_t count, double least
 	return high;
 }
 
-int abw_idle(struct abw_delay *d, size_t count, double tolerance, double most, struct abw_idle *r)
+int abw_idle(struct timed_delay *d, size_t count, double tolerance, double most, struct abw_idle *r)
 {
 	size_t idle = 0, above = 0;
 	double least = INFINITY, skew, square = 0, sum = 0, weight, error;

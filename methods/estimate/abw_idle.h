@@ -8,12 +8,10 @@
 #ifndef KTRXER_METHODS_ABW_IDLE_H
 #define KTRXER_METHODS_ABW_IDLE_H
 
+#include "skew.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-struct abw_delay {
-	double at_ns, delay_ns; /* any origin each */
-};
 
 struct abw_idle {
 	double share, low, high; /* 99 % */
@@ -25,12 +23,12 @@ struct abw_idle {
 enum { ABW_IDLE_LEAST = 100 };
 
 /* Sorts `delays` by time. The skew of the receiver's clock, from the least delays; 0: not known. -ENOMEM. */
-int abw_skew(struct abw_delay *delays, size_t count, double tolerance_ns, double *skew);
+int abw_skew(struct timed_delay *delays, size_t count, double tolerance_ns, double *skew);
 
 /*
  * Sorts `delays` by time, and takes the skew out of them. `tolerance_ns`: delays that differ by less are equal but
  * for noise; up to `most_ns` where these delays show more of it. 0, -EINVAL: fewer than ABW_IDLE_LEAST; -ENOMEM.
  */
-int abw_idle(struct abw_delay *delays, size_t count, double tolerance_ns, double most_ns, struct abw_idle *result);
+int abw_idle(struct timed_delay *delays, size_t count, double tolerance_ns, double most_ns, struct abw_idle *result);
 
 #endif

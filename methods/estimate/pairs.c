@@ -2,6 +2,7 @@
 #include "pairs.h"
 
 #include "estimate_sort.h"
+#include "skew.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +10,6 @@
 #define TOLERANCE 0.02 /* of the gap: an undisturbed pair has at most so much excess */
 #define TOLERANCE_MOST 0.1 /* without enough of them: limit for the best pairs */
 #define NOISE_NS 2000.0 /* of the stamps of two busy hosts: excess below it is no sign of cross traffic */
-#define SKEW_MOST 1e-3 /* clocks of computers differ by less */
 #define SIZES_APART 0.15 /* by so much the capacities by both sizes may differ */
 
 const char *const pairs_reading_names[PAIRS_READINGS] = {
@@ -19,7 +19,8 @@ const char *const pairs_reading_names[PAIRS_READINGS] = {
 
 /* A usable pair. Delays contain the unknown offset of the clocks. */
 struct usable {
-	double at_ns, first_ns, last_ns, gap_ns, excess_ns;
+	struct timed_delay mean; /* of both packets */
+	double first_ns, last_ns, gap_ns, excess_ns;
 };
 
 struct work {
@@ -58,56 +59,16 @@ static void sort_out(struct pairs_set *s, struct work *w, const struct pair_time
 		const enum pair_outcome outcome = pair_outcome_of(p, -1);
 
 		s->outcomes[outcome]++;
-		if (outcome == PAIR_USABLE)
-			w->pairs[w->count++] = (struct usable){
-				.at_ns = (double)(int64_t)(p->sent_ns[0] - sent0_ns),
-				.first_ns = (double)(int64_t)((p->arrived_ns[0] - arrived0_ns) -
-							      (p->sent_ns[0] - sent0_ns)),
-				.last_ns = (double)(int64_t)((p->arrived_ns[1] - arrived0_ns) -
-							     (p->sent_ns[1] - sent0_ns)),
-				.gap_ns = gap_between(p->arrived_ns),
-			};
-	}
-}
+		if (outcome == PAIR_USABLE) {
+			struct usable *u = &w->pairs[w->count++];
 
-/* ------------------------------------------------------------------------------------------------------- clock skew */
-
-static double sum_of(const struct usable *p)
-{
-	return p->first_ns + p->last_ns;
-}
-
-/*
- * The slope of the lower convex hull of the delays over time, at the mean time (Moon, Skelly, Towsley, INFOCOM 1999):
- * the least delays of a path without skew lie on a level line. Pairs are in the order of their send times. 0: not
- * known.
- */
-static double skew_of(const struct work *w, size_t *hull)
-{
-	const struct usable *p = w->pairs;
-	double mean = 0;
-	size_t n = 0;
-
-	for (size_t i = 0; i < w->count; i++) {
-		mean += p[i].at_ns / (double)w->count;
-		while (n >= 2) {
-			const struct usable *a = &p[hull[n - 2]], *b = &p[hull[n - 1]];
-
-			if ((sum_of(b) - sum_of(a)) * (p[i].at_ns - a->at_ns) <
-			    (sum_of(&p[i]) - sum_of(a)) * (b->at_ns - a->at_ns))
-				break;
-			n--;
+			u->mean.at_ns = (double)(int64_t)(p->sent_ns[0] - sent0_ns);
+			u->first_ns = (double)(int64_t)((p->arrived_ns[0] - arrived0_ns) - (p->sent_ns[0] - sent0_ns));
+			u->last_ns = (double)(int64_t)((p->arrived_ns[1] - arrived0_ns) - (p->sent_ns[1] - sent0_ns));
+			u->mean.delay_ns = (u->first_ns + u->last_ns) / 2;
+			u->gap_ns = gap_between(p->arrived_ns);
 		}
-		hull[n++] = i;
 	}
-	for (size_t i = 1; i < n; i++) {
-		const struct usable *a = &p[hull[i - 1]], *b = &p[hull[i]];
-		const double slope = b->at_ns > a->at_ns ? (sum_of(b) - sum_of(a)) / (b->at_ns - a->at_ns) / 2 : 0;
-
-		if (b->at_ns >= mean)
-			return fabs(slope) <= SKEW_MOST ? slope : 0;
-	}
-	return 0;
 }
 
 /* ------------------------------------------------------------------------------------------------ undisturbed pairs */
@@ -133,8 +94,8 @@ static void set_excess(struct work *w, double skew)
 	for (size_t i = 0; i < w->count; i++) {
 		struct usable *p = &w->pairs[i];
 
-		p->first_ns -= skew * p->at_ns;
-		p->last_ns -= skew * p->at_ns;
+		p->first_ns -= skew * p->mean.at_ns;
+		p->last_ns -= skew * p->mean.at_ns;
 		first = fmin(first, p->first_ns);
 		last = fmin(last, p->last_ns);
 	}
@@ -148,7 +109,7 @@ static bool halves_differ(const struct work *w, size_t count, double middle_ns)
 	double early = 0, late = 0;
 
 	for (size_t i = 0; i < count; i++)
-		*(w->pairs[i].at_ns < middle_ns ? &early : &late) += 1;
+		*(w->pairs[i].mean.at_ns < middle_ns ? &early : &late) += 1;
 	return count >= 10 && fabs(early - late) > 3.3 * sqrt((double)count);
 }
 
@@ -188,7 +149,7 @@ static void set_gap(struct pairs_set *s, const struct work *w, uint32_t resoluti
  * links. */
 static enum pairs_reading choose(struct pairs_set *s, struct work *w, double skew, uint32_t resolution_ns)
 {
-	const double middle = (w->pairs[0].at_ns + w->pairs[w->count - 1].at_ns) / 2;
+	const double middle = (w->pairs[0].mean.at_ns + w->pairs[w->count - 1].mean.at_ns) / 2;
 	size_t quarter;
 	double most;
 
@@ -313,7 +274,7 @@ static int estimate(struct pairs_set sets[2], struct work work[2], void *room, u
 		r->reading = too_few(sets);
 		return 0;
 	}
-	skew = skew_of(most, room);
+	skew = skew_of(&most->pairs[0].mean, sizeof *most->pairs, most->count, room);
 	r->skew_ppm = skew * 1e6;
 	step_ns = step_of(most, room);
 	resolution_ns = step_ns > resolution_ns ? step_ns : resolution_ns;

@@ -2,9 +2,11 @@
 #include "estimators.h"
 
 #include "capacity.h"
+#include "hop_queues.h"
 #include "mda.h"
 #include "ppt_plan.h"
 #include "ppt_probes.h"
+#include "tcp_pair.h"
 
 #include <errno.h>
 #include <math.h>
@@ -200,6 +202,152 @@ EXPORT int ktrxer_py_mda_probes(uint32_t hops, double failure)
 	const uint32_t probes = mda_probes(hops, failure);
 
 	return probes ? (int)probes : -EINVAL;
+}
+
+static void put_hop(struct figures *f, const struct hop_queue *q)
+{
+	put(f, "idle_answers", (double)q->idle_answers);
+	put(f, "loaded_answers", (double)q->loaded_answers);
+	if (q->known) {
+		put(f, "idle_ns", (double)q->idle_ns);
+		put(f, "loaded_ns", (double)q->loaded_ns);
+		put(f, "added_ns", (double)q->added_ns);
+		put(f, "added_uncertainty_ns", (double)q->added_uncertainty_ns);
+		put(f, "after", (double)q->after);
+	}
+	if (q->measured) {
+		put(f, "queue_ns", (double)q->queue_ns);
+		put(f, "queue_uncertainty_ns", (double)q->queue_uncertainty_ns);
+	}
+	put(f, "fills", q->fills);
+}
+
+EXPORT int ktrxer_py_hop_queues(const int64_t *idle_ns, size_t idle_count, const int64_t *loaded_ns,
+				size_t loaded_count, uint32_t hops, uint32_t own, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	struct hop_times *times = calloc(hops ? hops : 1, sizeof *times);
+	struct hop_queue *queues = calloc(hops ? hops : 1, sizeof *queues);
+	size_t fullest;
+	int rc = times && queues ? 0 : -ENOMEM;
+
+	if (rc == 0 && !hops)
+		rc = -EINVAL;
+	for (size_t i = own ? 0 : 1; rc == 0 && i < hops; i++)
+		times[i] = (struct hop_times){ idle_ns + i * idle_count, loaded_ns + i * loaded_count };
+	if (rc == 0)
+		rc = hop_queues_estimate(times, hops, idle_count, loaded_count, queues, &fullest);
+	if (rc == 0) {
+		if (fullest < hops)
+			put(&f, "fullest", (double)fullest);
+		for (size_t i = 0; i < hops; i++)
+			put_hop(&f, &queues[i]);
+	}
+	free(queues);
+	free(times);
+	return rc < 0 ? rc : f.count;
+}
+
+/* ----------------------------------------------------------------------------------------------- IP-layer capacity */
+
+static void put_range(struct figures *f, const char *min, const char *max, const struct ip_capacity_range *r)
+{
+	if (r->max_ns == IP_CAPACITY_UNKNOWN)
+		return;
+	put(f, min, (double)r->min_ns);
+	put(f, max, (double)r->max_ns);
+}
+
+static void put_mode(struct figures *f, const struct ip_capacity_mode *m)
+{
+	put(f, "first", m->first);
+	put(f, "count", m->count);
+	put(f, "at", m->at);
+	put(f, "bit_s", m->bit_s);
+	if (!isnan(m->loss))
+		put(f, "loss", m->loss);
+	put_range(f, "variation_min_ns", "variation_max_ns", &m->variation);
+	put_range(f, "rtt_min_ns", "rtt_max_ns", &m->rtt);
+}
+
+EXPORT int ktrxer_py_ip_capacity(const struct ip_capacity_interval *intervals, size_t count, uint32_t first_mode,
+				 uint64_t low_ns, uint64_t late_ns, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	struct ip_capacity_result r;
+	const int rc = count > UINT32_MAX ? -EINVAL
+					  : ip_capacity_of(&r, intervals, (uint32_t)count, first_mode, low_ns, late_ns);
+
+	if (rc < 0)
+		return rc;
+	put(&f, "mean_bit_s", r.mean_bit_s);
+	if (!isnan(r.loss))
+		put(&f, "mean_loss", r.loss);
+	put(&f, "datagrams", (double)r.datagrams);
+	put(&f, "lost", (double)r.lost);
+	put(&f, "reordered", (double)r.reordered);
+	put(&f, "duplicates", (double)r.duplicates);
+	put(&f, "late", r.late);
+	put(&f, "rising", r.rising);
+	put(&f, "unfilled", r.unfilled);
+	put_range(&f, "variation_min_ns", "variation_max_ns", &r.variation);
+	put_range(&f, "rtt_min_ns", "rtt_max_ns", &r.rtt);
+	put_mode(&f, &r.whole);
+	for (int i = 0; i < 2; i++)
+		if (r.modes[i].count)
+			put_mode(&f, &r.modes[i]);
+	return f.count;
+}
+
+/* --------------------------------------------------------------------------------------------------- TCP data pairs */
+
+EXPORT int ktrxer_py_tcp_pair(const int64_t *rows, size_t count, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	struct tcp_pair_answer *answers = calloc(count ? count : 1, sizeof *answers);
+	struct tcp_pair_result r;
+
+	if (!answers)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		answers[i] = (struct tcp_pair_answer){ .data = (int32_t)rows[3 * i],
+						       .acknowledged = (uint8_t)rows[3 * i + 1],
+						       .again = rows[3 * i + 2] != 0 };
+	tcp_pair_read(answers, count, &r);
+	put(&f, "up", r.up);
+	put(&f, "down", r.down);
+	put(&f, "whole", tcp_pair_is_whole(answers, count));
+	free(answers);
+	return f.count;
+}
+
+static void put_share(struct figures *f, uint64_t count, uint64_t of)
+{
+	const struct tcp_pair_share s = tcp_pair_share(count, of);
+
+	put(f, "count", (double)count);
+	put(f, "of", (double)of);
+	put(f, "share", s.share);
+	put(f, "low", s.low);
+	put(f, "high", s.high);
+}
+
+EXPORT int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	struct tcp_pair_totals totals[2] = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tcp_pair_result r = { .up = (enum tcp_pair_event)events[2 * i],
+						   .down = (enum tcp_pair_event)events[2 * i + 1] };
+
+		tcp_pair_count(totals, &r);
+	}
+	for (int i = 0; i < 2; i++) {
+		put_share(&f, totals[i].lost, totals[i].sent);
+		put_share(&f, totals[i].reordered, totals[i].ordered);
+	}
+	return f.count;
 }
 
 /* ---------------------------------------------------------------------------------------------- available bandwidth */

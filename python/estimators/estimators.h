@@ -7,6 +7,7 @@
 #define KTRXER_PYTHON_ESTIMATORS_H
 
 #include "abw.h"
+#include "ip_capacity.h"
 #include "pairs.h"
 
 /* `text` NULL: the value is the number. */
@@ -39,6 +40,19 @@ int ktrxer_py_ppt_probes(const struct pair_times *one, size_t one_count, uint32_
 int ktrxer_py_ppt_plan(const uint64_t *capacity_bit_s, size_t links, uint32_t heading_bytes, uint32_t resolution_ns,
 		       struct figure *to, int most, char *text, size_t size);
 int ktrxer_py_mda_probes(uint32_t hops, double failure);
+/*
+ * Round trips by hop and repetition, `hops` rows; the first hop is the host that probes: `own` false: its row is not
+ * known, and left out. First "fullest", then the figures of each hop, which begin with "idle_answers".
+ */
+int ktrxer_py_hop_queues(const int64_t *idle_ns, size_t idle_count, const int64_t *loaded_ns, size_t loaded_count,
+			 uint32_t hops, uint32_t own, struct figure *to, int most);
+/* `intervals`: rows of struct ip_capacity_interval. The figures of a mode begin with "first". */
+int ktrxer_py_ip_capacity(const struct ip_capacity_interval *intervals, size_t count, uint32_t first_mode,
+			  uint64_t low_ns, uint64_t late_ns, struct figure *to, int most);
+/* `answers`: rows of data, acknowledged, again, in the order of their arrival. */
+int ktrxer_py_tcp_pair(const int64_t *answers, size_t count, struct figure *to, int most);
+/* `events`: rows of up, down, numbers of enum tcp_pair_event. The figures up, then those down. */
+int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figure *to, int most);
 
 struct abw *ktrxer_py_abw_new(uint32_t method, uint32_t large_bytes, uint32_t small_bytes, double max_load_bit_s,
 			      uint32_t resolution_ns);

@@ -57,3 +57,9 @@ def test_what_is_refused(shared_pair, abw, serve, token, tmp_path):
     assert "--payload" in abw(a, b.address, "--payload", 100, status=2).stderr
     assert "--max-load" in abw(a, b.address, "--max-load", 1, status=2).stderr
     assert "auto" in abw(a, b.address, "--method", "spruce", status=2).stderr
+
+
+def test_a_server_without_flows(shared_pair, abw, serve):
+    a, b = shared_pair
+    serve(b, "--max-clients", 0)
+    assert "nothing listens on TCP port 8620" in abw(a, b.address, status=1).stderr

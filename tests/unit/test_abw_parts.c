@@ -177,7 +177,7 @@ TEST(test_whole_trains)
 
 TEST(test_idle_share)
 {
-	struct abw_delay delays[1000];
+	struct timed_delay delays[1000];
 	struct abw_idle r;
 
 	for (int share = 0; share <= 10; share++) {
@@ -186,7 +186,7 @@ TEST(test_idle_share)
 		for (int i = 0; i < 1000; i++) {
 			const double at = 4e6 * i, waits = i % 10 < share ? 0 : 1e6 * uniform(&seed);
 
-			delays[999 - i] = (struct abw_delay){ at, 5e12 + waits + 100e-6 * at + 300 * uniform(&seed) };
+			delays[999 - i] = (struct timed_delay){ at, 5e12 + waits + 100e-6 * at + 300 * uniform(&seed) };
 		}
 		assert_int_equal(abw_idle(delays, 1000, 500, 1000, &r), 0);
 		if (!share) {

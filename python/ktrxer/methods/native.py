@@ -61,22 +61,32 @@ def fail(code: int, text: str) -> None:
     raise ValueError(text or {-errno.EINVAL: "the sizes or times fit no estimate"}.get(code, os.strerror(-code)))
 
 
-def call(function: str, *arguments: Any, text: bool = False) -> Found:
+def call(function: str, *arguments: Any, text: bool = False, most: int = MOST) -> Found:
     """The figures of a function. ValueError: its arguments allow no estimate. `text`: the function gives a cause."""
-    to = (Figure * MOST)()
+    to = (Figure * most)()
     cause = ctypes.create_string_buffer(TEXT)
     more = (cause, ctypes.c_size_t(TEXT)) if text else ()
-    count = getattr(library(), f"ktrxer_py_{function}")(*arguments, to, ctypes.c_int(MOST), *more)
+    count = getattr(library(), f"ktrxer_py_{function}")(*arguments, to, ctypes.c_int(most), *more)
     if count < 0:
         fail(count, cause.value.decode())
     return [(figure.name.decode(), figure.text.decode() if figure.text is not None else figure.number) for figure in to[:count]]
 
 
-def result(kind: type[Result], found: Found) -> Result:
-    """A data class of the figures; those that are missing have its defaults."""
+def result(kind: type[Result], found: Found, **more: Any) -> Result:
+    """A data class of the figures and of `more`; those that are missing have its defaults."""
     kinds = {field.name: str(field.type).split()[0] for field in fields(kind)}  # type: ignore[arg-type]
     converted = {"int": int, "bool": bool, "float": float, "str": str}
-    return kind(**{name: converted[kinds[name]](value) for name, value in found})
+    return kind(**{name: converted[kinds[name]](value) for name, value in found}, **more)
+
+
+def groups(found: Found, first: str) -> list[Found]:
+    """The figures before the first one of this name, and then one list for each of this name."""
+    parts: list[Found] = [[]]
+    for name, value in found:
+        if name == first:
+            parts.append([])
+        parts[-1].append((name, value))
+    return parts
 
 
 def numbers(values: npt.ArrayLike, dtype: type[np.uint64] | type[np.int64]) -> Array:
