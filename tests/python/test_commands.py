@@ -2,6 +2,7 @@
 """The commands `ktrxer runs`, `summary` and `tests`."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,34 @@ def test_a_run_does_not_load_pandas():
         import pandas
         assert pandas.__file__.startswith(str(folder))"""
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_end_of_a_run_imports_no_more_than_it_needs(tmp_path):
+    """A run is closed, stored, read again and summarised. The imports of what is not used would take a tenth of its processor time."""
+    path = synthetic(tmp_path, seconds=4, delay=1, seed=1, name="whole")
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from ktrxer.commands import run as command
+        from ktrxer.commands.common import without_pandas
+        without_pandas()
+        from ktrxer.run import closing, session
+        from ktrxer.store import open_run, writer
+        from ktrxer.store.run import Run
+        read = open_run(Path({str(path)!r}))
+        tables = {{kind: read.table(kind) for kind in read.kinds() if kind != "events"}}  # the text of a finished file needs pyarrow.compute
+        run = Run(read.path, read.meta, {{kind: lambda kind=kind: tables[kind] for kind in tables}})
+        tables |= closing.close(run)
+        writer.write_finished(Path({str(tmp_path / 'again.ktrxer')!r}), run.meta, tables, Path({str(tmp_path / '.again')!r}))
+        from ktrxer.summary import figures, text
+        text.show(figures.summarise(open_run(Path({str(tmp_path / 'again.ktrxer')!r}))))
+        print(*sys.modules, file=sys.stderr)"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert "throughput" in done.stdout
+    loaded = set(done.stderr.split())
+    assert {"numpy", "pyarrow.parquet", "ktrxer.summary.figures"} <= loaded
+    assert {"pandas", "pyarrow.compute", "ktrxer.run.again", "ktrxer.estimate.voice", "concurrent.futures"} & loaded == set()
 
 
 def test_without_its_packages_it_says_which_and_what_now(directory):

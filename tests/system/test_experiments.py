@@ -8,6 +8,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -125,6 +126,16 @@ def test_64_series_in_4_places_begin_together(ktrxer, requires_namespaces, tmp_p
           f"{np.ptp(second):.3f} ms; the very first one {first.min():.3f} ms after the planned time; load {os.getloadavg()[0]:.0f}")
     assert len(first) == 64 and first.min() >= 0
     assert np.median(first) < 100 or busy(made), f"before the second probe is due; {made['reasons']}"
+
+
+def test_the_pause_of_a_batch_reads_the_round_trip_of_ping(shared_pair, ktrxer):
+    """Beside the ping of iputils. tests/python/test_batch_pause.py has a double of `ktrxer ping`."""
+    a, b = shared_pair
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r}); from ktrxer.batch import idle; print(idle._median_ms(*sys.argv[1:]))"
+    ours = float(a.run([sys.executable, "-c", code, str(ktrxer), b.address]).stdout)
+    told = a.run(["ping", "-n", "-q", "-c", "20", "-i", "0.02", b.address]).stdout
+    least, mean, largest = map(float, re.search(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/", told).groups())
+    assert least / 5 < ours < 5 * largest, (ours, least, mean, largest)
 
 
 OWN = """

@@ -8,6 +8,7 @@ A small set is always recorded. Addresses, routes and link addresses identify pe
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import re
@@ -127,8 +128,9 @@ def _ourselves() -> dict[str, Any]:
     return present(version=__version__, git=_git(), python=platform.python_version())
 
 
+@functools.cache
 def _git() -> str | None:
-    """The git commit of the source tree of this program, if it runs from one."""
+    """The git commit of the source tree of this program, if it runs from one: its modules are loaded already, so one look is enough."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

@@ -15,6 +15,7 @@ def markdown(made: Sequence[Comparison], checks: Sequence[Sequence[Check]]) -> s
     parts = []
     for one, some in zip(made, checks, strict=True):
         parts.append(f"### {_plain(one.name_b)} against {_plain(one.name_a)} ({len(one.runs_b)} and {len(one.runs_a)} runs)\n")
+        parts.append(f"A is {_plain(one.name_a)}, B is {_plain(one.name_b)}.\n")
         parts += [f"- {'held' if check.held else '**not shown**'}: {_plain(check.label)}: {_plain(check.text)}" for check in some]
         parts += [f"- {_plain(text)}" for text in sentences(one)]
         parts.append("")

@@ -23,7 +23,7 @@ from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options, without_pandas
 from ktrxer.places import LOCAL, Place
-from ktrxer.run import again, binary, checks, provenance
+from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
@@ -134,7 +134,7 @@ def main(arguments: list[str]) -> int:
     except (PlanError, RunnerError) as error:
         complain("run", str(error))
         return USAGE
-    except (checks.CheckError, StoreError, again.AgainError) as error:
+    except (checks.CheckError, StoreError) as error:
         complain("run", str(error))
         return BAD
 
@@ -219,6 +219,7 @@ class Wanted:
 
 def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     """The stored run of --again. Options that say where the far end is may replace those of the run."""
+    from ktrxer.run import again
     from ktrxer.store import open_run
 
     old = open_run(given.again)
@@ -313,6 +314,8 @@ def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tu
 
 
 def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:
+    from ktrxer.run import again
+
     assert wanted.old is not None
     return [*wanted.different, *again.differences(wanted.old.meta, meta, schedule)]
 
@@ -393,6 +396,8 @@ def measure(
     if not given.no_extras:
         meta.metadata["before"] = _gather(given, schedule, address, places)
     if old is not None:
+        from ktrxer.run import again
+
         different = meta.metadata["again"]["different"]
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
         _say_different(given, different)

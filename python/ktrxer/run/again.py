@@ -20,6 +20,7 @@ from ktrxer import catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test, parameters_of
 from ktrxer.catalogue.table import TABLE
 from ktrxer.run import provenance
+from ktrxer.run.checks import CheckError
 from ktrxer.run.egress import COUNTERS
 from ktrxer.run.schedule import Schedule
 from ktrxer.store import Meta, one_line
@@ -33,7 +34,7 @@ CC = re.compile(r"[A-Za-z0-9_]{0,15}")  # a name of a congestion control (TCP_CA
 FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}\.py")
 
 
-class AgainError(Exception):
+class AgainError(CheckError):
     """The run cannot be repeated: one line with the reason and a remedy."""
 
 

@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -249,7 +248,11 @@ def _listen(schedule: Schedule) -> list[str]:
         if job.invocation.place == LOCAL:
             for one in job.runner.listeners(job.invocation.parameters, job.options):
                 wanted.setdefault((one, job.options.family), job.invocation.name)
-    with ThreadPoolExecutor(min(16, len(wanted)) or 1) as pool:
+    if not wanted:
+        return []
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(16, len(wanted))) as pool:
         reasons = pool.map(lambda key: _unconnected(*key), wanted)
         return [f"{name}: {reason}" for name, reason in zip(wanted.values(), reasons, strict=True) if reason is not None]
 

@@ -19,18 +19,19 @@ from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Runner, Series
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
-from ktrxer.summary.voice import Voice, ratings
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer run` that they import
     from ktrxer.run.egress import OwnDrops
     from ktrxer.run.own_load import OwnLoad
+    from ktrxer.summary.voice import Voice
 
 MS, S = 1e6, 10**9
 PREFERRED = ("UDP", "ICMP")
 FIRST_WINDOW_BYTES = 10 * 1460  # RFC 6928
 WINDOW_NS = S  # window of the rates whose p50 and p99 are reported
 ROUND_TRIP = "round trip"
+VOICE = "VoIP"  # group of the series of calls
 DIRECTIONS = (
     (ROUND_TRIP, "rtt_ns"), ("up", "up_ns"), ("down", "down_ns"),
     ("own queue", "own_queue_ns"), ("far queue", "far_queue_ns"),
@@ -161,6 +162,14 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and math.isinf(value) else value
 
 
+def _voice(run: Run) -> list[Voice]:
+    if not any(series.group == VOICE for series in run.meta.of_kind("latency")):
+        return []  # without the import of the model
+    from ktrxer.summary.voice import ratings
+
+    return ratings(run)
+
+
 def summarise(run: Run) -> Summary:
     """All figures of a run."""
     from ktrxer.run.contradictions import idle_apart, idle_delayed
@@ -173,7 +182,7 @@ def summarise(run: Run) -> Summary:
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
-        voice=ratings(run), steps=_steps(run, made.latency),
+        voice=_voice(run), steps=_steps(run, made.latency),
     )  # fmt: skip
 
 

@@ -14,12 +14,12 @@ from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 from ktrxer.summary.methods import Hop
 from ktrxer.summary.steps import Step
 from ktrxer.summary.table import table
-from ktrxer.summary.voice import Voice
 from ktrxer.summary.where import Part
 
 if TYPE_CHECKING:
     from ktrxer.run.egress import OwnDrops
     from ktrxer.run.own_load import OwnLoad
+    from ktrxer.summary.voice import Voice
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
 

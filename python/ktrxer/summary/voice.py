@@ -12,8 +12,8 @@ from ktrxer.estimate import voice
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series
+from ktrxer.summary.figures import VOICE
 
-GROUP = "VoIP"
 MS = 1e6
 Floats = NDArray[np.float64]
 # Probes that say nothing about a direction: their packet was not sent in it, or arrived at an unknown time.
@@ -41,7 +41,7 @@ class Voice:
 def ratings(run: Run) -> list[Voice]:
     made = []
     for series in run.meta.of_kind("latency"):
-        if series.group == GROUP:
+        if series.group == VOICE:
             loaded = run.meta.phase("load") is not None
             for phase, names in (("idle", ("idle_before",)), ("load", ("load",))) if loaded else (("all", ()),):
                 made += [one for way in ("up", "down") if (one := _rating(run, series, way, phase, names)) is not None]
