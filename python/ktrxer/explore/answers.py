@@ -69,6 +69,13 @@ class _Made:
         return self.models[place]
 
 
+def _cell(entry: listing.Entry, name: str, key: str) -> str | float | None:
+    if key == "file":
+        return name[:300] + (f": {entry.problem}"[:300] if entry.head is None else "")
+    value = entry.value(key)
+    return value[:300] if isinstance(value, str) else None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class Answers:
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -95,10 +102,9 @@ class Answers:
         """The table, the newest run first. `columns`: further ones, `where`: a condition as of `ktrxer runs --where`."""
         shown = _texts(asked, "columns", MOST_COLUMNS)
         text = _text(asked, "where")
-        version = self.library.version()
         try:
             condition = where.parse(text) if text else None
-            entries = self.library.entries([*shown, *(condition.keys if condition is not None else ())])
+            entries, version = self.library.table([*shown, *(condition.keys if condition is not None else ())])
         except where.WhereError as error:
             raise Refused(f"{text}: {error}") from None
         except listing.UnknownColumn as error:
@@ -106,15 +112,12 @@ class Answers:
         if condition is not None:
             entries = [entry for entry in entries if condition.holds(entry.value)]
         keys = list(dict.fromkeys([*COLUMNS, *shown]))
-        rows = [[self.library.name(entry.path), entry.state, *(self._cell(entry, key) for key in keys)] for entry in reversed(entries)]
+        rows = []
+        for entry in reversed(entries):
+            name = self.library.name(entry.path)
+            rows.append([name, entry.state, *(_cell(entry, name, key) for key in keys)])
         note = f"Only {MOST_FOLDERS:,} of the directories are looked into; name a directory below." if self.library.left_out else ""
         return {"version": version, "columns": keys, "rows": rows, "note": note}
-
-    def _cell(self, entry: listing.Entry, key: str) -> str | float | None:
-        if key == "file":
-            return self.library.name(entry.path)[:300] + (f": {entry.problem}"[:300] if entry.head is None else "")
-        value = entry.value(key)
-        return None if isinstance(value, float) and not math.isfinite(value) else value[:300] if isinstance(value, str) else value
 
     def metadata(self, asked: Asked) -> dict[str, Any]:
         """The facts and metadata of runs. The page finds the values in which they differ."""
