@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import shlex
@@ -11,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,6 +83,15 @@ class Answers:
         self.library = library
         self._models: OrderedDict[tuple[Any, ...], _Made] = OrderedDict()
         self._lock = threading.RLock()  # matplotlib and the cache of models are for one thread at a time
+        self._table: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})  # the last one, with what was asked for
+        self._tables = threading.Lock()
+
+    def warm(self) -> None:
+        """Do what the first table and the first picture need, before a page asks for them."""
+        with contextlib.suppress(Refused, Unknown, OSError, MemoryError):
+            self.runs({})
+        import_module("ktrxer.store.arrays")
+        import_module("pyarrow.parquet")
 
     # --------------------------------------------------------------------------------------------------------------- table
 
@@ -102,9 +113,19 @@ class Answers:
         """The table, the newest run first. `columns`: further ones, `where`: a condition as of `ktrxer runs --where`."""
         shown = _texts(asked, "columns", MOST_COLUMNS)
         text = _text(asked, "where")
+        with self._tables:
+            entries_of, version = self.library.look()
+            key = (version, tuple(shown), text)
+            if key != self._table[0]:
+                self._table = key, self._table_of(entries_of, version, shown, text)
+            return self._table[1]
+
+    def _table_of(
+        self, entries_of: Callable[[Sequence[str]], list[listing.Entry]], version: str, shown: list[str], text: str
+    ) -> dict[str, Any]:
         try:
             condition = where.parse(text) if text else None
-            entries, version = self.library.table([*shown, *(condition.keys if condition is not None else ())])
+            entries = entries_of([*shown, *(condition.keys if condition is not None else ())])
         except where.WhereError as error:
             raise Refused(f"{text}: {error}") from None
         except listing.UnknownColumn as error:

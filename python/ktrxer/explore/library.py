@@ -9,7 +9,8 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -58,10 +59,10 @@ class Library:
         """The table. Unknown: the directory cannot be read. listing.UnknownColumn: no run has one of the keys."""
         return self._entries(self._files(), keys)
 
-    def table(self, keys: Sequence[str] = ()) -> tuple[list[Entry], str]:
-        """The table and its version, from one look at the directory. Unknown and UnknownColumn as above."""
+    def look(self) -> tuple[Callable[[Sequence[str]], list[Entry]], str]:
+        """The table, as above, and the version that it has; both from one look at the directory. Unknown: it cannot be read."""
         files = self._files()
-        return self._entries(files, keys), self._version_of(files)
+        return partial(self._entries, files), self._version_of(files)
 
     def _entries(self, files: Sequence[_File], keys: Sequence[str]) -> list[Entry]:
         with self._lock:
@@ -159,7 +160,8 @@ class Library:
             return caches.identity(path) or "gone"
         try:
             with os.scandir(path) as found:
-                parts = sorted((one.name, one.stat(follow_symlinks=False).st_size) for one in found)
+                stats = [(one.name, one.stat(follow_symlinks=False)) for one in found]
+                parts = sorted((name, one.st_size, one.st_mtime_ns) for name, one in stats)
         except OSError:
             return "gone"
         return f"{parts} {being_written(path)}"
