@@ -186,15 +186,11 @@ def places(found: Sequence[Part]) -> str:
 
 def _added(value: float) -> str:
     """A place with a share is not 0.0 ms: two digits, down to a microsecond."""
-    return (
-        f"{value:.1f} ms"
-        if value >= 1
-        else f"{value:.2g} ms"
-        if value >= 0.0095
-        else f"{value:.3f} ms"
-        if value >= 0.0005
-        else "under 1 us"
-    )
+    if value >= 1:
+        return f"{value:.1f} ms"
+    if value >= 0.0095:
+        return f"{value:.2g} ms"
+    return f"{value:.3f} ms" if value >= 0.0005 else "less than 0.001 ms"
 
 
 def by_class(one: Direction) -> str:
