@@ -169,6 +169,42 @@ def test_a_connection_that_sends_nothing_keeps_no_other_waiting(up: server.Serve
         assert send(up, "POST", "/api/about", {})[0] == 200
 
 
+def test_pages_that_wait_share_one_look_at_the_directory_and_end_it_when_they_are_closed(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at 10,000 runs takes a tenth of a second of processor time."""
+    looks = 0
+    with serving(runs) as up, contextlib.ExitStack() as stack:
+        library = up.answers.library
+        look = library.version
+
+        def counted() -> str:
+            nonlocal looks
+            looks += 1
+            return look()
+
+        monkeypatch.setattr(library, "version", counted)
+        monkeypatch.setattr(server, "POLL_S", 0.1)
+        monkeypatch.setattr(server, "WAIT_S", 600)
+        body = json.dumps({"since": look()}).encode()
+        head = f"POST /api/changes HTTP/1.1\r\nHost: 127.0.0.1:{up.server_port}\r\nX-Ktrxer-Token: {up.token}\r\n"
+        request = f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        pages = [stack.enter_context(socket.create_connection(("127.0.0.1", up.server_port), 20)) for _ in range(20)]
+        began = time.monotonic()
+        for page in pages:
+            page.sendall(request)
+        until = began + 20
+        while looks < 3:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert looks <= 2 + (time.monotonic() - began) / 0.09, "20 pages look no more often than one"
+        for page in pages:
+            page.close()
+        while any(one.name.endswith("(process_request_thread)") for one in threading.enumerate()):
+            assert time.monotonic() < until + 20, "the server waits for changes that no page will read"
+            time.sleep(0.02)
+
+
 # ----------------------------------------------------------------------------------------------------------------- command
 
 

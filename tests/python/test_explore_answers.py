@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,16 @@ def test_a_spike_is_in_the_answer_at_any_zoom() -> None:
             assert x.min() <= window[0] + 0.011 and x.max() >= window[1] - 0.011 and x.max() - x.min() < 1.01 * (window[1] - window[0]) + 0.1
     inside, _ = columns(pool.answer({"panels": [pack.panel(panel, pool, MOST_SERIES_SAMPLES, (654.0, 655.0))]}), 0, 0)
     assert len(inside) == pytest.approx(1000, abs=5)  # all samples of a second
+
+
+def test_one_note_says_that_many_series_are_thinned() -> None:
+    x = np.arange(20_000, dtype=float)
+    shown = [Series(f"{i}", f"S{i}", "line", x[: 20_000 - i], x[: 20_000 - i] % 7) for i in range(60)]
+    one = Panel("latency", "", Axis("", "s"), Axis("", "ms"), (*shown, Series("short", "short", "line", x[:5], x[:5])))
+    (note,) = pack.panel(one, pack.Pool(), 1000)["notes"]
+    assert re.match(r"60 series: the longest, S0, is drawn with [\d,]+ of its 20,000 samples, .* of each 40 samples", note), note
+    (note,) = pack.panel(replace(one, series=one.series[:1]), pack.Pool(), 1000)["notes"]
+    assert note.startswith("S0: drawn with") and "of its 20,000 samples" in note
 
 
 def test_the_picture_is_that_of_the_plot_and_of_its_command(answers: Answers, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import golden_plots
+import numpy as np
 import panel_runs
 import pytest
 import view_samples
 from ktrxer.cli import main
 from ktrxer.panels import plots
+from ktrxer.panels.model import Axis, Panel, PlotModel, Series
 from ktrxer.store import open_run
 from ktrxer.view import arguments, figure
 from synthetic import synthetic
@@ -164,6 +166,23 @@ def test_nothing_stands_on_another_in_a_narrow_figure(place: Path) -> None:
         for i, box in enumerate(boxes):
             for other in boxes[i + 1 :]:
                 assert min(min(box.x1, other.x1) - max(box.x0, other.x0), min(box.y1, other.y1) - max(box.y0, other.y0)) <= 2, plot
+
+
+def test_a_legend_of_hundreds_of_series_is_cut() -> None:
+    x = np.array([0.0, 1.0])
+
+    def names(count: int) -> tuple[list[str], float]:
+        series = tuple(Series(f"{i}", f"S{i}", "line", x, x + i) for i in range(count))
+        drawn = figure.draw(PlotModel("", "", (Panel("latency", "", Axis("", "s"), Axis("", "ms"), series),)), vector=False)
+        legend = drawn.axes[0].get_legend()
+        return [text.get_text() for text in legend.get_texts()], drawn.get_figheight()
+
+    most = figure.MOST_NAMES
+    every, height = names(most)
+    assert every == [f"S{i}" for i in range(most)]
+    cut, higher = names(480)
+    assert cut == [*every, f"and {480 - most} further series"]
+    assert higher - height < 0.4, "inches: one line more"
 
 
 def test_the_names_of_the_styles_are_those_of_the_looks() -> None:

@@ -9,6 +9,7 @@ from ktrxer.run.contradictions import contradictions, idle_delayed
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.summary import figures, text
+from ktrxer.summary.where import Part
 
 S, MS = 10**9, 10**6
 
@@ -188,3 +189,11 @@ def test_two_far_ends_have_a_row_each(tmp_path):
     (tmp_path / "run.ktrxer").unlink()
     made = figures.summarise(two_probes(tmp_path, ("a", "a"), ("-4", "-6")))
     assert [one.probes for one in made.latency] == ["UDP over IPv4", "ICMP over IPv6"]
+
+
+@pytest.mark.parametrize(("added", "words"), [
+    (107.31, "107.3 ms"), (1.04, "1.0 ms"), (0.96, "0.96 ms"), (0.04, "0.04 ms"), (0.0123, "0.012 ms"), (0.004, "0.004 ms"),
+    (0.0002, "less than 0.001 ms"),
+])
+def test_a_place_with_a_share_of_the_delay_is_not_zero(added, words):
+    assert text.places([Part("up", 90.0, 0.99), Part("down", added, 0.01)]).endswith(f", {words} down (1%)")

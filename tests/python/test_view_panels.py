@@ -314,6 +314,15 @@ def test_runs_over_each_other_are_told_apart(tmp_path: Path, rrul: Run) -> None:
     assert float(np.nanmedian(latency.series[-1].y)) == pytest.approx(10, rel=0.3)
 
 
+def test_the_meaning_of_dashes_is_said_of_one_run_only(tmp_path: Path, rrul: Run) -> None:
+    """Of several runs, a dash is a series."""
+    other = open_run(synthetic(tmp_path, seconds=20, delay=4, seed=3, name="other", title="synthetic"))
+    alone, both = (plots.model(runs, "ping_cdf").panels[0] for runs in ([rrul], [rrul, other]))
+    assert any("Solid: under load" in note for note in alone.notes)
+    assert len({one.dash for one in both.series if one.label.endswith(", load")}) > 1
+    assert not any("Solid" in note for note in both.notes)
+
+
 # -------------------------------------------------------------------------------------------------------------------- pack
 
 

@@ -26,9 +26,13 @@ def file() -> Path:
 def identity(path: Path) -> str | None:
     """None for a directory: a run that is being written changes without a new time of its own. None for a file that is gone."""
     try:
-        found = path.stat()
+        return identity_of(path.stat())
     except OSError:
         return None
+
+
+def identity_of(found: os.stat_result) -> str | None:
+    """Of a file whose stat() is known."""
     if not stat.S_ISREG(found.st_mode):
         return None
     return f"{FORMAT} {__version__} {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"

@@ -75,9 +75,12 @@ def entries(directory: Path, opened: Opened, cache: Path | None, keys: Sequence[
     return entries_of([path for path in find(directory) if not path.name.endswith(FLENT)], opened, cache, keys)
 
 
-def entries_of(paths: Sequence[Path], opened: Opened, cache: Path | None, keys: Sequence[str] = ()) -> list[Entry]:
-    """The runs in these files by time. Files of Flent may be among them if `opened` reads them."""
-    made = _heads(paths, caches.Cache(cache), opened)
+def entries_of(
+    paths: Sequence[Path], opened: Opened, cache: Path | None, keys: Sequence[str] = (), identities: Sequence[str | None] | None = None
+) -> list[Entry]:
+    """The runs in these files by time. Files of Flent may be among them if `opened` reads them. `identities`: caches.identity() of each
+    path, if it is known."""
+    made = _heads(paths, [caches.identity(path) for path in paths] if identities is None else identities, caches.Cache(cache), opened)
     if any(entry.state == "cut off" for entry in made):
         from ktrxer.analyse.repeats import repeated
 
@@ -89,8 +92,7 @@ def entries_of(paths: Sequence[Path], opened: Opened, cache: Path | None, keys: 
     return sorted(made, key=lambda entry: (entry.head["created"] if entry.head is not None else "", entry.path.name))
 
 
-def _heads(paths: Sequence[Path], cache: caches.Cache, opened: Opened) -> list[Entry]:
-    identities = [caches.identity(path) for path in paths]
+def _heads(paths: Sequence[Path], identities: Sequence[str | None], cache: caches.Cache, opened: Opened) -> list[Entry]:
     rows = cache.get("head", [key for key in identities if key is not None])
     heads: dict[str | None, Head] = dict(zip(rows, json.loads(f"[{','.join(rows.values())}]"), strict=True))
     made, fresh = [], {}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import shlex
@@ -11,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -69,11 +71,27 @@ class _Made:
         return self.models[place]
 
 
+def _cell(entry: listing.Entry, name: str, key: str) -> str | float | None:
+    if key == "file":
+        return name[:300] + (f": {entry.problem}"[:300] if entry.head is None else "")
+    value = entry.value(key)
+    return value[:300] if isinstance(value, str) else None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class Answers:
     def __init__(self, library: Library) -> None:
         self.library = library
         self._models: OrderedDict[tuple[Any, ...], _Made] = OrderedDict()
         self._lock = threading.RLock()  # matplotlib and the cache of models are for one thread at a time
+        self._table: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})  # the last one, with what was asked for
+        self._tables = threading.Lock()
+
+    def warm(self) -> None:
+        """Do what the first table and the first picture need, before a page asks for them."""
+        with contextlib.suppress(Refused, Unknown, OSError, MemoryError):
+            self.runs({})
+        import_module("ktrxer.store.arrays")
+        import_module("pyarrow.parquet")
 
     # --------------------------------------------------------------------------------------------------------------- table
 
@@ -95,10 +113,19 @@ class Answers:
         """The table, the newest run first. `columns`: further ones, `where`: a condition as of `ktrxer runs --where`."""
         shown = _texts(asked, "columns", MOST_COLUMNS)
         text = _text(asked, "where")
-        version = self.library.version()
+        with self._tables:
+            entries_of, version = self.library.look()
+            key = (version, tuple(shown), text)
+            if key != self._table[0]:
+                self._table = key, self._table_of(entries_of, version, shown, text)
+            return self._table[1]
+
+    def _table_of(
+        self, entries_of: Callable[[Sequence[str]], list[listing.Entry]], version: str, shown: list[str], text: str
+    ) -> dict[str, Any]:
         try:
             condition = where.parse(text) if text else None
-            entries = self.library.entries([*shown, *(condition.keys if condition is not None else ())])
+            entries = entries_of([*shown, *(condition.keys if condition is not None else ())])
         except where.WhereError as error:
             raise Refused(f"{text}: {error}") from None
         except listing.UnknownColumn as error:
@@ -106,15 +133,12 @@ class Answers:
         if condition is not None:
             entries = [entry for entry in entries if condition.holds(entry.value)]
         keys = list(dict.fromkeys([*COLUMNS, *shown]))
-        rows = [[self.library.name(entry.path), entry.state, *(self._cell(entry, key) for key in keys)] for entry in reversed(entries)]
+        rows = []
+        for entry in reversed(entries):
+            name = self.library.name(entry.path)
+            rows.append([name, entry.state, *(_cell(entry, name, key) for key in keys)])
         note = f"Only {MOST_FOLDERS:,} of the directories are looked into; name a directory below." if self.library.left_out else ""
         return {"version": version, "columns": keys, "rows": rows, "note": note}
-
-    def _cell(self, entry: listing.Entry, key: str) -> str | float | None:
-        if key == "file":
-            return self.library.name(entry.path)[:300] + (f": {entry.problem}"[:300] if entry.head is None else "")
-        value = entry.value(key)
-        return None if isinstance(value, float) and not math.isfinite(value) else value[:300] if isinstance(value, str) else value
 
     def metadata(self, asked: Asked) -> dict[str, Any]:
         """The facts and metadata of runs. The page finds the values in which they differ."""

@@ -79,6 +79,7 @@ def main(arguments: list[str]) -> int:
         return BAD
     address = server.address(_without_token(given.view))
     print(json.dumps({"address": address, "directory": str(given.directory)}) if given.json else address, flush=True)
+    threading.Thread(target=answers.warm, daemon=True).start()
     _serve(server)
     return VALID
 

@@ -15,6 +15,7 @@ import contextlib
 import hmac
 import json
 import secrets
+import select
 import socket
 import threading
 from http import HTTPStatus
@@ -181,12 +182,14 @@ class _Handler(BaseHTTPRequestHandler):
     # ------------------------------------------------------------------------------------------------------------- answers
 
     def _changes(self, asked: dict[str, Any]) -> str:
-        """The version of the directory, as soon as it differs from `since`, or after WAIT_S."""
+        """The version of the directory, as soon as it differs from `since`, or after WAIT_S. ConnectionError: the page was closed."""
         version = ""
         for _ in range(round(WAIT_S / POLL_S)):
-            version = self.server.answers.library.version()
+            version = self.server.answers.library.watched(POLL_S * 0.9)
             if version != asked.get("since") or self.server.closing.wait(POLL_S):
                 break
+            if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
+                raise ConnectionResetError
         return version
 
     def _answer(self, made: Any) -> None:

@@ -19,6 +19,7 @@ from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKI
 from ktrxer.summary.text import share
 
 CDF_POINTS = 2000
+DASHES_OF_LOAD = "Solid: under load. Dotted: idle, before the load."  # not where several runs are drawn: there a dash is a series
 
 
 def latencies(run: Run) -> list[Stored]:
@@ -165,7 +166,7 @@ def cdf_panel(
         return None
     notes = ["Lost probes have no delay and are left out."]
     if run.meta.phase("load") is not None:
-        notes.insert(0, "Solid: under load. Dotted: idle, before the load.")
+        notes.insert(0, DASHES_OF_LOAD)
     if thinned:
         notes.append(f"Each curve has about {CDF_POINTS} of its points, with all extreme values.")
     return Panel(

@@ -15,6 +15,7 @@ from ktrxer.panels.build import build
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.groups import distinct
 from ktrxer.panels.headline import Headline
+from ktrxer.panels.latency import DASHES_OF_LOAD
 from ktrxer.panels.makers import MAKERS, others
 from ktrxer.panels.model import EventRow, Panel, PlotModel, Series
 from ktrxer.panels.order import arrange
@@ -247,14 +248,14 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
             event_rows += [
                 replace(row, key=f"{i}: {row.key}", label=f"{label}: {row.label}", x=row.x * across, color=own) for row in panel.event_rows
             ]
-            notes += [f"{label}: {note}" for note in panel.notes]
+            notes += [f"{label}: {note}" for note in panel.notes if note != DASHES_OF_LOAD]
         axis = first.x
         if axis.names:
             drawn = [replace(series, x=np.full(len(series.x), float(at))) for at, series in enumerate(drawn)]
             axis = replace(axis, names=tuple(series.label for series in drawn))
         bands = first.bands if all(panel.bands == first.bands for _, _, panel in found) else ()
         # A note that is the same for all runs appears once.
-        plain = [note for note in first.notes if all(note in panel.notes for _, _, panel in found)]
+        plain = [note for note in first.notes if note != DASHES_OF_LOAD and all(note in panel.notes for _, _, panel in found)]
         rest = [note for note in notes if not any(note.endswith(same) for same in plain)]
         made.append(
             replace(first, x=axis, series=tuple(drawn), event_rows=tuple(event_rows), bands=bands, folded="", notes=(*plain, *rest[:12]))

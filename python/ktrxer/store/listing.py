@@ -7,11 +7,16 @@ from pathlib import Path
 
 from ktrxer.store.names import PART, SUFFIX
 
+ENDS = (SUFFIX, SUFFIX + PART, ".flent.gz")
+
 
 def find(path: Path) -> list[Path]:
     """[path] if `path` is a run, otherwise the runs in the directory `path`, by name."""
     if path.is_dir() and not path.name.endswith(PART):
-        ends = (SUFFIX, SUFFIX + PART, ".flent.gz")
         named = {one.name: one for one in path.iterdir()}
-        return [named[name] for name in sorted(named) if name.endswith(ends) and not name.startswith(".")]
+        return [named[name] for name in sorted(named) if is_run(name)]
     return [path]
+
+
+def is_run(name: str) -> bool:
+    return name.endswith(ENDS) and not name.startswith(".")

@@ -178,9 +178,20 @@ def named(one: Direction) -> str:
 def places(found: Sequence[Part]) -> str:
     """The places where load adds delay, each with its delay and share, then the names of the places without a share."""
     named_ = [f"{part.place} ({one_line(part.qdisc, 40)})" if part.qdisc else part.place for part in found]
-    largest = [f"{part.added_ms:.1f} ms {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005]
+    largest = [
+        f"{_added(part.added_ms)} {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005
+    ]
     rest = [name for part, name in zip(found, named_, strict=True) if part.share < 0.005]
     return ", ".join(largest) + (f"; none: {', '.join(rest)}" if rest else "") if largest else "none measured"
+
+
+def _added(value: float) -> str:
+    """A place with a share is not 0.0 ms: two digits, down to a microsecond."""
+    if value >= 1:
+        return f"{value:.1f} ms"
+    if value >= 0.0095:
+        return f"{value:.2g} ms"
+    return f"{value:.3f} ms" if value >= 0.0005 else "less than 0.001 ms"
 
 
 def by_class(one: Direction) -> str:

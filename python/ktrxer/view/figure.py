@@ -27,6 +27,8 @@ HEAD, LINE = 0.62, 0.17  # inches
 LEFT, RIGHT, BETWEEN = 0.675, 0.18, 0.675  # inches beside the panels: for the numbers and the name of the y axis
 # Limit of points of a vector image. More points make it slow to open and no finer on paper: 9 inches at 600 dpi are 5400 dots.
 VECTOR_POINTS = 8000
+# Limit of names in a legend. Colours and dashes repeat long before, and matplotlib spends more time on hundreds of names than on the lines.
+MOST_NAMES = 60
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,11 @@ def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: float) -> None:
         return
     above = 1 + (0.15 + cell.event_rows) / cell.plot
     points = [one.width for one in panel.series if one.style == "points"]
+    further = len(handles) - MOST_NAMES
+    if further > 0:
+        from matplotlib.lines import Line2D
+
+        handles = [*handles[:MOST_NAMES], Line2D([], [], linestyle="none", label=f"and {further} further series")]
     axes.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel, columns), borderaxespad=0.0, borderpad=0.1,
         markerscale=max(1.0, 3 / min(points)) if points else 1.0,
@@ -257,7 +264,7 @@ def _columns(panel: Panel, columns: float) -> int:
 
 
 def _legend_lines(panel: Panel, columns: float) -> int:
-    return 0 if panel.x.names or not panel.legend else -(-len(_listed(panel)) // _columns(panel, columns))
+    return 0 if panel.x.names or not panel.legend else -(-min(len(_listed(panel)), MOST_NAMES + 1) // _columns(panel, columns))
 
 
 def _strip(rows: int) -> float:

@@ -90,15 +90,13 @@ class Pool:
 def panel(one: Panel, pool: Pool, most: int, window: tuple[float, float] | None = None) -> dict[str, Any]:
     """A panel in the format of web/src/data.ts. A series of more than `most` samples is thinned, and a note of the panel says so. With
     `window`, a series over time has only the samples in it, and the one before and behind it."""
-    series, notes = [], list(one.notes)
+    series: list[dict[str, Any]] = []
+    cut: list[tuple[str, int, int]] = []  # label, samples drawn, all samples
     for item in one.series:
         item = _within(item, *window) if window is not None and one.link == TIME else item
         thinned = _thinned(item, most)
         if len(thinned.x) < len(item.x):
-            notes.append(
-                f"{item.label}: drawn with {len(thinned.x):,} of its {len(item.x):,} samples, the minimum and the maximum of each "
-                f"{max(1, 2 * len(item.x) // most)} samples."
-            )
+            cut.append((item.label, len(thinned.x), len(item.x)))
         series.append(_series(thinned, pool, _lost(one, item.key, most), time=one.link == "time"))
     return {
         "key": one.key,
@@ -115,10 +113,21 @@ def panel(one: Panel, pool: Pool, most: int, window: tuple[float, float] | None 
             for row in one.event_rows
             if row.kind != "lost"
         ],
-        "notes": notes,
+        "notes": [*one.notes, *_cut(cut, most)],
         "folded": one.folded,
         "legend": one.legend,
     }
+
+
+def _cut(cut: list[tuple[str, int, int]], most: int) -> list[str]:
+    """One line for all of them: of sixty series, sixty lines would hide the other notes."""
+    if not cut:
+        return []
+    label, drawn, samples = max(cut, key=lambda one: one[2])
+    extremes = f"the minimum and the maximum of each {max(1, 2 * samples // most)} samples"
+    if len(cut) == 1:
+        return [f"{label}: drawn with {drawn:,} of its {samples:,} samples, {extremes}."]
+    return [f"{len(cut)} series: the longest, {label}, is drawn with {drawn:,} of its {samples:,} samples, {extremes}."]
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
