@@ -112,7 +112,7 @@ def batch(tmp_path: Path) -> Batch:
 
 
 def ended(seconds: float, verdict: str = "valid") -> Try:
-    fields = {name: "" for name in Try.__dataclass_fields__}
+    fields = dict.fromkeys(Try.__dataclass_fields__, "")
     return Try(**(fields | {"seconds": seconds, "verdict": verdict, "reason": "late" if verdict != "valid" else "", "status": 0}))
 
 

@@ -125,6 +125,7 @@ def test_64_series_in_4_places_begin_together(ktrxer, requires_namespaces, tmp_p
     print(f"figure: {len(first)} processes in 4 places: the first probes leave within {np.ptp(first):.3f} ms of each other, the second ones within "
           f"{np.ptp(second):.3f} ms; the very first one {first.min():.3f} ms after the planned time; load {os.getloadavg()[0]:.0f}")
     assert len(first) == 64 and first.min() >= 0
+    assert run.meta.accounts["start_spread_ns"] == round(np.ptp(first) * 1e6)
     assert np.median(first) < 100 or busy(made), f"before the second probe is due; {made['reasons']}"
 
 

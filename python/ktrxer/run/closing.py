@@ -11,6 +11,7 @@ import numpy as np
 
 from ktrxer.estimate import loss
 from ktrxer.estimate.one_way import one_way
+from ktrxer.places import is_here
 from ktrxer.run.judge import judge
 from ktrxer.run.phases import with_drain
 from ktrxer.runners import Runner
@@ -23,6 +24,7 @@ from ktrxer.store.run import as_array
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PROBERS = ("ping", "stamp")  # kinds of processes that stamp their probes with this host's clock
 Noted = Iterable[tuple[Severity, str, str]]
 
 
@@ -157,4 +159,21 @@ def _accounts(run: Run, tables: dict[str, pa.Table]) -> dict[str, Any]:
         accounts["probes"] = {
             "sent": answered + lost + late, "answered": answered, "lost": lost, "too_late": late, "duplicates": states[DUPLICATE],
         }  # fmt: skip
+    if (spread := _start_spread(run, tables)) is not None:
+        accounts["start_spread_ns"] = spread
     return accounts
+
+
+def _start_spread(run: Run, tables: dict[str, pa.Table]) -> int | None:
+    """The time between the first and the last of the first probes of all processes on this host that begin with the same instant; None:
+    there are not several. They wait for it by themselves, so this host needs as long to wake them all."""
+    if "latency" not in tables:
+        return None
+    series, t_ns, state = (as_array(tables["latency"], name) for name in ("series", "t_ns", "state"))
+    sent = np.isin(state, (ANSWERED, LOST, LOST_UP, LOST_DOWN, TOO_LATE))
+    firsts: dict[int, list[int]] = {}
+    for runner in run.meta.runners:
+        mine = sent & np.isin(series, [one.id for one in run.meta.of_kind("latency") if one.runner == runner.id])
+        if runner.kind in PROBERS and is_here(runner.place) and runner.from_ns is not None and mine.any():
+            firsts.setdefault(runner.from_ns, []).append(int(t_ns[mine].min()))
+    return max((max(times) - min(times) for times in firsts.values() if len(times) > 1), default=None)

@@ -17,6 +17,7 @@ from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, 
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Runner, Series
+from ktrxer.summary import VOICE
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.where import Part, own_qdisc, parts
@@ -31,7 +32,6 @@ PREFERRED = ("UDP", "ICMP")
 FIRST_WINDOW_BYTES = 10 * 1460  # RFC 6928
 WINDOW_NS = S  # window of the rates whose p50 and p99 are reported
 ROUND_TRIP = "round trip"
-VOICE = "VoIP"  # group of the series of calls
 DIRECTIONS = (
     (ROUND_TRIP, "rtt_ns"), ("up", "up_ns"), ("down", "down_ns"),
     ("own queue", "own_queue_ns"), ("far queue", "far_queue_ns"),

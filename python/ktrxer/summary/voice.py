@@ -12,7 +12,7 @@ from ktrxer.estimate import voice
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series
-from ktrxer.summary.figures import VOICE
+from ktrxer.summary import VOICE
 
 MS = 1e6
 Floats = NDArray[np.float64]
