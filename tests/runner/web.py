@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import counts
 
@@ -28,7 +29,7 @@ def web(suite: Suite) -> None:
     modules = ROOT / "web" / "node_modules" / ".bin"
     with tempfile.TemporaryDirectory(prefix="ktrxer-web-") as place, concurrent.futures.ThreadPoolExecutor(CORES) as pool:
         samples = pool.submit(suite.step, "reports for the browser", [str(VENV / "python"), "tests/python/view_samples.py", place], 240)
-        others = [
+        others: list[concurrent.futures.Future[Any]] = [
             pool.submit(vitest, suite, "test", 240),
             pool.submit(suite.step, "tsc", [str(modules / "tsc"), "--noEmit", "-p", "web"], 240),
             *(pool.submit(bundle, suite, modules, page, Path(place) / f"built-{page}") for page in ("report", "explorer")),
