@@ -125,7 +125,7 @@ static void wait_exactly(struct prober *p)
 		p->margin_ns = prober_margin(p->margin_ns, p->margin_max_ns, now - p->wake_ns);
 	if (now >= p->exact_ns || p->exact_ns - now > p->margin_ns)
 		return;
-	/* After a sleep the code and the data of a submission are no longer in the caches: fetch them before it is due. */
+	/* After a sleep the code and the data of a submission are no longer in the caches: fetch them. */
 	while (ktrxer_now_ns() + WARM_NS < p->exact_ns)
 		;
 	pump(p, false);
