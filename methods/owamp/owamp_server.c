@@ -69,6 +69,7 @@ static void sessions_close(struct client *c)
 		struct owamp_session *s = &c->sessions[i];
 
 		c->server->counts.packets[s->sends] += s->sends ? s->sender->sent : s->receiver.count;
+		c->server->counts.socket_drops += s->sends ? 0 : s->receiver.socket_drops;
 		owamp_session_close(s);
 	}
 	c->session_count = 0;

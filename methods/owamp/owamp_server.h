@@ -31,8 +31,9 @@ struct owamp_server_counts {
 	uint64_t connections, sessions; /* sessions that began */
 	uint64_t refused;               /* connections and requests; connections that gave way to others */
 	uint64_t protocol_errors;
-	uint64_t packets[2]; /* of sessions that have ended: [0] received, [1] sent */
-	uint32_t clients;    /* now */
+	uint64_t packets[2];   /* of sessions that have ended: [0] received, [1] sent */
+	uint64_t socket_drops; /* of sessions that have ended: lost in this host */
+	uint32_t clients;      /* now */
 };
 
 struct owamp_server;

@@ -11,7 +11,7 @@
 /* The margin of a sleep: its steps, and its limits (a share of the interval: 2 % of a processor). */
 #define MARGIN_STEP_NS ((uint64_t)KTRXER_NS_PER_US / 2)
 #define MARGIN_MOST_NS (200 * (uint64_t)KTRXER_NS_PER_US)
-enum { MARGIN_SHARE = 50 };
+enum { MARGIN_SHARE = 50, WARM_NS = 8000 };
 enum { LOOK_PROBES = 8 }; /* or after so many probes: a socket's buffer holds hundreds */
 /* So long after its probe a prober with long intervals takes the stamps: the probes of other processes are due now. */
 #define AFTER_SENDING_NS ((uint64_t)KTRXER_NS_PER_MS)
@@ -123,9 +123,14 @@ static void wait_exactly(struct prober *p)
 		return;
 	if (p->wake_ns && now >= p->wake_ns)
 		p->margin_ns = prober_margin(p->margin_ns, p->margin_max_ns, now - p->wake_ns);
-	if (now < p->exact_ns && p->exact_ns - now <= p->margin_ns)
-		while (ktrxer_now_ns() < p->exact_ns)
-			;
+	if (now >= p->exact_ns || p->exact_ns - now > p->margin_ns)
+		return;
+	/* After a sleep the code and the data of a submission are no longer in the caches: fetch them. */
+	while (ktrxer_now_ns() + WARM_NS < p->exact_ns)
+		;
+	pump(p, false);
+	while (ktrxer_now_ns() < p->exact_ns)
+		;
 }
 
 static void round_due(struct loop_timer *timer, uint64_t now_ns)

@@ -80,6 +80,7 @@ static void place_free(struct place *p)
 
 		udpstp_test_counts(p->test, &counts);
 		p->server->counts.bytes[p->sends] += counts.bytes;
+		p->server->counts.socket_drops += counts.socket_drops;
 		udpstp_test_free(p->test);
 	}
 	if (p->source.fd >= 0) {

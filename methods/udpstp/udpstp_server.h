@@ -28,6 +28,7 @@ struct udpstp_server_counts {
 	uint64_t requests, tests; /* tests that began */
 	uint64_t refused;         /* of all reasons */
 	uint64_t bytes[2];        /* of load of tests that have ended: [0] received, [1] sent */
+	uint64_t socket_drops;    /* of load of tests that have ended: lost in this host */
 	uint32_t running;
 };
 

@@ -53,6 +53,7 @@ void figures_json(struct json *json, const struct serve_figures *f)
 	json_u64(json, "refused", f->capacity.refused);
 	json_u64(json, "bytes_in", f->capacity.bytes[0]);
 	json_u64(json, "bytes_out", f->capacity.bytes[1]);
+	json_u64(json, "lost_in_socket", f->capacity.socket_drops);
 	json_object_end(json);
 	json_object(json, "owamp");
 	json_u64(json, "connections", f->owamp.connections);
@@ -61,6 +62,7 @@ void figures_json(struct json *json, const struct serve_figures *f)
 	json_u64(json, "protocol_errors", f->owamp.protocol_errors);
 	json_u64(json, "packets_in", f->owamp.packets[0]);
 	json_u64(json, "packets_out", f->owamp.packets[1]);
+	json_u64(json, "lost_in_socket", f->owamp.socket_drops);
 	json_object_end(json);
 	json_u64(json, "log_lines_left_out", f->log_left_out);
 }

@@ -83,8 +83,8 @@ def idle_delayed(run: Run) -> Iterator[str]:
             if before - least > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * before) and letters[0] != letters[1]:
                 yield (
                     f"the idle {protocol} round trips were not those of an idle path: median {before:.2f} ms, but {least:.2f} ms at "
-                    "another time of the run: other traffic filled the path, or a device saved power. The grade of the delay that the load adds is "
-                    f"{letters[0]} beside the one and {letters[1]} beside the other"
+                    "another time of the run: other traffic filled the path, or a device saved power. The grade of the delay that the load "
+                    f"adds is {letters[0]} beside the one and {letters[1]} beside the other"
                 )
 
 

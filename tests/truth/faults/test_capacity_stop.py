@@ -80,3 +80,26 @@ def test_the_processor_of_the_client_is_taken(path, serve, direction):
     print(f"figure: run delay {waited:.2f} s; {end['reasons']}")
     assert waited > 1.2, "the reference's process was not starved"
     assert end["verdict"] != "valid" and any("limited by this host: its thread waited for a processor" in reason for reason in end["reasons"])
+
+
+def test_what_the_servers_socket_drops_is_in_its_own_figures(path, serve):
+    """The protocol has no field for it. Reference: RcvbufErrors of the server's host. 100 Mbit/s fill the socket within a second."""
+
+    def dropped():
+        head, values = (line.split() for line in path.b.run(["cat", "/proc/net/snmp"]).stdout.splitlines() if line.startswith("Udp:"))
+        return int(values[head.index("RcvbufErrors")])
+
+    server = serve(path.b, "--token-file", path.token, "--udpstp-port", 24601, prefix=before_others())
+    words = ["capacity", "10.78.0.2", "--direction", "up", "--for", "5s", "--row", 100, "--token-file", path.token, "--jsonl"]
+    child = path.a.popen(list(map(str, [*before_others(), path.ktrxer, *words])))
+    read_until(child, lambda one: one.get("kind") == "ip_capacity")
+    before = dropped()
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(2)
+    server.process.send_signal(signal.SIGCONT)
+    child.communicate(timeout=60)
+    drops = dropped() - before
+    server.stop()
+    print(f"figure: RcvbufErrors {drops}, {server.end['capacity']}")
+    assert drops > 100, "the reference dropped nothing"
+    assert abs(server.end["capacity"]["lost_in_socket"] - drops) <= 0.02 * drops
