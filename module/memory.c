@@ -142,7 +142,7 @@ u32 ktrxer_memory_offset(const struct ktrxer_memory *memory)
 static int ktrxer_pages_map(const struct ktrxer_memory *memory, struct vm_area_struct *vma)
 {
 #ifdef KTRXER_HAS_PAGE_KMEMCG
-	/* A page of a memory cgroup has a type in these kernels, and vm_insert_page() refuses it. */
+	/* These kernels give a page of a cgroup a type, which vm_insert_page() refuses. */
 	unsigned long i;
 	int ret = 0;
 

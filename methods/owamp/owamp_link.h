@@ -8,7 +8,7 @@
 #define OWAMP_PATIENCE_NS (10 * (uint64_t)KTRXER_NS_PER_S)
 
 struct owamp_link {
-	int fd, stop_fd; /* stop_fd -1: none, or the stop has been handled */
+	int fd, stop_fd;      /* stop_fd -1: none, or the stop has been handled */
 	uint64_t patience_ns; /* for a message of the client and the whole answer; owamp_link_open(): 10 s */
 	uint64_t end_ns;      /* of this exchange, which begins with the connection and with each owamp_link_write() */
 	struct ktrxer_addr local;

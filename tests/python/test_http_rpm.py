@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -192,6 +193,33 @@ def test_without_the_token_nothing_is_served(served):
 def test_a_certificate_that_is_not_trusted(served):
     status, made = program("down", served[0], "--trial")
     assert status == 1 and "its certificate is not trusted" in made[-1]["reasons"][0]
+
+
+def test_a_server_that_sends_a_byte_at_a_time(monkeypatch):
+    """The beginning of a TLS record of 16 KiB, a byte each 20 ms: the handshake has one limit, and not each wait in it."""
+    monkeypatch.setattr(rpm, "WAIT_S", 1.0)
+    ended = threading.Event()
+
+    def drip(listener):
+        with contextlib.suppress(OSError):
+            sock = listener.accept()[0]
+            for byte in b"\x16\x03\x03\x40\x00" + bytes(1 << 14):
+                sock.sendall(bytes([byte]))
+                if ended.wait(0.02):
+                    break
+            sock.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        began = time.monotonic()
+        try:
+            with pytest.raises(rpm.NqError, match=r"^https://127\.0\.0\.1:"):
+                asyncio.run(rpm.configured(f"https://127.0.0.1:{listener.getsockname()[1]}/nq", "", ssl.create_default_context(), 0))
+            assert 0.9 < time.monotonic() - began < 10
+        finally:
+            ended.set()
+            thread.join()
 
 
 def test_a_server_that_ends_in_the_middle(tmp_path):

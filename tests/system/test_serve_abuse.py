@@ -86,7 +86,8 @@ def test_a_made_token_is_in_its_file_alone(shared_pair, ktrxer, open_folder, opt
     try:
         file, said = open_folder / "ktrxer-8621.token", ""
         while str(file) not in said:
-            assert (line := server.stdout.readline()), said
+            line = server.stdout.readline()
+            assert line, said
             said += line
         made = file.read_text().strip()
         assert file.stat().st_mode & 0o777 == 0o600
