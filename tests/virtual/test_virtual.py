@@ -112,15 +112,17 @@ with open("/proc/1/maps") as maps, open("/proc/1/mem", "r+b", 0) as memory:
     assert list(lab.scratch.iterdir()) == []
 
 
-def test_a_guest_that_is_killed_is_named_and_leaves_nothing(lab: Lab) -> None:
-    running = lab.start(*RUN, "--beside", "server=sleep infinity", "--", sys.executable, "-c", "print('on', flush=True)\nwhile True: pass")
+@pytest.mark.parametrize("kernel", ["7.3", *(pytest.param(older, marks=pytest.mark.slow) for older in ("6.12", "6.1"))])
+def test_a_guest_that_is_killed_is_named_and_leaves_nothing(lab: Lab, kernel: str) -> None:
+    begun = "print('on', flush=True)\nwhile True: pass"
+    running = lab.start(*RUN, "--kernel", kernel, "--beside", "server=sleep infinity", "--", sys.executable, "-c", begun)
     assert running.stdout is not None and running.stdout.readline() == "on\n"
-    kernel = lab.kernel()
-    assert kernel is not None and len(members(kernel)) > 2, "the guest's programs are processes of its session"
-    os.kill(kernel, signal.SIGKILL)
+    leader = lab.kernel()
+    assert leader is not None and len(members(leader)) > 2, "the guest's programs are processes of its session"
+    os.kill(leader, signal.SIGKILL)
     _, error = running.communicate(timeout=60)
     assert running.returncode == 125 and "the guest ended by signal 9 without an answer" in error
-    assert until(lambda: members(kernel) == []), members(kernel)
+    assert until(lambda: members(leader) == []), members(leader)
 
 
 def test_nothing_runs_on_when_the_host_side_is_killed(lab: Lab) -> None:
