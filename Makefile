@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 600
 # For `make test`: the suites of tests/run to run (default: all).
 SUITES ?=
 
-.PHONY: all build built demo check test test-tools fuzz docs clean help setup
+.PHONY: all build built demo check test test-tools fuzz docs gallery clean help setup
 all: build
 
 build: ## build the library and the command into build/ (the default)
@@ -47,6 +47,10 @@ docs: ## the documentation as a site in build-docs/: pages, manual pages, the he
 	@scripts/setup build docs
 	@$(MAKE) --no-print-directory -j2 build .venv/.ok
 	@scripts/docs $(BUILD) build-docs
+
+gallery: .venv/.ok ## the gallery of the documentation alone: a page and its pictures, as build-docs/gallery.md
+	@mkdir -p build-docs
+	PYTHONPATH=python .venv/bin/python scripts/docs-gallery build-docs/gallery.md build-docs/gallery
 
 setup: ## only install the packages for build, demo and test (prints each command first)
 	@scripts/setup build demo test

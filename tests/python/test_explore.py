@@ -174,6 +174,7 @@ def test_pages_that_wait_share_one_look_at_the_directory_and_end_it_when_they_ar
 ) -> None:
     """A look at 10,000 runs takes a tenth of a second of processor time."""
     looks = 0
+    others = set(threading.enumerate())  # of the server of the other tests
     with serving(runs) as up, contextlib.ExitStack() as stack:
         library = up.answers.library
         look = library.version
@@ -193,15 +194,16 @@ def test_pages_that_wait_share_one_look_at_the_directory_and_end_it_when_they_ar
         began = time.monotonic()
         for page in pages:
             page.sendall(request)
-        until = began + 20
+        until = began + 60
         while looks < 3:
             assert time.monotonic() < until
             time.sleep(0.02)
-        assert looks <= 2 + (time.monotonic() - began) / 0.09, "20 pages look no more often than one"
+        assert looks <= 3 + (time.monotonic() - began) / 0.09, "20 pages look no more often than one"
         for page in pages:
             page.close()
-        while any(one.name.endswith("(process_request_thread)") for one in threading.enumerate()):
-            assert time.monotonic() < until + 20, "the server waits for changes that no page will read"
+        until = time.monotonic() + 60
+        while any(one.name.endswith("(process_request_thread)") for one in threading.enumerate() if one not in others):
+            assert time.monotonic() < until, "the server waits for changes that no page will read"
             time.sleep(0.02)
 
 

@@ -50,7 +50,7 @@ class Library:
         self._known: dict[str, Path] = {}  # the runs by name, as they were found the last time
         self._root = directory.resolve()
         self._before = "" if str(directory) == "." else str(directory).rstrip("/") + "/"  # the name of each run, in its path
-        self._version = ("", -math.inf, 0.0)  # the last one, the time when it was made, and how long that took
+        self._version = ("", -math.inf, 0.0)  # the last one, the time when it was made, and its processor time
         self._watching = threading.Lock()
         self._open: OrderedDict[str, tuple[str, int, Readable]] = OrderedDict()
         self._lock = threading.RLock()
@@ -82,14 +82,14 @@ class Library:
         return self._version_of(self._files())
 
     def watched(self, age_s: float) -> str:
-        """A version that is at most so old, or older in a directory so large that a look takes an eighth of that time. All pages that wait
+        """A version that is at most so old, or older in a directory so large that a look costs an eighth of that time. All pages that wait
         for changes share one look at the directory."""
         with self._watching:
             version, made, cost = self._version
-            began = time.monotonic()
-            if began - made > max(age_s, WATCH_SHARE * cost):
+            if time.monotonic() - made > max(age_s, WATCH_SHARE * cost):
+                began = time.thread_time()  # on a busy machine a look lasts longer, and costs the same
                 version = self.version()
-                self._version = version, time.monotonic(), time.monotonic() - began
+                self._version = version, time.monotonic(), time.thread_time() - began
             return version
 
     def _version_of(self, files: Sequence[_File]) -> str:
