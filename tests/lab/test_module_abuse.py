@@ -98,6 +98,32 @@ def test_a_driver_is_called_with_interrupts_on(module: None, kind: str) -> None:
             (PARAMETERS / "guard_drivers").write_text("\n")
 
 
+@in_device("phone", modules=(*MODULE, "ports"))
+@pytest.mark.parametrize("guard", ["\n", "ports"])
+@pytest.mark.parametrize("kind", TIMED)
+def test_probes_of_a_port_of_a_switch_leave(wire: Ear, kind: str, guard: str) -> None:
+    """The kernel's own DSA: dsa_enqueue_skb() loses each frame that it gets with interrupts off."""
+    run("modprobe", "dsa_core")
+    run("insmod", "/root/ports.ko", "conduit=wire0")
+    try:
+        Path("/proc/sys/net/ipv6/conf/lan0/disable_ipv6").write_text("1")
+        run("ip", "link", "set", "lan0", "up")
+        end = now() + 20 * 10**9
+        while Path("/sys/class/net/lan0/carrier").read_text() != "1\n":
+            assert now() < end, "the port has no link"
+            time.sleep(0.1)
+        (PARAMETERS / "guard_drivers").write_text(guard)
+        with Ktx("lan0", timer=TIMED[kind]) as ktx:
+            begin = now() + 5 * MS
+            ktx.send([frame(i) for i in range(40)], [begin + i * MS for i in range(40)])
+            assert [report.status for report in ktx.reports(40)] == [SENT] * 40
+            assert ktx.word(GUARD) == 0
+        assert wire.numbers() == list(range(40))
+    finally:
+        (PARAMETERS / "guard_drivers").write_text("\n")
+        run("rmmod", "ports")
+
+
 @in_device("pc", modules=(*MODULE, "wary"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_device_that_changes_its_type_ends_the_file(module: None, kind: str) -> None:
