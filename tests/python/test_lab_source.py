@@ -140,10 +140,11 @@ def test_the_other_kernel_is_offered_when_the_archive_has_another_version(builds
         uml.prepare("7.3", print)
 
 
-def test_the_timer_of_a_clock_keeps_its_function() -> None:
+@pytest.mark.parametrize("kernel", ["6.1-virtual", "6.12-virtual"])
+def test_the_timer_of_a_clock_keeps_its_function(kernel: str) -> None:
     """hrtimer_init() clears the timer, and hrtimer_start() does nothing without a function: slews would not end."""
     folder = places.data() / "kernels"
-    edits = source._edits(Recipe.load().get("kernels", "6.12-virtual"), folder)
+    edits = source._edits(Recipe.load().get("kernels", kernel), folder)
     (change,) = [one for one in edits["replace"] if one["file"] == "net/core/host_clock.c"]
     text = edits["add"]["net/core/host_clock.c"].replace(change["old"], change["new"])
     assert 0 < text.index("hrtimer_init(&of->second, CLOCK_MONOTONIC") < text.index("of->second.function = next_second;")
