@@ -77,7 +77,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         lost = "half of the probes are lost under load, so there is no p50"
         added = lost if math.isinf(g.added_ms) else f"load adds {g.added_ms:.1f} ms to the p50"
         made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
-        made.append(f"       the idle p50 is {ms(g.idle_ms)}; a queue that other traffic fills in the whole run is part of it, not of the grade")
+        idle = f"the idle p50 is {ms(g.idle_ms)}"
+        made.append(f"       {idle}; a queue that other traffic fills in the whole run is part of it, not of the grade")
     made += [call(one) for one in s.voice]
     if s.own_load:
         made.append(f"measurement load  {'; '.join(map(load_of, s.own_load))}")
