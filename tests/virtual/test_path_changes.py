@@ -219,7 +219,7 @@ def test_others_fill_the_path_in_the_whole_run(made: dict[str, Made], how: str) 
     grade = one.summary.grade
     assert grade is not None and grade.idle_ms == pytest.approx(DELAY_MS + backlog * 8 / FAST / 1000, abs=10)
     (line,) = [line for line in summary_lines(one.summary) if "the idle p50 is" in line]
-    assert f"{grade.idle_ms:.1f} ms" in line and "queues that other traffic fills in the whole run" in line
+    assert f"{grade.idle_ms:.1f} ms" in line and "a queue that other traffic fills in the whole run" in line
 
 
 def test_probes_by_a_slower_way_than_the_flows(made: dict[str, Made]) -> None:
