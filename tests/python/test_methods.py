@@ -12,29 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from built_estimators import built, missing
 from ktrxer.methods import AvailableBandwidth, coalescing, mda_probes, modes, native, pairs, ppt, ppt_of_probes, ppt_plan
 from ktrxer.run import binary
 
 ROOT = Path(__file__).resolve().parents[2]
 Times = npt.NDArray[np.int64]
-
-
-@pytest.fixture(autouse=True)
-def built() -> None:
-    try:
-        native.library()
-    except native.NoEstimatorsError as error:
-        missing(ROOT / "build", str(error))
-
-
-def missing(build: Path, error: str) -> None:
-    """A build that should have made the library and did not is a failure. The Python part alone, without a build, has nothing to test here."""
-    if not (build / "build.ninja").exists():
-        pytest.skip(f"the Python part alone: no build in {build}: {error}")
-    options = json.loads((build / "meson-info" / "intro-buildoptions.json").read_text())
-    if next(one["value"] for one in options if one["name"] == "python"):
-        pytest.fail(f"{build} was configured, but has no library: {error}")
-    pytest.skip(f"{build} is configured without the Python part (-Dpython=false): {error}")
+__all__ = ["built"]  # a fixture of all tests here
 
 
 @pytest.mark.parametrize(("configured", "python", "outcome"), [(False, True, "skipped"), (True, True, "failed"), (True, False, "skipped")])

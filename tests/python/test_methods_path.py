@@ -12,19 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from ktrxer.methods import Answer, CapacityInterval, TcpPair, hop_queues, ip_capacity, losses, native, tcp_losses, tcp_pair
+from built_estimators import built
+from ktrxer.methods import Answer, CapacityInterval, TcpPair, hop_queues, ip_capacity, losses, tcp_losses, tcp_pair
 
 ROOT = Path(__file__).resolve().parents[2]
 Times = npt.NDArray[np.int64]
+__all__ = ["built"]  # a fixture of all tests here
 MS, S = 1_000_000, 1_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def built() -> None:
-    try:
-        native.library()
-    except native.NoEstimatorsError as error:
-        pytest.skip(str(error))
 
 
 # ------------------------------------------------------------------------------------------------------------- queues
