@@ -236,6 +236,9 @@ class _Reader:
         self.name(name, "batches")
         run = self.table(table.get("run", {}), "run")
         if "test" not in run:
+            for key, value in run.items():
+                if isinstance(value, dict) and "test" in value:
+                    raise self.fail("run", f"`{key}` is a table: settings stand in [run] itself; several batches are [batches.NAME.run]")
             raise self.fail("run", "`test` is missing: the name of a test that `ktrxer tests` lists")
         pause: float | Literal["idle"] = IDLE if table.get("pause") == IDLE else self.seconds(table.get("pause", 0), "pause")
         return Batch(
