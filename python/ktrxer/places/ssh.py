@@ -224,7 +224,7 @@ def _folder() -> tuple[str, int]:
         with contextlib.suppress(FileNotFoundError):  # another run removed it, because it had no lock yet
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if os.path.isdir(path):
+            if Path(path).is_dir():
                 return path, lock
             os.close(lock)
 
