@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -37,6 +38,8 @@ SUBCOMMANDS: dict[str, Subcommand] = {
 
 # Subcommands of the C part, which runs them in Python if they print tables.
 HANDED_OVER = {"bench": Subcommand("ktrxer.bench.command", "compare senders: tables of the harness's results")}
+
+UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def usage() -> str:
@@ -74,7 +77,10 @@ def main(arguments: list[str] | None = None) -> int:
     # The import of numpy starts a thread of OpenBLAS for each processor, which takes 20 to 70 ms of processor time. No command needs them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        return int(import_module(command.module).main(words[1:]))
+        status = int(import_module(command.module).main(words[1:]))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("ktrxer"):
             raise
@@ -85,5 +91,19 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
+        _drop_output()
         sys.stderr.close()
         return 141
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITTEN:
+            raise
+        print(f"ktrxer {words[0]}: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        _drop_output()
+        return 1
+
+
+def _drop_output() -> None:
+    """The interpreter writes what is left of the output at its end, and would fail again."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)

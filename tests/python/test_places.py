@@ -303,6 +303,32 @@ def test_a_lost_connection_leaves_no_process(server, far, killed):
     until(lambda: not alive(35) and not server.connections())
 
 
+PYTHON = str(Path(__file__).resolve().parents[2] / "python")
+HOLDS = "import sys, time; from ktrxer.places import open_place; p = open_place('ssh:far'); print(p._socket, flush=True); time.sleep(60)"
+
+
+def test_a_killed_run_leaves_no_folder(server, far):
+    """The next connection removes the folder of the socket, and no folder of a run that goes on."""
+    killed, living = (
+        subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": PYTHON})
+        for _ in range(2)
+    )
+    folders = [Path(child.stdout.readline().strip()).parent for child in (killed, living)]
+    try:
+        killed.kill()
+        killed.wait()
+        until(lambda: not any(folders[0].iterdir()))  # the client of ssh has ended
+        assert folders[0].is_dir()
+        far()
+        assert not folders[0].exists() and (folders[1] / "s").is_socket()
+    finally:
+        for child in (killed, living):
+            child.kill()
+            child.wait()
+            child.stdout.close()
+        far()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
 def test_a_full_disk(place, tmp_path):
     disk = tmp_path / "small"

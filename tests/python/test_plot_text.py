@@ -86,6 +86,9 @@ def test_the_command_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert main(["plot", str(tmp_path / "fifo.ktrxer"), "--plot", "ping", "--text"]) == 0
     told = capsys.readouterr().out
     assert "Round trip (ms)" in told and "* UDP BE" in told and max(map(len, told.splitlines()[:16])) <= 90
+    assert main(["plot", str(tmp_path / "fifo.ktrxer"), "--plot", "ping_cdf", "--text"]) == 0
+    told = capsys.readouterr().out
+    assert "UDP BE, idle" in told and "Dotted" not in told, "text has signs, not dashes"
     for plot in ("all", "ping", "ping_cdf", "ping_heat"):  # huge values, NaN, control characters
         assert main(["plot", str(tmp_path / "hostile.ktrxer"), "--plot", plot, "--text"]) == 0
         told = capsys.readouterr().out

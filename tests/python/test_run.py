@@ -383,7 +383,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     (["rrul", "--set", "x=1"], 2, "has no parameter 'x'"),
     (["rrul", "--cc", "a,b,c"], 2, "one name, or two"),
     (["rrul", "--token-file", "/nowhere"], 1, "cannot be read"),
-    (["ping", "-H", "no host at all"], 1, "no address of this host is known"),
+    (["ping", "-H", "no host at all"], 1, "no address of this host is known: Name or service not known; check the spelling, or give an address"),
     (["ping", "-H", "127.0.0.1:8620"], 1, "127.0.0.1:8620: a host has no port; the port is given by --port"),
     (["ping", "-H", ""], 1, "-H: the host is empty"),
     (["ping", "-H", "a", "-H", "b"], 2, "ping is for 1 far ends, not 2: give -H once for each of them"),

@@ -61,6 +61,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error")
 def test_a_report_of_extremes_has_figures_or_words(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
     assert main(["report", str(run.path), "-o", str(page)]) == 0

@@ -397,6 +397,20 @@ def test_lab_in_the_build_tree():
     assert done.returncode == 2 and done.stderr.startswith("ktrxer: 'nonsense': no such command")
 
 
+def test_output_of_the_python_part_that_cannot_be_written(tmp_path):
+    with open("/dev/full", "w") as full:
+        for args in (["tests"], ["tests", "rrul"], ["runs", str(tmp_path)]):
+            done = subprocess.run([KTRXER, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            assert (done.returncode, done.stderr) == (1, f"ktrxer {args[0]}: standard output cannot be written: No space left on device\n")
+    done = subprocess.run(["bash", "-c", f"'{KTRXER}' tests | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_query_prints_nothing_but_its_answer(tmp_path):
+    done = run(KTRXER, "query", "SELECT 1 AS one", str(tmp_path), env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n  1\n", "")
+
+
 def test_a_slip_of_the_finger_is_not_handed_over(tree):
     exe, _ = tree
     done = run(exe, "sned")

@@ -250,7 +250,7 @@ def test_another_token_and_no_server(started, tmp_path):
     status, out, err = ended(started("ping", "-l", "1"))
     assert (status, out) == (1, "") and "start it on that host; its port (8620 without --port) must be open" in err, err
     status, out, err = ended(started("tcp_upload", "-l", "1", token_file=None))
-    assert (status, out) == (1, "") and "echo TOKEN >token)`), and add --token-file token; its port" in err, err
+    assert (status, out) == (1, "") and "copy the file of its token, which it names at its start, to this host (mode 0600), and add --token-file FILE; its port" in err, err
     assert not list(started.runs.iterdir())
 
 

@@ -50,7 +50,8 @@ def delays(values: NDArray[Any], lost: int = 0, between: tuple[float, float] | N
     count = len(known)
     if not count:
         return None
-    mean, least, largest = float(known.mean()), float(known.min()), float(known.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # the sum of values near the largest double, of both signs
+        mean, least, largest = float(known.mean()), float(known.min()), float(known.max())
     places = [max(0, math.ceil(share * (count + lost) - 1e-9) - 1) for share in (0.5, 0.95, 0.99)]
     known = np.partition(known, [place for place in places if place < count] or 0)
     p50, p95, p99 = (float(known[place]) if place < count else math.inf for place in places)

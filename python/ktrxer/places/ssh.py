@@ -9,6 +9,7 @@ host. The far host needs a POSIX shell, `date` and /proc.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import select
@@ -30,6 +31,7 @@ COPY_S = 600
 EXIT_S = 2  # of a client whose pipes have ended
 ALIVE = ("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=3")  # a dead connection is found after 6 s
 COMPARISONS = 12  # of the clocks: the one with the shortest round trip counts
+FOLDER = "ktrxer-ssh-"  # with the socket of a connection, in /tmp
 LOST = 255  # exit status of ssh when the connection failed
 S = 10**9
 
@@ -79,9 +81,8 @@ class Ssh:
         self._client = shlex.split(os.environ.get("KTRXER_SSH", "ssh"))
         if not self._client or shutil.which(self._client[0]) is None:
             raise PlaceError(f"{self.name}: the command {self._client[:1]} is missing (Debian: openssh-client)")
-        # The path of a socket may have 107 bytes: a folder of /tmp is short enough.
-        self._folder = tempfile.TemporaryDirectory(prefix="ktrxer-ssh-", dir="/tmp")
-        self._socket = f"{self._folder.name}/s"
+        self._folder, self._lock = _folder()
+        self._socket = f"{self._folder}/s"
         self._processes: list[SshProcess] = []
         self._secrets: dict[Path, str] = {}
         # BatchMode: a question for a password would wait for ever. The master ends with the last of its sessions.
@@ -205,7 +206,38 @@ class Ssh:
                     process.child.wait(timeout=3)
             with contextlib.suppress(OSError):
                 process.close()
-        self._folder.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+
+
+def _folder() -> tuple[str, int]:
+    """A folder for the socket of a connection, and its lock, which the kernel releases when this program ends, also by SIGKILL.
+
+    The path of a socket may have 107 bytes: a folder of /tmp is short enough.
+    """
+    for left in Path("/tmp").glob(f"{FOLDER}*"):
+        with contextlib.suppress(OSError):
+            _remove_if_unused(left)
+    while True:
+        path = tempfile.mkdtemp(prefix=FOLDER, dir="/tmp")
+        with contextlib.suppress(FileNotFoundError):  # another run removed it, because it had no lock yet
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if Path(path).is_dir():
+                return path, lock
+            os.close(lock)
+
+
+def _remove_if_unused(folder: Path) -> None:
+    """Removes the folder of a program of the same user that was killed."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(lock).st_uid == os.geteuid():
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+    finally:
+        os.close(lock)
 
 
 def _last(text: str) -> str:

@@ -33,7 +33,7 @@ AUXILIARY_ROWS = 30  # of one sample of a host's state: its series are not known
 # What to do where no server was found: for a test without flows, with a token, without one.
 START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
 WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
-WITHOUT_TOKEN = ", write the token that it prints into a file here (`(umask 077; echo TOKEN >token)`), and add --token-file token"
+WITHOUT_TOKEN = ", copy the file of its token, which it names at its start, to this host (mode 0600), and add --token-file FILE"
 # Parts of the messages of `ktrxer stamp`, `ktrxer flow` and this file that mean: no `ktrxer serve` was found.
 UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
 SILENT = "answered nothing at all"  # no ICMP echo reply: no sign of a server
@@ -59,7 +59,7 @@ def _addresses(host: str, family: str) -> list[str]:
         found = socket.getaddrinfo(host, None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise CheckError(f"{one_line(host, 80)}: no {what} of this host is known: {why}; see -H") from None
+        raise CheckError(f"{one_line(host, 80)}: no {what} of this host is known: {why}; check the spelling, or give an address") from None
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 

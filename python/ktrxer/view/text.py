@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ktrxer.panels.latency import DASHES_OF_LOAD
 from ktrxer.panels.model import Axis, Floats, Panel, PlotModel, Series
 from ktrxer.store import one_line
 
@@ -82,7 +83,7 @@ def _panel(panel: Panel, width: int) -> list[str]:
     listed = [f"{signs[one.key]} {one.label}{aside if one.axis == 2 else ''}" for one in named]
     if listed and panel.legend and not panel.x.names:
         lines.append(_cut("   ".join(listed), 4 * width))
-    return [*lines, *(_cut(note, 4 * width) for note in panel.notes)]
+    return [*lines, *(_cut(note, 4 * width) for note in panel.notes if note != DASHES_OF_LOAD)]  # signs, not dashes
 
 
 def _x_names(panel: Panel, scale: _Scale) -> list[str]:
