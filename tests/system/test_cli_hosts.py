@@ -42,10 +42,10 @@ def test_a_host_has_no_port(host):
         (["[2001:db8::1]:7"], "write an address of IPv6 without brackets, and its port after --port"),
         (["-6", "192.0.2.1"], "is an address of IPv4, but -6 was asked for"),
         (["-4", "::1"], "is an address of IPv6, but -4 was asked for"),
-        (["8.8.8.8"], "without a rate"),
-        (["8.8.8.8", "--rate=10001"], "10.001 kpps is more than 10000 a second: give --flood"),
-        (["8.8.8.8", "--rate=600001/m"], "give --flood"),
-        (["2606:4700::1111"], "without a rate"),
+        (["8.8.8.8"], "give a rate of at most 10000 a second, or --flood"),
+        (["8.8.8.8", "--rate=10001"], "give a rate of at most 10000 a second, or --flood"),
+        (["8.8.8.8", "--rate=600001/m"], "or --flood if its owner agrees"),
+        (["2606:4700::1111"], "give a rate of at most 10000 a second, or --flood"),
     ],
 )
 def test_hosts_refused(args, text):
