@@ -64,10 +64,15 @@ static void addr_from_socket(struct ktrxer_addr *addr, const struct sockaddr *fr
 static int look_up(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err)
 {
 	/* Not AI_ADDRCONFIG: on a host in a namespace with only loopback it would hide "localhost". */
-	const struct addrinfo hints = { .ai_family = family ? family : AF_UNSPEC, .ai_socktype = SOCK_DGRAM };
+	const bool digits = !host[strspn(host, "0123456789.")]; /* no name of DNS: a name server is not asked */
+	const struct addrinfo hints = { .ai_flags = digits ? AI_NUMERICHOST : 0,
+					.ai_family = family ? family : AF_UNSPEC,
+					.ai_socktype = SOCK_DGRAM };
 	struct addrinfo *found = NULL, *it;
 	int ret = getaddrinfo(host, NULL, &hints, &found);
 
+	if (ret && digits)
+		return ktrxer_fail(err, -EINVAL, "'%.64s' is no address of IPv4: four numbers of 0 to 255", host);
 	if (ret == EAI_AGAIN)
 		return ktrxer_fail(err, -EAGAIN,
 				   "'%.64s': the name server does not answer; try again, or give an address", host);

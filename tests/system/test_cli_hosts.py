@@ -38,6 +38,8 @@ def test_a_host_has_no_port(host):
         (["a b"], "a blank, a slash or a control character"),
         (["../etc"], "a blank, a slash or a control character"),
         (["x" * 300], "longer than"),
+        (["999.1.1.1"], "'999.1.1.1' is no address of IPv4: four numbers of 0 to 255"),
+        (["10.0.1.2.3"], "is no address of IPv4"),
         (["192.0.2.1:7"], "a host has no port"),
         (["[2001:db8::1]:7"], "write an address of IPv6 without brackets, and its port after --port"),
         (["-6", "192.0.2.1"], "is an address of IPv4, but -6 was asked for"),
