@@ -80,7 +80,7 @@ int cli_family(bool v4, bool v6, struct ktrxer_error *err);
 int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
 		struct ktrxer_error *err);
 /*
- * Above 10 kpps, or without a rate (!rate->given), an address that is not local use needs --flood: -EPERM and what to
+ * Above 10 kpps, or without a rate (!rate->num), an address that is not local use needs --flood: -EPERM and what to
  * do.
  */
 int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bool flood, struct ktrxer_error *err);

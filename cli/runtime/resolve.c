@@ -64,10 +64,15 @@ static void addr_from_socket(struct ktrxer_addr *addr, const struct sockaddr *fr
 static int look_up(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err)
 {
 	/* Not AI_ADDRCONFIG: on a host in a namespace with only loopback it would hide "localhost". */
-	const struct addrinfo hints = { .ai_family = family ? family : AF_UNSPEC, .ai_socktype = SOCK_DGRAM };
+	const bool digits = !host[strspn(host, "0123456789.")]; /* no name of DNS: a name server is not asked */
+	const struct addrinfo hints = { .ai_flags = digits ? AI_NUMERICHOST : 0,
+					.ai_family = family ? family : AF_UNSPEC,
+					.ai_socktype = SOCK_DGRAM };
 	struct addrinfo *found = NULL, *it;
 	int ret = getaddrinfo(host, NULL, &hints, &found);
 
+	if (ret && digits)
+		return ktrxer_fail(err, -EINVAL, "'%.64s' is no address of IPv4: four numbers of 0 to 255", host);
 	if (ret == EAI_AGAIN)
 		return ktrxer_fail(err, -EAGAIN,
 				   "'%.64s': the name server does not answer; try again, or give an address", host);
@@ -122,23 +127,16 @@ int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool 
 
 int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bool flood, struct ktrxer_error *err)
 {
-	char text[KTRXER_ADDR_TEXT], rate_text[KTRXER_UNITS_TEXT];
-	bool slow = rate->given && (rate->num / rate->den < KTRXER_FLOOD_PPS ||
-				    (rate->num / rate->den == KTRXER_FLOOD_PPS && rate->num % rate->den == 0));
+	char text[KTRXER_ADDR_TEXT];
+	bool slow = rate->num && (rate->num / rate->den < KTRXER_FLOOD_PPS ||
+				  (rate->num / rate->den == KTRXER_FLOOD_PPS && rate->num % rate->den == 0));
 
 	if (flood || slow || ktrxer_addr_is_local_use(to))
 		return 0;
-	ktrxer_addr_format(to, text);
-	if (!rate->given)
-		return ktrxer_fail(err, -EPERM,
-				   "%s is not a private address, and without a rate it would get all that this machine "
-				   "can send: give "
-				   "a rate, or --flood if its owner agrees",
-				   text);
-	return ktrxer_fail(
-		err, -EPERM,
-		"%s is not a private address, and %s is more than %d a second: give --flood if its owner agrees", text,
-		ktrxer_format_rate(rate_text, rate->num, rate->den), KTRXER_FLOOD_PPS);
+	return ktrxer_fail(err, -EPERM,
+			   "%s is not a private address: give a rate of at most %d a second, or --flood if its owner "
+			   "agrees",
+			   ktrxer_addr_format(to, text), KTRXER_FLOOD_PPS);
 }
 
 void json_target(struct json *json, const char *host, const struct ktrxer_path *path)

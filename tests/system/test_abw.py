@@ -8,6 +8,7 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
 """
 
 import json
+import signal
 
 import pytest
 from clients import client
@@ -45,6 +46,18 @@ def test_text(shared_pair, abw, serve, token):
     done = abw(a, b.address, "--direction", "up", "--payload", 1000)
     assert "packets of 1028 bytes" in done.stdout and "up: " in done.stdout and " a load of " in done.stdout, done.stdout
     assert "down:" not in done.stdout and "verdict: " in done.stdout
+
+
+def test_without_a_range_a_stopped_measurement_is_invalid(shared_pair, ktrxer, serve, token, validators):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    process = a.popen([ktrxer, "abw", b.address, "--token-file", token, "--max-load", "100k", "--jsonl"])
+    assert json.loads(process.stdout.readline())["type"] == "start"
+    process.send_signal(signal.SIGINT)
+    end = json.loads(process.communicate(timeout=30)[0].splitlines()[-1])
+    validators["end"].validate(end)
+    assert "up" not in end and end["verdict"] == "invalid" and process.returncode == 1, end
+    assert "up: it was stopped before the range was known" in end["reasons"], end
 
 
 def test_what_is_refused(shared_pair, abw, serve, token, tmp_path):

@@ -236,10 +236,41 @@ def test_the_commands_of_a_page(name: str, ktrxer: Path, tmp_path: Path) -> None
         if not good(answer)
     ]
     assert not wrong, "\n\n".join(wrong)
+    assert not (older := other_forms(samples(name), "".join(answer["output"] for answer in answers))), "\n".join(older)
     if name == "docs/howto/monitoring.md":
         check_prometheus((tmp_path / "near" / "figures" / "far.prom").read_text())
     if lacked:
         pytest.skip(f"all of this page was run but what needs {', '.join(lacked)}, which is not here")
+
+
+def samples(name: str) -> list[str]:
+    """Lines of a page's output: blocks `text` and without a language, and the lines below a prompt."""
+    made = blocks((ROOT / name).read_text())
+    return [line for one in made if one.language in ("text", "none", "console") for line in one.lines if not re.match(r"(near|far)?[$#] ", line)]
+
+
+def form(line: str) -> str:
+    """A line without its figures and their units."""
+    return re.sub(r"(?<![\w.])-?\d[\d.]*( ?([num]?s|[kMG]?bit/s)\b)?", "N", line).strip()
+
+
+def other_forms(shown: list[str], printed: str) -> list[str]:
+    """Lines of a page that the commands of this page print with the same words up to the first parenthesis, and with others after them."""
+    forms: dict[str, set[str]] = {}
+    for line in printed.splitlines():
+        forms.setdefault(form(line).split(" (")[0], set()).add(form(line))
+    return [
+        f"{line}\nis printed as\n{sorted(found)}"
+        for line in shown
+        if len(begin := form(line).split(" (")[0]) > 20 and (found := forms.get(begin, set())) and form(line) not in found
+    ]
+
+
+def test_a_sample_of_another_form_is_found() -> None:
+    shown = ["up: delay above the least one: min 0 ns, p50 8.011 us (100 packets)", "up: 100 packets sent, 3 lost"]
+    printed = "up: delay above the least one: min 7 ns, p50 1.2 ms (quantiles +- 0.1 %), 9 packets\nup: 7 packets sent, 0 lost\n"
+    assert len(found := other_forms(shown, printed)) == 1 and "up: delay above the least one: min N, p50 N (quantiles +- N %), N packets" in found[0]
+    assert not other_forms([shown[0].replace("(", "(quantiles +- 0.1 %), ").rstrip(")"), shown[1]], printed)
 
 
 def check_prometheus(text: str) -> None:

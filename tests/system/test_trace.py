@@ -287,3 +287,14 @@ def test_the_same_route_as_traceroute(trace, requires_namespaces):
     with network(LINE) as host:
         shown = host.run(["traceroute", "-n", "-q", "1", TARGET]).stdout.splitlines()[1:]
     assert [[line.split()[1]] for line in shown] == addresses(trace(LINE))
+
+
+def test_an_address_of_others_is_traced_at_the_usual_rate(ktrxer, requires_namespaces):
+    """All other tests trace addresses of private use, or give a rate."""
+    with network(LINE.replace(TARGET, "9.9.9.9")) as host:
+        done = host.run([ktrxer, "trace", "9.9.9.9", "--one-route", "--json"], check=False)
+        refused = host.run([ktrxer, "trace", "9.9.9.9", "--rate", "20k"], check=False)
+    assert done.stdout, done.stderr
+    result = json.loads(done.stdout)
+    assert addresses(result)[-1] == ["9.9.9.9"] and len(result["hops"]) == 4
+    assert refused.returncode == 1 and "give a rate of at most 10000 a second, or --flood" in refused.stderr, refused.stderr

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -46,6 +47,12 @@ def received(child: "subprocess.Popen[str]", flows: int, more_than: int = 0) -> 
         return len(seen) == flows
 
     read_until(child, counted)
+
+
+def stand_still(process: "subprocess.Popen[str]", seconds: float) -> None:
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGCONT)
 
 
 def processor_s(pid: int) -> float:

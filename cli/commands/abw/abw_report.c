@@ -245,9 +245,11 @@ int abw_finish(struct abw_run *run)
 
 		if (!way->measured)
 			continue;
-		run->train.session.stopped |= way->trains.stopped;
 		verdict_bypass(cli, &way->trains.info, &way->trains.qdiscs, "udp");
-		if (!way->trains.stopped) {
+		if (way->trains.stopped) { /* with the range of the other direction, or with none */
+			verdict_say(cli, i && run->ways[TRAIN_UP].measured ? VERDICT_DEGRADED : VERDICT_INVALID,
+				    "%s: it was stopped before the range was known", train_ways[i]);
+		} else {
 			say_way(way);
 			judge(way);
 		}

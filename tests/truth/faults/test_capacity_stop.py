@@ -4,13 +4,12 @@ Its sender stands still, or its own process has no processor: the cause is named
 
 import json
 import os
-import signal
 import time
 
 import pytest
 from noise import before_others
 from real_time_work import pin, real_time_work
-from waiting import read_until, waited_ns
+from waiting import read_until, stand_still, waited_ns
 
 
 @pytest.mark.parametrize("stopped_s", [0, 1])
@@ -23,10 +22,7 @@ def test_the_receiver_stands_still(path, serve, direction, stopped_s):
     read_until(child, lambda one: one.get("kind") == "ip_capacity")
     time.sleep(0.6)
     if stopped_s:
-        receiver = server.process if direction == "up" else child
-        receiver.send_signal(signal.SIGSTOP)
-        time.sleep(stopped_s)
-        receiver.send_signal(signal.SIGCONT)
+        stand_still(server.process if direction == "up" else child, stopped_s)
     out, err = child.communicate(timeout=60)
     assert out, err
     end = json.loads(out.splitlines()[-1])
@@ -47,9 +43,7 @@ def test_the_server_that_sends_stands_still(path, serve, stopped_s):
     read_until(child, lambda one: one.get("kind") == "ip_capacity")
     time.sleep(0.3)
     if stopped_s:
-        server.process.send_signal(signal.SIGSTOP)
-        time.sleep(stopped_s)
-        server.process.send_signal(signal.SIGCONT)
+        stand_still(server.process, stopped_s)
     out, err = child.communicate(timeout=60)
     assert out, err
     end = json.loads(out.splitlines()[-1])
@@ -94,9 +88,7 @@ def test_what_the_servers_socket_drops_is_in_its_own_figures(path, serve):
     child = path.a.popen(list(map(str, [*before_others(), path.ktrxer, *words])))
     read_until(child, lambda one: one.get("kind") == "ip_capacity")
     before = dropped()
-    server.process.send_signal(signal.SIGSTOP)
-    time.sleep(2)
-    server.process.send_signal(signal.SIGCONT)
+    stand_still(server.process, 2)
     child.communicate(timeout=60)
     drops = dropped() - before
     server.stop()

@@ -2,11 +2,11 @@
 """A server of OWAMP that stands still while it sends: its packets are late or missing, and the path did not lose them. Reference: the stop itself."""
 
 import json
-import signal
 import time
 
 import pytest
 from noise import before_others
+from waiting import stand_still
 
 COUNT, INTERVAL_MS = 100, 20
 
@@ -19,9 +19,7 @@ def test_a_server_that_stands_still(path, serve, stopped_s):
     child = path.a.popen(list(map(str, [*before_others(), path.ktrxer, *words])))
     time.sleep(1.5)  # half a second of the connection, and a second of the packets
     if stopped_s:
-        server.process.send_signal(signal.SIGSTOP)
-        time.sleep(stopped_s)
-        server.process.send_signal(signal.SIGCONT)
+        stand_still(server.process, stopped_s)
     out, err = child.communicate(timeout=60)
     assert out, err
     end = json.loads(out.splitlines()[-1])

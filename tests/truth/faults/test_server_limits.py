@@ -2,8 +2,8 @@
 """Requests that the server refuses or delays do not count as lost on the path. Reference: nftables counts requests and answers in the router."""
 
 import json
-import signal
-import time
+
+from waiting import stand_still
 
 COUNT = """
 add table ip far
@@ -39,9 +39,7 @@ def test_a_server_that_stands_still(path, serve):
     server = serve(path.b, "--token-file", path.token)
     child = path.start("ping", "-l", "4", "--delay", "0.2", "-i", "10ms", "--no-extras")
     path.wait_for_samples(500)
-    server.process.send_signal(signal.SIGSTOP)
-    time.sleep(1.5)  # the length of the fault itself
-    server.process.send_signal(signal.SIGCONT)
+    stand_still(server.process, 1.5)
     made = path.result(child)
     assert sum(one.lost for one in made.summary.loss) == 0, "their answers came 1.5 s later"
     assert made.verdict != "valid" and made.says("limited by the server: it held a probe for up to 1.")

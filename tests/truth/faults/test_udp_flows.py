@@ -2,10 +2,9 @@
 """UDP flows: packets in a queue are not lost, and drops of the server's own socket are not the path's. References: tc, /proc/net/snmp."""
 
 import json
-import signal
-import time
 
 import pytest
+from waiting import stand_still
 
 
 def flow(path, *words):
@@ -27,9 +26,7 @@ def stop_in_mid_flow(child, process, seconds):
         made = json.loads(line)
         if made["type"] == "sample" and made.get("bytes"):
             break
-    process.send_signal(signal.SIGSTOP)
-    time.sleep(seconds)  # the length of the fault itself
-    process.send_signal(signal.SIGCONT)
+    stand_still(process, seconds)
 
 
 def receive_errors(host):
