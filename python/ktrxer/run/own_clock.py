@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """CLOCK_REALTIME of this host beside CLOCK_MONOTONIC, from which nothing but a step moves it: the kernel slews both.
 
-A run's times are those of CLOCK_MONOTONIC. Some tools print times of CLOCK_REALTIME only, and a step in mid-run would move all of their later samples."""
+A run's times are those of CLOCK_MONOTONIC. Some tools print times of CLOCK_REALTIME only, and a step in mid-run would move all of
+their later samples."""
 
 from __future__ import annotations
 
