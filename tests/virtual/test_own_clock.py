@@ -118,7 +118,7 @@ def test_own_figures_are_those_of_the_network(made: dict[str, Made], case: tuple
         answered, times = arrays["state"] == 0, arrays["t_ns"]
         late, trips = arrays["lateness_ns"][answered] / MS, arrays["rtt_ns"][answered] / MS
         assert answered.all() and len(times) > 0.98 * 8 * 50, (series.name, len(times))
-        assert 0 <= late.min() and late.max() < 0.2, "the step is not this host's lateness"
+        assert late.min() >= 0 and late.max() < 0.2, "the step is not this host's lateness"
         assert trips.min() == pytest.approx(UP_MS + DOWN_MS, rel=0.002) and trips.max() < UP_MS + DOWN_MS + 6, series.name
         assert np.abs(times - arrays["seq"] * INTERVAL_NS).max() < MS, "sent when they were due, by the run's own axis"
         for way, true_ms in (("up", UP_MS), ("down", DOWN_MS)):

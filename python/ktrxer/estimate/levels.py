@@ -2,11 +2,12 @@
 """Did a rate or a delay change from one level to another and stay there, as when a shaper is added, changed or removed?
 
 One mean over two levels describes neither. The series is divided into at most LEVELS_MOST parts with the least squared
-deviations of the logarithms. A division counts if each two neighbours are apart: nine of ten values of the one are beyond nine of ten of the other,
-and their medians differ by a factor. Ramps, sawtooths and single bursts are no levels."""
+deviations of the logarithms. A division counts if each two neighbours are apart: nine of ten values of the one are beyond nine of ten of
+the other, their medians differ by a factor, and the change is beside the division. Ramps, sawtooths and single bursts are no levels."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +55,7 @@ def levels(values: Floats, least: int) -> list[Level]:
         for cut in reversed(cuts):
             ends.append(int(cut[ends[-1]]))
         parts = [Level(a, b, float(np.median(values[a:b]))) for a, b in zip([0, *ends[:0:-1]], ends[::-1], strict=True)]
-        if all(_apart(values, a, b) for a, b in zip(parts, parts[1:], strict=False)):
+        if all(_apart(values, a, b) for a, b in itertools.pairwise(parts)):
             found = parts
     return found
 

@@ -179,13 +179,16 @@ def summarise(run: Run) -> Summary:
     from ktrxer.run.own_load import own_loads
     from ktrxer.summary.changes import changes
 
-    made = compared(run, whole=True)
+    made, flows = compared(run, whole=True), run.meta.of_kind("bytes")
     return replace(
         made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) else made.grade,
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
-        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(run),
+        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(
+            run, {one.id: flow_counts(run, one)[:2] for one in flows}, {one.id: interval_ns(run, one) for one in flows},
+            {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
+        ),
     )  # fmt: skip
 
 

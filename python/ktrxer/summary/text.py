@@ -145,7 +145,8 @@ def changed(one: Change) -> str:
     parts = [f"{size(part.median)} until {part.to_s:.1f} s" for part in one.levels[:-1]]
     what = "the mean" if one.unit == "Mbit/s" else "the p50"
     then = f"then {size(one.levels[-1].median)}"
-    return f"changed in mid-run  {one_line(one.name, 60)}: {', '.join(parts)}, {then} (medians): the path or other traffic changed; {what} is of all of it"
+    both = f"the path or other traffic changed; {what} is of all of it"
+    return f"changed in mid-run  {one_line(one.name, 60)}: {', '.join(parts)}, {then} (medians): {both}"
 
 
 def share(part: int, whole: int) -> str:
