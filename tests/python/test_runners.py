@@ -300,3 +300,16 @@ def test_fping_itself(tmp_path):
     assert arrays["seq"].tolist() == list(range(20)) and (arrays["state"] == 0).all(), run.meta.reasons
     assert (arrays["rtt_ns"] > 0).all() and -10 * MS < arrays["t_ns"].min() < S and run.meta.runners[0].protocol == "ICMP"
     assert run.meta.verdict == "valid", run.meta.reasons
+
+
+@pytest.mark.parametrize("size_ms", [50, -50, 2000, -2000])
+def test_times_after_a_step_of_this_hosts_clock(size_ms):
+    """A time each 10 ms by the true clock, stepped at 1 s. The last look before the step was at 0.9 s, the first after it at 1.1 s."""
+    from ktrxer.runners.samples import ClockStep
+
+    clock = Clock(1000, None, steps=[ClockStep(1000 + 900 * MS, 1000 + 1100 * MS, size_ms * MS)])
+    for true_ms in range(0, 2000, 10):
+        found = clock.real(1000 + (true_ms + (size_ms if true_ms >= 1000 else 0)) * MS)
+        assert found == true_ms * MS or 1000 <= true_ms <= 1100, true_ms
+        assert abs(found - true_ms * MS) <= 50 * MS, "beside a large step nothing is wrong"
+    assert clock.corrected

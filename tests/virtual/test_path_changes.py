@@ -69,6 +69,9 @@ CHANGE_S = 5
 QUEUE_DROPS = 3  # probes up that the full queue of r drops
 BASE = f"ip netns exec m tc qdisc replace dev to-b root netem delay {DELAY_MS}ms limit 10000"
 
+WIDE_MBIT = 20
+WIDE = f"{BASE} rate {WIDE_MBIT}mbit".replace("limit 10000", "limit 60")
+
 
 def shaped(host: str, mbit: float, limit: int = LIMIT, word: str = "replace") -> str:
     return f"ip netns exec {host} tc qdisc {word} dev to-m root tbf rate {mbit}mbit burst 5k limit {limit}"
@@ -107,6 +110,8 @@ DROPPED = "ip netns exec r nft -j list table ip outage"
 Scenario = tuple[str, list[str], list[tuple[float, str]], list[str]]  # kind of the flows, commands before, at times, after
 SCENARIOS: dict[str, Scenario] = {
     "router": ("uploads", [shaped("r", FAST)], [(CHANGE_S, shaped("r", SLOW, word="change"))], [free("r")]),
+    "added": ("uploads", [WIDE], [(CHANGE_S, shaped("r", FAST, word="add"))], [free("r")]),
+    "removed": ("uploads", [WIDE, shaped("r", FAST)], [(CHANGE_S, free("r"))], []),
     "far host": ("downloads", [shaped("b", FAST)], [(CHANGE_S, shaped("b", SLOW, word="change"))], [free("b")]),
     "probes by a slower way": (
         "uploads", [shaped("r", FAST, 10_000), "ip netns exec r tc qdisc replace dev to-x root netem delay 60ms limit 10000", *apart("udp")], [],
@@ -182,7 +187,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     for name, one in zip(SCENARIOS, json.loads(done.stdout), strict=True):
         run = open_run(lab.folder / one["file"])
         found[name] = Made(run, figures.summarise(run), one["said"])
-        print(f"figure: {name}: {run.meta.verdict}, {found[name].summary.reasons}")
+        print(f"figure: {name}: {run.meta.verdict}, {found[name].summary.reasons}, {found[name].summary.changes}")
     return found
 
 
@@ -201,6 +206,26 @@ def test_a_shaper_that_is_changed_in_mid_run(made: dict[str, Made], where: str) 
             # A sender's TCP keeps the queue of its own host short (TSQ).
             assert where == "far host" or np.median(found) > 0.5 * full_ms + DELAY_MS, (name, mbit)
     assert one.summary.where[0].place == ("up" if where == "router" else "the far host's own queue") and one.summary.where[0].share > 0.8
+
+
+@pytest.mark.parametrize(("name", "before", "after"), [
+    ("router", FAST, SLOW), ("far host", FAST, SLOW), ("added", WIDE_MBIT, FAST), ("removed", FAST, WIDE_MBIT),
+])  # fmt: skip
+def test_the_mean_over_a_change_is_not_stated_without_it(made: dict[str, Made], name: str, before: int, after: int) -> None:
+    one = made[name]
+    assert one.run.meta.verdict == "valid", one.summary.reasons
+    (flow,) = [change for change in one.summary.changes if change.unit == "Mbit/s"]
+    assert [level.median for level in flow.levels] == pytest.approx([before * SHARE, after * SHARE], rel=0.1)
+    changed_s = flow.levels[0].to_s - one.begin() / 1e9
+    assert one.rate(1.5, changed_s - 0.5) == pytest.approx(before * SHARE, rel=0.1), "the change was not earlier"
+    assert one.rate(changed_s + 0.5, SECONDS) == pytest.approx(after * SHARE, rel=0.1), "nor later"
+    (line,) = [line for line in summary_lines(one.summary) if line.startswith("changed in mid-run  TCP")]
+    assert f"{flow.levels[0].median:.2f} Mbit/s until {flow.levels[0].to_s:.1f} s, then {flow.levels[1].median:.2f} Mbit/s" in line
+
+
+def test_a_path_that_does_not_change_has_no_levels(made: dict[str, Made]) -> None:
+    for name in ("probes by a slower way", "one kind of probes by a free way", "all probes by a free way"):
+        assert made[name].summary.changes == [], name
 
 
 @pytest.mark.parametrize("how", ["yield", "do not yield"])

@@ -82,6 +82,8 @@ static void say_way(const struct capacity_way *way)
 		 "whole test %.2f %%",
 		 name, out_rate(text, r->whole.bit_s), r->whole.at + 1, way->test.count, 100 * r->whole.loss,
 		 out_rate(mean, r->mean_bit_s), 100 * r->loss);
+	if (way->way == CAPACITY_UP && r->lost)
+		out_text(way->run->cli, CLI_FAR_SOCKET);
 	for (int i = 0; i < 2 && r->modes[1].count; i++)
 		out_text(way->run->cli, "%s: maximum of sub-intervals %u to %u: %s", name, r->modes[i].first + 1,
 			 r->modes[i].first + r->modes[i].count, out_rate(text, r->modes[i].bit_s));

@@ -68,6 +68,8 @@ static void say_way(const struct owamp_run *run, int way)
 
 	out_text(run->cli, "%s: %u packets sent, %u arrived, %u lost, %u copies, %u reordered", way_names[way], d->sent,
 		 d->arrived, d->lost, d->duplicates, d->reordered);
+	if (way == OWAMP_UP && d->lost)
+		out_text(run->cli, CLI_FAR_SOCKET);
 	if (!ktrxer_hist_count(d->variation))
 		return;
 	if (has_delay(d)) {

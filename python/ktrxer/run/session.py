@@ -21,6 +21,7 @@ from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
 from ktrxer.run.active import Active
 from ktrxer.run.closing import close
 from ktrxer.run.inside import Inside
+from ktrxer.run.own_clock import OwnClock, clocks
 from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners.runner import RunnerError, Severity
@@ -44,19 +45,6 @@ PATIENCE_NS = 4 * S  # from SIGINT to SIGKILL
 EVENTS_MOST = 20_000
 NAME_MOST = 100  # characters of the name of a series
 DRIFT = 500e-6  # of a clock in a place, at most: more during a run is a step
-
-
-def clocks() -> tuple[int, int, int]:
-    """CLOCK_MONOTONIC, CLOCK_REALTIME at the same instant, and the bound of the difference: the best of a few tries."""
-    best: tuple[int, int, int] | None = None
-    for _ in range(5):
-        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        real = time.clock_gettime_ns(time.CLOCK_REALTIME)
-        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        if best is None or after - before < 2 * best[2]:
-            best = ((before + after) // 2, real, (after - before + 1) // 2)
-    assert best is not None
-    return best
 
 
 class View(Protocol):
@@ -113,6 +101,7 @@ class Session:
         lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest + (CONNECT_NS if at_once else 0)
         mono, real, bound = clocks()
         self.zero_ns, self.start_real_ns = mono + lead, real + lead
+        self.own_clock = OwnClock(mono, real)
         meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())
         meta.phases = schedule.phases
         meta.length_ns = schedule.length_ns
@@ -172,6 +161,7 @@ class Session:
         next_sync, next_view = time.monotonic_ns() + SYNC_NS, 0
         while self._active or self._inside or (self._waiting and not self.stopping):
             now = time.monotonic_ns()
+            self.own_clock.look()
             if now >= next_view:
                 self._look()
                 self.view.show(self)
@@ -271,7 +261,7 @@ class Session:
             self._begin_inside(job)
             return
         place, offset = self.places[job.invocation.place], self._offsets[job.invocation.place]
-        start_real_ns = self.start_real_ns + job.from_ns + offset.offset_ns
+        start_real_ns = self.start_real_ns + job.from_ns + offset.offset_ns + (self.own_clock.moved_ns if place.shares_clock else 0)
         job.stored.started_ns = self.now_ns
         try:
             job.stored.argv = argv = job.command(start_real_ns)
@@ -285,7 +275,9 @@ class Session:
             return
         job.stored.status = "running"
         until = self.zero_ns + job.from_ns + job.length_ns + job.timeout_ns + GRACE_NS
-        clock = Clock(self.start_real_ns + offset.offset_ns, self.zero_ns if place.shares_clock else None, offset.bound_ns)
+        clock = Clock(self.start_real_ns + offset.offset_ns, None, offset.bound_ns)
+        if place.shares_clock:
+            clock = Clock(self.start_real_ns, self.zero_ns, steps=self.own_clock.steps)
         samples = self._samples(job, clock)
         active = Active(job, process, samples, until)
         self._active.append(active)
@@ -324,7 +316,7 @@ class Session:
             self._inside_failed(job, f"the runner {job.runner.name} has a defect: {type(error).__name__}: {error}")
         else:
             job.stored.status = "running"
-            clock = Clock(self.start_real_ns, self.zero_ns)
+            clock = Clock(self.start_real_ns, self.zero_ns, steps=self.own_clock.steps)
             self._inside.append(Inside(job, source, self._samples(job, clock), self.zero_ns))
 
     def _inside_failed(self, job: Job, reason: str) -> None:
@@ -360,7 +352,10 @@ class Session:
     def _ended(self, active: Active) -> None:
         self._active.remove(active)
         stored, process, samples = active.job.stored, active.process, active.samples
+        self.own_clock.look()
         active.finish()
+        if samples.clock.corrected:
+            samples.note("degraded", self.own_clock.said(self.start_real_ns))
         stored.exit_status = process.close()
         stored.processor_ns = process.processor_ns
         stored.ended_ns = self.now_ns
@@ -458,7 +453,9 @@ class Session:
                 self.notes.append(("degraded", f"the clocks could not be compared at the end: {error}", name))
                 continue
             self.meta.settings["places"][name]["after"] = _offset(after)
-            moved, allowed = abs(after.offset_ns - before.offset_ns), before.bound_ns + after.bound_ns + DRIFT * self.meta.length_ns
+            # A step of this host's clock moves the offset, too.
+            moved = abs(after.offset_ns - before.offset_ns + self.own_clock.moved_ns)
+            allowed = before.bound_ns + after.bound_ns + DRIFT * self.meta.length_ns
             if moved > allowed:
                 text = f"its clock was stepped by {moved / S:.3f} s during the run, to +- {allowed / S:.3f} s"
                 self.notes.append(("degraded", text, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,6 +43,15 @@ class Line:
     at_ns: int
 
 
+@dataclass(frozen=True)
+class ClockStep:
+    """The clock was stepped between these two of its times, both as without this step."""
+
+    from_ns: int
+    to_ns: int
+    size_ns: int
+
+
 @dataclass
 class Clock:
     """A place's clocks at the zero of the run, to +- bound_ns."""
@@ -50,10 +59,20 @@ class Clock:
     zero_real_ns: int
     zero_mono_ns: int | None  # None: another kernel's clock, not known before a program there prints both clocks
     bound_ns: int = 0
+    steps: Sequence[ClockStep] = ()  # of CLOCK_REALTIME since the run began; grows
+    corrected: bool = False
+    _passed: int = 0  # of the steps: a tool's times ascend
+    _last_ns: int = 0
 
     def real(self, ns: int) -> int:
         """A time of CLOCK_REALTIME as time of the run."""
-        return ns - self.zero_real_ns
+        for step in self.steps[self._passed :]:
+            back = step.size_ns < 0 and step.from_ns + step.size_ns <= ns < self._last_ns + step.size_ns // 2
+            if not back and ns <= max(step.to_ns, step.from_ns + step.size_ns):
+                break
+            self._passed, self.corrected = self._passed + 1, True
+        self._last_ns = ns
+        return ns - self.zero_real_ns - sum(step.size_ns for step in self.steps[: self._passed])
 
 
 @functools.cache

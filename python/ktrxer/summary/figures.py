@@ -25,6 +25,7 @@ from ktrxer.summary.where import Part, own_qdisc, parts
 if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer run` that they import
     from ktrxer.run.egress import OwnDrops
     from ktrxer.run.own_load import OwnLoad
+    from ktrxer.summary.changes import Change
     from ktrxer.summary.voice import Voice
 
 MS, S = 1e6, 10**9
@@ -147,6 +148,7 @@ class Summary:
     hops: list[Hop] = field(default_factory=list)  # routers of the traced routes
     voice: list[Voice] = field(default_factory=list)  # ratings of calls
     steps: list[Step] = field(default_factory=list)  # parts of a load that changes
+    changes: list[Change] = field(default_factory=list)  # levels of rates and round trips that changed in mid-run
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -175,14 +177,18 @@ def summarise(run: Run) -> Summary:
     from ktrxer.run.contradictions import idle_apart, idle_delayed
     from ktrxer.run.egress import own_drops
     from ktrxer.run.own_load import own_loads
+    from ktrxer.summary.changes import changes
 
-    made = compared(run, whole=True)
+    made, flows = compared(run, whole=True), run.meta.of_kind("bytes")
     return replace(
         made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) else made.grade,
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
-        voice=_voice(run), steps=_steps(run, made.latency),
+        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(
+            run, {one.id: flow_counts(run, one)[:2] for one in flows}, {one.id: interval_ns(run, one) for one in flows},
+            {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
+        ),
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from ktrxer.summary.where import Part
 if TYPE_CHECKING:
     from ktrxer.run.egress import OwnDrops
     from ktrxer.run.own_load import OwnLoad
+    from ktrxer.summary.changes import Change
     from ktrxer.summary.voice import Voice
 
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
@@ -46,6 +47,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made += ["", *table(head, [_direction(one, loaded) for one in s.latency])]
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
         made += [f"  {text}" for one in s.latency if (text := left_out(one))]
+    made += [changed(one) for one in s.changes]
     if s.steps:
         made += ["", *table(["step", "time", "p50", "rates"], [step(one) for one in s.steps])]
     if s.where:
@@ -136,6 +138,15 @@ def load_of(one: OwnLoad) -> str:
     share = "share of the path's rate unknown, because no flow measured it" if one.share is None else f"{one.share:.1%} of the path's rate"
     control = f" and control traffic {one.control_bps / 1e3:.1f} kbit/s" if one.control_bps else ""
     return f"{one.direction}: probes {one.probes_bps / 1e3:.1f} kbit/s{control}, {share}"
+
+
+def changed(one: Change) -> str:
+    size = mbps if one.unit == "Mbit/s" else ms
+    parts = [f"{size(part.median)} until {part.to_s:.1f} s" for part in one.levels[:-1]]
+    what = "the mean" if one.unit == "Mbit/s" else "the p50"
+    then = f"then {size(one.levels[-1].median)}"
+    both = f"the path or other traffic changed; {what} is of all of it"
+    return f"changed in mid-run  {one_line(one.name, 60)}: {', '.join(parts)}, {then} (medians): {both}"
 
 
 def share(part: int, whole: int) -> str:
