@@ -17,7 +17,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { RECORDS_MOST = 1 << 24, DRIFT = 5000 /* 200 ppm: of two clocks against each other */ };
+enum {
+	RECORDS_OF_ONE = 4, /* packet, at most: its copies have records, too */
+	DRIFT = 5000        /* 200 ppm: of two clocks against each other */
+};
 #define RECORD_NS (4 * (uint64_t)KTRXER_NS_PER_MS) /* for the 25 bytes of each packet's record: 50 kbit/s */
 #define SOON_NS (500 * (uint64_t)KTRXER_NS_PER_MS) /* for the exchange with the server before the first packet */
 
@@ -297,8 +300,9 @@ static int stop_write(struct client *c, struct ktrxer_error *err)
 	return owamp_link_write(&c->link, data, length + OWAMP_HMAC_BYTES, err);
 }
 
-/* Counts the packets of ranges; the bytes up to the end of the block are read, too. */
-static int skips_read(struct client *c, uint32_t skips, size_t before, uint32_t *packets, struct ktrxer_error *err)
+/* Counts the packets of ranges, which are below `most`; the bytes up to the end of the block are read, too. */
+static int skips_read(struct client *c, uint32_t skips, uint32_t most, size_t before, uint32_t *packets,
+		      struct ktrxer_error *err)
 {
 	uint8_t data[OWAMP_BLOCK];
 	const size_t bytes = (size_t)skips * OWAMP_SKIP_BYTES, rest = owamp_padded(before + bytes) - before - bytes;
@@ -309,10 +313,12 @@ static int skips_read(struct client *c, uint32_t skips, size_t before, uint32_t 
 		struct owamp_skip skip;
 
 		rc = owamp_link_read(&c->link, data, OWAMP_SKIP_BYTES, err);
-		if (rc == 0 && owamp_skip_read(&skip, data) < 0)
+		if (rc < 0)
+			return rc;
+		/* All ranges together have `most` packets at most, so that there are not more ranges. */
+		if (owamp_skip_read(&skip, data) < 0 || skip.last >= most || skip.last - skip.first >= most - *packets)
 			return bad("a range of packets that were not sent", err);
-		if (rc == 0)
-			*packets += skip.last - skip.first + 1;
+		*packets += skip.last - skip.first + 1;
 	}
 	return rc == 0 ? owamp_link_read(&c->link, data, rest, err) : rc;
 }
@@ -339,7 +345,7 @@ static int stop_read(struct client *c, struct ktrxer_error *err)
 		    stopped.skips > stopped.next)
 			return bad("the stop message", err);
 		down->next = stopped.next;
-		rc = skips_read(c, stopped.skips, OWAMP_STOPPED_BYTES, &down->skipped, err);
+		rc = skips_read(c, stopped.skips, stopped.next, OWAMP_STOPPED_BYTES, &down->skipped, err);
 	}
 	return rc == 0 ? owamp_link_read(&c->link, data, OWAMP_HMAC_BYTES, err) : rc;
 }
@@ -381,7 +387,8 @@ static int fetch(struct client *c, struct ktrxer_error *err)
 	if ((rc = owamp_link_write(&c->link, data, OWAMP_FETCH_BYTES, err)) < 0 ||
 	    (rc = owamp_link_read(&c->link, data, OWAMP_COMMAND_BYTES, err)) < 0)
 		return rc;
-	if (owamp_fetched_read(&fetched, data) < 0 || fetched.records > RECORDS_MOST)
+	/* Memory and time are bounded by what this host has sent, not by what a server claims. */
+	if (owamp_fetched_read(&fetched, data) < 0 || fetched.records / RECORDS_OF_ONE > c->o->packets)
 		return bad("the answer to the request for records", err);
 	if ((rc = accepted(fetched.accept, "the records of the session", err)) < 0 ||
 	    (rc = owamp_link_read(&c->link, data, OWAMP_REQUEST_BYTES, err)) < 0)
@@ -391,7 +398,7 @@ static int fetch(struct client *c, struct ktrxer_error *err)
 	for (uint32_t i = 0; i <= again.slots && rc == 0; i++)
 		rc = owamp_link_read(&c->link, data, OWAMP_SLOT_BYTES, err); /* the last one is the HMAC */
 	if (rc == 0)
-		rc = skips_read(c, fetched.skips, 0, &up->skipped, err);
+		rc = skips_read(c, fetched.skips, c->o->packets, 0, &up->skipped, err);
 	if (rc == 0)
 		rc = owamp_link_read(&c->link, data, OWAMP_HMAC_BYTES, err);
 	if (rc == 0)

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 SLOT_S = 0.02
 SKIPPED, LOST, TWICE = (3, 4), 7, 9  # numbers: not sent; counted as sent; sent twice
 IP_RECVTTL = 12  # of linux/in.h
+POUR_MOST = 1 << 29  # bytes
 EPOCH = 2208988800  # from 1900 to 1970
 
 
@@ -161,9 +162,22 @@ def drip(control: socket.socket, data: bytes) -> NoReturn:
     sys.exit(0)
 
 
+def pour(control: socket.socket, head: bytes, block: bytes) -> NoReturn:
+    """As fast as the client reads, until it closes the connection."""
+    poured = 0
+    with contextlib.suppress(OSError):
+        control.sendall(head)
+        while poured < POUR_MOST:
+            control.sendall(block)
+            poured += len(block)
+    print(json.dumps({"poured": poured}))
+    sys.exit(0)
+
+
 def serve(address: str, port: int, flag: str) -> dict[str, Any]:
     """Flags: none, locked (another mode), closed (no mode), refuse (the request), die, early (it stops the sessions), strange (no OWAMP),
-    drip-greeting and drip-records (a byte each quarter of a second, without an end)."""
+    drip-greeting and drip-records (a byte each quarter of a second, without an end), claim-records, claim-ranges and claim-stopped (2^24 records,
+    2^32 - 1 ranges, a range of 2^32 packets; until the client closes the connection)."""
     listener = socket.create_server((address, port))
     print("ready", flush=True)
     control = listener.accept()[0]
@@ -211,7 +225,9 @@ def serve(address: str, port: int, flag: str) -> dict[str, Any]:
     if flag == "early":
         control.sendall(stop([(one["sid"], one["packets"], [SKIPPED]) for one in sessions if one["sends"]]))
     stopped = read_stop(control)
-    if flag != "early":
+    if flag == "claim-stopped":
+        control.sendall(stop([(one["sid"], one["packets"], [(0, 2**32 - 2)]) for one in sessions if one["sends"]]))
+    elif flag != "early":
         control.sendall(stop([(one["sid"], one["packets"], [SKIPPED]) for one in sessions if one["sends"]]))
     for one in sessions:
         if not one["sends"]:
@@ -225,10 +241,15 @@ def serve(address: str, port: int, flag: str) -> dict[str, Any]:
             )
             records += struct.pack(">IHHQQB", 1, 1, 1, ntp(one["start"]), 0, 255)
             if flag == "drip-records":
-                control.sendall(struct.pack(">BBxxIII16x", 0, 1, one["packets"], 0, 1 << 20))
+                control.sendall(struct.pack(">BBxxIII16x", 0, 1, one["packets"], 0, len(late) + 1))
                 drip(control, one["head"] + bytes(1 << 16))
+            head = one["head"] + b"".join(struct.pack(">B7xQ", *s) for s in one["slots"]) + bytes(16)
+            if flag == "claim-records":
+                pour(control, struct.pack(">BBxxIII16x", 0, 1, one["packets"], 0, 1 << 24) + head + bytes(16), records[:25] * 4096)
+            if flag == "claim-ranges":
+                pour(control, struct.pack(">BBxxIII16x", 0, 1, one["packets"], 2**32 - 1, 0) + head, struct.pack(">II", 1, 1) * 4096)
             control.sendall(struct.pack(">BBxxIII16x", 0, 1, one["packets"], 0, len(late) + 1))
-            control.sendall(one["head"] + b"".join(struct.pack(">B7xQ", *s) for s in one["slots"]) + bytes(16) + bytes(16))
+            control.sendall(head + bytes(16))
             control.sendall(records + bytes(-len(records) % 16) + bytes(16))
     seen = [{key: value for key, value in one.items() if key not in ("sock", "sid", "head")} for one in sessions]
     return {"sessions": seen, "stopped": [(following, skips) for _, following, skips in stopped]}

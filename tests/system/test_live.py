@@ -192,6 +192,38 @@ def test_grace_periods_of_rcu_end_beside_it(live, pair, how):
     assert sorted(took)[10] < 0.2 and max(took) < 2, took
 
 
+def device_changes(host, count=20):
+    """A device that is taken down waits for an expedited grace period, with the lock of all devices (synchronize_net())."""
+    took = []
+    for _ in range(count):
+        host.ip("link", "set", "other0", "up")
+        before = time.monotonic()
+        host.ip("link", "set", "other0", "down")
+        took.append(time.monotonic() - before)
+    return sorted(took)
+
+
+@pytest.mark.parametrize("how", [("--rate", "10k"), ("--rate", "200k")])
+def test_expedited_grace_periods_end_beside_it(live, pair, how):
+    """On a busy machine `ip` itself waits for a processor, some hundreds of milliseconds with two processors; a grace period that does not end takes minutes."""
+    a, b = pair
+    a.ip("link", "add", "other0", "type", "veth", "peer", "name", "other1")
+    alone = device_changes(a)
+    child = a.popen(live.words(a, b.address, "--for", "60s", *how))
+    flowing(a)
+    try:
+        beside = device_changes(a)
+        assert child.poll() is None
+    finally:
+        os.kill(child_of(child.pid), signal.SIGKILL)
+        child.communicate(timeout=10)
+    print(
+        f"{' '.join(how)}: a device goes down in {beside[10] * 1000:.1f} ms (p50), {beside[-1] * 1000:.1f} ms at most;"
+        f" without the engine {alone[10] * 1000:.1f}, {alone[-1] * 1000:.1f} ms"
+    )
+    assert beside[10] < 0.7 + 4 * alone[10] and beside[-1] < 8, (beside, alone)
+
+
 def child_of(pid):
     """The command itself behind `ip netns exec` (which execs: the same process)."""
     children = subprocess.run(["pgrep", "-P", str(pid)], check=False, capture_output=True, text=True).stdout.split()

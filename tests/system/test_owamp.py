@@ -193,6 +193,26 @@ def test_a_server_that_sends_a_byte_at_a_time_holds_the_client_for_ten_seconds(s
     assert 8 < json.loads(server.communicate(timeout=20)[0])["dripped_s"] < 20
 
 
+@pytest.mark.parametrize(
+    ("flag", "what"),
+    [("claim-records", "the answer to the request for records"), ("claim-ranges", "a range of packets that were not sent")],
+)
+def test_a_server_that_claims_too_much_costs_nothing(shared_pair, owamp, peer_serves, flag, what):
+    """The server sends as fast as the client reads: the limit is the number of packets, not the time."""
+    a, b = shared_pair
+    server = peer_serves(flag)
+    assert f"{what} of the server is not that of OWAMP" in owamp(a, b.address, "--count", 5, "--direction", "up", *QUICK, status=1).stderr
+    # What the two sockets hold is sent, too.
+    assert json.loads(server.communicate(timeout=20)[0])["poured"] < 32 << 20
+
+
+def test_ranges_of_more_packets_than_were_requested_are_refused(shared_pair, owamp, peer_serves):
+    a, b = shared_pair
+    peer_serves("claim-stopped")
+    done = owamp(a, b.address, "--count", 12, "--direction", "down", *QUICK, status=1)
+    assert "a range of packets that were not sent of the server is not that of OWAMP" in done.stderr
+
+
 def test_a_server_that_stops_the_sessions(shared_pair, owamp, peer_serves):
     a, b = shared_pair
     peer_serves("early")
