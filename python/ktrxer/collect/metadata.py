@@ -126,7 +126,7 @@ def softirq_waits(proc: Path = Path("/proc")) -> dict[str, int]:
     Empty if the threads of the kernel are not visible, as in a container."""
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
-        for number in os.listdir(proc):
+        for number in [place.name for place in proc.iterdir()]:
             name = (_quick(f"{proc}/{number}/comm") or "") if number.isdigit() else ""
             if not name.startswith("ksoftirqd/"):
                 continue
@@ -164,7 +164,7 @@ def _sysctls() -> dict[str, str]:
         names = [last]
         if last.endswith("*"):
             with contextlib.suppress(OSError):
-                names = sorted(name for name in os.listdir(folder) if name.startswith(last[:-1]))
+                names = sorted(path.name for path in Path(folder).iterdir() if path.name.startswith(last[:-1]))
         for one in names:
             name = f"{group}.{one}"
             if name in SECRETS or len(found) >= SYSCTLS_LIMIT:

@@ -259,8 +259,8 @@ class Netlink:
         return next(self.ways_to(address, [(protocol, dscp, port)]))
 
     def ways_to(self, address: str, packets: Iterable[tuple[int, int, int]]) -> Iterator[Way]:
-        """The same of packets of several kinds: IP protocol, DSCP and port of each. Most answers are those of the kind before, except for the
-        DSCP that they repeat: these are not read again."""
+        """The same of packets of several kinds: IP protocol, DSCP and port of each. Most answers are equal except for the DSCP that they
+        repeat: these are read once."""
         try:
             target = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
