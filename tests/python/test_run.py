@@ -66,7 +66,12 @@ def session_of(plan, programs, runs, setting=None):
 
 
 def measure(*more, **also):
-    return open_run(session_of(*more, **also).run())
+    session = session_of(*more, **also)
+    run, closed = open_run(session.run()), session.closed
+    # A summary is of the closed run, without a look into the file.
+    assert closed is not None and closed.path == run.path and closed.meta == run.meta and closed.kinds() == run.kinds()
+    assert all(closed.table(kind).equals(run.table(kind)) for kind in run.kinds())
+    return run
 
 
 # ----------------------------------------------------------------------------------------- what is read, and what is said of it

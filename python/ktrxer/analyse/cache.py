@@ -23,10 +23,10 @@ def file() -> Path:
     return Path(base if base else Path.home() / ".cache") / "ktrxer" / "runs.sqlite"
 
 
-def identity(path: Path) -> str | None:
+def identity(path: Path | str) -> str | None:
     """None for a directory: a run that is being written changes without a new time of its own. None for a file that is gone."""
     try:
-        return identity_of(path.stat())
+        return identity_of(os.stat(path))  # noqa: PTH116  (a Path is made in more time than the list of its run takes)
     except OSError:
         return None
 

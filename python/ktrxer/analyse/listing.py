@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ktrxer.analyse import cache as caches
 from ktrxer.store.listing import find
+from ktrxer.store.names import PART
 
 if TYPE_CHECKING:
     from ktrxer.analyse.collection import Opened
@@ -65,6 +66,14 @@ class Entry(NamedTuple):
         return made | {"verdict": h["verdict"], "reasons": h["reasons"]} | ({"columns": columns} if columns else {})
 
 
+def column(entries: Sequence[Entry], key: str) -> list[str | float | None]:
+    """Entry.value() of each."""
+    read = OF_HEAD.get(key)
+    if read is None:
+        return [entry.value(key) for entry in entries]
+    return [read(entry.head) if entry.head is not None else None for entry in entries]
+
+
 class UnknownColumn(Exception):
     pass
 
@@ -72,7 +81,11 @@ class UnknownColumn(Exception):
 def entries(directory: Path, opened: Opened, cache: Path | None, keys: Sequence[str] = ()) -> list[Entry]:
     """The runs of a directory by time, with the further columns `keys`. A run that vanished in the meantime is left out. OSError: the
     directory cannot be read. UnknownColumn: no run has one of the keys."""
-    return entries_of([path for path in find(directory) if not path.name.endswith(FLENT)], opened, cache, keys)
+    named = {path.name: path for path in find(directory)}
+    paths = {name: path for name, path in named.items() if not name.endswith(FLENT)}
+    base = str(directory.parent if directory.name.endswith(PART) else directory)
+    identities = [caches.identity(f"{base}/{name}") for name in paths]  # a Path makes its text anew
+    return entries_of(list(paths.values()), opened, cache, keys, identities)
 
 
 def entries_of(

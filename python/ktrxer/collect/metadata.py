@@ -69,6 +69,20 @@ def _read(path: str | Path) -> str | None:
     return None
 
 
+def _quick(path: str) -> str | None:
+    """As _read, in a fifth of the time, of files that the kernel makes: a run reads hundreds of them before and after."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        return os.read(file, VALUE_LIMIT).decode("utf-8", "replace").strip()
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
 def _kernel() -> dict[str, Any]:
     name = os.uname()
     virtual = _read("/sys/hypervisor/type") or ("hypervisor" if _flag("hypervisor") else None)
@@ -112,11 +126,11 @@ def softirq_waits(proc: Path = Path("/proc")) -> dict[str, int]:
     Empty if the threads of the kernel are not visible, as in a container."""
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
-        for place in proc.iterdir():
-            name = (_read(place / "comm") or "") if place.name.isdigit() else ""
+        for number in [place.name for place in proc.iterdir()]:
+            name = (_quick(f"{proc}/{number}/comm") or "") if number.isdigit() else ""
             if not name.startswith("ksoftirqd/"):
                 continue
-            fields = (_read(place / "schedstat") or "").split()
+            fields = (_quick(f"{proc}/{number}/schedstat") or "").split()
             if len(fields) >= 2 and fields[1].isdigit():
                 found[name.removeprefix("ksoftirqd/")] = int(fields[1])
     return found
@@ -145,13 +159,17 @@ def _git() -> str | None:
 def _sysctls() -> dict[str, str]:
     found: dict[str, str] = {}
     for pattern in SYSCTLS:
-        place = Path("/proc/sys") / pattern.replace(".", "/")
-        paths = sorted(place.parent.glob(place.name)) if "*" in pattern else [place]
-        for path in paths:
-            name = str(path.relative_to("/proc/sys")).replace("/", ".")
-            if name in SECRETS or not path.is_file() or len(found) >= SYSCTLS_LIMIT:
+        group, _, last = pattern.rpartition(".")
+        folder = "/proc/sys/" + group.replace(".", "/")
+        names = [last]
+        if last.endswith("*"):
+            with contextlib.suppress(OSError):
+                names = sorted(path.name for path in Path(folder).iterdir() if path.name.startswith(last[:-1]))
+        for one in names:
+            name = f"{group}.{one}"
+            if name in SECRETS or len(found) >= SYSCTLS_LIMIT:
                 continue
-            value = _read(path)
+            value = _quick(f"{folder}/{one}")
             if value is not None:
                 found[name] = " ".join(value.split())
     return found
@@ -204,13 +222,14 @@ def _other_routes(target: str, port: int) -> list[dict[str, Any]]:
     try:
         netlink = Netlink()
         routes = [netlink.way_to(target)]
-        for name, number in protocols.items():
-            for dscp in range(DSCPS):
-                way = netlink.way_to(target, number, dscp, 0 if name == "icmp" else port)
-                if way not in routes:
-                    routes.append(way)
-                if way != routes[0]:
-                    found.setdefault((name, routes.index(way)), []).append(dscp)
+        kinds = [(name, dscp) for name in protocols for dscp in range(DSCPS)]
+        ways = netlink.ways_to(target, [(protocols[name], dscp, 0 if name == "icmp" else port) for name, dscp in kinds])
+        for (name, dscp), way in zip(kinds, ways, strict=True):
+            if way == routes[0]:
+                continue
+            if way not in routes:
+                routes.append(way)
+            found.setdefault((name, routes.index(way)), []).append(dscp)
         return [
             {"protocol": name, "dscp": dscps, "device": socket.if_indextoname(routes[route].index), "route": route}
             for (name, route), dscps in found.items()

@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ktrxer.collect import queue_stats
@@ -38,6 +38,7 @@ TCMSG = struct.Struct("=B3xiIII")
 IFINFOMSG = struct.Struct("=BxHiII")
 IFADDRMSG = struct.Struct("=BBxxI")
 RTMSG = struct.Struct("=8BI")
+TOS_AT = 3  # its byte in that structure
 BASIC = struct.Struct("=QI")
 QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TIMEOUT_S = 1.0
@@ -255,25 +256,44 @@ class Netlink:
     def way_to(self, address: str, protocol: int = 0, dscp: int = 0, port: int = 0) -> Way:
         """By the rules for packets of this IP protocol, DSCP and destination port; 0: by those for all packets. Linux before 4.18 ignores
         protocol and port."""
+        return next(self.ways_to(address, [(protocol, dscp, port)]))
+
+    def ways_to(self, address: str, packets: Iterable[tuple[int, int, int]]) -> Iterator[Way]:
+        """The same of packets of several kinds: IP protocol, DSCP and port of each. Most answers are equal except for the DSCP that they
+        repeat: these are read once."""
         try:
             target = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
             raise StateError(f"{address!r} is not an IP address") from None
         family = socket.AF_INET if target.version == 4 else socket.AF_INET6
         packed = target.packed
-        body = RTMSG.pack(family, 8 * len(packed), 0, dscp << 2, 0, 0, 0, 0, 0) + ATTRIBUTE.pack(4 + len(packed), RTA_DST) + packed
-        if protocol:
-            body += ATTRIBUTE.pack(5, RTA_IP_PROTO) + struct.pack("=B3x", protocol)
-        if port:
-            body += ATTRIBUTE.pack(6, RTA_DPORT) + struct.pack("!H2x", port)
-        for answer, message in self.ask(RTM_GETROUTE, 0, body):
-            if answer != RTM_NEWROUTE or len(message) < RTMSG.size:
-                continue
-            values = dict(attributes(message[RTMSG.size :]))
-            if RTA_OIF in values and len(values[RTA_OIF]) == 4:
-                (index,) = struct.unpack("=I", values[RTA_OIF])
-                return Way(index, _address(values.get(RTA_PREFSRC)), _address(values.get(RTA_GATEWAY)))
-        raise StateError(f"no route to {address}")
+        to = ATTRIBUTE.pack(4 + len(packed), RTA_DST) + packed
+        known: dict[bytes, Way] = {}
+        for protocol, dscp, port in packets:
+            body = RTMSG.pack(family, 8 * len(packed), 0, dscp << 2, 0, 0, 0, 0, 0) + to
+            if protocol:
+                body += ATTRIBUTE.pack(5, RTA_IP_PROTO) + struct.pack("=B3x", protocol)
+            if port:
+                body += ATTRIBUTE.pack(6, RTA_DPORT) + struct.pack("!H2x", port)
+            found: Way | None = None
+            for answer, message in self.ask(RTM_GETROUTE, 0, body):
+                if answer != RTM_NEWROUTE or len(message) < RTMSG.size:
+                    continue
+                key = bytes(message[:TOS_AT]) + bytes(message[TOS_AT + 1 :])
+                found = known.get(key)
+                if found is None and (found := _way(message)) is not None:
+                    known[key] = found
+            if found is None:
+                raise StateError(f"no route to {address}")
+            yield found
+
+
+def _way(route: memoryview) -> Way | None:
+    values = dict(attributes(route[RTMSG.size :]))
+    if RTA_OIF not in values or len(values[RTA_OIF]) != 4:
+        return None
+    (index,) = struct.unpack("=I", values[RTA_OIF])
+    return Way(index, _address(values.get(RTA_PREFSRC)), _address(values.get(RTA_GATEWAY)))
 
 
 def _number(value: memoryview | None) -> int | None:

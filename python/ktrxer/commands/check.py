@@ -177,7 +177,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         if missing:
             meta.metadata["not_collected"] = missing
         meta.settings["check"] = {"routers": routers, "note": note, **provenance.plain(here)}
-        stored = running.measure(given, meta, schedule, address, places)
+        stored = running.measure(given, meta, schedule, address, places).path
     return report(stored, given, here, note)
 
 

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 from ktrxer.store import StoreError, one_line
 
 VALID, BAD, USAGE = 0, 1, 2
+# argparse would look for translations of its texts, in files that do not exist, by modules whose import takes 2 ms. Ours are English, too.
+vars(argparse).update(_=str)
 _REQUIRED = "the following arguments are required: "  # argparse's words
 
 
@@ -63,25 +65,29 @@ def few_collections() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-class _NoPandas:
-    """An import hook (sys.meta_path) that refuses pandas."""
+class _Refused:
+    """An import hook (sys.meta_path) that refuses packages which pyarrow imports where they are installed."""
+
+    NAMES = frozenset(("pandas", "dateutil", *(f"pyarrow._{name}fs" for name in ("azure", "gcs", "s3")), "pyarrow._hdfs"))
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ImportError("this command does not use pandas")
+        if name in _Refused.NAMES or name.startswith("dateutil."):
+            raise ImportError(f"this command does not use {name}")
 
 
 def without_pandas() -> None:
     """pyarrow imports pandas at its first conversion, where pandas is installed (for `ktrxer query`), only to see whether values are of
-    pandas: 0.2 s of processor time. It looks once, so pandas is refused then, and a recipe may import it later."""
+    pandas: 0.2 s of processor time. Likewise dateutil, and with pyarrow.parquet the file systems of other hosts: 8 ms. It looks once, so
+    they are refused then, and a recipe may import pandas later."""
     import pyarrow as pa
 
-    sys.meta_path.insert(0, _NoPandas)
+    sys.meta_path.insert(0, _Refused)
     try:
         pa.array([0])
+        import pyarrow.parquet  # noqa: F401
     finally:
-        sys.meta_path.remove(_NoPandas)
+        sys.meta_path.remove(_Refused)
 
 
 def attempt(command: str, path: Path, work: Callable[[], None]) -> int:

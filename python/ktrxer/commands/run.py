@@ -250,8 +250,6 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
 
 
 def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> int:
-    from ktrxer.store import open_run
-
     test, setting, parameters = wanted.test, wanted.setting, wanted.parameters
     labels_of(given)
     asked = extras.parts(given.beside)
@@ -302,8 +300,8 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         if wanted.old is not None:
             of_old = {"id": wanted.old.meta.id, "file": wanted.old.path.name, "created": wanted.old.meta.created}
             meta.metadata["again"] = of_old | {"different": _different(wanted, meta, schedule)}
-        path = measure(given, meta, schedule, address, places, wanted.old)
-    return report(path, open_run(path), given)
+        run = measure(given, meta, schedule, address, places, wanted.old)
+    return report(run.path, run, given)
 
 
 def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tuple[list[Invocation], list[str]]:
@@ -379,8 +377,8 @@ def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places:
 
 def measure(
     given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None = None
-) -> Path:
-    """The file of the run. `old`: the run that it repeats."""
+) -> Run:
+    """The run, which is stored in the file `path`. `old`: the run that it repeats."""
     from ktrxer.run.session import DiskError, NoView, Session, View
 
     without_pandas()
@@ -405,9 +403,11 @@ def measure(
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)
     try:
-        return session.run()
+        session.run()
     except DiskError as error:
         raise checks.CheckError(str(error)) from None
+    assert session.closed is not None
+    return session.closed
 
 
 def report(path: Path, run: Any, given: argparse.Namespace) -> int:

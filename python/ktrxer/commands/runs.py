@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ A column is file, state, verdict, when, id or reasons; a property (test, title, 
 topology, parameters, interval), label or setting; a path into meta.json (metadata/before/cpu/model); or a figure (`ktrxer compare --json`
 lists their keys).
 A condition is COLUMN=VALUE with =, !=, <, <=, >, >= or ~ (a pattern with * and ?); `and`, `or`, `not` and parentheses join conditions."""
+CELL_MOST = 100  # characters
 
 
 def parser() -> Parser:
@@ -109,17 +111,26 @@ def _condition(text: str | None) -> Condition | None:
 
 
 def _table(entries: list[Entry], shown: list[str]) -> None:
-    rows = [tuple(_cell(entry.value(key)) for key in shown) for entry in entries]
-    cells = [tuple(one_line(key, 60) for key in shown), *rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    print("\n".join(lines))
+    from ktrxer.analyse.listing import column
+
+    columns = [[one_line(key, 60), *_cells(column(entries, key))] for key in shown]
+    columns = [[cell.ljust(width) for cell in cells] for cells in columns for width in (max(map(len, cells)),)]
+    print("\n".join(["  ".join(row).rstrip() for row in zip(*columns, strict=True)]))
+
+
+def _cells(values: list[str | float | None]) -> list[str]:
+    """As _cell() of each. Most columns have short plain text only, which is found out of all together."""
+    with contextlib.suppress(TypeError):
+        texts: list[str] = values  # type: ignore[assignment]
+        if "".join(texts).isprintable() and max(map(len, texts)) <= CELL_MOST:
+            return texts
+    return [_cell(value) for value in values]
 
 
 def _cell(value: str | float | None) -> str:
     if value is None:
         return ""
-    return one_line(value, 100) if isinstance(value, str) else f"{value:.6g}"
+    return one_line(value, CELL_MOST) if isinstance(value, str) else f"{value:.6g}"
 
 
 def _parquet(entries: list[Entry], to: Path, cache: Path | None) -> int:

@@ -124,11 +124,14 @@ def _smooth(limits: Limits, when: Times) -> Interval | None:
     lower = _Hull(limits.low_at - first, -(limits.low - DRIFT / 2 * (limits.low_at - first) ** 2), end)
     x = np.linspace(0, end, _GRID + 1)
 
+    bend, drift = DRIFT / 2 * x**2, DRIFT * x
+
+    # Rates are rows of one rate for each x: a call for many rows costs little more than a call for one.
     def high(rate: Floats) -> Floats:
-        return upper.touch(rate + DRIFT * x) + rate * x + DRIFT / 2 * x**2
+        return upper.touch(rate + drift) + rate * x + bend
 
     def low(rate: Floats) -> Floats:
-        return -lower.touch(-(rate - DRIFT * x)) + rate * x - DRIFT / 2 * x**2
+        return -lower.touch(-(rate - drift)) + rate * x - bend
 
     def room(rate: Floats) -> Floats:
         return high(rate) - low(rate)
@@ -137,11 +140,13 @@ def _smooth(limits: Limits, when: Times) -> Interval | None:
     widest = _peak(room, -steep, steep)
     if np.any(room(widest) < -2):
         return None
-    slowest, fastest = _last(room, widest, -steep), _last(room, widest, steep)
-    top, bottom = high(_peak(high, slowest, fastest)), low(_peak(lambda rate: -low(rate), slowest, fastest))
+    slowest, fastest = ends = _last(room, widest, np.stack([-steep, steep]))
     # An idle second before a load leaves a wide range of possible rates. The estimate uses the likely rates.
     likely = np.clip(-USUAL_RATE, slowest, fastest), np.clip(USUAL_RATE, slowest, fastest)
-    middle = (high(_peak(high, *likely)) + low(_peak(lambda rate: -low(rate), *likely))) / 2
+    least, most = np.stack([ends, likely], axis=1)
+    top, above = high(_peak(high, least, most))
+    bottom, below = low(_peak(lambda rate: -low(rate), least, most))
+    middle = (above + below) / 2
     # Between two points of the grid, the offset differs from their chord by at most this amount.
     slack = DRIFT * (end / _GRID) ** 2 / 8 + 1
     at = np.clip(when - first, 0, end)
@@ -155,28 +160,29 @@ class _Hull:
     def __init__(self, t: Floats, v: Floats, end: float) -> None:
         slices = np.minimum((t / end * _SLICES).astype(np.int64), _SLICES - 1)
         order = np.lexsort((v, slices))
-        lowest = order[np.unique(slices[order], return_index=True)[1]]
+        lowest = order[np.flatnonzero(np.concatenate([[True], np.diff(slices[order]) != 0]))]
         kept = _chain(t[lowest], v[lowest])
         self.t, self.v = t[lowest][kept], v[lowest][kept]
         self.slopes = np.diff(self.v) / np.diff(self.t)
 
     def touch(self, slope: Floats) -> Floats:
         """For each slope, the value at t = 0 of the line that touches the hull."""
-        i = np.searchsorted(self.slopes, slope)
-        return np.asarray(self.v[i] - slope * self.t[i], np.float64)
+        i = self.slopes.searchsorted(slope)
+        return np.asarray(self.v.take(i) - slope * self.t.take(i), np.float64)
 
 
 def _chain(x: Floats, y: Floats) -> list[int]:
     """Andrew's monotone chain."""
     kept: list[int] = []
-    for k, (xk, yk) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
+    xs, ys = x.tolist(), y.tolist()
+    for k, (xk, yk) in enumerate(zip(xs, ys, strict=True)):
         while len(kept) > 1:
             a, b = kept[-2], kept[-1]
-            if (x[b] - x[a]) * (yk - y[a]) - (y[b] - y[a]) * (xk - x[a]) > 0:
+            if (xs[b] - xs[a]) * (yk - ys[a]) - (ys[b] - ys[a]) * (xk - xs[a]) > 0:
                 break
             kept.pop()
-        if kept and x[kept[-1]] == xk:
-            if y[kept[-1]] <= yk:
+        if kept and xs[kept[-1]] == xk:
+            if ys[kept[-1]] <= yk:
                 continue
             kept.pop()
         kept.append(k)
@@ -185,11 +191,14 @@ def _chain(x: Floats, y: Floats) -> list[int]:
 
 def _peak(f: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
     """The position of the maximum of each concave function, by ternary search."""
+    between = np.empty((2, *low.shape))
     for _ in range(60):
-        a, b = low + (high - low) / 3, high - (high - low) / 3
-        rises = f(a) < f(b)
+        third = (high - low) / 3
+        a, b = np.add(low, third, out=between[0]), np.subtract(high, third, out=between[1])
+        at_a, at_b = f(between)
+        rises = at_a < at_b
         low, high = np.where(rises, a, low), np.where(rises, high, b)
-    return (low + high) / 2
+    return np.asarray((low + high) / 2, np.float64)
 
 
 def _last(room: Callable[[Floats], Floats], fits: Floats, limit: Floats) -> Floats:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ Floats = NDArray[np.float64]
 TRIM = 0.95
 BLOCK_NS = 500_000_000  # least length of the blocks that give the uncertainty of the p50
 BLOCKS_LEAST, BLOCKS_MOST = 6, 10
+NORMAL = 1.9599639845400536  # statistics.NormalDist().inv_cdf(0.975), whose import takes 4 ms
 
 # The limit of each letter, for the delay in milliseconds that load adds to the round trip. They are the limits of the DSLReports speed test
 # (https://www.dslreports.com/faq/17930), which later tests have adopted. That test averages the delay that uploads add and the delay that
@@ -71,28 +71,43 @@ def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float
         return None
     first = int(times.min())
     length = max(BLOCK_NS, -(-(int(times.max()) - first + 1) // BLOCKS_MOST))
-    places, sizes = np.unique((times - first) // length, return_inverse=True, return_counts=True)[1:]
+    places = (times - first) // length
+    sizes = np.bincount(places)
+    places, sizes = (np.cumsum(sizes > 0) - 1)[places], sizes[sizes > 0]
     if len(sizes) < BLOCKS_LEAST:
         return None
     limit = t_quantile(len(sizes) - 1)
+    order = np.argsort(values)
+    values, places = values[order], places[order]
 
-    def rejected(inside: NDArray[np.bool_]) -> bool:
+    def rejected(inside: slice) -> bool:
         """Whether significantly fewer than half of the values are inside."""
-        counts = np.bincount(places, inside, len(sizes))
+        counts = np.bincount(places[inside], minlength=len(sizes))
         share = counts.sum() / len(values)
         error = math.sqrt(float(((counts - share * sizes) ** 2).sum()) * len(sizes) / (len(sizes) - 1)) / len(values)
         return bool(0.5 - share > limit * error)
 
-    steps = np.unique(values)
-    middle = int(np.searchsorted(steps, np.sort(values)[(len(values) - 1) // 2]))
-    low = bisect.bisect_left(range(middle), True, key=lambda i: not rejected(values <= steps[i]))
-    high = bisect.bisect_left(range(middle + 1, len(steps)), True, key=lambda i: rejected(values >= steps[i])) + middle
-    return float(steps[low]), float(steps[high])
+    # Where each different value begins, and where the last one ends.
+    starts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+    middle = bisect.bisect_right(starts, (len(values) - 1) // 2) - 1
+    low = bisect.bisect_left(range(middle), True, key=lambda i: not rejected(slice(0, starts[i + 1])))
+    high = bisect.bisect_left(range(middle + 1, len(starts) - 1), True, key=lambda i: rejected(slice(starts[i], None))) + middle
+    return float(values[starts[low]]), float(values[starts[high]])
+
+
+def quantile(values: Floats, share: float) -> float:
+    """As np.quantile, which imports numpy.ma, a seventh of the time of numpy's own import. The values are at least one, and no NaN."""
+    place = (len(values) - 1) * share
+    first = math.floor(place)
+    second = min(first + 1, len(values) - 1)
+    a, b = np.partition(values, [first, second])[[first, second]].tolist()
+    part = place - first
+    return float(b - (b - a) * (1 - part) if part >= 0.5 else a + (b - a) * part)
 
 
 def t_quantile(freedom: int) -> float:
     """Student's t at 97.5 %, by the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5): right to 0.003 from 5 degrees on."""
-    z = NormalDist().inv_cdf(0.975)
+    z = NORMAL
     g1 = (z**3 + z) / 4
     g2 = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     g3 = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

@@ -58,6 +58,7 @@ class Process:
         with contextlib.suppress(OSError):
             fcntl.fcntl(self.out, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self.much = False  # the last read found a full buffer: read again soon
+        self.some = False  # or half of one: do not read later than now
         self.open = {self.out, self.err}
         self.processor_ns: int | None = None  # known after close()
         self._stderr = b""
@@ -72,7 +73,7 @@ class Process:
 
     def read(self, descriptor: int) -> Iterator[bytes]:
         """The output that waits in a pipe; nothing for standard error, whose tail is kept. A pipe that has ended leaves `open`."""
-        came, self.much = 0, False
+        came, self.much, self.some = 0, False, False
         while True:
             try:
                 data = os.read(descriptor, READ_BYTES)
@@ -88,7 +89,7 @@ class Process:
             else:
                 yield data
             came += len(data)
-            self.much = came >= READ_BYTES
+            self.much, self.some = came >= READ_BYTES, came >= READ_BYTES // 2
             # A full pipe is read to its end, but a process that writes without pause must not keep the others waiting.
             if len(data) < READ_BYTES or came >= PIPE_BYTES:
                 return

@@ -18,6 +18,7 @@ class Active:
         self.job, self.process, self.samples = job, process, samples
         self.until_ns = until_ns  # CLOCK_MONOTONIC: then it should have ended
         self.kill_at_ns: int | None = None  # it was asked to stop, and is killed then
+        self.has_times = job.runner.own and not job.runner.ends_itself  # each sample in the output has its time
         self._reading = job.runner.read(job.invocation.parameters, samples)
         self._reads = self._step(None)
 

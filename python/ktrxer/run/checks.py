@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners import RunnerError
 from ktrxer.runners.own import complaint
-from ktrxer.runners.runner import Listener, Tool, Trial
+from ktrxer.runners.runner import Listener, Tool, Trial, lookup_name
 from ktrxer.store import one_line
 
 CONNECT_S = 4  # to a server of another project
@@ -56,7 +56,7 @@ def _addresses(host: str, family: str) -> list[str]:
     kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
     what = {"-4": "IPv4 address", "-6": "IPv6 address"}.get(family, "address")
     try:
-        found = socket.getaddrinfo(host, None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
+        found = socket.getaddrinfo(lookup_name(host), None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise CheckError(f"{one_line(host, 80)}: no {what} of this host is known: {why}; check the spelling, or give an address") from None
@@ -112,13 +112,24 @@ def directory(path: Path, rows: int) -> None:
     if not path.is_dir():
         raise CheckError(f"{path}: no such directory; make it, or name another one by -D")
     try:
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        _try_file(path)
     except OSError as error:
         raise CheckError(f"{path}: no file can be made there: {error.strerror}; name another one by -D") from None
     needed, free = rows * ROW_BYTES + ROOM, shutil.disk_usage(path).free
     if free < needed:
         raise CheckError(f"{path}: {free / 1e6:.1f} MB are free there, and this run may need {needed / 1e6:.1f} MB; name another one by -D")
+
+
+def _try_file(path: Path) -> None:
+    """As tempfile.TemporaryFile, without its imports."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        if error.errno not in (errno.EISDIR, errno.EOPNOTSUPP):  # not known to all kernels and file systems
+            raise
+        trial = path / f".ktrxer-trial-{os.getpid()}"
+        os.close(os.open(trial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        trial.unlink()
 
 
 def rows_of(schedule: Schedule) -> int:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,11 @@ Noted = Iterable[tuple[Severity, str, str]]
 def close(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = None) -> dict[str, pa.Table]:
     """The tables that replace the recorded ones; `run.meta` gets verdict, reasons and accounts. `runners`: those of the run, by name;
     without them those of ktrxer."""
+    return closed(run, noted, runners)[1]
+
+
+def closed(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = None) -> tuple[Run, dict[str, pa.Table]]:
+    """The same, with the closed run itself."""
     notes = list(noted)
     tables: dict[str, pa.Table] = {}
     if "latency" in run.kinds():
@@ -38,18 +42,14 @@ def close(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = No
     for kind in ("bytes", "tcp_info"):
         if kind in run.kinds():
             tables[kind] = _far(run, kind)
-    run = Run(run.path, run.meta, {kind: partial(_table, run, tables, kind) for kind in run.kinds()})
+    run = run.with_tables(tables)
     run.meta.phases = with_drain(run)
     book = judge(run, notes, runners)
     run.meta.verdict = book.verdict
     run.meta.reasons = book.reasons()
     run.meta.accounts = _accounts(run, tables)
     run.meta.settings["congestion_control"] = _congestion_controls(run)
-    return tables
-
-
-def _table(run: Run, tables: dict[str, pa.Table], kind: str) -> pa.Table:
-    return tables[kind] if kind in tables else run.table(kind)
+    return run, tables
 
 
 def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import grade
+from ktrxer.estimate.latency import grade, quantile
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
@@ -54,7 +54,7 @@ def idle_apart(run: Run) -> Iterator[str]:
             before, after = (float(np.median(blocks)) for blocks in found)
             low, high = sorted(found, key=np.median)
             # Nine blocks of ten are beyond those of the other time: a single burst of other traffic is no reason.
-            if np.quantile(high, 0.1) - np.quantile(low, 0.9) > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * max(before, after)):
+            if quantile(high, 0.1) - quantile(low, 0.9) > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * max(before, after)):
                 yield (
                     f"the idle {protocol} round trips before and after the load are apart: medians {before:.2f} and {after:.2f} ms: "
                     "other traffic filled the path in one of these times, or the path changed, so the delay that the load adds is "
@@ -127,10 +127,14 @@ def _difference(a: dict[int, float], b: dict[int, float]) -> tuple[float, float,
 
 
 def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64], block_ns: int) -> dict[int, float]:
-    where = t_ns // block_ns
-    return {
-        int(block): float(np.median(ms[where == block])) for block in np.unique(where) if int((where == block).sum()) >= SAMPLES_LEAST
-    }
+    """The median of each block with enough samples."""
+    order = np.lexsort((ms, where := t_ns // block_ns))
+    where, ms = where[order], ms[order]
+    starts = np.flatnonzero(np.concatenate([[len(where) > 0], where[1:] != where[:-1]]))
+    counts = np.diff(starts, append=len(where))
+    medians = (ms[starts + (counts - 1) // 2] + ms[starts + counts // 2]) / 2
+    enough = counts >= SAMPLES_LEAST
+    return dict(zip(where[starts][enough].tolist(), medians[enough].tolist(), strict=True))
 
 
 def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str], block_ns: int = BLOCK_NS) -> dict[int, float]:

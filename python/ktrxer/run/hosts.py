@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ktrxer.collect import Ask, gather_elsewhere, own_address
@@ -40,6 +39,8 @@ def states(places: Mapping[str, Place], measuring: Collection[str], address: str
     others = {name: place for name, place in places.items() if name != LOCAL}
     if not others:
         return {}
+    from concurrent.futures import ThreadPoolExecutor
+
     here = own_address(address) if others.keys() - set(measuring) else None
 
     def state(name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.estimate.latency import quantile
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, TOO_LATE
 from ktrxer.store.meta import Phase
@@ -52,7 +53,7 @@ def _idle_level(run: Run, times: Ints, trips: NDArray[np.float64], begin: int) -
     """Above it a round trip has waited in a queue: the p99 of the idle time before the load, else the median of the end of the run."""
     before = run.meta.phase("idle_before")
     if before is not None and (inside := (times >= before.from_ns) & (times < before.to_ns)).any():
-        idle = float(np.quantile(trips[inside], 0.99))
+        idle = quantile(trips[inside], 0.99)
     elif (last := times >= begin + (run.meta.length_ns - begin) * 3 // 4).any():
         idle = float(np.median(trips[last]))
     else:

@@ -8,8 +8,6 @@ or dies does not disturb the others, and the verdict names it.
 from __future__ import annotations
 
 import contextlib
-import os
-import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,14 +17,16 @@ from typing import Protocol
 
 from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
 from ktrxer.run.active import Active
-from ktrxer.run.closing import close
+from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
 from ktrxer.run.own_clock import OwnClock, clocks
+from ktrxer.run.pipes import Pipes
 from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners.runner import RunnerError, Severity
 from ktrxer.runners.samples import Clock, Samples, Strange
 from ktrxer.store import RunWriter, StoreError, Zero, limits, one_line
+from ktrxer.store.arrays import in_order
 from ktrxer.store.checked import free
 from ktrxer.store.meta import Meta, Series
 from ktrxer.store.run import Run
@@ -38,8 +38,6 @@ LEAD_EACH_NS = 25 * MS
 CONNECT_NS = 2 * S  # more where flows begin with the run: they are connected before it, which takes some round trips
 SYNC_NS = S
 VIEW_NS = 250 * MS
-# Between two reads of the pipes, which hold much more than comes in between: a wake-up for each line would cost more than its work.
-PAUSE_S = 0.2
 GRACE_NS = 8 * S  # after its time, for the last answers and the figures of the far end
 PATIENCE_NS = 4 * S  # from SIGINT to SIGKILL
 EVENTS_MOST = 20_000
@@ -81,10 +79,11 @@ class Session:
         self.stopping: str | None = None  # the reason
         self.after: Callable[[], dict[str, object]] | None = None  # metadata of the end
         self.places: dict[str, Place] = {LOCAL: open_place(LOCAL), **(places or {})}
+        self.closed: Run | None = None  # after run(): what the file contains
         self._waiting = list(schedule.jobs)
         self._active: list[Active] = []
         self._inside: list[Inside] = []
-        self._selector = selectors.DefaultSelector()
+        self._pipes = Pipes()
         self._signals = 0
         self._disk: OSError | None = None
         self._events = 0
@@ -140,20 +139,12 @@ class Session:
         # A signal that was ignored before (nohup) stays ignored.
         taken = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
         before = {number: signal.signal(number, received) for number in taken}
-        wake_read, wake_write = os.pipe()
-        os.set_blocking(wake_write, False)
-        os.set_blocking(wake_read, False)
-        old = signal.set_wakeup_fd(wake_write)
-        self._selector.register(wake_read, selectors.EVENT_READ, None)
         try:
-            yield
+            with self._pipes.woken_by_signals():
+                yield
         finally:
-            signal.set_wakeup_fd(old)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self._selector.close()
-            os.close(wake_read)
-            os.close(wake_write)
 
     # --------------------------------------------------------------------------------------------------------------- loop
 
@@ -162,7 +153,11 @@ class Session:
         while self._active or self._inside or (self._waiting and not self.stopping):
             now = time.monotonic_ns()
             self.own_clock.look()
-            if now >= next_view:
+            if now >= min(next_sync, self._pipes.next_ns):
+                for active, descriptor in self._pipes.ready():
+                    self._read(active, descriptor)
+                self._pipes.were_read(now, self._active, watched=self._watched)
+            if self._watched and now >= next_view:
                 self._look()
                 self.view.show(self)
                 next_view = now + VIEW_NS
@@ -178,17 +173,8 @@ class Session:
             self._watch(now)
             if not self._active and not self._inside and self._waiting and not self._can_begin():
                 break
-            until = min([next_view, next_sync, *(max(inside.next_ns, now) for inside in self._inside)])
-            for key, _ in self._selector.select(max(0.0, (until - time.monotonic_ns()) / S)):
-                if key.data is None:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(key.fd, 4096)
-                else:
-                    self._read(key.data, key.fd)
-            # A process that has filled the default size of a pipe may soon fill this larger one.
-            pause = PAUSE_S / 10 if any(active.process.much for active in self._active) else PAUSE_S
-            due = min((inside.next_ns for inside in self._inside), default=None)
-            time.sleep(pause if due is None else min(pause, max(0.0, (due - time.monotonic_ns()) / S)))
+            due = [next_sync, *([next_view] if self._watched else []), *(inside.next_ns for inside in self._inside)]
+            self._pipes.wait(min(due), time.monotonic_ns())
 
     def _watch(self, now: int) -> None:
         """Processes that should have ended, that were asked to stop, and that wait for others."""
@@ -281,8 +267,7 @@ class Session:
         samples = self._samples(job, clock)
         active = Active(job, process, samples, until)
         self._active.append(active)
-        for descriptor in process.open:
-            self._selector.register(descriptor, selectors.EVENT_READ, active)
+        self._pipes.add(active)
 
     def _samples(self, job: Job, clock: Clock) -> Samples:
         assert job.from_ns is not None
@@ -345,7 +330,7 @@ class Session:
         if active.read(descriptor, self.now_ns) and active.kill_at_ns is None:
             self._ask_to_stop(active, time.monotonic_ns())
         if descriptor not in process.open:
-            self._selector.unregister(descriptor)
+            self._pipes.remove(descriptor)
         if not process.open:
             self._ended(active)
 
@@ -472,9 +457,11 @@ class Session:
                 self._look_again(self.after)
             self._compare_clocks()
             self.writer.sync()
-            tables = self.writer.tables()
+            tables = {kind: in_order(table) for kind, table in self.writer.tables().items()}
             run = Run(self.writer.part, self.meta, {kind: partial(tables.__getitem__, kind) for kind in tables})
-            return self.writer.finish(close(run, self.notes, {job.runner.name: job.runner for job in self.schedule.jobs}))
+            self.closed, replaced = closed(run, self.notes, {job.runner.name: job.runner for job in self.schedule.jobs})
+            self.closed.path = path = self.writer.finish(tables | replaced)
+            return path
         except OSError as error:
             self.writer.abandon()
             part = self.writer.part

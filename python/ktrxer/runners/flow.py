@@ -129,8 +129,10 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
             return
         # A UDP sample counts the payload as well.
         _append(samples, "bytes", (which.id, at, end, number(sample, "bytes"), maybe(sample, "bound_ns"), far))
+        if kind != "udp":
+            return
         marked = [maybe(sample, name) for name in ("ect0", "ect1", "ce")]  # the sender has no counts of marks
-        if kind == "udp" and None not in marked and (counts := samples.series.get(("udp", flow))) is not None:
+        if None not in marked and (counts := samples.series.get(("udp", flow))) is not None:
             sums = [number(sample, name) for name in ("packets", "bytes")]
             _append(samples, "udp", (counts.id, at, end, *sums, *marked, maybe(sample, "lost")))
 

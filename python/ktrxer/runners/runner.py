@@ -172,3 +172,9 @@ def ends_well(ended: Ended) -> Iterable[Reason]:
     if ended.process.exit_status not in (0, None, -signal.SIGINT) or (lines and not ended.samples and ended.process.exit_status == 0):
         said = f": {lines[-1]}" if lines else ""
         yield Reason("degraded", f"the process ended with exit status {ended.process.exit_status}{said}")
+
+
+def lookup_name(host: str) -> str | bytes:
+    """For getaddrinfo, which encodes a text by IDNA, but no bytes: that import takes a millisecond. A label of more than 63 characters is
+    refused by IDNA with its reason."""
+    return host.encode() if host.isascii() and len(host) <= 63 else host

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S, Times
+from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S, Times, lookup_name
 from ktrxer.runners.samples import Line, Reading, Samples, Strange, by_line
 
 FRAME_MOST = 8 << 20  # characters of one sample
@@ -56,7 +56,7 @@ def address_of(o: Options) -> str:
     """The address of the run's host."""
     kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
     try:
-        found = socket.getaddrinfo(o.host, None, kinds.get(o.family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
+        found = socket.getaddrinfo(lookup_name(o.host), None, kinds.get(o.family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         raise RunnerError(f"no address of {o.host[:60]!r} is known") from None
     return str(found[0][4][0]).partition("%")[0]
@@ -138,8 +138,10 @@ class ProcFile:
     def read(self) -> str:
         parts: list[bytes] = []
         size = 0
+        os.lseek(self._file, 0, os.SEEK_SET)
+        # In order: for a read at an offset (pread) the kernel makes the text before it again.
         while size < FILE_MOST:
-            data = os.pread(self._file, 1 << 16, size)
+            data = os.read(self._file, 1 << 16)
             if not data:
                 break
             parts.append(data)

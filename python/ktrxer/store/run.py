@@ -74,6 +74,12 @@ class Run:
         checked, self.left_out[kind] = _checked(table, kind, self.wanted(kind), self.meta, self.path, self.lenient)
         return checked
 
+    def with_tables(self, tables: Mapping[str, pa.Table]) -> Run:
+        """The same run with some other tables, computed from its own, which are not checked again."""
+        made = Run(self.path, self.meta, self._load, finished=self.finished, lenient=self.lenient)
+        made._tables = {kind: self.table(kind) for kind in self.kinds()} | dict(tables)
+        return made
+
     def series(self, name: str) -> Series:
         found = next((series for series in self.meta.series if series.name == name), None)
         if found is None:
@@ -381,9 +387,9 @@ def _checked(table: pa.Table, kind: str, wanted: Sequence[str], meta: Meta, path
                 days = limits.SPAN_NS // 86_400_000_000_000
                 rule((there < -limits.SPAN_NS) | (there > limits.SPAN_NS), f"a time lies more than {days} days from the run's zero")
             else:
-                unknown = np.setdiff1d(there, known)
-                if len(unknown):
-                    rule(~np.isin(there, known), f"samples of series {unknown[0]}, which is not in {META}")
+                unknown = ~np.isin(there, known)
+                if unknown.any():
+                    rule(unknown, f"samples of series {there[unknown].min()}, which is not in {META}")
         made.append(values)
     if keep.all():
         return pa.table(made, schema=schema), 0

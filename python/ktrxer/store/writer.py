@@ -182,9 +182,13 @@ class RunWriter:
 
     def finish(self, replaced: Mapping[str, pa.Table] | None = None) -> Path:
         """Make one file of the directory. Tables in `replaced` replace those that were appended."""
-        self.sync()
+        self._meta_text = text = meta_file.write(self.meta)
+        self.sync(meta=False)
         try:
-            write_finished(self.path, self.meta, self.tables() | dict(replaced or {}), self.part / ".finished")
+            tables = dict(replaced or {})
+            if missing := self._streams.keys() - tables.keys():
+                tables |= {kind: table for kind, table in self.tables().items() if kind in missing}
+            _write_file(self.path, text, tables, self.part / ".finished")
         except OSError:
             self._failed = True
             raise
@@ -204,7 +208,11 @@ class RunWriter:
 
 
 def write_finished(path: Path, meta: Meta, tables: Mapping[str, pa.Table], beside: Path) -> None:
-    members: list[tuple[str, bytes | Path]] = [(META, meta_file.write(meta))]
+    _write_file(path, meta_file.write(meta), tables, beside)
+
+
+def _write_file(path: Path, meta: bytes, tables: Mapping[str, pa.Table], beside: Path) -> None:
+    members: list[tuple[str, bytes | Path]] = [(META, meta)]
     members += [(f"{kind}.parquet", parquet(kind, tables[kind])) for kind in columns.KINDS if kind in tables and len(tables[kind])]
     container.write(path, members, beside)
 
@@ -216,8 +224,7 @@ def parquet(kind: str, table: pa.Table) -> bytes:
 
     from ktrxer.store.arrays import in_order
 
-    order = ["series", "t_ns"] if "series" in table.column_names else ["t_ns"]
-    table = in_order(table.select(columns.schema(kind).names), order)
+    table = in_order(table.select(columns.schema(kind).names))
     # Neighbouring times differ little, so their differences are stored. Small enumerations use a dictionary.
     packed = [c.name for c in columns.TABLES[kind] if c.type == "int64"]
     plain = [c.name for c in columns.TABLES[kind] if c.name not in packed]

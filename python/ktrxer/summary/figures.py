@@ -309,7 +309,7 @@ def _latency(run: Run, whole: bool) -> list[Direction]:
             worst = [None if bound is None else bound.max for bound in bounds]
             medians: dict[str, float] = {}
             for klass, some in classes.items() if len(classes) > 1 else ():
-                own = _idle_and_loaded(run, some, column)[loaded is not None]
+                own = _idle_and_loaded(run, some, column, interval=False)[loaded is not None]
                 medians |= {klass: own.p50} if own is not None else {}
             made.append(Direction(name, idle, loaded, worst[0] if loaded is None else worst[1], kind, worst[0], medians))
     return made
@@ -445,8 +445,8 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
     common: dict[str, Any] = {"direction": series.direction, "klass": series.klass}
     if series.kind == "latency":
         load = run.meta.phase("load")
-        found = _of_phases(run, [series], "rtt_ns", ["load"] if load is not None else [])
-        idle = _idle_and_loaded(run, [series], "rtt_ns")[0] if load is not None else None
+        found = _of_phases(run, [series], "rtt_ns", ["load"] if load is not None else [], interval=False)
+        idle = _idle_and_loaded(run, [series], "rtt_ns", interval=False)[0] if load is not None else None
         note = f"and {found.lost} lost" if found is not None and found.lost else ""
         made = _figures(series, "ms", found, found.count if found is not None else 0, note=note, **common)
         return replace(made, idle_p50=idle.p50 if idle is not None else None)
