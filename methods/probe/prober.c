@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
-/* Arrived packets are read within about this time. Below KTX_STAMP_WAIT_NS. */
-#define LOOK_NS (60 * (uint64_t)KTRXER_NS_PER_MS)
-#define BLIND_MOST_NS (25 * (uint64_t)KTRXER_NS_PER_MS)
+/* Arrived packets are read within about this time. Well below KTX_STAMP_WAIT_NS. */
+#define LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
 /* The margin of a sleep: its steps, and its limits (a share of the interval: 2 % of a processor). */
 #define MARGIN_STEP_NS ((uint64_t)KTRXER_NS_PER_US / 2)
 #define MARGIN_MOST_NS (200 * (uint64_t)KTRXER_NS_PER_US)
@@ -158,7 +157,7 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 		next -= p->margin_ns;
 	span = next > now_ns ? next - now_ns : 0;
 	p->wake_ns = span ? next : 0;
-	p->blind = p->unhurried && span <= BLIND_MOST_NS;
+	p->blind = p->unhurried && span <= LOOK_NS / 2;
 	if (p->sends)
 		span = earliest(span, AFTER_SENDING_NS);
 	if (p->blind || p->sends)
@@ -233,7 +232,7 @@ static bool time_to_look(struct prober *p)
 
 	if (p->sends)
 		return false;
-	if (p->blind && now - p->looked_ns < LOOK_NS && p->result.committed - p->looked < LOOK_PROBES &&
+	if (p->blind && now - p->looked_ns < LOOK_NS / 2 && p->result.committed - p->looked < LOOK_PROBES &&
 	    p->work->next_loss(p->client) > now)
 		return false;
 	p->looked_ns = now;

@@ -130,8 +130,9 @@ int prober_schedule(struct prober *p, struct ktrxer_error *err)
 }
 
 /*
- * Where it is permitted: beside flows on a busy processor the thread runs when its sleep ends, that until the start too. Not at intervals so
- * short that it may never sleep, and not against a priority that the user has set.
+ * Where it is permitted: beside flows on a busy processor the thread runs when a sleep ends, and the sleep until the
+ * start is one. Not at intervals so short that the thread may never sleep, and not against a priority that the user
+ * has set.
  */
 static void hurry(const struct prober *p)
 {

@@ -83,7 +83,7 @@ def test_probes_leave_on_time_for_a_small_share_of_a_processor(shared_pair, ktrx
 
 @pytest.mark.parametrize("nice", [0, 5])
 def test_real_time_priority_where_it_is_permitted(shared_pair, ktrxer, nice):
-    """Field 41 of stat is the policy. A user who has chosen a low priority keeps it."""
+    """Field 41 of stat is the policy. A process that was started with a low priority keeps it."""
     a, b = shared_pair
     code = "import os\ntry:\n os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)); print(1)\nexcept PermissionError:\n print(0)"
     permitted = int(a.run([sys.executable, "-c", code]).stdout)
