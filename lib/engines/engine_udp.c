@@ -13,6 +13,7 @@
 #include "txstamp.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/icmp.h>
 #include <netinet/icmp6.h>
 #include <stdio.h>
@@ -99,6 +100,27 @@ static uint32_t udp_features(const struct ktx_engine_state *state)
 
 /* ----------------------------------------------------------------------------------- the socket, by the first frame */
 
+#ifndef KTRXER_SMALL
+/*
+ * The kernel gives each raw socket a copy of each reply. A copy would cost each of many probers as much as a probe, so
+ * only the replies to our own requests enter the socket's queue.
+ */
+static void id_filter(int fd, bool v6, uint16_t id)
+{
+	/* An IPv4 packet begins with its IP header, an IPv6 one with that of ICMP. */
+	struct sock_filter code[] = {
+		BPF_STMT(v6 ? BPF_LDX | BPF_IMM : BPF_LDX | BPF_MSH | BPF_B, 0),
+		BPF_STMT(BPF_LD | BPF_H | BPF_IND, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, id, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	const struct sock_fprog program = { .len = sizeof code / sizeof *code, .filter = code };
+
+	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+#endif
+
 /* Only echo replies, and the errors about our requests, reach a raw ICMP socket. */
 static void icmp_filter(int fd, bool v6)
 {
@@ -125,6 +147,9 @@ static int udp_socket(const struct udp_shape *shape, struct ktrxer_error *err)
 		fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, shape->proto);
 		if (fd >= 0) {
 			icmp_filter(fd, v6);
+#ifndef KTRXER_SMALL
+			id_filter(fd, v6, shape->port);
+#endif
 			return fd;
 		}
 		rc = -errno;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EVENTS = 64 };
@@ -16,7 +17,7 @@ enum { EVENTS = 64 };
 
 struct loop {
 	int epoll;
-	bool stopped, blind;
+	bool stopped, blind, sleep;
 	struct loop_timer *timers, *walk; /* `walk`: the one that is looked at next */
 	struct epoll_event events[EVENTS];
 	int count; /* of events that are being worked through */
@@ -150,6 +151,11 @@ void loop_wait_blind(struct loop *loop)
 	loop->blind = true;
 }
 
+void loop_sleep(struct loop *loop)
+{
+	loop->sleep = true;
+}
+
 /*
  * ppoll() keeps nanoseconds on every kernel, epoll_wait() milliseconds alone; the epoll descriptor itself can be
  * polled.
@@ -161,6 +167,13 @@ static int wait_until(struct loop *loop, int stop_fd, uint64_t until_ns)
 	const uint64_t now = ktrxer_now_ns();
 	const struct timespec span = ktrxer_span(until_ns > now ? until_ns - now : 0);
 
+#ifndef KTRXER_SMALL
+	if (loop->sleep) {
+		loop->sleep = loop->blind = false;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &span, NULL);
+		return 0;
+	}
+#endif
 	loop->blind = false;
 	if (ppoll(fds, 2, until_ns == KTRXER_NEVER ? NULL : &span, NULL) < 0)
 		return errno == EINTR ? 0 : -errno;

@@ -40,6 +40,8 @@ void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
  * wake-ups.
  */
 void loop_wait_blind(struct loop *loop);
+/* The next wait is a plain sleep, from which a thread wakes sooner: it ends at a timer alone, so it must be short. */
+void loop_sleep(struct loop *loop);
 
 /*
  * Until `stop_fd` is readable (it is never read; -1: none) or loop_stop() was called. 0 or a negative errno of the loop

@@ -14,7 +14,9 @@
 enum { MARGIN_SHARE = 50, WARM_NS = 8000 };
 enum { LOOK_PROBES = 8 }; /* or after so many probes: a socket's buffer holds hundreds */
 /* So long after its probe a prober with long intervals takes the stamps: the probes of other processes are due now. */
-#define AFTER_SENDING_NS ((uint64_t)KTRXER_NS_PER_MS)
+#define AFTER_SENDING_NS (3 * (uint64_t)KTRXER_NS_PER_MS)
+/* It wakes so long before a probe, and sleeps again without descriptors: that sleep ends with less work. */
+#define BEFORE_SENDING_NS (3 * (uint64_t)KTRXER_NS_PER_MS)
 /* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
@@ -137,6 +139,7 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct prober *p = (struct prober *)((char *)timer - offsetof(struct prober, timer));
 	uint64_t next, span;
+	bool exact;
 
 	wait_exactly(p);
 	p->sends = !p->unhurried && p->exact_ns <= ktrxer_now_ns();
@@ -149,7 +152,8 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 		return;
 	}
 	now_ns = ktrxer_now_ns();
-	if (p->exact_ns == next)
+	exact = p->exact_ns == next;
+	if (exact)
 		next -= p->margin_ns;
 	span = next > now_ns ? next - now_ns : 0;
 	p->wake_ns = span ? next : 0;
@@ -158,6 +162,14 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 		span = earliest(span, AFTER_SENDING_NS);
 	if (p->blind || p->sends)
 		loop_wait_blind(p->loop);
+#ifndef KTRXER_SMALL
+	if (exact && !p->unhurried && span > BEFORE_SENDING_NS + AFTER_SENDING_NS) {
+		span -= BEFORE_SENDING_NS;
+		p->wake_ns = 0;
+	} else if (exact && !p->unhurried && span) {
+		loop_sleep(p->loop);
+	}
+#endif
 	/* A second at most: only this limit ends a wait that a defect made endless. */
 	timer->at_ns = now_ns + earliest(span, KTRXER_NS_PER_S);
 }

@@ -7,9 +7,14 @@
 #include "path_find.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#define REALTIME_INTERVAL_NS ((uint64_t)KTRXER_NS_PER_MS)
 enum { SLOTS_MAX = 2048, SLOTS_BYTES = 4 << 20 };
 
 int prober_begin(struct prober *p, const struct probe_spec *spec, uint32_t each, struct ktrxer_error *err)
@@ -124,6 +129,24 @@ int prober_schedule(struct prober *p, struct ktrxer_error *err)
 	return ktrxer_schedule_new(&p->schedule, &s, err);
 }
 
+/*
+ * Where it is permitted: beside flows on a busy processor the thread runs when a sleep ends, and the sleep until the
+ * start is one. Not at intervals so short that the thread may never sleep, and not against a priority that the user
+ * has set.
+ */
+static void hurry(const struct prober *p)
+{
+	const struct sched_param least = { .sched_priority = 1 };
+
+#ifndef KTRXER_SMALL
+	if (getpriority(PRIO_PROCESS, 0) > 0)
+		return;
+#endif
+	/* By the call itself: sched_getscheduler() of musl always fails. */
+	if (p->spec.interval_ns >= REALTIME_INTERVAL_NS && syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
+		pthread_setschedparam(pthread_self(), SCHED_FIFO, &least);
+}
+
 int prober_listen(struct prober *p, uint8_t proto, uint32_t snap, struct ktrxer_error *err)
 {
 	const struct reply_receiver_options o = {
@@ -131,6 +154,7 @@ int prober_listen(struct prober *p, uint8_t proto, uint32_t snap, struct ktrxer_
 	};
 	int rc;
 
+	hurry(p);
 	p->start_ns = ktrxer_now_ns();
 	rc = prober_schedule(p, err);
 	return rc < 0 ? rc : reply_receiver_open(&p->receiver, &o, err);

@@ -3,7 +3,9 @@
 
 import json
 import os
+import signal
 import sys
+from pathlib import Path
 
 import peer
 import pytest
@@ -77,6 +79,40 @@ def test_probes_leave_on_time_for_a_small_share_of_a_processor(shared_pair, ktrx
     print(f"figure: ping leaves {min(lateness):.1f} us late, a sleep ends {min(plain):.1f} us late; {min(shares):.1%} of a processor")
     assert min(lateness) < max(20, min(plain) / 4), (lateness, plain)
     assert min(shares) < 0.04, shares
+
+
+@pytest.mark.parametrize("nice", [0, 5])
+def test_real_time_priority_where_it_is_permitted(shared_pair, ktrxer, nice):
+    """Field 41 of stat is the policy. A process that was started with a low priority keeps it."""
+    a, b = shared_pair
+    code = "import os\ntry:\n os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)); print(1)\nexcept PermissionError:\n print(0)"
+    permitted = int(a.run([sys.executable, "-c", code]).stdout)
+    child = a.popen(["nice", "-n", str(nice), ktrxer, "ping", b.address, "-i", "100ms", "--jsonl"])
+    child.stdout.readline()
+    child.stdout.readline()  # the first sample
+    policy = int(Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()[38])
+    child.terminate()
+    child.communicate(timeout=20)
+    assert policy == (os.SCHED_FIFO if permitted and not nice else os.SCHED_OTHER)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_answers_to_others_stay_out_of_the_queue_of_a_raw_socket(pair, ktrxer, version):
+    """A host that forbids ping sockets: the kernel gives each raw socket a copy of each answer. The first prober is stopped, so that it reads none."""
+    a, b = pair
+    to = b.address if version == 4 else b.address6
+    a.run(["sysctl", "-qw", "net.ipv4.ping_group_range=1 0"])
+    first = a.popen([ktrxer, "ping", to, "-i", "1h", "--jsonl"])
+    first.stdout.readline()
+    first.send_signal(signal.SIGSTOP)
+    second = json.loads(a.run([ktrxer, "ping", to, "-i", "2ms", "-c", "100", "--json"], check=False).stdout)
+    table = Path(f"/proc/{first.pid}/net/raw{'6' if version == 6 else ''}").read_text().splitlines()[1:]
+    first.send_signal(signal.SIGCONT)
+    first.terminate()
+    first.communicate(timeout=20)
+    assert second["received"] == 100
+    waiting = [int(line.split()[4].split(":")[1], 16) for line in table]
+    assert len(waiting) == 1 and waiting[0] < 5000, waiting
 
 
 # ---------------------------------------------------------------------------------------------- every way round trip
