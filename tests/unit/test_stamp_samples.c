@@ -87,8 +87,8 @@ TEST(delays_carry_a_bound_that_holds)
 }
 
 /*
- * One sample in a million has the longest delay: it is in the figures, wherever it is, and so is each quantile. An emulator
- * has time for one place, after the first samples were settled.
+ * One sample in a million has the longest delay: it is in the figures, wherever it is, and so is each quantile.
+ * An emulator has time for one place, after the first samples were settled.
  */
 TEST(a_long_run_has_every_sample_in_its_delays)
 {
@@ -159,8 +159,8 @@ TEST(quantiles_of_a_long_run_are_those_of_all_its_delays)
 }
 
 /*
- * A step after the first samples were settled: the figures are those of the part with the most round trips. An emulator has
- * time for one case.
+ * A step after the first samples were settled: the figures are those of the part with the most round trips.
+ * An emulator has time for one case.
  */
 TEST(a_step_in_a_long_run_divides_its_delays)
 {

@@ -293,8 +293,8 @@ static void random_net(struct net *net)
 }
 
 /*
- * Over 1,000 random networks (an emulator has time for 200): no more failures than the stopping rule allows for. There are fewer, because probes that
- * look for flows through one router find further routers of its hop.
+ * Over 1,000 random networks: no more failures than the stopping rule allows for. There are fewer, because probes that
+ * look for flows through one router find further routers of its hop. An emulator has time for 200 networks.
  */
 TEST(failure_over_random_networks)
 {
