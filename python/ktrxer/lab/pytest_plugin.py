@@ -348,18 +348,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Start the machines now: the host's own tests run beside them. A worker of pytest-xdist knows the tests of all workers, and runs only
     some files of them (`--dist loadfile`): there a machine is for the tests of one file, and starts with the first of them."""
     worker = hasattr(session.config, "workerinput")
-    groups: dict[tuple[Path | None, object], list[pytest.Item]] = {}
+    groups: dict[tuple[Path | None, tuple[str, Wish] | Network], list[pytest.Item]] = {}
     for item in session.items:
         if _elsewhere(item):
             network = item.get_closest_marker("in_network")
-            wish = (_device(item), _wish(item)) if network is None else _network(item)
-            groups.setdefault((item.path if worker else None, wish), []).append(item)
+            machine = (_device(item), _wish(item)) if network is None else _network(item)
+            groups.setdefault((item.path if worker else None, machine), []).append(item)
     if not groups or session.config.option.collectonly:
         return
     pool, stop = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "lab"), Event()
     batches = Batches({}, {}, pool, stop)
-    for (_, wish), items in groups.items():
-        batch = NetworkBatch(items) if isinstance(wish, Network) else Batch(items)
+    for (_, needed), items in groups.items():
+        batch = NetworkBatch(items) if isinstance(needed, Network) else Batch(items)
         if worker:
             batches.waiting.update({item.nodeid: batch for item in items})
         else:
