@@ -326,6 +326,7 @@ def begun(folder: Path, text: str) -> subprocess.Popen[str]:
 SLOW = "order = 'given'\n" + BASE.replace("valid", "{t}") + "[matrix]\nt = ['valid', 'slow']\n"
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed(tmp_path, fake, capsys, monkeypatch):
     child = begun(tmp_path, SLOW)
     child.send_signal(signal.SIGINT)

@@ -180,6 +180,7 @@ JSON = st.recursive(
 ROWS = st.lists(st.dictionaries(st.sampled_from(["engine", "payload", "median_us", "rate_kpps", "rounds"]), JSON), max_size=3)
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(st.sampled_from(["bench", "rows", "settings", "x"]), JSON), st.sampled_from(kinds.NAMES), ROWS,

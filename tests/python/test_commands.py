@@ -197,6 +197,7 @@ def test_a_run_does_not_load_pandas():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_run_imports_no_more_than_it_needs(tmp_path):
     """A run is closed, stored, read again and summarised. The imports of what is not used would take a tenth of its processor time."""
     path = synthetic(tmp_path, seconds=4, delay=1, seed=1, name="whole")
@@ -240,6 +241,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
 def test_a_program_that_is_asked_for_help_does_nothing_else(program):
     done = subprocess.run([sys.executable, program, "--help"], capture_output=True, text=True, env={"PATH": "/nonexistent"}, timeout=60)

@@ -40,6 +40,7 @@ def drawn(rng: np.random.Generator, kind: str, count: int) -> np.ndarray:
     return rng.normal(94, 3, count) + 60 * (rng.random(count) < 0.1)  # one run in ten has a spike
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "skewed", "spikes"])
 @pytest.mark.parametrize(("n", "m"), [(8, 8), (10, 30), (30, 30)])
 def test_intervals_hold_the_difference_as_often_as_stated(kind, n, m):
@@ -235,6 +236,7 @@ def edit(path: Path, **fields: object) -> None:
     write_finished(path, replace(run.meta, **fields), tables, path.parent / ".edited.tmp")
 
 
+@pytest.mark.slow
 def test_two_groups_of_files(files, capsys):
     assert command.main([str(files / "long"), "--", str(files / "short")]) == 0
     out, err = capsys.readouterr()
@@ -257,6 +259,7 @@ def test_by_title_json_and_the_cache(files, capsys):
     assert json.loads(capsys.readouterr().out) == first
 
 
+@pytest.mark.slow
 def test_a_comparison_imports_no_more_than_it_needs(files, tmp_path):
     """The imports take longer than a comparison of figures from the cache."""
     words = ["compare", str(files / "long"), "--", str(files / "short")]

@@ -103,6 +103,7 @@ def test_the_summary_and_the_verdict_of_a_run(tmp_path):
     assert book.verdict != "valid" and any("was changed during the run (from tbf to fq_codel)" in reason for reason in book.reasons())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("other", "apart"), [
     ([], False),
     ([{"protocol": "tcp", "dscp": list(range(64)), "device": "wlan0", "route": 1}], True),

@@ -83,6 +83,7 @@ def test_the_receiver_counts():
 # ----------------------------------------------------------------------------------------------------------------------- one way
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     st.integers(0, 2**32), st.integers(2, 400), st.integers(-(10**18), 10**18), st.floats(-200, 200), st.integers(0, 40 * MS), st.integers(0, 40 * MS),
@@ -116,6 +117,7 @@ def simulated(rng: np.random.Generator, length_s: int, slews: int, ramp_ppm: flo
     return t, np.cumsum(np.clip(rate, -560e-6, 560e-6)) * (MS // 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_the_bound_holds_for_clocks_that_a_daemon_adjusts(seed):
     rng = np.random.default_rng(seed)
@@ -276,6 +278,7 @@ def test_the_interval_of_a_median_is_of_blocks():
     assert latency.p50_interval(at[:0], values[:0]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval_s", [0.02, 0.125, 0.3, 1])
 @pytest.mark.parametrize("shape", [lambda x: np.exp(2 * x), lambda x: np.floor(2 * np.exp(x)), lambda x: np.where(x > 0.5, np.inf, x)])
 def test_the_interval_of_a_median_holds_with_its_level(interval_s, shape):

@@ -238,6 +238,7 @@ def test_a_link_of_an_ended_explorer_opens_its_view_again() -> None:
     assert command._without_token("plot=ping&token=old") == "plot=ping"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_prints_its_address_and_ends_by_a_signal(runs: Path, number: signal.Signals) -> None:
     words = [sys.executable, "-m", "ktrxer", "view", str(runs), "--no-cache", "--view", "plot=ping", "--json"]

@@ -49,6 +49,7 @@ def up(runs: Path) -> Iterator[server.Server]:
 # ------------------------------------------------------------------------------------------------------------------- table
 
 
+@pytest.mark.slow
 def test_the_table_has_each_run_and_any_property_as_a_column(answers: Answers) -> None:
     found = answers.runs({"columns": ["settings/qdisc", "added"]})
     assert found["columns"][-2:] == ["settings/qdisc", "added"]
@@ -75,6 +76,7 @@ def test_keys_offer_figures_and_paths_that_are_columns(answers: Answers) -> None
     assert len(answers.runs({"columns": keys[:40]})["rows"]) == 13
 
 
+@pytest.mark.slow
 def test_two_thousand_runs_are_one_table_in_time(tmp_path: Path) -> None:
     """The copies share one cache entry each; the second table reads no file."""
     one = panel_runs.run(tmp_path, "run-0", seconds=9)
@@ -165,6 +167,7 @@ def test_one_note_says_that_many_series_are_thinned() -> None:
     assert note.startswith("S0: drawn with") and "of its 20,000 samples" in note
 
 
+@pytest.mark.slow
 def test_the_picture_is_that_of_the_plot_and_of_its_command(answers: Answers, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"runs": [*FIFO, *FQ], "plot": "ping_cdf", "arrange": "by-name", "settings": {"part": ["load"]}}
     head, _ = opened(answers.picture(asked))
@@ -219,6 +222,7 @@ def test_damaged_runs_are_named_and_the_others_drawn(answers: Answers) -> None:
     assert dict(head["names"]).keys() == {"hostile.ktrxer", "empty.ktrxer", "damaged.ktrxer", RRUL}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", ["", "x", "y"])
 @pytest.mark.parametrize("arrange", ["overlay", "beside", "by-name", "all"])
 def test_each_plot_of_hostile_runs_has_an_answer_or_a_reason(answers: Answers, arrange: str, log: str) -> None:

@@ -52,6 +52,7 @@ def column_of(text: str, element: str) -> tuple[dict[str, Any], bytes]:
 # -------------------------------------------------------------------------------------------------------------------- site
 
 
+@pytest.mark.slow
 def test_the_page_has_the_table_and_the_plots_of_each_run(made: tuple[str, list[str]], answers: Answers) -> None:
     text, problems = made
     data = data_of(text)
@@ -89,6 +90,7 @@ def test_names_of_hostile_runs_are_no_markup(made: tuple[str, list[str]]) -> Non
         assert name not in text
 
 
+@pytest.mark.slow
 def test_the_size_is_bounded(answers: Answers) -> None:
     page_itself = len(page.explorer())
     left_out = []
@@ -103,6 +105,7 @@ def test_the_size_is_bounded(answers: Answers) -> None:
         site.build(answers, "column=nonsense")
 
 
+@pytest.mark.slow
 def test_the_command_writes_one_file(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["view", str(runs), "--export", "site.html", "--no-cache", "--json"]) == 0

@@ -21,6 +21,8 @@ from ktrxer.store.columns import LOST
 from ktrxer.store.writer import write_finished
 from synthetic import synthetic
 
+pytestmark = pytest.mark.slow
+
 ENGINES = {"DuckDB": lambda: ibis.duckdb.connect(), "DataFusion": lambda: ibis.datafusion.connect()}
 
 

@@ -280,6 +280,7 @@ def looped(tmp_path, body, interval_ns, length_ns, shell="sh", **programs):
     return [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("@state")], done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_the_loop_keeps_its_interval_and_ends(tmp_path, shell):
     before = time.time_ns()

@@ -179,6 +179,7 @@ def admitted(count: int, size: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_flent_text_is_bounded_by_the_packed_size() -> None:
     """138 KB once became 1.6 GB in memory."""
     import gzip
@@ -250,6 +251,7 @@ def bomb(kind: str, count: int) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])
 def test_a_compressed_stream_is_not_unpacked(tmp_path: Path, codec: str) -> None:
     """A compressed stream is refused, because no writer makes one. 2 MB once became 500 MB before its rows were counted."""
@@ -276,6 +278,7 @@ def parquet_of(table: Any, **more: Any) -> memoryview:
     return memoryview(sink.getvalue())
 
 
+@pytest.mark.slow
 def test_a_page_of_parquet_is_not_larger_than_it_needs(tmp_path: Path) -> None:
     """A page of a few kilobytes was once unpacked to the size in its header."""
     import pyarrow as pa

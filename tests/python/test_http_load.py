@@ -132,6 +132,7 @@ def test_a_download(web):
     assert len(counts) == 11
 
 
+@pytest.mark.slow
 def test_an_upload_counts_acknowledged_bytes(web):
     status, made = program("up", f"{web}/upload", "--flows", "2", "--for", f"{S}ns")
     assert (status, made[-1]["verdict"]) == (0, "valid")

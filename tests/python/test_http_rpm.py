@@ -23,6 +23,8 @@ from ktrxer.runners import Options, RunnerError, Times
 from ktrxer.runners.http_rpm import PROBES, PROGRAM, Responsiveness
 from ktrxer.runners.samples import Chunk, Clock, Samples
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 S = 10**9
 GOOD = {"version": 1, "urls": {"small_download_url": "https://a/s", "large_download_url": "https://a/l", "upload_url": "https://a/u"}}

@@ -179,6 +179,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_recorded_interface(change: str, tmp_path: Path) -> None:
     header, before, after, line = CHANGES[change]

@@ -184,6 +184,7 @@ def test_no_samples_are_no_panel(tmp_path: Path, four: list[Run]) -> None:
         plots.model([lost], "ping_cdf_combine")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(plots.OWN))
 def test_own_plots_are_drawn(four: list[Run], name: str) -> None:
     for runs in (four, four[:1]):
@@ -211,6 +212,7 @@ def test_every_plot_of_flent_that_an_rrul_has_is_drawn(tmp_path: Path) -> None:
     assert {"all", "totals", "ping_cdf", "box_combine", "ellipsis", "ellipsis_combine", "qq_icmp", "tcp_rtt_cdf", "tcp_pacing", "totals_combine"} <= drawn
 
 
+@pytest.mark.slow
 def test_a_comparison_shows_differences_with_intervals(tmp_path: Path) -> None:
     groups, known = [], {}
     for name, delay in (("fifo", 60.0), ("codel", 6.0)):

@@ -21,6 +21,7 @@ COLUMN = hnp.arrays(np.float64, st.integers(0, 3000), elements=st.one_of(st.floa
 # ----------------------------------------------------------------------------------------------------------- thinning
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(COLUMN, st.floats(0, 1), st.floats(0, 1), st.integers(2, 400))
 def test_a_thinned_window_keeps_every_extreme_of_each_pixel(y: np.ndarray, a: float, b: float, pixels: int) -> None:

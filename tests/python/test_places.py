@@ -30,6 +30,8 @@ from ktrxer.runners import Options
 from ktrxer.store import Host, Meta, Zero, open_run
 from test_runners import counter
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["counter"]
 S, MS = 10**9, 10**6
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")

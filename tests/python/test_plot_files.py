@@ -45,6 +45,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --------------------------------------------------------------------------------------------------------------------- all
 
 
+@pytest.mark.slow
 def test_all_draws_each_plot_of_each_test(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "out").mkdir()
     words = ["plot", str(place / "fifo.ktrxer"), str(place / "fq.ktrxer"), "--all", "--format", "png", "-D", "out"]
@@ -68,6 +69,7 @@ def test_all_goes_on_after_a_run_that_cannot_be_drawn(place: Path, here: Path, c
     assert told.out == "fq-box_ping.svg\n"
 
 
+@pytest.mark.slow
 def test_all_replaces_no_file_unasked(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "fifo-ping.svg").write_text("drawn by hand")
     assert main(["plot", str(place / "fifo.ktrxer"), "--all"]) == 1
@@ -147,6 +149,7 @@ def test_a_pdf_contains_its_font(place: Path, here: Path) -> None:
     assert b"/FontFile2" in whole and b"/Type3" not in whole  # TrueType: publishers refuse fonts of type 3
 
 
+@pytest.mark.slow
 def test_nothing_stands_on_another_in_a_narrow_figure(place: Path) -> None:
     import matplotlib
 
@@ -202,6 +205,7 @@ def different(golden: list[golden_plots.Part], made: list[golden_plots.Part]) ->
     return "" if len(golden) == len(made) else f"{len(golden)} parts became {len(made)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", golden_plots.IMAGES)
 def test_a_picture_is_as_the_golden_one(name: str, tmp_path: Path) -> None:
     """After a wanted change: `PYTHONPATH=python python tests/python/golden_plots.py`, and look at the new pictures."""

@@ -142,6 +142,7 @@ def test_smoothing_and_a_divisor_change_the_values(runs: list[Run]) -> None:
     assert np.nanmax(smooth) < np.nanmax(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", ["ping", "ping_cdf", "totals", "ping_heat", "ping_band", "box_ping", "ping_ccdf"])
 def test_axes_titles_and_legends_are_changed_in_every_plot(runs: list[Run], plot: str) -> None:
     made = drawn(runs[:1], plot, bounds_y="0.1,95", label_x="Moment", label_y="Value", override_title="Mine", no_legend="yes")
@@ -219,6 +220,7 @@ SAME: list[tuple[str, str, dict[str, list[str]]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("plot", "arrange", "given"), SAME)
 def test_the_explorer_and_its_command_draw_the_same(
     place: Path, plot: str, arrange: str, given: dict[str, list[str]], capsys: pytest.CaptureFixture[str]

@@ -62,6 +62,7 @@ def say(capsys, *words):
 # ------------------------------------------------------------------------------------------------------------------ tables
 
 
+@pytest.mark.slow
 def test_samples_are_those_of_the_runs(made, place):
     run = open_run(made / "r1.ktrxer")
     for series in run.meta.of_kind("latency"):
@@ -70,6 +71,7 @@ def test_samples_are_those_of_the_runs(made, place):
         assert row == (len(rtt), int((~np.isnan(rtt)).sum()), int(np.nansum(rtt)), series.klass)
 
 
+@pytest.mark.slow
 def test_every_table_has_the_same_columns_in_files_and_in_a_data_set(made, whole):
     for name in dataset.NAMES:
         described = [sorted(row[:2] for row in ask(f"DESCRIBE {name}", at)) for at in (made, whole)]
@@ -77,6 +79,7 @@ def test_every_table_has_the_same_columns_in_files_and_in_a_data_set(made, whole
         assert ask(f"SELECT count(*) FROM {name}", made) == ask(f"SELECT count(*) FROM {name}", whole), name
 
 
+@pytest.mark.slow
 def test_small_tables(made, place):
     assert ask("SELECT run, cc, title, test, length_s, verdict, labels->>'group' FROM runs ORDER BY run", place) == [
         ("r0", "cubic", "t0", "rrul", 10.0, "valid", "g0"), ("r1", "bbr", "t1", "rrul", 10.0, "valid", "g1"),
@@ -105,6 +108,7 @@ def test_a_copy_of_a_run_is_another_run(made, tmp_path):
         assert ask("SELECT run, count(*) FROM latency JOIN runs USING (run) GROUP BY run ORDER BY run", place) == [("one", *once), ("two", *once)]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_is_left_out_beside_its_repeat(made, tmp_path, capsys):
     whole = open_run(made / "r0.ktrxer")
     tables = {kind: whole.table(kind) for kind in whole.kinds()}
@@ -211,6 +215,7 @@ def test_sql_reads_no_other_file_and_no_variable(place, tmp_path, source):
     assert "root:" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_query_ends_at_its_time_limit_and_at_its_memory_limit(place):
     with pytest.raises(QueryError, match=r"ended after 0\.3 s: --timeout allows more"):
         ask("SELECT count(*) FROM range(100000000000) a, range(1000) b WHERE a.range + b.range = 7", place, Limits(seconds=0.3))
@@ -249,6 +254,7 @@ def vanishing(path: Path):
     return run
 
 
+@pytest.mark.slow
 def test_hostile_names_and_titles(made, tmp_path, capsys):
     run = open_run(made / "r0.ktrxer")
     names = ["a'b", "two\nlines", "\x1b[31m", "x[1]*", '"; DROP TABLE runs; --']
@@ -264,6 +270,7 @@ def test_hostile_names_and_titles(made, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.glob("*.ktrxer")) == sorted(f"{name}.ktrxer" for name in names)
 
 
+@pytest.mark.slow
 def test_an_empty_directory_has_empty_tables(tmp_path):
     for name in dataset.NAMES:
         assert ask(f"SELECT count(*) FROM {name}", tmp_path) == [(0,)]
@@ -279,6 +286,7 @@ def test_a_run_without_a_table_has_no_rows_of_it(made, tmp_path):
 # ------------------------------------------------------------------------------------------------------------------ the command
 
 
+@pytest.mark.slow
 def test_answers_as_table_json_lines_and_csv(place, capsys):
     sql = "SELECT run, length_s, NULL AS none, 'a,b' AS text FROM runs ORDER BY run LIMIT 2"
     out = say(capsys, "query", sql, place)[1].splitlines()
@@ -345,6 +353,7 @@ def test_a_data_set_that_fails_leaves_the_older_one(made, whole, tmp_path, monke
     assert ask("SELECT count(*) FROM runs", to) == [(3,)] and [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
+@pytest.mark.slow
 def test_a_run_that_vanishes_while_the_set_is_written_is_left_out_everywhere(made, tmp_path):
     for path in made.glob("*.ktrxer"):
         shutil.copy(path, tmp_path)

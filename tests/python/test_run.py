@@ -300,6 +300,7 @@ def test_two_at_once_and_what_they_print(fake, runs):
     assert {"name", "unit", "mean", "p50", "p99", "count"} <= told["summary"]["series"][0].keys()
 
 
+@pytest.mark.slow
 def test_one_object_a_line_while_it_happens(fake, runs):
     child = command(fake, runs, "ping", "-l", "60", "--delay", "0", "--jsonl")
     made = map(json.loads, child.stdout)

@@ -191,6 +191,7 @@ def test_what_was_synced_survives_a_kill(killed):
         recover(path)
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_cut_anywhere(killed):
     stream = killed / "latency.arrows"
     data = stream.read_bytes()
@@ -287,6 +288,7 @@ def test_a_member_twice(tmp_path):
     refused(zip_of(tmp_path / "bad.ktrxer", [("meta.json", meta_json())] * 2), "occurs twice")
 
 
+@pytest.mark.slow
 def test_a_zip_bomb(tmp_path):
     path = zip_of(tmp_path / "bad.ktrxer", [("meta.json", b" " * 100_000_000)], zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 200_000

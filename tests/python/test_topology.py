@@ -321,6 +321,7 @@ def test_wrong_use_is_status_2_and_one_line(arguments: list[str], words: str, ca
     assert words in said and said.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_no_file_makes_it_fall_over() -> None:
     """A changed valid file gives a topology or an error of one line, in a short time."""
     chance, started = random.Random(6), time.process_time()

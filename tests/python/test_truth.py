@@ -194,6 +194,7 @@ def test_the_path_itself_is_judged():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_current_directory_is_no_place_of_modules(tmp_path):
     """`python -m` alone would import from it first."""
     folder = tmp_path / "ktrxer"

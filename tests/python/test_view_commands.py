@@ -94,6 +94,7 @@ def test_the_svg_has_its_text_as_text_and_is_always_the_same(place: Path, here: 
     assert {"A & B <i>", "Download throughput", "Throughput (Mbit/s)", "Round trip (ms)", "Time (s)", "BE", "EF", "sum of 4", "ICMP", "load", "idle"} <= words
 
 
+@pytest.mark.slow
 def test_no_text_stands_on_another_or_is_cut_off(place: Path) -> None:
     """The positions of the texts come from matplotlib."""
     import matplotlib
@@ -119,6 +120,7 @@ def test_no_text_stands_on_another_or_is_cut_off(place: Path) -> None:
                 assert not (name.strip() and other.strip() and min(overlap) > 2), (plot, name, other)
 
 
+@pytest.mark.slow
 def test_matplotlib_is_used_as_it_is() -> None:
     """Its modules in sys.modules are its own, and a formula can be drawn after a plot."""
     program = (
@@ -214,6 +216,7 @@ def test_a_run_is_never_overwritten_by_its_picture(place: Path, here: Path, caps
         assert run.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["plot", "--plot", "ping", "-o", "x.svg"], ["report", "-o", "x.html"], ["plot", "--plot", "ping"], ["report"]])
 def test_a_file_is_replaced_on_demand_only(place: Path, here: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     words = [words[0], str(place / "rrul.ktrxer"), *words[1:]]
@@ -294,6 +297,7 @@ def test_figures_are_those_of_the_summary(place: Path, here: Path, capsys: pytes
     assert all("UDP" in notes[label] for label in ("Latency, idle", "Latency, loaded", "Responsiveness", "Grade")), "of which kind"
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_say_where_their_kinds_of_probes_differ(place: Path, here: Path) -> None:
     synthetic(here, seconds=12, delay=3, name="deaf", udp_answered_until_s=3)
     for names_of, told in ((("rrul", "rrul"), {""}), (("rrul", "deaf"), {"(UDP)", "(ICMP)"})):

@@ -51,6 +51,7 @@ def test_a_tree_without_faults(tmp_path: Path) -> None:
     assert "lib/tx" in output and output.rstrip().endswith("0 wrong")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -125,6 +126,7 @@ def test_paths_find_targets_of_make(tmp_path: Path) -> None:
     assert (status, output) == (1, "no such target of make: docs/a.md:1: two\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -29,6 +29,7 @@ def judge(place: Path, files: dict[str, str], *arguments: str) -> tuple[int, str
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("files", "status"), [
     ({}, 0),
     ({"a/b/x.c": "int who; /* the thread */\n"}, 0),

@@ -86,14 +86,18 @@ TEST(delays_carry_a_bound_that_holds)
 	}
 }
 
-/* One sample in a million has the longest delay: it is in the figures, wherever it is, and so is each quantile. */
+/*
+ * One sample in a million has the longest delay: it is in the figures, wherever it is, and so is each quantile.
+ * An emulator has time for one place, after the first samples were settled.
+ */
 TEST(a_long_run_has_every_sample_in_its_delays)
 {
-	const uint64_t count = ROOM + ROOM / 2, longest[] = { 1, ROOM + 3, count - 1 };
+	const uint64_t count = ROOM + ROOM / 2, longest[] = { ROOM + 3, 1, count - 1 };
+	const size_t places = getenv("KTRXER_EMULATED") ? 1 : sizeof longest / sizeof *longest;
 	const struct stamp_delays *d;
 	struct world w;
 
-	for (size_t which = 0; which < sizeof longest / sizeof *longest; which++) {
+	for (size_t which = 0; which < places; which++) {
 		world_new(&w);
 		for (uint64_t i = 0; i < count; i++)
 			add(&w, (i + 1) * MS, i == longest[which] ? 90 * MS : i % 2 ? MS : 2 * MS, MS, 0);
@@ -154,20 +158,24 @@ TEST(quantiles_of_a_long_run_are_those_of_all_its_delays)
 	world_free(&w);
 }
 
-/* A step after the first samples were settled: the figures are those of the part with the most round trips. */
+/*
+ * A step after the first samples were settled: the figures are those of the part with the most round trips.
+ * An emulator has time for one case.
+ */
 TEST(a_step_in_a_long_run_divides_its_delays)
 {
 	static const struct {
 		uint64_t before, after;
 	} parts[] = {
-		{ ROOM + ROOM / 8, ROOM / 2 },
 		{ ROOM / 4, ROOM + ROOM / 4 },
+		{ ROOM + ROOM / 8, ROOM / 2 },
 		{ ROOM + ROOM / 8, ROOM + ROOM / 4 },
 	};
+	const size_t cases = getenv("KTRXER_EMULATED") ? 1 : sizeof parts / sizeof *parts;
 	const struct stamp_delays *d;
 	struct world w;
 
-	for (size_t which = 0; which < sizeof parts / sizeof *parts; which++) {
+	for (size_t which = 0; which < cases; which++) {
 		const uint64_t before = parts[which].before, after = parts[which].after;
 
 		world_new(&w);

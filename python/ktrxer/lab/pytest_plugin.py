@@ -322,9 +322,16 @@ class NetworkBatch(Batch):
 class Batches:
     """All machines of one test run."""
 
-    of: dict[str, tuple[Batch, Future[None]]]  # by test id
+    of: dict[str, tuple[Batch, Future[None]]]  # by test id; of a worker of pytest-xdist only those whose first test has come
+    waiting: dict[str, Batch]  # the others, by test id
     pool: ThreadPoolExecutor
     stop: Event
+
+    def start(self, batch: Batch) -> None:
+        future = self.pool.submit(batch.run, self.stop)
+        for item in batch.items:
+            self.of[item.nodeid] = (batch, future)
+            self.waiting.pop(item.nodeid, None)
 
 
 BATCHES = pytest.StashKey[Batches]()
@@ -338,20 +345,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Start the machines now: the host's own tests run beside them."""
-    groups: dict[tuple[str, Wish] | Network, list[pytest.Item]] = {}
+    """Start the machines now: the host's own tests run beside them. A worker of pytest-xdist knows the tests of all workers, and runs only
+    some files of them (`--dist loadfile`): there a machine is for the tests of one file, and starts with the first of them."""
+    worker = hasattr(session.config, "workerinput")
+    groups: dict[tuple[Path | None, tuple[str, Wish] | Network], list[pytest.Item]] = {}
     for item in session.items:
         if _elsewhere(item):
             network = item.get_closest_marker("in_network")
-            groups.setdefault((_device(item), _wish(item)) if network is None else _network(item), []).append(item)
+            machine = (_device(item), _wish(item)) if network is None else _network(item)
+            groups.setdefault((item.path if worker else None, machine), []).append(item)
     if not groups or session.config.option.collectonly:
         return
     pool, stop = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "lab"), Event()
-    batches = Batches({}, pool, stop)
-    for wish, items in groups.items():
-        batch = NetworkBatch(items) if isinstance(wish, Network) else Batch(items)
-        future = pool.submit(batch.run, stop)
-        batches.of.update({item.nodeid: (batch, future) for item in items})
+    batches = Batches({}, {}, pool, stop)
+    for (_, needed), items in groups.items():
+        batch = NetworkBatch(items) if isinstance(needed, Network) else Batch(items)
+        if worker:
+            batches.waiting.update({item.nodeid: batch for item in items})
+        else:
+            batches.start(batch)
     session.config.stash[BATCHES] = batches
 
 
@@ -377,7 +389,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     if not _elsewhere(item):
         return None
-    batch, future = item.config.stash[BATCHES].of[item.nodeid]
+    batches = item.config.stash[BATCHES]
+    if item.nodeid in batches.waiting:
+        batches.start(batches.waiting[item.nodeid])
+    batch, future = batches.of[item.nodeid]
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     future.result()
     for report in batch.reports[item.nodeid]:
