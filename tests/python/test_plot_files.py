@@ -11,6 +11,7 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
+import drawn_texts
 import golden_plots
 import numpy as np
 import panel_runs
@@ -161,9 +162,8 @@ def test_nothing_stands_on_another_in_a_narrow_figure(place: Path) -> None:
             canvas = drawn.canvas
             canvas.draw()
             renderer = canvas.get_renderer()
-        boxes = [axes.get_legend().get_window_extent(renderer) for axes in drawn.axes if axes.get_legend()]
-        names = [text for axes in drawn.axes for text in (axes._left_title, axes.xaxis.label, axes.yaxis.label) if text.get_text()]
-        boxes += [text.get_window_extent(renderer) for text in names]
+        boxes = [box for _, box in drawn_texts.boxes(drawn, renderer)]
+        assert len(boxes) > 3
         for box in boxes:
             assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= drawn.bbox.x1 + 1 and box.y1 <= drawn.bbox.y1 + 1, plot
         for i, box in enumerate(boxes):
@@ -177,8 +177,7 @@ def test_a_legend_of_hundreds_of_series_is_cut() -> None:
     def names(count: int) -> tuple[list[str], float]:
         series = tuple(Series(f"{i}", f"S{i}", "line", x, x + i) for i in range(count))
         drawn = figure.draw(PlotModel("", "", (Panel("latency", "", Axis("", "s"), Axis("", "ms"), series),)), vector=False)
-        legend = drawn.axes[0].get_legend()
-        return [text.get_text() for text in legend.get_texts()], drawn.get_figheight()
+        return [text.get_text() for text in drawn_texts.of_legend(drawn.axes[0])], drawn.get_figheight()
 
     most = figure.MOST_NAMES
     every, height = names(most)

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import drawn_texts
 import numpy as np
 import panel_runs
 import pytest
@@ -152,7 +153,7 @@ def test_axes_titles_and_legends_are_changed_in_every_plot(runs: list[Run], plot
     assert "Moment" in text.draw(made, 80) or made.panels[0].x.names
     drawn_figure = figure.draw(made, vector=False)
     drawn_figure.canvas.draw()
-    assert drawn_figure.axes[0].get_ylim() == pytest.approx((0.1, 95)) and drawn_figure.axes[0].get_legend() is None
+    assert drawn_figure.axes[0].get_ylim() == pytest.approx((0.1, 95)) and drawn_texts.of_legend(drawn_figure.axes[0]) == []
     assert pack.panel(made.panels[0], pack.Pool(), 100)["legend"] is False
 
 

@@ -18,6 +18,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
+import drawn_texts
 import pytest
 import view_samples
 from ktrxer.cli import main
@@ -107,9 +108,8 @@ def test_no_text_stands_on_another_or_is_cut_off(place: Path) -> None:
             renderer = drawn.canvas.get_renderer()
             drawn.draw(renderer)
             page_box = drawn.bbox
-            titles = [(text.get_text(), text.get_window_extent(renderer)) for axes in drawn.axes for text in (axes._left_title, axes.xaxis.label, axes.yaxis.label)]
+            titles = drawn_texts.boxes(drawn, renderer)
             titles += [(text.get_text(), text.get_window_extent(renderer)) for text in drawn.texts]
-            titles += [("legend", axes.get_legend().get_window_extent(renderer)) for axes in drawn.axes if axes.get_legend()]
         for name, box in titles:
             if not name.strip():
                 continue

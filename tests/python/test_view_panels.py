@@ -7,6 +7,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import drawn_texts
 import numpy as np
 import pytest
 from explore_server import SIZES, numbers
@@ -164,10 +165,10 @@ def test_lost_probes_have_a_lane_above_the_plot(tmp_path: Path) -> None:
     top = axes.get_window_extent().y1
     heights = [line.get_transform().transform(line.get_xydata())[:, 1] for line in axes.lines if line.get_marker() == "x"]
     words = [text.get_window_extent() for text in axes.texts if text.get_text() in ("idle", "load")]
-    legend = axes.get_legend()
+    names = [text.get_window_extent() for text in drawn_texts.of_legend(axes)]
     assert len(heights) == 3 and len({float(y) for row in heights for y in row}) == 3, "a row for each series"
-    assert len(words) == 2 and legend is not None
-    assert all(top < y < min(legend.get_window_extent().y0, *(box.y0 for box in words)) for row in heights for y in row)
+    assert len(words) == 2 and len(names) == 3
+    assert all(top < y < min(box.y0 for box in [*names, *words]) for row in heights for y in row)
 
 
 def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: Path) -> None:

@@ -110,9 +110,9 @@ def broken(page: Path, target: Path, old: str, new: str) -> None:
 def make(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
 
-    def report(name: str, *runs: Path) -> Path:
+    def report(name: str, *runs: Path | str) -> Path:
         path = directory / f"{name}.html"
-        status = report_command.main([*map(str, runs), "-o", str(path)])
+        status = report_command.main(["-o", str(path), *map(str, runs)])
         assert status == 0, name
         return path
 
@@ -120,6 +120,7 @@ def make(directory: Path) -> None:
     page = report("rrul", rrul)
     other = synthetic(directory, name="codel", title="Home router, fq_codel", depth_ms=6, seed=9)
     report("two", rrul, other)
+    report("compared", rrul, "--", other)
     report("hostile", hostile(directory))
     report("damaged", damaged(directory, rrul))
     report("empty", empty(directory))

@@ -43,7 +43,7 @@ def web(suite: Suite) -> None:
         # Alone, because one of them looks at frames a second.
         if samples.result():
             settings = {"KTRXER_SAMPLES": place, "KTRXER_CHROMIUM": chromium, "KTRXER_PYTHON": str(VENV / "python")}
-            vitest(suite, "browser", 480, settings, f"--retry={len(counts.TURNS)}")
+            vitest(suite, "browser", 720, settings, f"--retry={len(counts.TURNS)}")
 
 
 def bundle(suite: Suite, modules: Path, page: str, to: Path) -> None:

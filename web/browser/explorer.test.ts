@@ -37,7 +37,7 @@ const title = (page: Page): Promise<string> => page.locator(".picture-title h2")
 
 /** The machine of the tests may be busy. */
 function settles<T>(read: () => Promise<T>, value: T): Promise<void> {
-  return expect.poll(read, { timeout: 30_000 }).toBe(value);
+  return expect.poll(read, { timeout: 30_000 }).toEqual(value);
 }
 
 async function picture(page: Page, name: string): Promise<void> {
@@ -245,6 +245,54 @@ describe("the explorer", () => {
     rmSync(late);
     rmSync(`${late}.tmp`);
     await settles(() => row(page, "late.ktrxer").count(), 0);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it("prints the picture, the comparison and the metadata, without its controls, black on white", async () => {
+    const { page, problems, close } = await open("&run=rrul.ktrxer&run=codel.ktrxer&plot=all&tab=picture&by=title", {
+      colorScheme: "dark",
+    });
+    await page.locator("figure.panel canvas").first().waitFor();
+    const shown = (selector: string): Promise<number> => page.locator(`${selector} >> visible=true`).count();
+    // What stands beside the edge of the paper, or behind the edge of a part that cannot be scrolled on paper.
+    const cut = (): Promise<string[]> =>
+      page.evaluate(() =>
+        [...document.querySelectorAll<HTMLElement>("main :is(canvas, table, td, th, p, h2, pre, figure, .table)")]
+          .filter((node) => node.checkVisibility())
+          .filter((node) => {
+            const box = node.getBoundingClientRect();
+            const holder = node.closest(".table, pre");
+            return box.right > innerWidth + 1 || (holder !== null && holder.scrollWidth > holder.clientWidth + 1);
+          })
+          .map((node) => `${node.tagName} ${node.className} ${(node.textContent ?? "").slice(0, 40)}`),
+      );
+    const CONTROLS =
+      ".top, .table-pane, .tabs, .controls, .settings, .tools, button:not(.legend button), input, select";
+    for (const tab of ["Picture", "Compare", "Metadata"]) {
+      await page.emulateMedia({ media: "screen" });
+      await page.setViewportSize({ width: 1280, height: 200 }); // most panels are not in view
+      await page.getByRole("tab", { name: tab }).click();
+      await page.locator("#tabpanel > section:not([hidden]) :is(canvas, td, summary)").first().waitFor();
+      const paper = await page.pdf({ format: "A4" });
+      expect(paper.length, tab).toBeGreaterThan(20_000);
+      expect(await page.locator("section:not([hidden]) figure.panel:not([data-drawn])").count(), tab).toBe(0);
+      // As wide as A4 between margins of 12 mm.
+      await page.setViewportSize({ width: 703, height: 1032 });
+      await page.emulateMedia({ media: "print" });
+      await settles(() => cut(), []);
+      expect(await shown(CONTROLS), tab).toBe(0);
+      expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("light");
+      await picture(page, `explorer-print-${tab.toLowerCase()}`);
+      if (tab === "Picture") {
+        expect(await title(page)).toContain("Throughput of each flow");
+        expect(await shown("figure.panel canvas")).toBe(await page.locator("figure.panel").count());
+        expect(await shown(".chip")).toBe(2);
+      } else {
+        const parts = tab === "Compare" ? ".compare h2, .compare td" : ".metadata summary";
+        expect(await shown(parts)).toBeGreaterThan(1);
+      }
+    }
     expect(problems).toEqual([]);
     await close();
   });

@@ -79,11 +79,11 @@ describe("a report of an rrul", () => {
   it("has a logarithmic scale and saves its samples", async () => {
     const { page, problems, close } = await open(browser, "rrul.html");
     const figure = await panel(page, "latency");
-    await figure.getByRole("button", { name: "Logarithmic scale" }).click();
-    expect(await figure.getByRole("button", { name: "Logarithmic scale" }).getAttribute("aria-pressed")).toBe("true");
+    await figure.getByRole("button", { name: "Log scale" }).click();
+    expect(await figure.getByRole("button", { name: "Log scale" }).getAttribute("aria-pressed")).toBe("true");
     expect(await pixels(page, "latency", BLUE)).toBeGreaterThan(100);
     const cdf = await panel(page, "latency-cdf");
-    await cdf.getByRole("button", { name: "Logarithmic scale" }).click();
+    await cdf.getByRole("button", { name: "Log scale" }).click();
     expect(await pixels(page, "latency-cdf", PINK)).toBeGreaterThan(50);
     const [download] = await Promise.all([
       page.waitForEvent("download"),

@@ -97,7 +97,7 @@ export class Page {
       { id: "overview" },
       el("h2", {}, "Overview"),
       overview.sentences.length > 0 && el("div", { class: "answer" }, list(overview.sentences)),
-      ...overview.tables.map((table) => tableOf(table)),
+      ...overview.tables.map((table) => tableOf(table, "all runs")),
       ...this.sheet.panels(overview.panels, new Selection(), 3),
     );
   }
@@ -107,6 +107,7 @@ export class Page {
     for (const panel of run.panels)
       for (const series of panel.series) if (series.hidden) selection.hidden.add(series.key);
     const level = several ? "h3" : "h2";
+    const of = several ? `${run.title || "Untitled run"} (${index + 1})` : "";
     const [sign, word] = VERDICTS[run.verdict];
     return el(
       "article",
@@ -128,14 +129,14 @@ export class Page {
         el("div", { class: "damage", role: "alert" }, el("strong", {}, "This run is damaged."), list(run.damage)),
       run.reasons.length > 0 && el("div", { class: `reasons ${run.verdict}` }, list(run.reasons)),
       run.figures.length > 0 && el("div", { class: "figures" }, ...run.figures.map(figureOf)),
-      ...run.tables.slice(0, 1).map((table) => tableOf(table)),
+      ...run.tables.slice(0, 1).map((table) => tableOf(table, of)),
       run.tables.length > 1 &&
         details(
           run.tables
             .slice(1)
             .map((table) => table.title.split(",")[0])
             .join(" \u00b7 "),
-          ...run.tables.slice(1).map((table) => tableOf(table)),
+          ...run.tables.slice(1).map((table) => tableOf(table, of)),
         ),
       el(
         "section",
@@ -154,7 +155,9 @@ export class Page {
           : el("p", { class: "note" }, "The command of this run was not recorded."),
         run.commands.length > 0 &&
           commandsOf(run.commands),
-        run.events && run.events.rows.length > 0 && details(`${run.events.rows.length} events`, tableOf(run.events)),
+        run.events &&
+          run.events.rows.length > 0 &&
+          details(`${run.events.rows.length} events`, tableOf(run.events, of)),
       ),
       el(
         "section",

@@ -58,7 +58,7 @@ export class PanelView implements Member {
     this.logs = { x: panel.x.scale === "log", y: panel.y.scale === "log" };
     this.dots = panel.series.map(() => el("i", { class: "dot", hidden: true }));
     const pressed = { "aria-pressed": this.logs[panel.log] };
-    this.logButton = button("log", "Logarithmic scale", () => this.toggleLog(), pressed);
+    this.logButton = button("log", "Log scale", () => this.toggleLog(), pressed);
     const zoomButtons = el(
       "div",
       { class: "tools", role: "toolbar", "aria-label": `${panel.title}: view` },

@@ -24,7 +24,8 @@ export function figureOf(figure: Figure): HTMLElement {
 
 const LONG = 22; // letters of a name and a value that get a line of their own on a phone
 
-export function tableOf(table: Table): HTMLElement {
+/** `of`: what the table belongs to, where the page has several tables with its title. */
+export function tableOf(table: Table, of = ""): HTMLElement {
   // Right-align a column of numbers and of signs for missing numbers.
   const numeric = table.columns.map(
     (_, i) =>
@@ -50,7 +51,7 @@ export function tableOf(table: Table): HTMLElement {
   };
   return el(
     "div",
-    { class: "table", role: "region", tabindex: 0, "aria-label": table.title },
+    { class: "table", role: "region", tabindex: 0, "aria-label": of ? `${table.title}: ${of}` : table.title },
     el(
       "table",
       { role: "table" },

@@ -23,12 +23,17 @@ function entries(value: Json): [string, Json][] {
 }
 
 function children(parent: HTMLElement, all: readonly [string, Json][], from: number): void {
-  const list = el("dl");
+  // A list of values has only names and values in it: branches stand between two lists.
+  let list: HTMLElement | null = null;
   for (const [name, value] of all.slice(from, from + MANY)) {
-    if (isLeaf(value)) list.append(el("div", {}, el("dt", {}, name), el("dd", {}, leaf(value))));
-    else list.append(el("div", { class: "branch" }, branch(name, value)));
+    if (isLeaf(value)) {
+      if (!list) parent.append((list = el("dl")));
+      list.append(el("div", {}, el("dt", {}, name), el("dd", {}, leaf(value))));
+    } else {
+      list = null;
+      parent.append(branch(name, value));
+    }
   }
-  parent.append(list);
   if (all.length > from + MANY) {
     const more = el("button", { type: "button" }, `${all.length - from - MANY} more`);
     more.addEventListener("click", () => {

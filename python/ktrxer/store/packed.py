@@ -33,10 +33,14 @@ class _Thrift:
 
     def byte(self) -> int:
         self.at += 1
-        return int(self.data[self.at - 1])
+        return self.data[self.at - 1]
 
     def varint(self) -> int:
-        value = shift = 0
+        byte = self.data[self.at]
+        self.at += 1
+        if byte < 128:
+            return byte
+        value, shift = byte & 127, 7
         while True:
             byte = self.byte()
             value |= (byte & 127) << shift
@@ -72,7 +76,8 @@ class _Thrift:
 
     def field(self, last: int) -> tuple[int, int]:
         """Number and type of the next field. Type 0 marks the end of the structure."""
-        head = self.byte()
+        head = self.data[self.at]
+        self.at += 1
         if not head:
             return 0, 0
         return (last + (head >> 4) if head >> 4 else self.zigzag()), head & 15

@@ -29,7 +29,7 @@ def front(made: Comparison, groups: tuple[Group, Group], opened: Callable[[Path]
 
 def _differences(made: Comparison) -> dict[str, Any]:
     rows = [_cells(row) for row in made.rows if notable(row)]
-    columns = ["figure", made.name_a, made.name_b, "difference", "95 % interval", "p", ""]
+    columns = ["figure", made.name_a, made.name_b, "difference", "95 % interval", "p", "outcome"]
     notes = [*(f"{note[:1].upper()}{note[1:]}." for note in made.notes)]
     notes += [f"They differ in {key}: {of_a} and {of_b}." for key, (of_a, of_b) in made.differ_in.items()]
     return report.table(f"Differences: {made.name_b} against {made.name_a}", columns, rows, notes)

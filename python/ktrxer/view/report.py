@@ -262,7 +262,7 @@ def _sure(one: Direction) -> str:
 
 def _throughputs(s: Summary) -> dict[str, Any]:
     rows = [[t.name, _quantity(_rate(t.mean_mbps)), str(t.flows), f"{t.seconds:.1f} s", t.note] for t in s.throughput]
-    return table("Throughput", ["flows", "mean of their sum", "number", "over", ""], rows)
+    return table("Throughput", ["flows", "mean of their sum", "number", "over", "note"], rows)
 
 
 def _losses(s: Summary) -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _each(s: Summary) -> dict[str, Any]:
         for one in s.series[:MOST_SERIES]
     ]
     notes = [f"The first {MOST_SERIES} of {len(s.series)} series."] if len(s.series) > MOST_SERIES else []
-    columns = ["series", "idle p50", "mean", "p50", "p99", "unit", "samples", ""]
+    columns = ["series", "idle p50", "mean", "p50", "p99", "unit", "samples", "note"]
     return table("Each series; delays under load, and idle", columns, rows, notes)
 
 

@@ -129,6 +129,11 @@ export class Compare {
     }
   }
 
+  /** A panel that was not in view yet is drawn now. */
+  drawAll(): void {
+    this.sheet?.drawAll();
+  }
+
   private group(name: string, usual: number): Group | undefined {
     return this.groups.find((one) => one[0] === name) ?? this.groups[usual];
   }
@@ -179,7 +184,7 @@ function table(made: Dict, a: string, b: string): Table {
   });
   return {
     title: "Figures: mean of the runs",
-    columns: ["figure", a || "A", b || "B", "difference", "95 % interval", "p (Holm)", ""],
+    columns: ["figure", a || "A", b || "B", "difference", "95 % interval", "p (Holm)", "outcome"],
     rows,
     notes: [],
   };

@@ -116,6 +116,11 @@ class Explorer {
       document.getElementById("pane")?.focus();
     });
     document.addEventListener("keydown", (event) => this.key(event));
+    // On paper there is no view into which a panel could come.
+    addEventListener("beforeprint", () => {
+      if (state.tab === "picture") this.picture.drawAll();
+      if (state.tab === "compare") this.compare.drawAll();
+    });
     addEventListener("hashchange", () => {
       Object.assign(state, viewOf(location.hash, api), { token: state.token });
       void this.load().then(() => this.turn(state.tab));

@@ -165,6 +165,11 @@ export class Picture {
     this.root.setAttribute("aria-busy", String(text !== ""));
   }
 
+  /** A panel that was not in view yet is drawn now. */
+  drawAll(): void {
+    this.sheet?.drawAll();
+  }
+
   /** Draw the runs again: one of them has grown. The view stays. */
   async follow(): Promise<void> {
     if (this.state.runs.length > 0) await this.show();

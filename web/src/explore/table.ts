@@ -152,7 +152,7 @@ export class Table {
               const on = state.facets.get(column) === value;
               return button(
                 `${value || "none"} ${count}`,
-                `Only runs with ${column} ${value || "none"}`,
+                `${value || "none"} ${count}: only runs with this ${column}`,
                 () => {
                   if (on) state.facets.delete(column);
                   else state.facets.set(column, value);
