@@ -53,7 +53,6 @@ def one(folder: Path, text: str) -> spec.Batch:
     [
         ("x = ", "Invalid value"),
         ("[run]\nhost = 'h'", "run: `test` is missing"),
-        ("[run.a]\ntest = 'ping'", "run: `a` is a table: settings stand in [run] itself; several batches are [batches.NAME.run]"),
         ("repetition = 3\n" + BASE, "unknown key `repetition`; do you mean `repetitions`?"),
         ("repetitions = 0\n" + BASE, "repetitions: expected a whole number of 1 to 10000"),
         ("repetitions = true\n" + BASE, "repetitions: expected a whole number"),

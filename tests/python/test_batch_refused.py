@@ -34,6 +34,13 @@ def test_abstract_is_a_truth_value(tmp_path):
         spec.read(path)
 
 
+def test_a_table_in_run_is_named(tmp_path):
+    path = tmp_path / "b.toml"
+    path.write_text("[run.a]\ntest = 'ping'\n")
+    with pytest.raises(spec.BatchError, match=r"run: `a` is a table: settings stand in \[run\] itself; several batches are \[batches.NAME.run\]"):
+        spec.read(path)
+
+
 def test_an_exclusion_of_a_value_that_no_point_has_is_refused(tmp_path):
     path = tmp_path / "b.toml"
     path.write_text(BASE + "[matrix]\ncc = ['cubic', 'bbr']\n[[exclude]]\ncc = 'bbrr'\n")

@@ -16,8 +16,6 @@ from typing import Any, NoReturn
 from ktrxer.store import StoreError, one_line
 
 VALID, BAD, USAGE = 0, 1, 2
-# argparse would look for translations of its texts, in files that do not exist, by modules whose import takes 2 ms. Ours are English, too.
-vars(argparse).update(_=str)
 _REQUIRED = "the following arguments are required: "  # argparse's words
 
 
