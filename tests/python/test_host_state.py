@@ -83,6 +83,11 @@ def test_lines_that_are_no_sockets(text):
     assert list(ss_text.sockets(text)) == []
 
 
+def test_a_socket_that_closes_has_no_details():
+    closing, other = ss_text.sockets("LAST-ACK 0 1 10.0.0.1:40000 10.0.0.2:443\n" + SS)
+    assert (closing.source_port, closing.info, closing.cc) == (40000, {}, "") and other.info["cwnd_segments"] == 10
+
+
 def test_numbers_of_ss_that_cannot_be():
     hostile = "E 0 0 1.2.3.4:1 5.6.7.8:2 cubic cwnd:1e9 rtt:-5/x minrtt:1.2.3 pacing_rate 99999999999999999999Tbps bbr:(bw:x,mrtt:nan,pacing_gain:) cwnd:"
     (one,) = ss_text.sockets(hostile)

@@ -52,7 +52,7 @@ def _details(words: list[str]) -> tuple[str, dict[str, int], dict[str, float]]:
     cc, values = "", False
     info: dict[str, int] = {}
     bbr: dict[str, float] = {}
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words, ""][1:], strict=True):
         key, colon, text = word.partition(":")
         if key in _RATES and not colon:
             rate = _rate(following)
