@@ -238,7 +238,7 @@ def edit(path: Path, **fields: object) -> None:
 
 @pytest.mark.slow
 def test_two_groups_of_files(files, capsys):
-    assert command.main([str(files / "long"), "--", str(files / "short")]) == 0
+    assert command.main([str(files / "long"), "--", "--no-cache", str(files / "short"), "--margin", "udp.rtt.load.p95=500%"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("A: long, 4 runs\nB: short, 4 runs\nthey differ in title: long | short\n")
     assert "UDP round trip, loaded, p95: short is " in out
@@ -404,6 +404,7 @@ def test_damaged_and_missing_files_are_named_and_the_rest_is_compared(files, tmp
     [
         ([], "two groups are needed"),
         (["--", "B"], "two groups are needed"),
+        (["A", "--", "--all"], "two groups are needed"),
         (["--by", "title"], "no RUN"),
         (["--by", "title", "A", "--", "B"], "--by makes the groups itself"),
         (["--baseline", "A", "B", "--", "C"], "both name group A"),

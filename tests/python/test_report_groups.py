@@ -40,7 +40,7 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_report_of_two_groups(groups: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "-o", "x.html", "--json", str(groups / "fifo"), "--", str(groups / "codel")]) == 0
+    assert main(["report", "--json", str(groups / "fifo"), "--", str(groups / "codel"), "-o", "x.html"]) == 0
     assert [one["title"] for one in json.loads(capsys.readouterr().out)["runs"]] == ["fifo", "codel"]
     data = data_of((here / "x.html").read_text("utf-8"))
     assert data["title"] == "codel against fifo: 3 and 3 runs"

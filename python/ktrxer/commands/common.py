@@ -44,6 +44,18 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
         return given
 
+    def parse_groups(self, arguments: list[str], runs: str) -> tuple[Any, list[Path], bool]:
+        """Of `A... -- B...`, with options on both sides: what is given, its argument `runs` holding A; B; and whether there is `--`."""
+        cut = arguments.index("--") if "--" in arguments else len(arguments)
+        given, second = self.parse_args(arguments[:cut]), []
+        if arguments[cut + 1 :]:
+            first = vars(given)[runs]
+            setattr(given, runs, [])
+            self.parse_args(arguments[cut + 1 :], given)
+            second = vars(given)[runs]
+            setattr(given, runs, first)
+        return given, second, cut < len(arguments)
+
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
             first = message.removeprefix(_REQUIRED).split(", ")[0]

@@ -56,11 +56,10 @@ class Incomparable(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    given = parser().parse_args(arguments[:cut])
+    given, second, two = parser().parse_groups(arguments, "runs")
     try:
         with few_collections():
-            return _compare(given, [Path(one) for one in arguments[cut + 1 :]], cut < len(arguments))
+            return _compare(given, second, two)
     except Refusal as error:
         complain("compare", str(error))
         return USAGE

@@ -21,15 +21,13 @@ EXAMPLES = """\
 examples:
   ktrxer report rrul.ktrxer                            writes rrul.html
   ktrxer report fifo.ktrxer fq_codel.ktrxer -o both.html
-  ktrxer report -o groups.html fifo/ -- fq_codel/      two groups of runs: differences with intervals, and a typical run of each
+  ktrxer report fifo/ -- fq_codel/ -o groups.html      two groups of runs: differences with intervals, and a typical run of each
 Of two groups, runs are left out as `ktrxer compare` leaves them out; see its --help for the statistics."""
 
 
 def main(arguments: list[str]) -> int:
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    second = [Path(word) for word in arguments[cut + 1 :]]
-    options = parser().parse_args(arguments[:cut])
-    if cut < len(arguments) and not second:
+    options, second, two = parser().parse_groups(arguments, "run")
+    if two and not second:
         complain("report", "no RUN behind `--`: `A... -- B...` compares two groups of runs")
         return USAGE
     if options.names is not None and not second:
