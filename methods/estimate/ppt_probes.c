@@ -53,14 +53,19 @@ static void set_send_gap(struct ppt_probes *s, struct usable *u)
 	s->send_gap_ns = n ? u->sorted_ns[n / 2] : 0;
 }
 
-/* Of the gaps of probes from number `from` to before `to`; 0 without a gap. */
-static int64_t median(const struct usable *u, size_t from, size_t to)
+/*
+ * Of the gaps of usable probes from number `from` to before `to`, at the receiver or at the sender; 0 without a probe.
+ */
+static int64_t median(const struct ppt_probes *s, const struct usable *u, size_t from, size_t to, bool sent)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < u->count; i++)
+	for (size_t i = 0; i < u->count; i++) {
+		const struct pair_times *p = &s->probes[u->numbers[i]];
+
 		if (u->numbers[i] >= from && u->numbers[i] < to)
-			u->sorted_ns[n++] = u->gaps_ns[i];
+			u->sorted_ns[n++] = sent ? (int64_t)(p->sent_ns[1] - p->sent_ns[0]) : u->gaps_ns[i];
+	}
 	estimate_sort(u->sorted_ns, n);
 	return n ? u->sorted_ns[(n - 1) / 2] : 0;
 }
@@ -111,9 +116,11 @@ static double distance(const struct usable usable[2], size_t split)
 /*
  * Pettitt's test for a change point (Applied Statistics 28, 1979), both trains together: a change of the link's rate
  * has the same sign in both. Ranks hardly depend on cross traffic that delays some of the probes throughout the run.
+ * What the sender's gaps changed at the same time is no change of the path.
  */
-static bool path_changed(struct usable usable[2], size_t probes)
+static bool path_changed(const struct ppt_probes sets[2], struct usable usable[2])
 {
+	const size_t probes = sets[0].count > sets[1].count ? sets[0].count : sets[1].count;
 	double most = 0;
 	size_t at = 0;
 
@@ -127,9 +134,14 @@ static bool path_changed(struct usable usable[2], size_t probes)
 	if (most < CHANGE_SIGMA)
 		return false;
 	for (int t = 0; t < 2; t++) {
-		const int64_t early = median(&usable[t], 0, at), late = median(&usable[t], at, probes);
+		int64_t early[2], late[2]; /* at the receiver, at the sender */
 
-		if (fabs((double)(late - early)) > CHANGE_SHARE * (double)early)
+		for (int sent = 0; sent < 2; sent++) {
+			early[sent] = median(&sets[t], &usable[t], 0, at, sent);
+			late[sent] = median(&sets[t], &usable[t], at, probes, sent);
+		}
+		if (fabs((double)(late[0] - early[0])) - fabs((double)(late[1] - early[1])) >
+		    CHANGE_SHARE * (double)early[0])
 			return true;
 	}
 	return false;
@@ -234,7 +246,7 @@ static int estimate(struct ppt_probes sets[2], struct usable usable[2], uint32_t
 			return 0;
 		}
 		if (!round) {
-			changed = path_changed(usable, sets[0].count > sets[1].count ? sets[0].count : sets[1].count);
+			changed = path_changed(sets, usable);
 			resolution_ns = step_of(usable, resolution_ns);
 		}
 		rc = estimate_usable(sets, usable, resolution_ns, r, err);

@@ -19,12 +19,13 @@ struct world {
 	double delta_ns, noise_ns, send_gap_ns;
 	double slow_share; /* so many probes are sent with slow_gap_ns instead */
 	double slow_gap_ns;
-	double cross_share;  /* so many trailing packets wait behind a packet of 1526 bytes */
-	double service_ns;   /* the receiver needs so long for each packet */
-	double loss;         /* of a packet */
-	double reordered;    /* probes whose packets change places */
-	double together;     /* probes whose packets get one stamp */
-	double interrupt_ns; /* packets wait for the next interrupt, one every so long, and have its time */
+	int slow_from, slow_to; /* only these probes; 0, 0: all */
+	double cross_share;     /* so many trailing packets wait behind a packet of 1526 bytes */
+	double service_ns;      /* the receiver needs so long for each packet */
+	double loss;            /* of a packet */
+	double reordered;       /* probes whose packets change places */
+	double together;        /* probes whose packets get one stamp */
+	double interrupt_ns;    /* packets wait for the next interrupt, one every so long, and have its time */
 };
 
 static struct pair_times times[2][PROBES];
@@ -32,8 +33,9 @@ static struct pair_times times[2][PROBES];
 static struct pair_times probe_of(const struct world *w, int number, uint32_t size)
 {
 	const double rate = w->rate_later > 0 && number >= w->change_at ? w->rate_later : w->rate;
+	const bool here = !w->slow_to || (number >= w->slow_from && number < w->slow_to);
 	const double sent = 1e9 + number * 2e8 + 1e7 * random_uniform(),
-		     gap = random_uniform() < w->slow_share ? w->slow_gap_ns : w->send_gap_ns;
+		     gap = random_uniform() < w->slow_share && here ? w->slow_gap_ns : w->send_gap_ns;
 	const double first = sent + (8.0 * HEADING + 96) * 1e9 / rate;
 	double second = fmax(first, sent + gap);
 	struct pair_times p = { .sent_ns = { (uint64_t)sent, (uint64_t)(sent + gap) } };
@@ -191,6 +193,20 @@ TEST(the_period_of_interrupts)
 		assert_int_equal(r.reading, PPT_COALESCED);
 		close_to(r.coalescing_ns, w.interrupt_ns, 0.02);
 	}
+}
+
+/* A sender that is slow for a part of the run is no change of the path. */
+TEST(a_sender_that_is_slow_for_a_part_of_the_run)
+{
+	struct world w = { .rate = 100e6, .noise_ns = 200, .send_gap_ns = 4000, .slow_share = 1, .slow_gap_ns = 400e3 };
+	struct ppt_probes sets[2];
+
+	random_state = 1;
+	for (w.slow_to = 5; w.slow_to <= PROBES; w.slow_to += 5)
+		assert_int_equal(estimated(&w, sets).reading, w.slow_to < PROBES / 2 ? PPT_RESOLVED : PPT_SPREAD);
+	w.slow_to = PROBES;
+	for (w.slow_from = 5; w.slow_from < PROBES; w.slow_from += 5)
+		assert_int_equal(estimated(&w, sets).reading, w.slow_from > PROBES / 2 ? PPT_RESOLVED : PPT_SPREAD);
 }
 
 TEST(a_link_that_changes_its_rate)
