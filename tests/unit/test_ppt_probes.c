@@ -17,7 +17,8 @@ struct world {
 	double step_ns; /* of the receiver's clock; 0: 1 ns */
 	bool in_phase;  /* the heading packet arrives at a step, and each stamp is that of the next step */
 	double delta_ns, noise_ns, send_gap_ns;
-	double slow_share; /* so many probes are sent with slow_gap_ns instead */
+	double send_noise_ns; /* the send gap is longer by up to this */
+	double slow_share;    /* so many probes are sent with slow_gap_ns instead */
 	double slow_gap_ns;
 	int slow_from, slow_to; /* only these probes; 0, 0: all */
 	double cross_share;     /* so many trailing packets wait behind a packet of 1526 bytes */
@@ -35,7 +36,9 @@ static struct pair_times probe_of(const struct world *w, int number, uint32_t si
 	const double rate = w->rate_later > 0 && number >= w->change_at ? w->rate_later : w->rate;
 	const bool here = !w->slow_to || (number >= w->slow_from && number < w->slow_to);
 	const double sent = 1e9 + number * 2e8 + 1e7 * random_uniform(),
-		     gap = random_uniform() < w->slow_share && here ? w->slow_gap_ns : w->send_gap_ns;
+		     gap = random_uniform() < w->slow_share && here ? w->slow_gap_ns
+			   : w->send_noise_ns > 0 ? w->send_gap_ns + w->send_noise_ns * random_uniform()
+						  : w->send_gap_ns;
 	const double first = sent + (8.0 * HEADING + 96) * 1e9 / rate;
 	double second = fmax(first, sent + gap);
 	struct pair_times p = { .sent_ns = { (uint64_t)sent, (uint64_t)(sent + gap) } };
@@ -193,6 +196,20 @@ TEST(the_period_of_interrupts)
 		assert_int_equal(r.reading, PPT_COALESCED);
 		close_to(r.coalescing_ns, w.interrupt_ns, 0.02);
 	}
+}
+
+/* Without a link that is slower than the sender, the gaps of each train are its own, which differ from train to train. */
+TEST(gaps_of_the_sender)
+{
+	struct world w = { .rate = 40e9, .noise_ns = 300, .send_gap_ns = 14000, .send_noise_ns = 20000 };
+	struct ppt_probes sets[2];
+
+	random_state = 1;
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(estimated(&w, sets).reading, PPT_SPREAD);
+	w.rate = 100e6; /* here each packet waits for the one before */
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(estimated(&w, sets).reading, PPT_RESOLVED);
 }
 
 /* A sender that is slow for a part of the run is no change of the path. */
