@@ -255,14 +255,15 @@ def form(line: str) -> str:
 
 
 def other_forms(shown: list[str], printed: str) -> list[str]:
-    """Lines of a page that the commands of this page print with the same words up to the first parenthesis, and with others after them."""
+    """Lines `NAME: figures` of a page that the commands of this page print with the same words up to the first parenthesis, and with others
+    after them. The words of a sentence depend on what was measured."""
     forms: dict[str, set[str]] = {}
     for line in printed.splitlines():
         forms.setdefault(form(line).split(" (")[0], set()).add(form(line))
     return [
         f"{line}\nis printed as\n{sorted(found)}"
         for line in shown
-        if len(begin := form(line).split(" (")[0]) > 20 and (found := forms.get(begin, set())) and form(line) not in found
+        if len(begin := form(line).split(" (")[0]) > 20 and ":" in begin and (found := forms.get(begin, set())) and form(line) not in found
     ]
 
 

@@ -9,6 +9,7 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; a veth pair
 
 import json
 import signal
+import time
 
 import pytest
 from clients import client
@@ -151,14 +152,24 @@ def test_probes_that_are_lost(pair, direct, serve):
     assert any("probes were lost" in reason for reason in end["reasons"])
 
 
-def test_it_is_stopped(shared_pair, ktrxer, serve):
-    a, b = shared_pair
+def test_it_is_stopped(pair, ktrxer, serve):
+    a, b = pair
     serve(b)
     child = a.popen([ktrxer, "ppt", "direct", b.address, "--count", 100_000, "--jsonl"])
     assert json.loads(child.stdout.readline())["type"] == "start"
     child.send_signal(signal.SIGINT)
     end = json.loads(child.communicate(timeout=20)[0].splitlines()[-1])
     assert len(end["phases"]) == 1 and any("it was stopped after" in reason for reason in end["reasons"]), end
+    # Without an answer it has no result.
+    b.run(["nft", "add", "table", "inet", "silent"])
+    b.run(["nft", "add", "chain", "inet", "silent", "in", "{ type filter hook input priority 0; }"])
+    b.run(["nft", "add", "rule", "inet", "silent", "in", "udp", "dport", "8620", "drop"])
+    child = a.popen([ktrxer, "ppt", "direct", b.address, "--count", 100_000, "--jsonl"])
+    child.stdout.readline()
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    end = json.loads(child.communicate(timeout=20)[0].splitlines()[-1])
+    assert end["phases"][0]["answered"] == 0 and end["verdict"] == "invalid", end
 
 
 def test_the_clock_is_stepped(pair, ktrxer, serve):

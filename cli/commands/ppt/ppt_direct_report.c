@@ -119,8 +119,9 @@ static void judge(const struct ppt_direct *run, int phase)
 	const struct host_times *t = &run->phases[phase];
 
 	if (t->stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%s: it was stopped after %" PRIu64 " of %" PRIu64 " probes",
-			    phase_names[phase], t->sent, run->o->count);
+		verdict_say(run->cli, t->answered ? VERDICT_DEGRADED : VERDICT_INVALID,
+			    "%s: it was stopped after %" PRIu64 " of %" PRIu64 " probes", phase_names[phase], t->sent,
+			    run->o->count);
 	if (!t->answered && !t->stopped)
 		verdict_say(run->cli, VERDICT_INVALID,
 			    "%s: no answer to %" PRIu64 " probes to UDP port %" PRIu64 " of %s: is `ktrxer serve`, or "

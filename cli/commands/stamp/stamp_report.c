@@ -217,7 +217,8 @@ static void counts_text(const struct stamp_command *run)
 		out_text(run->report.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " in unknown direction",
 			 c->lost_up, c->lost_down, c->lost_unknown);
 	else
-		out_text(run->report.cli, "lost in which direction is not known: this reflector does not count");
+		out_text(run->report.cli, "lost in which direction is not known: %s",
+			 c->received ? "this reflector does not count" : "no probe was answered");
 }
 
 static void losses_json(struct json *end, const struct stamp_session_counts *c)
