@@ -348,10 +348,13 @@ static struct tcp_place *ready_place(struct tcp_prober *p)
 {
 	struct tcp_place *best = NULL;
 
-	/* The one that was used longest ago. */
-	for (uint32_t i = 0; i < p->spec.connections; i++)
-		if (p->places[i].connection.phase == TCP_READY && (!best || p->places[i].at_ns < best->at_ns))
-			best = &p->places[i];
+	/* The one that was used longest ago. One that is ready again, because the server sent data, may have a planned pair. */
+	for (uint32_t i = 0; i < p->spec.connections; i++) {
+		struct tcp_place *place = &p->places[i];
+
+		if (place->connection.phase == TCP_READY && !place->planned && (!best || place->at_ns < best->at_ns))
+			best = place;
+	}
 	return best;
 }
 
@@ -409,7 +412,8 @@ static uint64_t send_due(struct tcp_prober *p, uint64_t now)
 			tcp_connection_probe(&first->connection, first->at_ns);
 		} else {
 			p->result.unprimed++;
-			tcp_connection_skip(&first->connection, now);
+			if (first->connection.phase == TCP_PRIMING)
+				tcp_connection_skip(&first->connection, now);
 		}
 	}
 }
