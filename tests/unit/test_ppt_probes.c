@@ -198,7 +198,7 @@ TEST(the_period_of_interrupts)
 	}
 }
 
-/* Without a link that is slower than the sender, the gaps of each train are its own, which differ from train to train. */
+/* Where no link is slower than the sender, the gaps are the sender's own, and differ from train to train. */
 TEST(gaps_of_the_sender)
 {
 	struct world w = { .rate = 40e9, .noise_ns = 300, .send_gap_ns = 14000, .send_noise_ns = 20000 };
