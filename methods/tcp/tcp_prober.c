@@ -348,7 +348,7 @@ static struct tcp_place *ready_place(struct tcp_prober *p)
 {
 	struct tcp_place *best = NULL;
 
-	/* The one that was used longest ago. One that is ready again, because the server sent data, may have a planned pair. */
+	/* The one that was used longest ago. One that the server's data made ready again may have a planned pair. */
 	for (uint32_t i = 0; i < p->spec.connections; i++) {
 		struct tcp_place *place = &p->places[i];
 

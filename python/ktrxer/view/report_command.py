@@ -98,7 +98,7 @@ def _save(path: Path, text: bytes) -> None:
     path.write_bytes(text)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     parser = Parser("report", "Writes runs as one HTML file with interactive plots that needs no network.", EXAMPLES)
     parser.add_argument(
         "run", nargs="+", type=Path, metavar="RUN",
