@@ -20,7 +20,7 @@ def test_levels_of_known_lengths(parts: list[tuple[int, bool]], factor: float, s
         level *= factor if up else 1 / factor
         expected.append((len(made), len(made) + length))
         made += [level] * length
-    values = np.asarray(made) * np.random.default_rng(seed).normal(1, 0.03, len(made))
+    values = np.asarray(made) * np.random.default_rng(seed).normal(1, 0.01, len(made))
     assert [(one.first, one.last) for one in levels(values, LEAST)] == expected
 
 
@@ -30,7 +30,7 @@ NOISE = np.random.default_rng(7)
 @pytest.mark.parametrize("values", [
     np.linspace(1, 10, 80), np.exp(np.linspace(0, 3, 80)), 8 - 2 * (np.arange(90) % 15) / 15, np.exp(NOISE.normal(0, 0.5, 100)),
     np.where(np.arange(60) % 20 < 3, 50.0, 5.0), np.full(60, 7.0), np.full(2 * LEAST - 1, 1.0),
-    np.asarray([1.0] * 20 + [9.0] * (LEAST - 3)), np.empty(0),
-], ids=["ramp", "exponential", "sawtooth", "noise", "bursts", "constant", "too short", "a short end", "nothing"])  # fmt: skip
+    np.asarray([1.0] * 20 + [9.0] * (LEAST - 3)), np.empty(0), np.repeat([28.0, 10.0], 30) * np.exp(NOISE.normal(0, 0.1, 60)),
+], ids=["ramp", "exponential", "sawtooth", "noise", "bursts", "constant", "too short", "a short end", "nothing", "flows that compete"])  # fmt: skip
 def test_what_is_no_change_of_level(values: np.ndarray) -> None:
     assert len(levels(values, LEAST)) == 1

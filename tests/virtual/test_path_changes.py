@@ -242,7 +242,10 @@ def test_others_fill_the_path_in_the_whole_run(made: dict[str, Made], how: str) 
         assert one.summary.grade is None and one.run.meta.verdict == "degraded"
         return
     grade = one.summary.grade
-    assert grade is not None and grade.idle_ms == pytest.approx(DELAY_MS + backlog * 8 / FAST / 1000, abs=10)
+    if grade is None:
+        assert one.rate(1.5, SECONDS) < FAST / 100, "only the load of a run through which none gets has no grade"
+        return
+    assert grade.idle_ms == pytest.approx(DELAY_MS + backlog * 8 / FAST / 1000, abs=10)
     (line,) = [line for line in summary_lines(one.summary) if "the idle p50 is" in line]
     assert f"{grade.idle_ms:.1f} ms" in line and "a queue that other traffic fills in the whole run" in line
 

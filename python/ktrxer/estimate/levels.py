@@ -3,7 +3,8 @@
 
 One mean over two levels describes neither. The series is divided into at most LEVELS_MOST parts with the least squared
 deviations of the logarithms. A division counts if each two neighbours are apart: nine of ten values of the one are beyond nine of ten of
-the other, their medians differ by a factor, and the change is beside the division. Ramps, sawtooths and single bursts are no levels."""
+the other, their medians differ by a factor, the change is beside the division, and p25 and p75 of each level are nearly the same. Ramps,
+sawtooths, single bursts, and the rates of flows that compete are no levels."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ Floats = NDArray[np.float64]
 LEVELS_MOST = 4
 POINTS_MOST = 200
 FACTOR = 1.3  # between the medians of two neighbours
+WIDTH = 0.05  # of the median: the interquartile range of a level
 BESIDE, JUMP = 3, 0.7  # so many values on both sides differ by this share of it; on a ramp by less
 
 
@@ -63,6 +65,8 @@ def levels(values: Floats, least: int) -> list[Level]:
 def _apart(values: Floats, a: Level, b: Level) -> bool:
     # The value beside the change is of both.
     before, after = values[a.first : a.last - 1], values[b.first + 1 : b.last]
+    if any(float(np.subtract(*np.quantile(part, [0.75, 0.25]))) > WIDTH * float(np.median(part)) for part in (before, after)):
+        return False
     low, high = (before, after) if a.median < b.median else (after, before)
     jump = abs(np.log(np.median(after[:BESIDE]) / np.median(before[-BESIDE:])))
     change = abs(np.log(b.median / a.median))

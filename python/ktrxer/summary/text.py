@@ -141,12 +141,12 @@ def load_of(one: OwnLoad) -> str:
 
 
 def changed(one: Change) -> str:
+    """The cause may be the path, other traffic or the flows themselves: the levels do not show it."""
     size = mbps if one.unit == "Mbit/s" else ms
     parts = [f"{size(part.median)} until {part.to_s:.1f} s" for part in one.levels[:-1]]
-    what = "the mean" if one.unit == "Mbit/s" else "the p50"
+    whole = "mean" if one.unit == "Mbit/s" else "p50"
     then = f"then {size(one.levels[-1].median)}"
-    both = f"the path or other traffic changed; {what} is of all of it"
-    return f"changed in mid-run  {one_line(one.name, 60)}: {', '.join(parts)}, {then} (medians): {both}"
+    return f"changed in mid-run  {one_line(one.name, 60)}: {', '.join(parts)}, {then} (medians); the {whole} above is of the whole time"
 
 
 def share(part: int, whole: int) -> str:
