@@ -139,8 +139,8 @@ static void say_sizes(struct cli *cli, const struct ppt_plan_options *o, const s
 	else if (plan->crossed)
 		out_text(cli, "with this cross traffic every trailing packet is dispersed");
 	if (s->resolvable)
-		out_text(cli, "use trailing packets of %u and %u bytes (at least %u apart for a clock of %s)", s->size1,
-			 s->size2, s->step_min, ktrxer_format_duration(x[0], o->resolution_ns));
+		out_text(cli, "use trailing packets of %u and %u bytes (at least %u B apart for a clock of %s)",
+			 s->size1, s->size2, s->step_min, ktrxer_format_duration(x[0], o->resolution_ns));
 	else
 		out_text(cli,
 			 "no two sizes: the smallest frame has %u bytes, the largest trailing packet without "
