@@ -123,7 +123,7 @@ static double distance(const struct usable usable[2], size_t split)
 /*
  * Pettitt's test for a change point (Applied Statistics 28, 1979), both trains together: a change of the link's rate
  * has the same sign in both. Ranks hardly depend on cross traffic that delays some of the probes throughout the run.
- * What the sender's gaps changed at the same time is no change of the path.
+ * A change that the sender's gaps have at the same time, too, is not one of the path.
  */
 static bool path_changed(const struct ppt_probes sets[2], struct usable usable[2])
 {

@@ -202,7 +202,7 @@ def test_a_server_that_claims_too_much_costs_nothing(shared_pair, owamp, peer_se
     a, b = shared_pair
     server = peer_serves(flag)
     assert f"{what} of the server is not that of OWAMP" in owamp(a, b.address, "--count", 5, "--direction", "up", *QUICK, status=1).stderr
-    # What the two sockets hold is sent, too.
+    # The count includes the bytes in the buffers of both sockets.
     assert json.loads(server.communicate(timeout=20)[0])["poured"] < 32 << 20
 
 

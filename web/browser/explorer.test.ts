@@ -255,7 +255,7 @@ describe("the explorer", () => {
     });
     await page.locator("figure.panel canvas").first().waitFor();
     const shown = (selector: string): Promise<number> => page.locator(`${selector} >> visible=true`).count();
-    // What stands beside the edge of the paper, or behind the edge of a part that cannot be scrolled on paper.
+    // Elements beyond the edge of the paper, or beyond the edge of a part that cannot be scrolled on paper.
     const cut = (): Promise<string[]> =>
       page.evaluate(() =>
         [...document.querySelectorAll<HTMLElement>("main :is(canvas, table, td, th, p, h2, pre, figure, .table)")]
