@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the measurement itself takes of the path: delay probes and control connections, in bytes of IP packets, against the path's rate.
+"""What the measurement itself takes of the path: delay probes and control connections, in bytes of IP packets, against the rate of the run.
 
-The path's rate is what the flows of the run got, for flows that fill the path; with the measurement's own packets."""
+That is what its flows got, with the measurement's own packets: the rate of the path, if the flows fill it and no other traffic is on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ktrxer.store import Run
 from ktrxer.store.meta import Runner, Series
 
 S = 10**9
-SHARE_MOST = 0.02  # of the path's rate: more degrades the verdict
+SHARE_MOST = 0.02  # of the run's rate: more degrades the verdict
 WIRE = 1.036  # TCP's bytes of data as IP packets: 52 bytes of headers on 1448
 
 Way = Literal["up", "down"]
@@ -30,12 +30,12 @@ class OwnLoad:
     direction: Way
     probes_bps: float
     control_bps: float
-    path_bps: float | None  # None: no flow in this direction
+    run_bps: float | None  # None: no flow in this direction
 
     @property
     def share(self) -> float | None:
         """Of the probes and of the control traffic together."""
-        return (self.probes_bps + self.control_bps) / self.path_bps if self.path_bps else None
+        return (self.probes_bps + self.control_bps) / self.run_bps if self.run_bps else None
 
 
 def own_loads(run: Run) -> list[OwnLoad]:
@@ -50,28 +50,29 @@ def own_loads(run: Run) -> list[OwnLoad]:
 
 
 def longest_interval(run: Run) -> int | None:
-    """The probes' interval at which they would take SHARE_GOAL of the slower direction, in nanoseconds."""
-    loads = [one for one in own_loads(run) if one.path_bps]
+    """The probes' interval at which they would take SHARE_GOAL of the run's rate in the slower direction, in nanoseconds."""
+    loads = [one for one in own_loads(run) if one.run_bps]
     intervals = [runner.interval_ns for runner in run.meta.runners if runner.protocol is not None and runner.interval_ns]
     if not loads or not intervals:
         return None
-    worst = max(one.probes_bps / one.path_bps for one in loads if one.path_bps)
+    worst = max(one.probes_bps / one.run_bps for one in loads if one.run_bps)
     return round(max(intervals) * worst / SHARE_GOAL)
 
 
 def too_heavy(run: Run) -> Iterator[str]:
-    """A sentence for each direction of whose rate the probes or the control traffic take too much."""
+    """A sentence for each direction in which the probes or the control traffic take too much of the run's rate."""
     interval = longest_interval(run)
     remedies = {
         "delay probes": f"--interval {-(-interval // 10**6)}ms would take 1 %" if interval else "",
         "control traffic": "fewer flows, or a longer --sample-interval, take less",
     }
     for one in own_loads(run):
-        for what, bps in (("delay probes", one.probes_bps), ("control traffic", one.control_bps)):
-            if one.path_bps is not None and bps > SHARE_MOST * one.path_bps:
+        for what, takes, bps in (("delay probes", "take", one.probes_bps), ("control traffic", "takes", one.control_bps)):
+            if one.run_bps is not None and bps > SHARE_MOST * one.run_bps:
                 yield (
-                    f"the {what} of the run take {bps / one.path_bps:.1%} of the path {one.direction} ({bps / 1e3:.0f} kbit/s of "
-                    f"{one.path_bps / 1e6:.2f} Mbit/s), and change what is measured; {remedies[what]}"
+                    f"the {what} of the run {takes} {bps / one.run_bps:.1%} of the rate that the run got {one.direction} "
+                    f"({bps / 1e3:.0f} kbit/s of {one.run_bps / 1e6:.2f} Mbit/s; the path has more if other traffic was on it), and may "
+                    f"change what is measured; {remedies[what]}"
                 )
 
 

@@ -135,7 +135,8 @@ def call(one: Voice) -> str:
 
 
 def load_of(one: OwnLoad) -> str:
-    share = "share of the path's rate unknown, because no flow measured it" if one.share is None else f"{one.share:.1%} of the path's rate"
+    unknown = "share of the path's rate unknown, because no flow measured it"
+    share = unknown if one.share is None else f"{one.share:.1%} of the rate that the run got"
     control = f" and control traffic {one.control_bps / 1e3:.1f} kbit/s" if one.control_bps else ""
     return f"{one.direction}: probes {one.probes_bps / 1e3:.1f} kbit/s{control}, {share}"
 

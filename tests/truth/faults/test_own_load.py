@@ -28,15 +28,41 @@ def test_the_share_of_the_probes(path, serve, interval, heavy):
     made = path.measure("rrul", "-l", "5", "--delay", "1", "-i", interval, "--no-extras")
     reference = sum(counted(path.r).values()) * 8 / 7
     up = next(one for one in made.summary.own_load if one.direction == "up")
-    print(f"figure: probes up {up.probes_bps:.0f} bit/s, by nftables {reference:.0f} bit/s; {up.share:.1%} of {up.path_bps / 1e6:.2f} Mbit/s")
+    print(f"figure: probes up {up.probes_bps:.0f} bit/s, by nftables {reference:.0f} bit/s; {up.share:.1%} of {up.run_bps / 1e6:.2f} Mbit/s")
     # nftables counts packets behind the router's queue, with the trial before the run and the closing probes.
     assert up.probes_bps == pytest.approx(reference, rel=0.1 if heavy else 0.3)
     # The acknowledgements of downloads without a shaper take up to half of the upload's rate: it depends on this machine's processor time.
-    assert 0.5e6 < up.path_bps < 1.02e6, "the shaped rate, less the acknowledgements of the downloads"
-    assert made.says("the delay probes of the run take", "of the path up", "--interval") == heavy
-    assert any(line.startswith("measurement load") and "% of the path" in line for line in made.lines)
+    assert 0.5e6 < up.run_bps < 1.02e6, "the shaped rate, less the acknowledgements of the downloads"
+    assert made.says("the delay probes of the run take", "of the rate that the run got up", "--interval") == heavy
+    assert any(line.startswith("measurement load") and "% of the rate that the run got" in line for line in made.lines)
     assert (up.share > 0.2) == heavy and up.control_bps > 0
     assert not heavy or made.verdict != "valid"
+
+
+ALL = """
+add table ip own
+add counter ip own ours
+add chain ip own forward { type filter hook forward priority 0; }
+add rule ip own forward ip saddr 10.77.0.1 counter name ours
+"""
+
+
+def test_a_path_that_others_fill(path, serve):
+    """The share is of the rate that the run got, and the sentence says so: the path has ten times as much."""
+    path.shape("rb", 2, 25_000)
+    path.r.run(["nft", "-f", "-"], input=ALL)
+    serve(path.b, "--token-file", path.token)
+    with path.filled(path.r):
+        before = path.counted("rb")["bytes"]
+        made = path.measure("tcp_upload", "-l", "6", "--delay", "1", "-i", "20ms", "--no-extras")
+        rate = (path.counted("rb")["bytes"] - before) * 8 / 8
+    up = next(one for one in made.summary.own_load if one.direction == "up")
+    ours = counted(path.r)["ours"] * 8 / 8
+    print(f"figure: the run got {up.run_bps / 1e6:.3f} Mbit/s, by nftables {ours / 1e6:.3f}; the path {rate / 1e6:.2f}; {made.reasons}")
+    assert rate > 1.5e6 > 5 * up.run_bps, "the reference: others fill the path"
+    assert made.says("the delay probes of the run take", f"of the rate that the run got up ({up.probes_bps / 1e3:.0f} kbit/s of {up.run_bps / 1e6:.2f} Mbit/s")
+    assert made.says("the path has more if other traffic was on it")
+    assert not any("of the path up" in reason for reason in made.reasons)
 
 
 def test_the_interval_that_is_chosen(path, serve):
@@ -45,8 +71,8 @@ def test_the_interval_that_is_chosen(path, serve):
     serve(path.b, "--token-file", path.token)
     made = path.measure("tcp_upload", "-l", "4", "--delay", "1", "--no-extras")
     up = next(one for one in made.summary.own_load if one.direction == "up")
-    print(f"figure: first estimate {made.run.meta.settings['rate_estimate_bps'] / 1e6:.2f} Mbit/s; probes {up.probes_bps / up.path_bps:.2%} of the path")
-    assert 0.004 < up.probes_bps / up.path_bps <= 0.0125
+    print(f"figure: first estimate {made.run.meta.settings['rate_estimate_bps'] / 1e6:.2f} Mbit/s; probes {up.probes_bps / up.run_bps:.2%} of the path")
+    assert 0.004 < up.probes_bps / up.run_bps <= 0.0125
     assert not made.says("the delay probes of the run take")
 
 
