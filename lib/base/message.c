@@ -4,6 +4,7 @@
 #include "bytes.h"
 #include "clock.h"
 
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -114,6 +115,31 @@ void ktrxer_message_read(struct ktrxer_message *m, struct msghdr *header)
 		else if (c->cmsg_level == SOL_IPV6)
 			read_ip6(m, c->cmsg_type, b);
 	}
+}
+
+static void drops_add(uint32_t drops, uint32_t *seen, uint64_t *sum)
+{
+	const int32_t more = (int32_t)(drops - *seen);
+
+	if (more > 0) {
+		*sum += (uint32_t)more;
+		*seen = drops;
+	}
+}
+
+void ktrxer_message_drops(const struct ktrxer_message *message, uint32_t *seen, uint64_t *sum)
+{
+	if (message->has_drops)
+		drops_add(message->drops, seen, sum);
+}
+
+void ktrxer_socket_drops(int fd, uint32_t *seen, uint64_t *sum)
+{
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+	socklen_t size = sizeof memory;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &size) == 0)
+		drops_add(memory[SK_MEMINFO_DROPS], seen, sum);
 }
 
 void ktrxer_message_add(struct msghdr *header, int level, int type, const void *value, size_t length)

@@ -40,14 +40,11 @@ void ktrxer_message_add(struct msghdr *header, int level, int type, const void *
 void ktrxer_message_add_source(struct msghdr *header, const struct ktrxer_addr *local, uint32_t ifindex);
 
 /*
- * Adds what a socket has dropped since the datagram before to `sum`; `seen` is the count of that datagram, 0 at first.
+ * Adds what a socket has dropped to `sum`: up to this datagram, and up to now. A datagram has the drops before it, so
+ * those after the last one are in the socket's own count (Linux 4.12) only. `seen` is the count that `sum` has, 0 at
+ * first; a datagram that waited in the socket meanwhile has a smaller one.
  */
-static inline void ktrxer_message_drops(const struct ktrxer_message *message, uint32_t *seen, uint64_t *sum)
-{
-	if (!message->has_drops)
-		return;
-	*sum += message->drops - *seen;
-	*seen = message->drops;
-}
+void ktrxer_message_drops(const struct ktrxer_message *message, uint32_t *seen, uint64_t *sum);
+void ktrxer_socket_drops(int fd, uint32_t *seen, uint64_t *sum);
 
 #endif

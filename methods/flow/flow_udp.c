@@ -62,10 +62,10 @@ struct flow_udp {
 	struct flow_count count;
 	struct ktrxer_addr peer;
 	uint64_t last_ns, reported_ns, reported_packets;
-	uint64_t overflows;
+	uint64_t overflows; /* since the first packet, of a socket that several flows share */
 	uint32_t overflow_seen;
-	uint64_t shared_first; /* of a socket that several flows share: its overflows when the first packet came */
-	bool reported, has_socket, shared_seen;
+	int socket; /* that the packets come by; -1: not known */
+	bool reported;
 	struct ktrxer_clock_map clock; /* train: of the stamps of arrivals */
 };
 
@@ -76,6 +76,7 @@ static int udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE])
 	if (!u)
 		return -ENOMEM;
 	u->flow = flow;
+	u->socket = -1;
 	u->loop = flow_set_options(flow->set)->loop;
 	u->events.fd = -1;
 	u->timer.at_ns = KTRXER_NEVER;
@@ -466,7 +467,6 @@ static void received(struct flow *flow, struct msghdr *message, uint32_t length,
 	if (!ktrxer_addr_equal(&addr, &u->peer))
 		return;
 	ktrxer_message_read(&m, message);
-	ktrxer_message_drops(&m, &u->overflow_seen, &u->overflows);
 	flow_udp_packet(flow, message->msg_iov->iov_base, length, m.tos, ktrxer_now_ns(), m.real_ns);
 }
 
@@ -526,7 +526,7 @@ int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, st
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 	flow->udp->peer = way->to;
-	flow->udp->has_socket = true;
+	flow->udp->socket = fd;
 	flow->source = (struct loop_source){ .fd = fd, .ready = udp_ready };
 	return loop_watch(flow->udp->loop, &flow->source, EPOLLIN);
 }
@@ -545,14 +545,14 @@ int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to
 	return sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length) < 0 ? -errno : 0;
 }
 
-void flow_udp_shared_overflows(struct flow *flow, uint64_t overflows)
+void flow_udp_shared(struct flow *flow, int fd, uint64_t overflows)
 {
 	struct flow_udp *u = flow->udp;
 
-	if (!u->shared_seen)
-		u->shared_first = overflows;
-	u->shared_seen = true;
-	u->overflows = overflows - u->shared_first;
+	if (u->socket >= 0)
+		return;
+	u->socket = fd;
+	u->overflow_seen = (uint32_t)overflows;
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations */
@@ -602,8 +602,10 @@ static void udp_sample(struct flow *flow, struct flow_sample *s)
 	s->values[FLOW_UDP_LOST] = flow_count_lost(&u->count, u->reported_packets);
 	s->values[FLOW_REORDERED] = u->count.reordered;
 	s->values[FLOW_DUPLICATES] = u->count.duplicates;
-	if (u->has_socket || u->shared_seen)
-		s->values[FLOW_OVERFLOWS] = u->overflows;
+	if (u->socket < 0)
+		return;
+	ktrxer_socket_drops(u->socket, &u->overflow_seen, &u->overflows);
+	s->values[FLOW_OVERFLOWS] = u->overflows;
 }
 
 /*

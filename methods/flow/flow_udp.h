@@ -32,10 +32,10 @@ int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE
 int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port,
 		  const uint8_t preface[CONTROL_PREFACE]);
 /*
- * A packet of the flow came by a socket that others share, which has dropped so many datagrams so far: an upper bound
- * of what it dropped of the flow.
+ * A packet of the flow came by a socket that others share, which had dropped so many datagrams before it. What it drops
+ * from now on is an upper bound of what it drops of the flow.
  */
-void flow_udp_shared_overflows(struct flow *flow, uint64_t overflows);
+void flow_udp_shared(struct flow *flow, int fd, uint64_t overflows);
 /*
  * True: it was a packet of this flow. `length` of its payload, of which at least FLOW_PACKET_HEAD bytes are at `data`.
  * `real_ns`: the kernel's stamp of its arrival on CLOCK_REALTIME; 0: none.

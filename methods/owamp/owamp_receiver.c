@@ -7,7 +7,6 @@
 #include "txstamp.h"
 
 #include <errno.h>
-#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -87,18 +86,6 @@ static void receiver_ready(struct loop_source *source, uint32_t events)
 	}
 }
 
-/* A packet carries the drops before it. Those after the last packet are in the socket's own count only. */
-static void last_drops(struct owamp_receiver *r)
-{
-	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
-	socklen_t size = sizeof memory;
-
-	if (getsockopt(r->source.fd, SOL_SOCKET, SO_MEMINFO, memory, &size) == 0) {
-		r->socket_drops += memory[SK_MEMINFO_DROPS] - r->drops_seen;
-		r->drops_seen = memory[SK_MEMINFO_DROPS];
-	}
-}
-
 void owamp_receiver_drain(struct owamp_receiver *r)
 {
 	uint64_t seen;
@@ -107,7 +94,7 @@ void owamp_receiver_drain(struct owamp_receiver *r)
 		seen = r->count + r->ignored;
 		receiver_ready(&r->source, 0);
 	} while (r->count + r->ignored != seen);
-	last_drops(r);
+	ktrxer_socket_drops(r->source.fd, &r->drops_seen, &r->socket_drops);
 }
 
 int owamp_receiver_begin(struct owamp_receiver *r, struct loop *loop, int fd, uint32_t packets, uint16_t error)
@@ -128,7 +115,7 @@ int owamp_receiver_begin(struct owamp_receiver *r, struct loop *loop, int fd, ui
 void owamp_receiver_stop(struct owamp_receiver *r)
 {
 	if (r->loop) {
-		last_drops(r);
+		ktrxer_socket_drops(r->source.fd, &r->drops_seen, &r->socket_drops);
 		loop_unwatch(r->loop, &r->source);
 	}
 	r->loop = NULL;

@@ -146,7 +146,7 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 		    p->session->flows &&
 		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos,
 				    d->arrival.now_ns, d->arrival.received_real_ns)) {
-			flow_udp_shared_overflows(flow_set_flow(p->session->flows, p->flow), d->arrival.overflows);
+			flow_udp_shared(flow_set_flow(p->session->flows, p->flow), d->fd, d->arrival.overflows);
 			return true;
 		}
 	return claim_cookie(control, d);

@@ -166,8 +166,9 @@ void serve_udp_close(struct serve_udp *udp)
 	free(udp);
 }
 
-void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *counts)
+void serve_udp_counts(struct serve_udp *udp, struct serve_udp_counts *counts)
 {
+	ktrxer_socket_drops(udp->source.fd, &udp->overflow_seen, &udp->counts.overflows);
 	*counts = udp->counts;
 }
 
@@ -351,7 +352,8 @@ static bool batch(struct serve_udp *udp)
 
 		arrival_read(udp, &udp->in[i].msg_hdr, in, now_ns);
 		if (udp->options.claim) {
-			const struct serve_datagram datagram = { udp->data[i], length, length + cut, in->arrival };
+			const struct serve_datagram datagram = { udp->data[i], length, length + cut,
+								    udp->source.fd, in->arrival };
 
 			if (udp->options.claim(udp->options.context, &datagram))
 				continue;

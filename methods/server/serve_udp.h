@@ -16,6 +16,7 @@
 struct serve_datagram {
 	const uint8_t *data;
 	uint32_t length, whole; /* bytes here, bytes that came */
+	int fd;                 /* of the socket */
 	struct reflector_arrival arrival;
 };
 
@@ -43,6 +44,6 @@ struct serve_udp;
 int serve_udp_open(struct serve_udp **udp, struct loop *loop, const struct serve_udp_options *options,
 		   struct ktrxer_error *err);
 void serve_udp_close(struct serve_udp *udp);
-void serve_udp_counts(const struct serve_udp *udp, struct serve_udp_counts *counts);
+void serve_udp_counts(struct serve_udp *udp, struct serve_udp_counts *counts);
 
 #endif

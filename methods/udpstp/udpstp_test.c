@@ -58,6 +58,7 @@ static void end(struct udpstp_test *t, enum udpstp_end how)
 	t->status_timer.at_ns = t->watch_timer.at_ns = KTRXER_NEVER;
 	if (t->sender)
 		udpstp_sender_end(t->sender);
+	ktrxer_socket_drops(t->o.fd, &t->drops_seen, &t->counts.socket_drops);
 	loop_unwatch(t->o.loop, &t->source);
 	t->o.ended(t->o.context, how);
 }
@@ -170,11 +171,18 @@ static void status_due(struct loop_timer *timer, uint64_t now_ns)
 
 /* --------------------------------------------------------------------------------------------------------- watchdog */
 
+static void test_ready(struct loop_source *source, uint32_t events);
+
 static void watch_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct udpstp_test *t = (struct udpstp_test *)((char *)timer - offsetof(struct udpstp_test, watch_timer));
-	const uint64_t silent_ns = now_ns - t->heard_ns;
+	uint64_t silent_ns;
 
+	/* Of a process that was stopped, the timer comes before the datagrams that have arrived meanwhile. */
+	test_ready(&t->source, 0);
+	if (t->ended)
+		return;
+	silent_ns = now_ns > t->heard_ns ? now_ns - t->heard_ns : 0;
 	timer->at_ns = now_ns + 100 * NS_PER_MS;
 	t->stopped = silent_ns >= STOPPED_NS;
 	if (t->sender) {

@@ -111,6 +111,9 @@ TEST(drops_across_the_wrap)
 	m = (struct ktrxer_message){ 0 }; /* a datagram before the first drop has no count */
 	ktrxer_message_drops(&m, &seen, &sum);
 	assert_true(sum == 16 && seen == 3);
+	m = (struct ktrxer_message){ .has_drops = true, .drops = 1 }; /* it waited while the socket itself was asked */
+	ktrxer_message_drops(&m, &seen, &sum);
+	assert_true(sum == 16 && seen == 3);
 }
 
 /* ktrxer_message_read() finds the messages that ktrxer_message_enable() requests. */

@@ -95,3 +95,26 @@ def test_what_the_servers_socket_drops_is_in_its_own_figures(path, serve):
     print(f"figure: RcvbufErrors {drops}, {server.end['capacity']}")
     assert drops > 100, "the reference dropped nothing"
     assert abs(server.end["capacity"]["lost_in_socket"] - drops) <= 0.02 * drops
+
+
+def test_no_datagram_arrives_after_the_drops(path, serve):
+    """This host stands still until the server's test has ended: a datagram has the drops before it, and none comes after these."""
+
+    def dropped():
+        head, values = (line.split() for line in path.a.run(["cat", "/proc/net/snmp"]).stdout.splitlines() if line.startswith("Udp:"))
+        return int(values[head.index("RcvbufErrors")])
+
+    serve(path.b, "--token-file", path.token, "--udpstp-port", 24601, prefix=before_others())
+    words = ["capacity", "10.78.0.2", "--direction", "down", "--for", "5s", "--row", 100, "--token-file", path.token, "--jsonl"]
+    child = path.a.popen(list(map(str, [*before_others(), path.ktrxer, *words])))
+    read_until(child, lambda one: one.get("kind") == "ip_capacity")
+    before = dropped()
+    stand_still(child, 8)
+    out, err = child.communicate(timeout=60)
+    assert out, err
+    end = json.loads(out.splitlines()[-1])
+    drops = dropped() - before
+    print(f"figure: RcvbufErrors {drops}, lost_in_socket {end['down']['lost_in_socket']}; {end['verdict']}: {end['reasons']}")
+    assert drops > 100, "the reference dropped nothing"
+    assert end["down"]["lost_in_socket"] == drops
+    assert end["verdict"] != "valid" and any("this host" in reason for reason in end["reasons"])

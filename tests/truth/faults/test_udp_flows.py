@@ -71,6 +71,24 @@ def test_the_servers_socket_is_full_while_it_stands_still(path, serve):
     assert end["verdict"] != "valid" and any("limited by the server: its socket dropped" in reason for reason in end["reasons"])
 
 
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_no_packet_arrives_after_the_drops(path, serve, direction):
+    """The receiver stands still until the sender has ended: a datagram has the drops before it, and none comes after these."""
+    server = serve(path.b, "--token-file", path.token)
+    host = path.b if direction == "up" else path.a
+    before = receive_errors(host)
+    child = flow(path, direction, "10.78.0.2", "-b", "60M", "--payload", "1000", "--for", "2s", "--sample-interval", "50ms")
+    stop_in_mid_flow(child, server.process if direction == "up" else child, 3)
+    end, one = end_of(child)
+    dropped = receive_errors(host) - before
+    print(f"figure: lost {one['lost']}, the receiver's socket {one['lost_in_socket']}, by /proc/net/snmp {dropped}")
+    assert dropped > 1000, "the reference's socket was not full"
+    assert one["lost"] == pytest.approx(dropped, rel=0.02), "nothing else loses here"
+    assert one["lost_in_socket"] == dropped
+    said = "limited by the server: its socket dropped" if direction == "up" else "packets were lost in this host's own socket"
+    assert end["verdict"] != "valid" and any(said in reason for reason in end["reasons"])
+
+
 def test_the_server_sends_less_than_was_due(path, serve):
     server = serve(path.b, "--token-file", path.token)
     child = flow(path, "down", "10.78.0.2", "-b", "20M", "--payload", "1000", "--for", "3s", "--sample-interval", "50ms")
