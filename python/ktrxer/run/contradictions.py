@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Do the probes and the flows of one run agree on the round trip? UDP and ICMP probes of the same class to one far end share the path and
-its queues.
+"""Do the probes and the flows of one run agree on the round trip, and on the share of lost probes? UDP and ICMP probes of the same class to
+one far end share the path and its queues.
 
 The medians of each second are compared in pairs, so that a queue that rises and falls does not count as a difference. The interval of the
 median difference (95 %, by order statistics: no distribution is assumed) must lie beyond a tolerance, since the two hosts answer the
@@ -9,7 +9,8 @@ kinds in different places."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,13 @@ from numpy.typing import NDArray
 from ktrxer.estimate.latency import grade, quantile
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run
-from ktrxer.store.columns import ANSWERED
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Runner
 
 BLOCK_NS = 1_000_000_000
 BLOCKS_LEAST, SAMPLES_LEAST = 8, 3
 TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.1
+TOLERANCE_LOST = 0.1  # of the probes: both kinds lose in the same full queue, but not in the same moments
 PROTOCOLS = ("UDP", "ICMP")
 IDLE_BLOCK_NS, IDLE_BLOCKS_LEAST = 250_000_000, 4
 IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE = 5.0, 0.2  # the limit of the best grade
@@ -37,6 +39,21 @@ def contradictions(run: Run) -> Iterator[str]:
     for path in sorted(paths):
         for text in _of_path(run, span, path):
             yield text if len(paths) == 1 else f"{' '.join(filter(None, path))}: {text}"
+
+
+def losses_apart(run: Run) -> Iterator[str]:
+    """A sentence for each path on which one kind of probes is lost more often than the other, by the same comparison of each second."""
+    span = (0, run.meta.length_ns)
+    for path in sorted({_path(runner) for runner in run.meta.runners}):
+        udp, icmp = ({block: lost / sent for block, (sent, lost) in _lost(run, kind, span, path).items()} for kind in PROTOCOLS)
+        found = _difference(udp, icmp, TOLERANCE_LOST)
+        if found is not None and (found[1] > found[3] or found[2] < -found[3]):
+            counts = [np.sum(list(_lost(run, kind, span, path).values()), axis=0) for kind in PROTOCOLS]
+            of = " and ".join(f"{lost} of {sent} {kind}" for kind, (sent, lost) in zip(PROTOCOLS, counts, strict=True))
+            yield (
+                f"{of} probes of the same class are lost: a host or router limits or filters the one kind, so its losses are not those of "
+                "the path, and the loss of all probes together is of neither"
+            )
 
 
 def idle_apart(run: Run) -> Iterator[str]:
@@ -114,8 +131,8 @@ def _text(one: str, other: str, a: dict[int, float], b: dict[int, float], found:
     )
 
 
-def _difference(a: dict[int, float], b: dict[int, float]) -> tuple[float, float, float, float] | None:
-    """Median of the paired differences, its interval, and the tolerance, in milliseconds."""
+def _difference(a: dict[int, float], b: dict[int, float], fixed: float | None = None) -> tuple[float, float, float, float] | None:
+    """Median of the paired differences, its interval, and the tolerance: `fixed`, or that of milliseconds."""
     shared = sorted(a.keys() & b.keys())
     if len(shared) < BLOCKS_LEAST:
         return None
@@ -123,7 +140,7 @@ def _difference(a: dict[int, float], b: dict[int, float]) -> tuple[float, float,
     n = len(apart)
     rank = max(0, math.floor(n / 2 - 1.96 * math.sqrt(n) / 2) - 1)
     tolerance = max(TOLERANCE_MS, TOLERANCE_SHARE * max(float(np.median([blocks[k] for k in shared])) for blocks in (a, b)))
-    return float(np.median(apart)), float(apart[rank]), float(apart[n - 1 - rank]), tolerance
+    return float(np.median(apart)), float(apart[rank]), float(apart[n - 1 - rank]), tolerance if fixed is None else fixed
 
 
 def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64], block_ns: int) -> dict[int, float]:
@@ -137,13 +154,30 @@ def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64], block_ns: int) -> 
     return dict(zip(where[starts][enough].tolist(), medians[enough].tolist(), strict=True))
 
 
-def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str], block_ns: int = BLOCK_NS) -> dict[int, float]:
-    times, trips = [np.empty(0, np.int64)], [np.empty(0)]
+def _of_kind(run: Run, protocol: str, path: tuple[str, str]) -> Iterator[Mapping[str, Any]]:
+    """The columns of each series of best effort."""
     for series in run.meta.of_kind("latency"):
         runner = run.meta.runner_of(series)
-        if runner is None or runner.protocol != protocol or _path(runner) != path or series.klass not in (None, "BE"):
-            continue
-        arrays = run.arrays(series)
+        if runner is not None and runner.protocol == protocol and _path(runner) == path and series.klass in (None, "BE"):
+            yield run.arrays(series)
+
+
+def _lost(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str]) -> dict[int, tuple[int, int]]:
+    """Sent and lost probes of each block with enough of them."""
+    made: dict[int, tuple[int, int]] = {}
+    for arrays in _of_kind(run, protocol, path):
+        lost = np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
+        inside = (lost | np.isin(arrays["state"], (ANSWERED, TOO_LATE))) & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1])
+        where = arrays["t_ns"][inside] // BLOCK_NS
+        for block in np.unique(where).tolist():
+            sent, gone = made.get(block, (0, 0))
+            made[block] = (sent + int((where == block).sum()), gone + int(lost[inside][where == block].sum()))
+    return {block: found for block, found in made.items() if found[0] >= SAMPLES_LEAST}
+
+
+def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str], block_ns: int = BLOCK_NS) -> dict[int, float]:
+    times, trips = [np.empty(0, np.int64)], [np.empty(0)]
+    for arrays in _of_kind(run, protocol, path):
         inside = (arrays["state"] == ANSWERED) & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1]) & ~np.isnan(arrays["rtt_ns"])
         times.append(arrays["t_ns"][inside])
         trips.append(arrays["rtt_ns"][inside] / 1e6)

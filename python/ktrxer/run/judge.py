@@ -12,7 +12,7 @@ import numpy as np
 
 from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end
 from ktrxer.places import LOCAL
-from ktrxer.run.contradictions import contradictions, idle_apart, idle_delayed
+from ktrxer.run.contradictions import contradictions, idle_apart, idle_delayed, losses_apart
 from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
 from ktrxer.runners import NAMES, find
@@ -95,7 +95,7 @@ def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Ma
             _flow(book, run, series)
     for text in too_heavy(run):
         book.say("degraded", text)
-    for text in (*contradictions(run), *idle_apart(run), *idle_delayed(run)):
+    for text in (*contradictions(run), *losses_apart(run), *idle_apart(run), *idle_delayed(run)):
         book.say("degraded", text)
     for reason in (changed(run), routed_apart(run), softirqs_waited(run)):
         if reason is not None:
