@@ -21,6 +21,7 @@ LEVEL_S, LEVEL_SHARE = 2.0, 0.1  # a level is at least so long, and this share o
 SETTLED_NS = S  # of the load, in which flows begin
 WINDOW_NS, BLOCK_NS = 400 * MS, 500 * MS
 SAMPLES_LEAST = 3
+BURST, BURST_WINDOWS_LEAST = 1.3, 8  # the first second's rate, of the highest later one; of so many
 LEAST_SHARE = 1e-3  # of the largest value: less is none
 
 
@@ -76,8 +77,18 @@ def _rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int])
             continue  # other flows begin or end: a change of the plan
         window = max(WINDOW_NS, 2 * max(every_ns[one.id] for one in members), -(-(end - begin) // POINTS_MOST))
         at = edges(begin, end, window)
-        total = sum_of_flows([bytes_rate(*counted[one.id], at, gap_ns=gap_ns(every_ns[one.id])) for one in members])
-        yield from _found(name, "Mbit/s", begin, window, total.rate_bps() / 1e6)
+        rates = _sum(members, counted, every_ns, at)
+        first = _sum(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
+        # Flows begin slowly: a first second with a higher rate than any later time is, as a rule, that of a shaper whose bucket was full.
+        if len(rates) >= BURST_WINDOWS_LEAST and first[0] > BURST * rates.max():
+            parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, float(np.median(rates))))
+            yield Change(name, "Mbit/s", list(parts))
+        yield from _found(name, "Mbit/s", begin, window, rates)
+
+
+def _sum(members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], at: NDArray[np.int64]) -> NDArray[np.float64]:
+    """In Mbit/s. NaN: not known."""
+    return sum_of_flows([bytes_rate(*counted[one.id], at, gap_ns=gap_ns(every_ns[one.id])) for one in members]).rate_bps() / 1e6
 
 
 def _trips(run: Run, kind_of: Mapping[int, str]) -> Iterator[Change]:
