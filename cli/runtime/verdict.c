@@ -169,7 +169,7 @@ static const char *late_cause(const struct cli *cli, const struct ktx_accounts *
 {
 	const uint64_t refused = a->tries > a->sent + a->failed ? a->tries - a->sent - a->failed : 0;
 	const char *before = "threads waited for a processor for only ",
-		   *after = ", so a timer, an interrupt or the hypervisor was late";
+		   *after = ", so it was stopped, or a timer or the hypervisor was late";
 	char text[KTRXER_UNITS_TEXT];
 	uint64_t waited = 0;
 	const bool known = run_delay_since(&cli->run_delay, &waited),

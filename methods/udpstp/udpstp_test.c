@@ -171,18 +171,11 @@ static void status_due(struct loop_timer *timer, uint64_t now_ns)
 
 /* --------------------------------------------------------------------------------------------------------- watchdog */
 
-static void test_ready(struct loop_source *source, uint32_t events);
-
 static void watch_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct udpstp_test *t = (struct udpstp_test *)((char *)timer - offsetof(struct udpstp_test, watch_timer));
-	uint64_t silent_ns;
+	const uint64_t silent_ns = now_ns - t->heard_ns;
 
-	/* Of a process that was stopped, the timer comes before the datagrams that have arrived meanwhile. */
-	test_ready(&t->source, 0);
-	if (t->ended)
-		return;
-	silent_ns = now_ns > t->heard_ns ? now_ns - t->heard_ns : 0;
 	timer->at_ns = now_ns + 100 * NS_PER_MS;
 	t->stopped = silent_ns >= STOPPED_NS;
 	if (t->sender) {

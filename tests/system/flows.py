@@ -52,7 +52,7 @@ class Run:
 
     @property
     def reasons(self):
-        return noise.reasons(self.end, "samples are missing")
+        return noise.reasons(self.end, "are missing (one is flow")
 
     def starved_ns(self, one, *ends):
         """For so long the ends ("here", "server") of a flow had no processor: their run delays, which tests/truth/faults/test_starved_processor.py

@@ -248,7 +248,7 @@ static void judge(const struct capacity_way *way)
 	if (way->result.late)
 		verdict_say(cli, VERDICT_DEGRADED,
 			    "%s: limited by %s, which receives: its processor was too busy, or it was stopped, so %u "
-			    "sub-intervals ended late; each of them counts together with the next one",
+			    "sub-intervals ended late; each counts together with the next one",
 			    name, way->way == CAPACITY_UP ? "the server" : "this host", way->result.late);
 	if (way->test.counts.paused_ns * 100 > way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S)
 		verdict_say(

@@ -99,12 +99,12 @@ static void judge_samples(struct flow_run *run)
 		verdict_say(
 			run->cli, VERDICT_DEGRADED,
 			"%" PRIu64 " of %" PRIu64
-			" samples are missing, those of %u flows (one is flow %u, %s): one of the hosts was too busy, "
+			" samples of %u flows are missing (one is flow %u, %s): a host was stopped or busy, "
 			"or the control connection too slow",
 			lost, all, flows, worst, direction_of(run, worst));
 	if (run->pending_lost)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the reader of the output was too slow: %" PRIu64 " samples found no room and are lost",
+			    "the reader of the output was too slow: %" PRIu64 " samples are lost",
 			    run->pending_lost);
 }
 

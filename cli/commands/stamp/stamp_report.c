@@ -218,7 +218,7 @@ static void counts_text(const struct stamp_command *run)
 			 c->lost_up, c->lost_down, c->lost_unknown);
 	else
 		out_text(run->report.cli, "lost in which direction is not known: %s",
-			 c->received ? "this reflector does not count" : "no probe was answered");
+			 c->received ? "no answer shows a count" : "no probe was answered");
 }
 
 static void losses_json(struct json *end, const struct stamp_session_counts *c)
@@ -489,7 +489,7 @@ static void finish_verdict(const struct stamp_command *run)
 	if (c->restarts)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "the reflector began to count anew %" PRIu64
-			    " times: it was restarted, or it deleted this session",
+			    " times: it restarted, deleted this session, or a NAT changed the port",
 			    c->restarts);
 	judge_clocks(run);
 	if (c->tlvs_refused)
@@ -508,10 +508,14 @@ static void finish_text(const struct stamp_command *run)
 	counts_text(run);
 	delays_text(run, probe_trip_text(r->counts.lost), p->result.rtt, "");
 	for (uint32_t i = 0; r->class_count > 1 && i < r->class_count; i++) {
-		char what[32], dscp[8];
+		const struct stamp_class_result *class = &r->classes[i];
+		const struct stamp_session_counts *c = &class->counts;
+		char text[HIST_TEXT], dscp[8], lost[PROBE_LOST_TEXT];
 
-		snprintf(what, sizeof what, "round trip, DSCP %s", dscp_name(r->classes[i].tos >> 2, dscp));
-		delays_text(run, what, r->classes[i].rtt, "");
+		out_text(run->report.cli, "round trip, DSCP %s: %s; %s", dscp_name(class->tos >> 2, dscp),
+			 ktrxer_hist_count(class->rtt) ? hist_text(text, class->rtt, HIST_MIN | HIST_TAIL)
+						       : "no probe was answered",
+			 probe_lost_text(lost, c->sent, c->lost, c->too_late));
 	}
 	one_way_text(run);
 #ifndef KTRXER_SMALL

@@ -8,7 +8,7 @@ import os
 
 import pytest
 from real_time_work import pin, pin_commands, real_time_work
-from waiting import waited_ns
+from waiting import read_until, stand_still, waited_ns
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the other work")
 
@@ -34,6 +34,19 @@ def test_a_prober_that_waits_for_its_processor(path, serve, command):
     assert 0.8 * reference - 50 <= end["host"]["processor_wait_ms"] <= 1.2 * most + 50
     assert end["verdict"] == "invalid" and end["late"] > 0.1 * end["sent"]
     assert any("limited by this host" in reason and "waited" in reason and "for a processor" in reason for reason in end["reasons"])
+
+
+@pytest.mark.parametrize("command", ["ping", "stamp"])
+def test_a_prober_that_is_stopped(path, serve, command):
+    """By a signal, or with its virtual machine: it waits for no processor, and no timer is late."""
+    serve(path.b)
+    child = path.a.popen(list(map(str, [path.ktrxer, command, "10.78.0.2", "-i", "10ms", "-c", "200", "--jsonl"])))
+    read_until(child, lambda one: one.get("number") == 50)
+    stand_still(child, 0.7)
+    end = json.loads(child.communicate(timeout=30)[0].splitlines()[-1])
+    print(f"figure: {end['reasons']}")
+    assert end["lateness_us"]["max"] > 600_000, "the reference: the stop itself"
+    assert end["verdict"] == "invalid" and any("it was stopped, or a timer or the hypervisor was late" in reason for reason in end["reasons"])
 
 
 def test_a_reflector_that_waits_for_its_processor(path, serve):
