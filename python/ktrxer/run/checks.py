@@ -298,7 +298,10 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
     try:
         out, err = child.communicate(timeout=max(0.0, give_up - time.monotonic()))
     except subprocess.TimeoutExpired:
-        return f"{what}: no result within {SECONDS} s; is the far end reachable, and does `ktrxer serve` run there?"
+        return (
+            f"{what}: no result within {SECONDS} s: the far end is not reachable, `ktrxer serve` does not run there, or a router drops "
+            "some of the connections, by their DSCP or their number"
+        )
     last = complaint(err.decode("utf-8", "replace"))
     try:
         end = json.loads(out)
