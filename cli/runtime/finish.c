@@ -19,8 +19,7 @@ static int record_end(struct cli *cli, struct json *end)
 	json_u64(end, "dropped", dropped);
 	json_object_end(end);
 	if (dropped)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "the reader of the output was too slow: %llu objects are lost",
+		verdict_say(cli, VERDICT_DEGRADED, "the reader of the output was too slow: %llu objects are lost",
 			    (unsigned long long)dropped);
 	reasons = verdict_reasons(cli);
 	json_string(end, "verdict", words[verdict_now(cli)]);

@@ -352,8 +352,8 @@ static bool batch(struct serve_udp *udp)
 
 		arrival_read(udp, &udp->in[i].msg_hdr, in, now_ns);
 		if (udp->options.claim) {
-			const struct serve_datagram datagram = { udp->data[i], length, length + cut,
-								    udp->source.fd, in->arrival };
+			const struct serve_datagram datagram = { udp->data[i], length, length + cut, udp->source.fd,
+								 in->arrival };
 
 			if (udp->options.claim(udp->options.context, &datagram))
 				continue;

@@ -96,16 +96,14 @@ static void judge_samples(struct flow_run *run)
 		}
 	}
 	if (flows)
-		verdict_say(
-			run->cli, VERDICT_DEGRADED,
-			"%" PRIu64 " of %" PRIu64
-			" samples of %u flows are missing (one is flow %u, %s): a host was stopped or busy, "
-			"or the control connection too slow",
-			lost, all, flows, worst, direction_of(run, worst));
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " of %" PRIu64
+			    " samples of %u flows are missing (one is flow %u, %s): a host was stopped or busy, "
+			    "or the control connection too slow",
+			    lost, all, flows, worst, direction_of(run, worst));
 	if (run->pending_lost)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the reader of the output was too slow: %" PRIu64 " samples are lost",
-			    run->pending_lost);
+			    "the reader of the output was too slow: %" PRIu64 " samples are lost", run->pending_lost);
 }
 
 static void judge_ecn(struct flow_run *run)
