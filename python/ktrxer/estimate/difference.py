@@ -41,7 +41,7 @@ class Difference:
 
 def difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, level: float = 0.95, resamples: int = RESAMPLES) -> Difference:
     """The symmetric studentized bootstrap interval (Hall 1988, "On symmetric bootstrap confidence intervals") of mean(b) - mean(a) with
-    unequal variances; up to FEW runs in each group that of Welch's t test, because the other one is wider than stated there (coverage: 98 %).
+    unequal variances. If both groups have at most FEW runs it is that of Welch's t test: resamples make it wider than stated (98 %).
     All values are finite; a group has at least one."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     n, m = len(x), len(y)
