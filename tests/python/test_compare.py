@@ -51,6 +51,22 @@ def test_intervals_hold_the_difference_as_often_as_stated(kind, n, m):
     assert 0.93 - 2 * math.sqrt(0.05 * 0.95 / pairs) <= share <= (0.97 if n == 30 else 0.99)
 
 
+@pytest.mark.parametrize("kind", ["normal", "skewed"])
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (3, 4), (4, 4)])
+def test_intervals_of_few_runs_are_not_wider_than_stated(kind, n, m):
+    rng = np.random.default_rng(12)
+    found = [difference(drawn(rng, kind, n), drawn(rng, kind, m)) for _ in range(3000)]
+    share = np.mean([one.low <= 0 <= one.high for one in found])
+    assert 0.93 <= share <= 0.97 + 2 * math.sqrt(0.03 * 0.97 / 3000)
+    assert np.mean([one.p < 0.05 for one in found]) == pytest.approx(1 - share, abs=1e-9)
+
+
+def test_the_interval_of_few_runs_is_that_of_welch():
+    """As `t.test(4:6, 1:3)` of R."""
+    found = difference([1, 2, 3], [4, 5, 6])
+    assert (found.low, found.high, found.p) == pytest.approx((0.7330, 5.2670, 0.02131), abs=1e-4)
+
+
 def test_false_alarms_over_many_figures_are_five_percent_at_most():
     rng = np.random.default_rng(3)
     alarms = 0

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 from ktrxer.batch.spec import LEAST
-from ktrxer.estimate.sequential import precision, student_t
+from ktrxer.estimate.sequential import precision
+from ktrxer.estimate.student import outside, student_t
 from simulate import until
 
 
@@ -51,3 +52,9 @@ def test_an_infinite_figure_is_never_known_well_enough():
 )
 def test_student_t_against_printed_tables(p, freedom, value):
     assert student_t(p, freedom) == pytest.approx(value, rel=1e-5)
+    assert outside(value, freedom) == pytest.approx(2 - 2 * p, rel=1e-4)
+
+
+def test_student_t_between_two_whole_degrees_of_freedom():
+    assert student_t(0.975, 2.0) > student_t(0.975, 2.5) > student_t(0.975, 3.0)
+    assert outside(student_t(0.975, 2.5), 2.5) == pytest.approx(0.05, abs=1e-6)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 import pytest
 from explore_server import SIZES, numbers
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
-from ktrxer.panels import makers, plots
+from ktrxer.panels import makers, picture, plots
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Panel, PlotModel
 from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.summary.figures import summarise
 from ktrxer.view import figure, pack
+from ktrxer.view.numbers import of_model
 from synthetic import synthetic
 
 S, MS = 10**9, 10**6
@@ -376,3 +378,17 @@ def test_long_series_are_thinned_for_the_page_and_that_is_said(rrul: Run) -> Non
     assert any("drawn with" in note for note in packed["notes"])
     assert all(pool.packed[series["x"]]["count"] <= 520 for series in packed["series"])
     assert not any("drawn with" in note for note in pack.panel(panel, pool, 0)["notes"])
+
+
+@pytest.mark.parametrize("plot", [name for name, one in plots.PLOTS.items() if one.reads])
+def test_a_plot_of_few_columns_is_that_of_all(rrul: Run, plot: str) -> None:
+    light = open_run(rrul.path)
+    picture.narrow([light], picture.Picture(plot))
+    assert len(light.table("latency").column_names) < len(rrul.table("latency").column_names)
+    assert of_model(plot, plots.model([light], plot)) == of_model(plot, plots.model([rrul], plot))
+
+
+def test_the_series_of_two_runs_are_distinct(tmp_path: Path, rrul: Run) -> None:
+    (both,) = plots.model([rrul, open_run(shutil.copy(rrul.path, tmp_path / "other.ktrxer"))], "ping_cdf").panels
+    assert len(both.series) == 16
+    assert len({(one.color, one.dash) for one in both.series}) == 16

@@ -11,10 +11,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.estimate.student import outside, student_t
+
 Floats = NDArray[np.float64]
 
 RESAMPLES = 4999
 RUNS_LEAST = 3  # in each group: the spread of fewer runs is not an estimate
+FEW = 4  # runs in the larger group, up to which resamples are too few different ones
 TREND_LEAST = 8  # runs in all, for a trend over time
 NO_SPREAD = 1e-6  # of the standard error: less is rounding
 SEED = 20170704  # of the resamples: equal input gives equal output
@@ -38,7 +41,8 @@ class Difference:
 
 def difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, level: float = 0.95, resamples: int = RESAMPLES) -> Difference:
     """The symmetric studentized bootstrap interval (Hall 1988, "On symmetric bootstrap confidence intervals") of mean(b) - mean(a) with
-    unequal variances. All values are finite; a group has at least one."""
+    unequal variances. If both groups have at most FEW runs it is that of Welch's t test: resamples make it wider than stated (98 %).
+    All values are finite; a group has at least one."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     n, m = len(x), len(y)
     if not n or not m or not np.isfinite(x).all() or not np.isfinite(y).all():
@@ -52,9 +56,15 @@ def difference(a: Sequence[float] | Floats, b: Sequence[float] | Floats, level: 
     larger = float(np.mean((y[:, None] > x[None, :]) + 0.5 * (y[:, None] == x[None, :])))
     if error <= 1e-12 * max(abs(mean_a), abs(mean_b), 1e-300):  # all runs of a group are equal, as in virtual time with one seed
         return Difference(mean_a, mean_b, delta, n, m, delta, delta, 0.0 if delta else 1.0, None, larger)
-    t = _studentized(x, y, error, resamples)
-    width = float(np.quantile(t, level)) * error
-    p = (1 + int((t >= abs(delta) / error).sum())) / (len(t) + 1)
+    if max(n, m) <= FEW:
+        share = var_a / n / error**2
+        freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
+        width = student_t((1 + level) / 2, freedom) * error
+        p = outside(delta / error, freedom)
+    else:
+        t = _studentized(x, y, error, resamples)
+        width = float(np.quantile(t, level)) * error
+        p = (1 + int((t >= abs(delta) / error).sum())) / (len(t) + 1)
     pooled = math.sqrt(((n - 1) * var_a + (m - 1) * var_b) / (n + m - 2))
     g = delta / pooled * (1 - 3 / (4 * (n + m) - 9))
     return Difference(mean_a, mean_b, delta, n, m, delta - width, delta + width, p, g, larger)

@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
+
+from ktrxer.estimate.student import student_t
 
 ALPHA = 0.05
 NORMAL = 1.959964  # the quantile at 1 - ALPHA / 2
@@ -42,43 +43,3 @@ def precision(values: Sequence[float], share: float, least: int) -> Precision:
     mixture = math.sqrt((n + MIXTURE) / n**2 * math.log((n + MIXTURE) / (MIXTURE * ALPHA**2)))
     width = deviation * mixture * student_t(1 - ALPHA / 2, n - 1) / NORMAL
     return Precision(n, mean, mean - width, mean + width, width <= share * abs(mean))
-
-
-@cache
-def student_t(p: float, freedom: int) -> float:
-    """The quantile of Student's t distribution, by bisection of its distribution function."""
-    if freedom < 1 or not 0.5 <= p < 1:
-        raise ValueError("p must be 0.5 to 1, and there is at least one degree of freedom")
-    if freedom == 1:
-        return math.tan(math.pi * (p - 0.5))
-    low, high = 0.0, 4.0
-    while _t_cdf(high, freedom) < p:
-        high *= 2
-    for _ in range(200):
-        x = (low + high) / 2
-        if _t_cdf(x, freedom) < p:
-            low = x
-        else:
-            high = x
-        if high - low <= 1e-12 * high:
-            break
-    return (low + high) / 2
-
-
-def _t_cdf(t: float, freedom: int) -> float:
-    """For whole degrees of freedom (Abramowitz and Stegun 26.7.3, 26.7.4), t >= 0."""
-    theta = math.atan(t / math.sqrt(freedom))
-    cos2 = math.cos(theta) ** 2
-    if freedom % 2:
-        term = total = math.cos(theta) if freedom > 1 else 0.0
-        for k in range(3, freedom - 1, 2):
-            term *= (k - 1) / k * cos2
-            total += term
-        inside = 2 / math.pi * (theta + math.sin(theta) * total)
-    else:
-        term = total = 1.0
-        for k in range(2, freedom, 2):
-            term *= (k - 1) / k * cos2
-            total += term
-        inside = math.sin(theta) * total
-    return 0.5 + inside / 2

@@ -19,7 +19,9 @@ LIGHT_GROUND, DARK_GROUND = "#ffffff", "#181c21"
 
 FIRST = 2  # index of the first colour for single series
 COUNT = len(LIGHT) - FIRST
-DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 2), (8, 3, 2, 3))
+# The second four are for several runs with many series: a run has one colour there.
+DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 2), (8, 3, 2, 3), (12, 3), (1, 4), (6, 2, 2, 2, 2, 2), (3, 6))
+FEW_DASHES = 4  # that a short sample of a line shows
 
 # A direction has the same colour in every panel, also where the other direction is missing.
 DIRECTIONS = {"down": FIRST, "up": FIRST + 1}

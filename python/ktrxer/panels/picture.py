@@ -54,6 +54,14 @@ def model(runs: Sequence[Run], wish: Picture) -> PlotModel:
     return plots.model(runs, wish.plot, wish.options)
 
 
+def narrow(runs: Sequence[Run], wish: Picture) -> None:
+    """For this picture alone: the runs then read no column that it does not need."""
+    plain = wish.plot.removesuffix(plots.SCALED)
+    if plain in plots.PLOTS and wish.arrange not in _BY and not fitting.of_samples(wish.options):
+        for run in runs:
+            run.narrow(plots.PLOTS[plain].reads)
+
+
 def apart(runs: Sequence[Run], wish: Picture) -> list[PlotModel]:
     """A model for each run, with the same axes in all of them, so that a user can turn from one to the next. A run without samples for the
     plot has a model without panels."""

@@ -134,5 +134,5 @@ def differences(name: str, spec: Spec, chosen: Selection, _numbers_of_runs: Sequ
         return None
     axes = measures(spec, firsts, [one.y for one in drawn])
     made = tuple(scaled(one, placed(item, axes)[1].divisor) for one, item in zip(drawn, firsts, strict=True))
-    note = "Difference of the means over runs. Line: 95 % interval (bootstrap of whole runs), from three runs in each group on."
+    note = "Difference of the means over runs. Line: 95 % interval (over whole runs), from three runs in each group on."
     return Panel(name, title_of(spec), position_axis(names), axis_of(axes[0]), made, link="", notes=(note,))

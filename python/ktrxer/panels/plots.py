@@ -4,8 +4,8 @@ and notes; all others of Flent's tests, and those of OWN, from their specificati
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -28,19 +28,21 @@ from ktrxer.store import Run
 class Plot:
     summary: str
     panels: tuple[str, ...]  # of panels.MAKERS
+    reads: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of these kinds of samples, only these columns (Run.narrow)
 
 
+_ROUND_TRIPS = {"latency": ("series", "t_ns", "rtt_ns", "state")}
 PLOTS: dict[str, Plot] = {
-    "all": Plot("throughput of each flow by direction, and round-trip times", ("download", "upload", "latency")),
-    "totals": Plot("both directions as sums, and round-trip times", ("totals", "latency")),
+    "all": Plot("throughput of each flow by direction, and round-trip times", ("download", "upload", "latency"), _ROUND_TRIPS),
+    "totals": Plot("both directions as sums, and round-trip times", ("totals", "latency"), _ROUND_TRIPS),
     "download": Plot("throughput of each flow down", ("download",)),
     "upload": Plot("throughput of each flow up", ("upload",)),
-    "ping": Plot("round-trip times by class", ("latency",)),
-    "ping_cdf": Plot("distribution of round-trip times, idle and under load", ("latency_cdf",)),
+    "ping": Plot("round-trip times by class", ("latency",), _ROUND_TRIPS),
+    "ping_cdf": Plot("distribution of round-trip times, idle and under load", ("latency_cdf",), _ROUND_TRIPS),
     "oneway": Plot("one-way delay, up and down", ("one_way_up", "one_way_down")),
     "host_queues": Plot("delay of the probes in the queues of the two hosts' own devices", ("host_queues",)),
-    "box_totals": Plot("sums of throughput and round-trip times under load as boxes", ("box_throughput", "box_latency")),
-    "box_ping": Plot("round-trip times under load as boxes", ("box_latency",)),
+    "box_totals": Plot("sums of throughput and round-trip times under load as boxes", ("box_throughput", "box_latency"), _ROUND_TRIPS),
+    "box_ping": Plot("round-trip times under load as boxes", ("box_latency",), _ROUND_TRIPS),
     "lateness": Plot("lateness of the probes", ("lateness",)),
     "tcp_cwnd": Plot("congestion windows", ("cwnd",)),
     "tcp_rtt": Plot("TCP's round-trip times", ("tcp_rtt",)),

@@ -237,7 +237,8 @@ def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: float) -> None:
         handles = [*handles[:MOST_NAMES], Line2D([], [], linestyle="none", label=f"and {further} further series")]
     lines = [one for one in handles if isinstance(one, Line2D)]
     if len(lines) == len(handles):
-        legend.draw(axes, lines, (-0.008, above), _columns(panel, columns), max(1.0, 3 / min(points)) if points else 1.0)
+        marks = max(1.0, 3 / min(points)) if points else 1.0
+        legend.draw(axes, lines, (-0.008, above), _columns(panel, columns), marks, 2.0 if _long(panel) else 1.0)
         return
     axes.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(-0.008, above), ncols=_columns(panel, columns), borderaxespad=0.0, borderpad=0.1,
@@ -271,7 +272,12 @@ def _listed(panel: Panel) -> list[Series]:
 
 def _columns(panel: Panel, columns: float) -> int:
     longest = max((len(_short(series.label, 44)) for series in _listed(panel)), default=1)
-    return max(1, min(8, int(118 / columns / (longest + 7))))
+    return max(1, min(8, int(118 / columns / (longest + (10 if _long(panel) else 7)))))
+
+
+def _long(panel: Panel) -> bool:
+    """Whether the legend has so many dashes that its lines are long."""
+    return len({one.dash for one in _listed(panel)}) > palette.FEW_DASHES
 
 
 def _legend_lines(panel: Panel, columns: float) -> int:

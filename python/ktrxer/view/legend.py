@@ -17,8 +17,9 @@ BESIDE, BELOW, BORDER = 0.8, 0.5, 0.1  # between a line and its name, between tw
 ORDER = 5  # of its parts, above the curves
 
 
-def draw(axes: Axes, lines: Sequence[Line2D], place: tuple[float, float], columns: int, marks: float) -> None:
-    """`place`: the lower left corner as parts of the axes; `marks`: a factor for the size of marks."""
+def draw(axes: Axes, lines: Sequence[Line2D], place: tuple[float, float], columns: int, marks: float, longer: float) -> None:
+    """`place`: the lower left corner as parts of the axes; `marks` and `longer`: factors for the size of marks and for the
+    length of lines."""
     import matplotlib
     from matplotlib.lines import Line2D
     from matplotlib.transforms import Affine2D, ScaledTranslation
@@ -29,7 +30,7 @@ def draw(axes: Axes, lines: Sequence[Line2D], place: tuple[float, float], column
     points: Any = Affine2D().scale(1 / 72) + figure.dpi_scale_trans + ScaledTranslation(*place, whole)
     names = [axes.text(0, 0, str(line.get_label()), fontsize=settings["legend.fontsize"], transform=points, zorder=ORDER) for line in lines]
     size: Any = names[0].get_fontsize()
-    long = settings["legend.handlelength"] * size
+    long = settings["legend.handlelength"] * size * longer
     extents = [name.get_window_extent() for name in names]
     pixel = 72 / figure.dpi
     row = max(one.height for one in extents) * pixel + BELOW * size

@@ -191,6 +191,7 @@ def _stored(options: argparse.Namespace, settings: Options) -> tuple[str, PlotMo
     runs = read(options.run)
     plot = options.plot or plots.default(runs[0])
     wish = picture.Picture(plot, options.arrange, settings)
+    picture.narrow(runs, wish)
     return plot, picture.model(runs, wish), runs[0].name
 
 
