@@ -588,13 +588,8 @@ static int open_tx(struct trace *t, struct ktrxer_error *err)
 {
 	struct ktx_options options = KTX_OPTIONS_INIT;
 	const struct trace_spec *s = &t->spec;
-	const uint8_t first = s->to.bytes[0];
-	int rc;
+	int rc = path_find(&t->probe.path, s->device, &s->from, &s->to, false, err);
 
-	/* RFC 1812, 4.3.2.7; RFC 4443, 2.4 (e): no ICMP error about such a packet. */
-	if (s->to.family == AF_INET6 ? first == 0xff : first >> 4 == 14)
-		return ktrxer_fail(err, -EINVAL, "routers do not answer probes to a multicast group: give a host");
-	rc = path_find(&t->probe.path, s->device, &s->from, &s->to, false, err);
 	if (rc < 0)
 		return rc;
 	if (t->probe.path.needs_stack)
