@@ -44,7 +44,7 @@ struct cli {
  */
 int cli_helpers_start(struct cli *cli);
 /*
- * Nonzero once asked to stop: the signal's number (SIGPIPE: the reader of the output has gone), or -1 for end of input.
+ * Nonzero once asked to stop: the signal's number (SIGPIPE: the output cannot be written), or -1 for end of input.
  * A second SIGINT or SIGTERM kills at once.
  */
 int cli_stopped(const struct cli *cli);

@@ -157,8 +157,7 @@ static bool write_all(struct out *out, const char *bytes, size_t length)
 	return true;
 failed:
 	atomic_store(&out->error, errno);
-	if (errno == EPIPE)
-		stop_request(SIGPIPE);
+	stop_request(SIGPIPE);
 	return false;
 }
 

@@ -27,3 +27,10 @@ struct pair_times *train_pairs(const struct train_packets *p)
 		}
 	return pairs;
 }
+
+size_t train_pairs_left(const struct pair_times *pairs, size_t count)
+{
+	while (count && !pairs[count - 1].sent_ns[0] && !pairs[count - 1].arrived_ns[0])
+		count--;
+	return count;
+}

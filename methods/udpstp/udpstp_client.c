@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { TRIES = 6, INTERVALS_MAX = 1 << 16 };
+enum { TRIES = 7 /* ARP gives up after three seconds */, INTERVALS_MAX = 1 << 16 };
 
 #define TRY_NS (500 * (uint64_t)KTRXER_NS_PER_MS)
 
@@ -32,6 +32,7 @@ struct client {
 	uint8_t modifiers;
 	int tries;
 	bool activating, over;
+	int error; /* the kernel's last one for a request */
 	uint64_t seed;
 	struct ktrxer_error failure;
 };
@@ -72,8 +73,9 @@ static void request_send(struct client *c)
 	const socklen_t length = ktrxer_name_make(&name, &c->o->to, c->activating ? c->result->test_port : c->o->port);
 
 	/* A request that the kernel does not take now is repeated by the timer. */
-	(void)!sendto(c->source.fd, c->pdu, c->pdu_length, MSG_DONTWAIT, &name.sa, length);
 	c->timer.at_ns = ktrxer_now_ns() + TRY_NS;
+	if (sendto(c->source.fd, c->pdu, c->pdu_length, MSG_DONTWAIT, &name.sa, length) < 0)
+		c->error = errno;
 }
 
 static void setup_request(struct client *c)
@@ -119,10 +121,11 @@ static void try_due(struct loop_timer *timer, uint64_t now_ns)
 	(void)now_ns;
 	if (++c->tries >= TRIES)
 		fail(c, -ETIMEDOUT,
-		     c->activating ? "the server does not answer the activation of the test on its test port: a "
-				     "firewall drops UDP to it"
-				   : "the server does not answer: no program serves UDPSTP on this port, or a "
-				     "firewall drops UDP");
+		     c->error        ? strerror(c->error)
+		     : c->activating ? "the server does not answer the activation of the test on its test port: a "
+				       "firewall drops UDP to it"
+				     : "the server does not answer: no program serves UDPSTP on this port, or a "
+				       "firewall drops UDP");
 	else
 		request_send(c);
 }
@@ -262,8 +265,10 @@ static void client_ready(struct loop_source *source, uint32_t events)
 			fail(c, -ECONNREFUSED, "no program serves UDPSTP on this port");
 			return;
 		}
-		if (n < 0)
+		if (n < 0) {
+			c->error = errno == EAGAIN ? c->error : errno;
 			return;
+		}
 		if (c->activating)
 			activation_answered(c, data, (size_t)n);
 		else if (ktrxer_name_read(&name, &from) == c->o->port && ktrxer_addr_equal(&from, &c->o->to))

@@ -186,7 +186,7 @@ time.sleep(30)
 
 
 def test_no_answer(shared_pair, capacity, token):
-    """A host that drops the requests; the client gives up after three seconds."""
+    """A host that drops the requests; the client gives up after three and a half seconds."""
     a, b = shared_pair
     b.run(["nft", "add table inet t; add chain inet t i { type filter hook input priority 0; }; add rule inet t i udp dport 24601 drop"])
     try:
@@ -195,6 +195,12 @@ def test_no_answer(shared_pair, capacity, token):
         assert 2 < time.monotonic() - begin < 20
     finally:
         b.run(["nft", "delete table inet t"])
+
+
+@pytest.mark.parametrize(("host", "reason"), [("192.0.2.1", "Network is unreachable"), ("10.77.0.99", "No route to host")])
+def test_a_server_without_a_route(shared_pair, capacity, host, reason):
+    """The kernel's reason, and no words about firewalls."""
+    assert f"{host} port 24601: {reason}\n" in capacity(shared_pair[0], host, status=1).stderr
 
 
 def test_a_server_that_dies(shared_pair, capacity, peer_serves):

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from accounts import closed, finish
 from far_end import flowing
 from noise import least
 from shims import shim
-from waiting import read_until, until
+from waiting import event, read_until, until
 
 # --------------------------------------------------------------------------------------------------------------- signals
 
@@ -126,6 +127,55 @@ def test_a_full_disk_is_said(shared_pair, ktrxer):
     done = a.run([ktrxer, "send", b.address, "-c", "2000", "-i", "100us", "--reports", "/dev/full", "--json"], check=False)
     end = closed(json.loads(done.stdout))
     assert done.returncode == 1 and end["sent"] == 2000 and any("/dev/full" in reason for reason in end["reasons"])
+
+
+LONG = {  # words behind the far address, with more than a minute of work; no word: no address
+    "ping": ["--for", "90s"],
+    "stamp": ["--for", "90s"],
+    "send": ["-i", "10ms"],
+    "recv": [],
+    "serve": [],
+    "pair": ["--count", "1000", "--interval", "1s"],
+    "ppt measure": ["--count", "1000"],
+    "ppt direct": ["--count", "100000"],
+    "trace": ["--rate", "1"],
+    "tcp": ["--count", "1000"],
+    "owamp": ["--count", "10000"],
+    "capacity": ["--for", "90s"],
+}
+WITH_TOKEN = ("pair", "ppt measure", "capacity")
+
+
+@pytest.fixture(scope="module")
+def far_server(shared_pair, ktrxer, token):
+    server = shared_pair[1].popen([ktrxer, "serve", "--token-file", str(token), "--owamp-port", "861", "--udpstp-port", "24601", "--jsonl"])
+    event(server, "listening")
+    web = shared_pair[1].popen([sys.executable, str(Path(__file__).with_name("web.py")), "80"])
+    web.stdout.readline()
+    yield
+    for one in (server, web):
+        one.kill()
+        one.communicate()
+
+
+@pytest.mark.usefixtures("far_server")
+@pytest.mark.parametrize("full", [True, False], ids=["full", "closed"])
+@pytest.mark.parametrize("name", LONG)
+def test_output_that_cannot_be_written_ends_the_command(shared_pair, ktrxer, token, name, full):
+    """At its first object, long before the minute for which it has work."""
+    near, far = shared_pair
+    words = [*name.split(), *([far.address] if LONG[name] else []), *LONG[name]]
+    words += ["--token-file", token] * (name in WITH_TOKEN)
+    source, pipe = os.pipe()
+    os.close(source)
+    with open("/dev/full", "wb") if full else os.fdopen(pipe, "wb") as out:
+        child = near.popen([ktrxer, *map(str, words), "--jsonl"], stdout=out)
+    _, errors = child.communicate(timeout=15)
+    if full:
+        os.close(pipe)
+        assert child.returncode == 1 and "could not be written to standard output: No space left on device" in errors
+    else:
+        assert "could not be written" not in errors and child.returncode in (0, 1)
 
 
 # ----------------------------------------------------------------------------------------------------------- clock steps

@@ -7,6 +7,8 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
 """
 
 import json
+import signal
+import time
 
 import pytest
 from clients import client
@@ -89,3 +91,19 @@ def test_echo_of_a_host_that_does_not_reply(shared_pair, ktrxer):
     end = json.loads(done.stdout)
     assert done.returncode == 1 and end["round_trip"]["reading"] == "too_few" and end["round_trip"]["sizes"][0]["lost"] == 10, end
     assert "--echo has no --direction" in a.run([ktrxer, "pair", "10.77.0.2", "--echo", "--direction", "up"], check=False).stderr
+
+
+@pytest.mark.parametrize("name", ["pair", "ppt measure"])
+def test_a_stopped_run_has_lost_no_packet(shared_pair, ktrxer, serve, token, name):
+    """Pairs that never left are in no count; those of the moment of the stop may still be under way."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    words = [ktrxer, *name.split(), b.address, "--token-file", token, "--direction", "both", "--count", "1000", "--interval", "10ms", "--json"]
+    child = a.popen(list(map(str, words)))
+    time.sleep(1.5)
+    child.send_signal(signal.SIGINT)
+    end = json.loads(child.communicate(timeout=20)[0])
+    assert any("it was stopped" in reason for reason in end["reasons"])
+    for way in ("up", "down"):
+        for one in end[way]["sizes" if name == "pair" else "trains"]:
+            assert one["lost"] + one["unsent"] <= 10 and one["pairs" if name == "pair" else "probes"] < 1000, one

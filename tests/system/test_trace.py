@@ -281,6 +281,28 @@ def test_samples_and_text(ktrxer, requires_namespaces, validators):
     assert wrong.returncode == 2 and "ICMP has no ports" in wrong.stderr
 
 
+@pytest.mark.parametrize("group", ["239.1.2.3", "ff05::2"])
+def test_a_group_is_no_destination(shared_pair, ktrxer, group):
+    """No router answers (RFC 1812, 4.3.2.7; RFC 4443, 2.4), and each probe would go to every member."""
+    near, far = shared_pair
+    near.run(["ip", "route", "add", group, "dev", near.device])
+    before = far.counters()["rx"]["packets"]
+    done = near.run([ktrxer, "trace", group], check=False)
+    assert done.returncode != 0 and "routers do not answer probes to a multicast group" in done.stderr and not done.stdout
+    assert far.counters()["rx"]["packets"] - before < 6, "no probe left"
+
+
+def test_where_no_router_answers_no_routes_are_claimed(shared_pair, ktrxer):
+    near, far = shared_pair
+    words = ["--timeout", "200ms", "--tries", "1", "--silent-hops", "2"]
+    far.run(["nft", "add table inet quiet; add chain inet quiet i { type filter hook input priority 0; udp dport 33434 drop; }"])
+    try:
+        done = near.run([ktrxer, "trace", far.address, *words], check=False)
+    finally:
+        far.run(["nft", "delete table inet quiet"])
+    assert "no router and no host answered" in done.stdout and "probability" not in done.stdout and "1 route" not in done.stdout
+
+
 @pytest.mark.skipif(not shutil.which("traceroute"), reason="traceroute is not installed: scripts/setup test")
 def test_the_same_route_as_traceroute(trace, requires_namespaces):
     """traceroute finds the same routers. It varies the port, so both find the same path only without load balancing."""

@@ -8,6 +8,7 @@
 #include "cm.h"
 #include "control.h"
 #include "limits.h"
+#include "loop_share_here.h"
 #include "serve_control.h"
 #include "serve_session.h"
 #include "serve_udp.h"
@@ -27,17 +28,6 @@
 #include <unistd.h>
 
 #define MS (uint64_t)KTRXER_NS_PER_MS
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOWER 20
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SLOWER 20
-#endif
-#endif
-#ifndef SLOWER
-#define SLOWER 1
-#endif
 
 enum { TRIES = 100, CONNECTED_MOST = 1500, PINGS = 600, STAMPS = 128, SEEDS = 24 };
 
@@ -204,7 +194,7 @@ static bool ask(struct client *c)
 	q.bytes = draw(r, 3) ? 0 : draw_log(r, 30);
 	q.cc_count = (uint8_t)draw(r, CONTROL_CCS + 1);
 	/* The user mode of qemu does not pass the name of a congestion control to the kernel. */
-	if (getenv("KTRXER_EMULATED"))
+	if (is_emulated())
 		q.cc_count = 0;
 	if (q.sample_ns < KTRXER_FLOW_SAMPLE_MIN_NS || q.sample_ns < finest)
 		q.sample_ns = finest + KTRXER_FLOW_SAMPLE_MIN_NS;
@@ -369,22 +359,6 @@ struct server {
 	struct serve_control_counts counts;
 };
 
-static uint64_t processor_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * KTRXER_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-/* Each look at it is a step that uses up the share of its call. */
-static uint64_t step_clock(void)
-{
-	static uint64_t at;
-
-	return at += LOOP_SHARE_NS + 1;
-}
-
 /* Ends the loop when the client has gone, and the server has closed what was the client's. */
 static void watch(struct loop_timer *timer, uint64_t now_ns)
 {
@@ -486,14 +460,8 @@ static struct request request_of(uint64_t seed)
  */
 static void need_error_queue(void)
 {
-	if (getenv("KTRXER_EMULATED") && sizeof(void *) == 4)
+	if (is_emulated() && sizeof(void *) == 4)
 		cm_skip("the user mode of qemu writes ICMP errors to wrong addresses of 32-bit programs");
-}
-
-/* The goal is 1 ms. A processor whose caches and second thread others use takes up to twice as long for each try. */
-static uint64_t limit_ns(void)
-{
-	return 2 * MS * SLOWER * (getenv("KTRXER_EMULATED") ? 20 : 1);
 }
 
 /* A processor that is shared can be taken away, and its caches with it: a request that is too long is so each time. */

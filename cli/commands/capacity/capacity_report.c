@@ -67,8 +67,9 @@ static void say_range(const struct capacity_way *way, const char *what, const st
 	char low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT];
 
 	if (range->max_ns != IP_CAPACITY_UNKNOWN)
-		out_text(way->run->cli, "%s: %s from %s to %s", capacity_ways[way->way], what,
-			 ktrxer_format_ns(low, (int64_t)range->min_ns), ktrxer_format_ns(high, (int64_t)range->max_ns));
+		out_text(way->run->cli, "%s: %s from %s to %s%s", capacity_ways[way->way], what,
+			 ktrxer_format_ns(low, (int64_t)range->min_ns), ktrxer_format_ns(high, (int64_t)range->max_ns),
+			 way->way == CAPACITY_UP ? " (the server reports whole milliseconds)" : "");
 }
 
 static void say_way(const struct capacity_way *way)

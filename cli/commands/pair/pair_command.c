@@ -97,10 +97,13 @@ static int estimate_way(struct pair_run *run, struct pair_way *way, struct ktrxe
 	size_t count = 0;
 	int rc = gaps ? 0 : -ENOMEM;
 
-	for (int size = 0; size < 2; size++)
+	for (int size = 0; size < 2; size++) {
 		way->sets[size] = (struct pairs_set){ .pairs = way->times[size],
 						      .count = (size_t)run->o->count,
 						      .bits = 8ull * way->ip_bytes[size] };
+		if (run->train.session.stopped)
+			way->sets[size].count = train_pairs_left(way->times[size], way->sets[size].count);
+	}
 	if (rc == 0)
 		rc = pairs_estimate(way->sets, TRAIN_RESOLUTION_NS, &way->result);
 	for (size_t i = 0; rc == 0 && i < way->sets[0].count; i++) {

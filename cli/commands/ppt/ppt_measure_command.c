@@ -101,6 +101,8 @@ static int estimate_way(struct ppt_measure *run, struct ppt_way *way, uint32_t f
 		way->sets[size] = (struct ppt_probes){ .probes = way->times[size],
 						       .count = p->trains,
 						       .size_bytes = run->sizes[size] };
+		if (run->train.session.stopped)
+			way->sets[size].count = train_pairs_left(way->times[size], p->trains);
 	}
 	rc = ppt_probes_estimate(way->sets, run->heading, TRAIN_RESOLUTION_NS, &way->result, err);
 	way->estimated = rc == 0;

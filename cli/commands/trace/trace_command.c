@@ -8,6 +8,7 @@
 #include "shared_options.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 
 #define FIELD(name) offsetof(struct trace_options, name)
 
@@ -105,6 +106,9 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 		.tries = (uint32_t)o->tries,
 	};
 	rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &spec->to, err);
+	/* RFC 1812, 4.3.2.7; RFC 4443, 2.4 (e): no ICMP error about such a packet. */
+	if (rc == 0 && (spec->to.family == AF_INET6 ? spec->to.bytes[0] == 0xff : spec->to.bytes[0] >> 4 == 14))
+		return ktrxer_fail(err, -EINVAL, "routers do not answer probes to a multicast group: give a host");
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &o->rate, o->flood, err);
 }
 

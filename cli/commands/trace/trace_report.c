@@ -376,7 +376,7 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 	const uint64_t routes = trace_graph_routes(trace_graph_of(run->trace));
 	char spent[KTRXER_UNITS_TEXT];
 
-	if (!run->o->one_route)
+	if (!run->o->one_route && s->last_hop && s->tested)
 		out_text(run->cli,
 			 "%" PRIu64 " route%s, %" PRIu32 " router%s that balance%s load; at each of %" PRIu32
 			 " tested, all next hops are known with a probability of "
