@@ -65,7 +65,7 @@ def addresses_of(made: Any, target: str) -> list[str] | None:
 
 
 def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], str]:
-    """Which hosts answer ICMP echo requests: three to each, all at the same time. Then the reason why none could be sent to the first host."""
+    """Which hosts answer three ICMP echo requests, all probed at once. Then the reason why none could be sent to the first one."""
     family = [options.family] if options.family else []
     children = {
         host: subprocess.Popen(
