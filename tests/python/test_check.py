@@ -10,10 +10,11 @@ import pytest
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.check import answer, figures
 from ktrxer.check.answer import Here
-from ktrxer.check.path import addresses_of
+from ktrxer.check.path import addresses_of, answering
 from ktrxer.check.plan import TEST
 from ktrxer.cli import main
 from ktrxer.commands import check as command
+from ktrxer.runners.runner import Options
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST
 
@@ -230,3 +231,13 @@ def test_routers_of_a_trace():
     assert addresses_of(hops("10.0.0.1", "10.9.9.9"), "far") == ["10.0.0.1"]
     assert addresses_of({}, "far") is None and addresses_of([], "far") is None
     assert addresses_of({"hops": [5, {"nodes": 7}, {"nodes": [None]}]}, "far") == []
+
+
+def test_a_host_that_may_not_ping_is_not_a_silent_target(tmp_path):
+    program = tmp_path / "ktrxer"
+    closed = """echo '{"type": "end", "verdict": "invalid"}'; echo 'ktrxer ping: ping sockets are closed' >&2; exit 1"""
+    silent = """echo '{"type": "end", "received": 0}'; echo 'ktrxer ping: no answer' >&2; exit 1"""
+    for script, why in ((closed, "ktrxer ping: ping sockets are closed"), (silent, "")):
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        assert answering(Options(host="far", ktrxer=str(program)), ["192.0.2.1"]) == ({"192.0.2.1": False}, why)

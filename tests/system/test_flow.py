@@ -224,7 +224,7 @@ def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp
     locked = controls()[1]
     if locked:
         assert f"'{locked[0]}' is not allowed to the server" in refusal(a, b.address, "--cc", locked[0], "--for", "1s")
-    assert "refuses: DSCP 48 needs `ktrxer serve --dscp-allow`" in refusal(a, b.address, "--dscp", "CS6", "--for", "1s")
+    assert "refuses: it does not allow DSCP 48 (--dscp-allow there)" in refusal(a, b.address, "--dscp", "CS6", "--for", "1s")
     counts = stop(server)["refused"]
     assert counts["wrong_token"] == 1 and counts["too_many_flows"] == 1 and counts["too_long"] == 2 and counts["too_fast"] == 1
     assert counts["unknown_congestion_control"] == 1 and counts["dscp_not_granted"] == 1
@@ -234,12 +234,21 @@ def test_one_clear_line_for_each_refusal(shared_pair, refusal, serve, token, tmp
     stop(server)
 
 
+def test_allowed_marks_are_beside_best_effort(shared_pair, flow, refusal, serve, token):
+    a, b = shared_pair
+    server = serve(b, "--token-file", token, "--dscp-allow", "EF,CS6")
+    for marks in (), ("--dscp", "EF"), ("--dscp", "CS6"):
+        assert flow(a, "up", b.address, "--bytes", "1k", *marks).end["bytes"] == 1000
+    assert "refuses: it does not allow DSCP 8 (--dscp-allow there)" in refusal(a, b.address, "--dscp", "CS1", "--for", "1s")
+    stop(server)
+
+
 def test_no_room_for_another_client(shared_pair, refusal, ktrxer, serve, token):
     a, b = shared_pair
     server = serve(b, "--token-file", token, "--max-clients", 1)
     first = a.popen([*command(ktrxer, token, "down", b.address, "--bitrate", "1M", "--for", "20s"), "--jsonl"])
     received(first, flows=1)
-    assert "serves 1 clients at once" in refusal(a, b.address)
+    assert "as many clients as it serves at once, 1 (--max-clients there)" in refusal(a, b.address)
     first.send_signal(signal.SIGINT)
     out, _ = first.communicate(timeout=10)
     end = json.loads(out.splitlines()[-1])

@@ -42,9 +42,8 @@ static int refusal_why(struct ktrxer_error *err, const struct flow_client_option
 				   r->value, CONTROL_VERSION);
 	case CONTROL_CLIENTS:
 		return ktrxer_fail(err, -EBUSY,
-				   "it serves %" PRIu64
-				   " clients at once, and has so many; try again later, or start the server "
-				   "with a larger --max-clients",
+				   "it has as many clients as it serves at once, %" PRIu64
+				   " (--max-clients there); try again later",
 				   r->value);
 	case CONTROL_TOO_MANY:
 		return ktrxer_fail(err, -EDQUOT, "%u flows are more than its limit of %" PRIu64 " (--max-flows there)",
@@ -68,7 +67,7 @@ static int refusal_why(struct ktrxer_error *err, const struct flow_client_option
 	case CONTROL_CC_LOCKED:
 		return flow_cc_refused(err, -EPERM, cc, true);
 	case CONTROL_NO_DSCP:
-		return ktrxer_fail(err, -EPERM, "DSCP %" PRIu64 " needs `ktrxer serve --dscp-allow`", r->value);
+		return ktrxer_fail(err, -EPERM, "it does not allow DSCP %" PRIu64 " (--dscp-allow there)", r->value);
 	case CONTROL_NO_FAMILY:
 		if (r->value == FLOW_TOO_LARGE)
 			return ktrxer_fail(

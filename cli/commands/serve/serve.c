@@ -65,8 +65,8 @@ static const struct opt serve_opts[] = {
 	  .fallback = "200M", .max = INT64_MAX,
 	  .help = "Bit rate of all answers together; 0: no limit" },
 	{ .name = "dscp-allow", .type = OPT_STRING, .offset = FIELD(dscp_allow), .argument = "LIST",
-	  .help = "DSCPs of answers and flows, by name or number, with commas. Without it: those below CS6 for clients "
-		  "with the token or the key, best effort for others" },
+	  .help = "DSCPs of answers and flows beside best effort, by name or number, with commas. Without it: those "
+		  "below CS6 for clients with the token or the key, none for others" },
 	{ .name = "max-clients", .type = OPT_UINT, .offset = FIELD(max_clients), .argument = "N", .fallback = "8",
 	  .max = 1000,
 	  .heading = "Flows", .help = "Clients at once; 0: no client gets flows" },
@@ -250,7 +250,7 @@ static int dscp_plan(struct server *s, struct ktrxer_error *err)
 {
 	const char *at = s->o->dscp_allow;
 
-	s->dscp_granted = at ? 0 : REFLECTOR_DSCP_TRUSTED;
+	s->dscp_granted = at ? REFLECTOR_DSCP_DEFAULT : REFLECTOR_DSCP_TRUSTED;
 	while (at) {
 		uint8_t dscp;
 		int rc = dscp_next(&dscp, &at, err);

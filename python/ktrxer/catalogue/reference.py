@@ -87,7 +87,7 @@ def _needs() -> Iterator[str]:
 
 def _needs_of(test: Test) -> tuple[str, str, str]:
     """Programs here, servers at the far end, and congestion controls."""
-    here, far, ccs = [], [], []
+    here, far, ccs, marks = [], [], [], []
     options = Options(host="HOST")
     for one in test.make(example(test), {}).runs:
         runner, p = runners.find(one.runner), one.parameters
@@ -96,13 +96,14 @@ def _needs_of(test: Test) -> tuple[str, str, str]:
         elif runner.tool is not None and (runner.here is None or one.place != LOCAL):
             here.append(f"`{runner.tool.program}` ({runner.tool.package})")
         if runner.trial is not None and runner.trial(p, options, False).server:
-            guarded = any(DSCP.get(mark or "", 0) >= GUARDED for mark in getattr(p, "marks", ()))
-            far.append("`ktrxer serve --dscp-allow`" if guarded else SERVE)
+            far.append(SERVE)
+            marks += [mark for mark in getattr(p, "marks", ()) if DSCP.get(mark or "", 0)]
         far += [server if server.startswith("a ") else f"`{server}`" for _, _, server in runner.listeners(p, options)]
         ccs += [f"`{cc}`" for cc in getattr(p, "cc", ()) if cc and cc not in EVERYWHERE]
+    if any(DSCP[mark] >= GUARDED for mark in marks):
+        marked = f"`ktrxer serve --dscp-allow {','.join(dict.fromkeys(marks))}`"
+        far = [marked if one == SERVE else one for one in far]
     made = [list(dict.fromkeys(needs)) for needs in (here, far, ccs)]
-    if "`ktrxer serve --dscp-allow`" in made[1]:
-        made[1].remove(SERVE)
     return ", ".join(made[0]), ", ".join(made[1]), ", ".join(made[2])
 
 

@@ -64,25 +64,29 @@ def addresses_of(made: Any, target: str) -> list[str] | None:
     return found
 
 
-def answering(options: Options, hosts: Sequence[str]) -> dict[str, bool]:
-    """Which of them answer ICMP echo requests: three to each, all hosts at the same time."""
+def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], str]:
+    """Which hosts answer three ICMP echo requests, all probed at once. Then the reason why none could be sent to the first one."""
     family = [options.family] if options.family else []
     children = {
         host: subprocess.Popen(
-            [options.ktrxer, "ping", host, *PINGS, *family], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [options.ktrxer, "ping", host, *PINGS, *family], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         for host in dict.fromkeys(hosts)
     }
     made: dict[str, bool] = {}
+    why = ""
     for host, child in children.items():
         try:
-            end = _object(child.communicate(timeout=PING_S)[0])
+            output, errors = child.communicate(timeout=PING_S)
         except subprocess.TimeoutExpired:
-            end = {}
+            output = errors = b""
             child.kill()
             child.communicate()
+        end = _object(output)
         made[host] = bool(end.get("received"))
-    return made
+        if host == hosts[0] and "received" not in end:
+            why = _last_line(errors)
+    return made, why
 
 
 def _run(words: list[str], seconds: float) -> tuple[dict[str, Any], str]:
@@ -92,8 +96,12 @@ def _run(words: list[str], seconds: float) -> tuple[dict[str, Any], str]:
         return {}, f"no result within {seconds:g} s"
     except OSError as error:
         return {}, f"{words[0]}: {error.strerror}"
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return _object(done.stdout), lines[-1].removeprefix("ktrxer: ") if lines else ""
+    return _object(done.stdout), _last_line(done.stderr)
+
+
+def _last_line(errors: bytes) -> str:
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("ktrxer: ") if lines else ""
 
 
 def _object(text: bytes) -> dict[str, Any]:

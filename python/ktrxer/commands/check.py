@@ -145,7 +145,9 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         given.host = address = router
     else:
         routers, note = ways.traced(options, address, given.hops)
-    answers = ways.answering(options, [address, *routers])
+    answers, why = ways.answering(options, [address, *routers])
+    if why and not given.server:
+        raise checks.CheckError(why)
     if not answers[address] and not given.server:
         remedy = "name one that does by --target, for example the first router of your provider, or use --gateway"
         raise checks.CheckError(f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known; {remedy}")
