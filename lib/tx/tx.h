@@ -46,7 +46,7 @@ struct ktx_shared {
 	_Atomic bool drain_waits;                      /* ktx_drain() sleeps until done == head */
 	_Atomic bool stream_runs;                      /* the pump is to say when it has ended */
 	_Atomic bool quit;
-	_Atomic int dead; /* negative errno: the device is gone */
+	_Atomic int dead; /* negative errno: the device is gone, or -KTRXER_ONE_PROCESSOR */
 
 	/* ring of one writer (pump) and one reader (tool) */
 	_Atomic uint32_t errors_in, errors_out;
@@ -169,7 +169,9 @@ void ktx_done_advance(struct ktx *tx, uint64_t now);
 /* tx_kernel.c: a pass where the kernel waits. */
 void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
-/* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
+/* tx_pump.c: nothing can be sent any more. */
+void ktx_dead(struct ktx *tx, int rc);
+/* One pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
 /*
  * The request of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is
