@@ -35,7 +35,7 @@ void ktrxer_text_clean(char *text, bool lines);
  */
 #define KTRXER_ONE_PROCESSOR EUSERS
 
-/* The C library's word for a negative errno, or the reason of KTRXER_ONE_PROCESSOR; thread safe, into a caller's buffer. */
+/* The C library's word for a negative errno, or why KTRXER_ONE_PROCESSOR; thread safe, into a caller's buffer. */
 const char *ktrxer_strerror(int code, char *text, size_t size);
 
 #endif
