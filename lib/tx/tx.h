@@ -15,11 +15,13 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "error.h"
 #include "phc_sampler.h"
 #include "schedmap.h"
 #include "stampmap.h"
 #include "waiter.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -169,9 +171,13 @@ void ktx_done_advance(struct ktx *tx, uint64_t now);
 /* tx_kernel.c: a pass where the kernel waits. */
 void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 
-/* tx_pump.c: nothing can be sent any more. */
-void ktx_dead(struct ktx *tx, int rc);
-/* One pass, which never waits; *next_ns is when the next is due. */
+/* Nothing can be sent any more. */
+static inline void ktx_dead(struct ktx *tx, int rc)
+{
+	atomic_store(&tx->shared.dead, rc == -ENETDOWN || rc == -KTRXER_ONE_PROCESSOR ? rc : -ENODEV);
+}
+
+/* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);
 /*
  * The request of spin_to_ns, whose time has come since that pass: submitted first, since all that a pass does before is

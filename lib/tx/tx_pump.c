@@ -194,11 +194,6 @@ static bool device_lost(int rc)
 	return rc == -ENETDOWN || rc == -ENODEV || rc == -ENXIO;
 }
 
-void ktx_dead(struct ktx *tx, int rc)
-{
-	atomic_store(&tx->shared.dead, rc == -ENETDOWN || rc == -KTRXER_ONE_PROCESSOR ? rc : -ENODEV);
-}
-
 static void reap(struct ktx *tx)
 {
 	const struct ktx_completions to = { .stamp = stamp_arrived,
