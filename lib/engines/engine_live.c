@@ -31,15 +31,22 @@ struct ktx_engine_state {
 	uint32_t mask;
 	_Atomic bool trains; /* seen by the committing thread */
 	bool shifts;
-	int lost; /* negative errno: nothing goes any more */
+	uint64_t looked_ns; /* at the processors */
+	int lost;           /* negative errno: nothing goes any more */
 };
 
-static int processors_check(struct ktrxer_error *err)
+/* The kernel leaves out processors that are off line. */
+static bool one_processor(void)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1)
+	return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) <= 1;
+}
+
+static int processors_check(struct ktrxer_error *err)
+{
+	if (!one_processor())
 		return 0;
 	return ktrxer_fail(err, -EOPNOTSUPP,
 			   "the live engine polls a whole processor and there is one for all: use the packet engine");
@@ -204,6 +211,14 @@ static int live_update(struct ktx_engine_state *state, const struct ktx_work *wo
 	/* Also when there is none: an old number would seem to lie ahead after two billion probes. */
 	if (work->cancel_to != work->done || (uint32_t)(work->done - control->cancel_to) > UINT32_MAX / 4)
 		__atomic_store_n(&control->cancel_to, work->cancel_to, __ATOMIC_RELAXED);
+	/* A thread that the caller has put on one processor (`cpu`) can see no other. */
+	if (!state->lost && state->options->cpu < 0 && work->now_ns - state->looked_ns > KTRXER_NS_PER_S) {
+		state->looked_ns = work->now_ns;
+		if (one_processor()) {
+			state->lost = -KTRXER_ONE_PROCESSOR;
+			ktrxer_live_stream_lose(&state->stream, state->lost);
+		}
+	}
 	rc = atomic_load(&state->stream.lost);
 	if (!state->lost && rc && rc != -ECANCELED)
 		state->lost = rc;

@@ -327,7 +327,7 @@ void ktrxer_live_stream_stop(struct live_stream *stream)
 		__atomic_store_n(&stream->share->stop, 1, __ATOMIC_RELEASE);
 }
 
-static void lose(struct live_stream *stream, int error)
+void ktrxer_live_stream_lose(struct live_stream *stream, int error)
 {
 	int none = 0;
 
@@ -345,9 +345,9 @@ void ktrxer_live_stream_update(struct live_stream *stream, uint64_t now_ns, uint
 		const int error = *(const volatile int *)&worker->state->error, result = atomic_load(&worker->result);
 
 		if (error == ENODEV || error == ENETDOWN)
-			lose(stream, -error);
+			ktrxer_live_stream_lose(stream, -error);
 		if (result < 0)
-			lose(stream, result);
+			ktrxer_live_stream_lose(stream, result);
 	}
 	for (uint32_t i = 0; i < stream->workers_count; i++) {
 		struct live_stream_worker *worker = &stream->workers[i];
@@ -374,7 +374,7 @@ void ktrxer_live_stream_close(struct live_stream *stream)
 {
 	const struct timespec nap = { .tv_nsec = (long)LOOK_NS };
 
-	lose(stream, -ECANCELED);
+	ktrxer_live_stream_lose(stream, -ECANCELED);
 	for (uint32_t i = 0; i < stream->workers_count; i++)
 		while (stream->workers[i].has_thread && !atomic_load(&stream->workers[i].done)) {
 			pthread_kill(stream->workers[i].thread, stream->signal);

@@ -55,6 +55,8 @@ void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream
 /* The pump's; says when to come back. */
 void ktrxer_live_stream_update(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns);
 /* Ends what runs, whatever is left of it. The pump does not run any more. */
+/* The rest of the range ends with this negative errno. */
+void ktrxer_live_stream_lose(struct live_stream *stream, int error);
 void ktrxer_live_stream_close(struct live_stream *stream);
 
 #endif

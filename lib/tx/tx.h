@@ -15,11 +15,13 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "error.h"
 #include "phc_sampler.h"
 #include "schedmap.h"
 #include "stampmap.h"
 #include "waiter.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -46,7 +48,7 @@ struct ktx_shared {
 	_Atomic bool drain_waits;                      /* ktx_drain() sleeps until done == head */
 	_Atomic bool stream_runs;                      /* the pump is to say when it has ended */
 	_Atomic bool quit;
-	_Atomic int dead; /* negative errno: the device is gone */
+	_Atomic int dead; /* negative errno: the device is gone, or -KTRXER_ONE_PROCESSOR */
 
 	/* ring of one writer (pump) and one reader (tool) */
 	_Atomic uint32_t errors_in, errors_out;
@@ -168,6 +170,12 @@ void ktx_done_advance(struct ktx *tx, uint64_t now);
 
 /* tx_kernel.c: a pass where the kernel waits. */
 void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
+
+/* Nothing can be sent any more. */
+static inline void ktx_dead(struct ktx *tx, int rc)
+{
+	atomic_store(&tx->shared.dead, rc == -ENETDOWN || rc == -KTRXER_ONE_PROCESSOR ? rc : -ENODEV);
+}
 
 /* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */
 int ktx_pump_once(struct ktx *tx, uint64_t *next_ns);

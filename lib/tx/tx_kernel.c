@@ -73,7 +73,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns)
 		work.cancel_to = work.done;
 	rc = tx->engine->kernel->update(tx->state, &work, next_ns);
 	if (rc < 0)
-		atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
+		ktx_dead(tx, rc);
 	/* After `dead`: a thread that sees that all requests have ended must see the reason, too. */
 	ktx_done_advance(tx, work.now_ns);
 	if (atomic_load(&tx->shared.stream_runs) && tx->engine->stream->ended(tx->state)) {

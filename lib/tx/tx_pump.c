@@ -194,11 +194,6 @@ static bool device_lost(int rc)
 	return rc == -ENETDOWN || rc == -ENODEV || rc == -ENXIO;
 }
 
-static void device_dead(struct ktx *tx, int rc)
-{
-	atomic_store(&tx->shared.dead, rc == -ENETDOWN ? -ENETDOWN : -ENODEV);
-}
-
 static void reap(struct ktx *tx)
 {
 	const struct ktx_completions to = { .stamp = stamp_arrived,
@@ -215,7 +210,7 @@ static void reap(struct ktx *tx)
 	rc = tx->engine->submit->reap(tx->state, &to);
 	tx->pump.reaped_ns = now;
 	if (device_lost(rc))
-		device_dead(tx, rc);
+		ktx_dead(tx, rc);
 	if (ktrxer_stampmap_wants_reset(&tx->pump.stamps) && tx->engine->submit->restart_stamps) {
 		tx->engine->submit->restart_stamps(tx->state);
 		ktrxer_stampmap_reset(&tx->pump.stamps, ktrxer_now_ns());
@@ -273,7 +268,7 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 	request->tries++;
 	stamps_refused(tx);
 	if (device_lost(rc))
-		device_dead(tx, rc);
+		ktx_dead(tx, rc);
 	if (worth_retrying(rc)) {
 		if (!tx->pump.first_call_ns) {
 			tx->pump.first_call_ns = call;

@@ -284,6 +284,8 @@ static int refusal(const struct ktx *tx, uint32_t length, struct ktrxer_error *e
 {
 	const int dead = atomic_load(&tx->shared.dead);
 
+	if (dead == -KTRXER_ONE_PROCESSOR)
+		return ktrxer_fail(err, dead, "%s", ktrxer_strerror(dead, NULL, 0));
 	if (dead)
 		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name,
 				   dead == -ENETDOWN ? "went down" : "is gone");

@@ -48,7 +48,7 @@ bool ktx_stream_running(struct ktx *tx)
 	tx->tool.streams = false;
 	/* The pump may not have said so yet. */
 	if (look.lost && look.lost != -ECANCELED)
-		atomic_store(&tx->shared.dead, look.lost == -ENETDOWN ? -ENETDOWN : -ENODEV);
+		ktx_dead(tx, look.lost);
 	return false;
 }
 

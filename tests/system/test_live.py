@@ -300,6 +300,27 @@ def test_one_processor_is_refused(live, pair):
     assert "whole processor" in live.refusal(pair[0], "--count", "1", wrap=("taskset", "-c", "0"))
 
 
+@pytest.mark.parametrize("how", [("--interval", "1ms"), ("--rate", "10k"), ()])
+def test_one_processor_that_is_left_ends_the_run(live, pair, how):
+    """Otherwise the polling thread takes all of the last processor from other tasks, for as long as the run lasts."""
+    a, b = pair
+    child = a.popen(live.words(a, b.address, "--for", "60s", *how, "--json"))
+    flowing(a)
+    pid = child_of(child.pid)
+    subprocess.run(["taskset", "-a", "-p", "-c", "0", str(pid)], check=True, capture_output=True)
+    try:
+        out, _ = child.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        os.kill(pid, signal.SIGKILL)
+        child.communicate(timeout=10)
+        raise
+    result = json.loads(out)
+    closes(result)
+    assert result["sent"] > 0
+    assert result["verdict"] != "valid"
+    assert "sending ended early: the engine polls a whole processor, and only one is left" in result["reasons"]
+
+
 def test_no_privilege_is_refused(live, pair):
     line = live.refusal(pair[0], "--count", "1", wrap=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
     assert "CAP_BPF" in line
