@@ -10,17 +10,34 @@
  * that a verdict counts (100 us) on machines that wake up within 20 us.
  */
 #include <linux/percpu.h>
+#include <linux/spinlock.h>
 
 #include "tx.h"
 
 struct ktx_budget {
+	/* After a processor has gone off line, threads on other processors charge its budget. */
+	raw_spinlock_t lock;
 	u64 paid_ns; /* the time at which the debt is 0 */
 	u64 rest_ns; /* the end of the last rest */
 	u64 since_ns; /* charged up to here */
 	u32 working; /* number of senders between begin and end */
 };
 
-static DEFINE_PER_CPU(struct ktx_budget, ktx_budget);
+static DEFINE_PER_CPU(struct ktx_budget, ktx_budget) = {
+	.lock = __RAW_SPIN_LOCK_UNLOCKED(ktx_budget.lock),
+};
+
+static void ktx_budget_lock(struct ktx_budget *budget)
+{
+	local_bh_disable();
+	raw_spin_lock(&budget->lock);
+}
+
+static void ktx_budget_unlock(struct ktx_budget *budget)
+{
+	raw_spin_unlock(&budget->lock);
+	local_bh_enable();
+}
 
 static void ktx_budget_take(struct ktx_budget *budget, u64 now, u64 used)
 {
@@ -42,29 +59,31 @@ static void ktx_budget_count(struct ktx_budget *budget, u64 now)
 
 void ktx_budget_begin(struct ktx_file *f, u64 before_ns)
 {
-	const u64 now = ktime_get_ns();
+	u64 now;
 
 	local_bh_disable();
 	f->budget = this_cpu_ptr(&ktx_budget);
+	raw_spin_lock(&f->budget->lock);
+	now = ktime_get_ns();
 	ktx_budget_count(f->budget, now);
 	ktx_budget_take(f->budget, now, before_ns);
 	f->budget->working++;
-	local_bh_enable();
+	ktx_budget_unlock(f->budget);
 }
 
 void ktx_budget_charge(struct ktx_file *f)
 {
-	local_bh_disable();
+	ktx_budget_lock(f->budget);
 	ktx_budget_count(f->budget, ktime_get_ns());
-	local_bh_enable();
+	ktx_budget_unlock(f->budget);
 }
 
 void ktx_budget_end(struct ktx_file *f)
 {
-	local_bh_disable();
+	ktx_budget_lock(f->budget);
 	ktx_budget_count(f->budget, ktime_get_ns());
 	f->budget->working--;
-	local_bh_enable();
+	ktx_budget_unlock(f->budget);
 }
 
 u64 ktx_budget_rest(const struct ktx_file *f, u64 now)
@@ -77,9 +96,10 @@ u64 ktx_budget_rest(const struct ktx_file *f, u64 now)
 
 	local_bh_disable();
 	budget = this_cpu_ptr(&ktx_budget);
+	raw_spin_lock(&budget->lock);
 	if (now >= budget->rest_ns && budget->paid_ns > now + KTX_BUDGET_NS)
 		budget->rest_ns = budget->paid_ns - KTX_BUDGET_NS + rest;
 	until = now < budget->rest_ns ? budget->rest_ns : 0;
-	local_bh_enable();
+	ktx_budget_unlock(budget);
 	return until;
 }

@@ -54,9 +54,9 @@ void ktrxer_live_stream_stop(struct live_stream *stream);
 void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream_look *look);
 /* The pump's; says when to come back. */
 void ktrxer_live_stream_update(struct live_stream *stream, uint64_t now_ns, uint64_t *next_ns);
-/* Ends what runs, whatever is left of it. The pump does not run any more. */
 /* The rest of the range ends with this negative errno. */
 void ktrxer_live_stream_lose(struct live_stream *stream, int error);
+/* Ends what runs, whatever is left of it. The pump does not run any more. */
 void ktrxer_live_stream_close(struct live_stream *stream);
 
 #endif

@@ -7,7 +7,7 @@ from ktrxer.estimate.voice import call
 from ktrxer.flent.writing import document
 from ktrxer.run.contradictions import contradictions, idle_delayed
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
-from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
+from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP
 from ktrxer.summary import figures, text
 from ktrxer.summary.where import Part
 
@@ -151,6 +151,23 @@ def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_m
 def test_round_trips_of_two_paths_do_not_contradict_each_other(tmp_path, more, found):
     made = list(contradictions(two_probes(tmp_path, **more)))
     assert len(made) == found and all(text.startswith("UDP and ICMP round trips of the same class contradict") for text in made)
+
+
+@pytest.mark.parametrize("second_us, copies, first_us", [(20, 0, 2.0), (20, 5, 2.0), (None, 5, None)])
+def test_the_first_of_each_train_is_stated_where_trains_have_several(tmp_path, second_us, copies, first_us):
+    """Two classes of one process at the same planned times. Each is the first in half of the trains. Copies of answers are no trains."""
+    n = 100
+    runners = [Runner(0, "x", "x", ["x"], "b", "ended", 0, interval_ns=100 * MS, protocol="UDP")]
+    series = [Series(0, "p", "latency", "ms", 0, klass="BE", group="Ping (ms)"), Series(1, "q", "latency", "ms", 0, klass="EF", group="Ping (ms)")]
+    late_us = [(2, second_us), (second_us, 2)] * (n // 2) if second_us else [(2, None)] * n
+    rows = [(which, i * 100 * MS + us * 1000, i, ANSWERED, us * 1000) for i, both in enumerate(late_us) for which, us in enumerate(both) if us]
+    rows += [(which, t, seq, DUPLICATE, late) for which, t, seq, _, late in rows[:copies]]
+    rows.sort()
+    names = ("series", "t_ns", "seq", "state", "lateness_ns")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) | {"rtt_ns": [10 * MS] * len(rows)}
+    s = figures.summarise(stored(tmp_path, meta_of(series, [Phase("idle_before", 0, 10 * S)], runners=runners), latency=columns))
+    assert (s.first_lateness_us.p50 if s.first_lateness_us else None) == first_us
+    assert any("first of each train  p50 2.0 us" in line for line in text.lines(s)) == (first_us is not None)
 
 
 def graded(tmp_path, idle_ms, load_ms):

@@ -70,7 +70,7 @@ def pytest_again(suite: Suite, environment: dict[str, str]) -> None:
     suite.again(lambda nodes, later: pytest(later, "again", 600, environment, *nodes), lambda name: counts.node(name, ROOT))
 
 
-# Side by side: two files, whose tests look at time; a pool of tests that pass on a busy machine too; a pool of tests that mostly sleep.
+# Side by side: two files, whose tests look at time; a pool of tests that pass on a busy machine too; a pool of tests that sleep for half of their time or more.
 TWO_FILES = ("-n", "2", "--dist", "loadfile")
 POOL = ("-n", str(CORES + 1), "--dist", "worksteal")
 SLEEPERS_POOL = ("-n", str(2 * CORES), "--dist", "worksteal")
@@ -96,7 +96,7 @@ def system(suite: Suite) -> None:
 
 
 def python(suite: Suite, quick: bool) -> None:
-    pytest(suite, "python", 900, {}, "tests/python", "-n", str(CORES), *(("-m", "not slow") if quick else ()))
+    pytest(suite, "python", 900, {}, "tests/python", *SLEEPERS_POOL, *(("-m", "not slow") if quick else ()))
     pytest_again(suite, {})
 
 
