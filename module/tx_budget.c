@@ -9,35 +9,24 @@
  * probes without pauses (20 us apart) is late by one such rest, which is less than the lateness
  * that a verdict counts (100 us) on machines that wake up within 20 us.
  */
+#include <linux/atomic.h>
 #include <linux/percpu.h>
-#include <linux/spinlock.h>
 
 #include "tx.h"
 
 struct ktx_budget {
-	/* After a processor has gone off line, threads on other processors charge its budget. */
-	raw_spinlock_t lock;
 	u64 paid_ns; /* the time at which the debt is 0 */
 	u64 rest_ns; /* the end of the last rest */
 	u64 since_ns; /* charged up to here */
-	u32 working; /* number of senders between begin and end */
+	/*
+	 * Number of senders between begin and end. After this processor went off line, they run on
+	 * several others. A charge that two of them write at once may be lost; a count must not be,
+	 * because idle time would be charged from then on.
+	 */
+	atomic_t working;
 };
 
-static DEFINE_PER_CPU(struct ktx_budget, ktx_budget) = {
-	.lock = __RAW_SPIN_LOCK_UNLOCKED(ktx_budget.lock),
-};
-
-static void ktx_budget_lock(struct ktx_budget *budget)
-{
-	local_bh_disable();
-	raw_spin_lock(&budget->lock);
-}
-
-static void ktx_budget_unlock(struct ktx_budget *budget)
-{
-	raw_spin_unlock(&budget->lock);
-	local_bh_enable();
-}
+static DEFINE_PER_CPU(struct ktx_budget, ktx_budget);
 
 static void ktx_budget_take(struct ktx_budget *budget, u64 now, u64 used)
 {
@@ -52,38 +41,36 @@ static void ktx_budget_take(struct ktx_budget *budget, u64 now, u64 used)
 /* The time in which several senders work counts once: some wait while another one runs. */
 static void ktx_budget_count(struct ktx_budget *budget, u64 now)
 {
-	if (budget->working && now > budget->since_ns)
+	if (atomic_read(&budget->working) && now > budget->since_ns)
 		ktx_budget_take(budget, now, now - budget->since_ns);
 	budget->since_ns = now;
 }
 
 void ktx_budget_begin(struct ktx_file *f, u64 before_ns)
 {
-	u64 now;
+	const u64 now = ktime_get_ns();
 
 	local_bh_disable();
 	f->budget = this_cpu_ptr(&ktx_budget);
-	raw_spin_lock(&f->budget->lock);
-	now = ktime_get_ns();
 	ktx_budget_count(f->budget, now);
 	ktx_budget_take(f->budget, now, before_ns);
-	f->budget->working++;
-	ktx_budget_unlock(f->budget);
+	atomic_inc(&f->budget->working);
+	local_bh_enable();
 }
 
 void ktx_budget_charge(struct ktx_file *f)
 {
-	ktx_budget_lock(f->budget);
+	local_bh_disable();
 	ktx_budget_count(f->budget, ktime_get_ns());
-	ktx_budget_unlock(f->budget);
+	local_bh_enable();
 }
 
 void ktx_budget_end(struct ktx_file *f)
 {
-	ktx_budget_lock(f->budget);
+	local_bh_disable();
 	ktx_budget_count(f->budget, ktime_get_ns());
-	f->budget->working--;
-	ktx_budget_unlock(f->budget);
+	atomic_dec(&f->budget->working);
+	local_bh_enable();
 }
 
 u64 ktx_budget_rest(const struct ktx_file *f, u64 now)
@@ -96,10 +83,9 @@ u64 ktx_budget_rest(const struct ktx_file *f, u64 now)
 
 	local_bh_disable();
 	budget = this_cpu_ptr(&ktx_budget);
-	raw_spin_lock(&budget->lock);
 	if (now >= budget->rest_ns && budget->paid_ns > now + KTX_BUDGET_NS)
 		budget->rest_ns = budget->paid_ns - KTX_BUDGET_NS + rest;
 	until = now < budget->rest_ns ? budget->rest_ns : 0;
-	ktx_budget_unlock(budget);
+	local_bh_enable();
 	return until;
 }
