@@ -79,8 +79,8 @@ static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint3
 }
 
 /*
- * Whether the next number identifies the oldest probe, whatever the time of its stamp. False beside a refusal, and where
- * that time is within the newest call.
+ * Whether the next number identifies the oldest probe, whatever the time of its stamp. False beside a refusal, and
+ * where that time is within the newest call.
  */
 static bool follows(const struct schedmap *map, const struct schedmap_call *call, uint64_t early, uint64_t late)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Finds the probe that a stamp belongs to, where the packet scheduler stamps, too. The kernel numbers the datagrams of a
- * socket (OPT_ID); a refused datagram may use a number up or not (stampmap.h). But the packet scheduler's stamp is taken
- * within the system call that sends, also for a datagram that the queue then refuses. So the time of this stamp
+ * Finds the probe that a stamp belongs to, where the packet scheduler stamps, too. The kernel numbers the datagrams of
+ * a socket (OPT_ID); a refused datagram may use a number up or not (stampmap.h). But the packet scheduler's stamp is
+ * taken within the system call that sends, also for a datagram that the queue then refuses. So the time of this stamp
  * identifies the call, and the call identifies the probe. The driver's stamp has the same number, however long the
  * packet has waited between.
  *

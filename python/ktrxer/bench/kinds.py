@@ -240,8 +240,8 @@ METHODS = Kind(
         _us("p90_us"), _us("p99_us"), _us("stalled_median_us"), _us("stalled_p90_us"), *LOSS,
     ),
     "gap: between neighbours at the far end (of all rounds). error: |gap - scheduled interval|; +-: the IQR of the rounds' medians. "
-    "OIR: the engine has all probes from the start; OFR: it gets each one a fixed period before its time; OSM: a sleep ends, and the engine "
-    "sends at once; RSM: a raw socket sends at once.",
+    "OIR: the engine has all probes from the start; OFR: it gets each one a fixed period before its time; OSM: a sleep ends, and the "
+    "engine sends at once; RSM: a raw socket sends at once.",
     _schedule_pools, _schedule_figures, (*SCHEDULE.options, "methods", "predispatch"),
 )  # fmt: skip
 PAIRS = Kind(
