@@ -7,7 +7,7 @@
 struct schedmap_call {
 	uint64_t call_ns, after_ns;
 	uint32_t first, count;
-	uint32_t matched; /* of them, with a stamp */
+	uint32_t matched; /* probes of the call with a stamp */
 	uint32_t refused; /* datagrams refused before this call, whose stamp was not seen */
 };
 
@@ -50,7 +50,7 @@ void ktrxer_schedmap_refused(struct schedmap *map)
 	map->refused++;
 }
 
-static struct schedmap_call *eldest(struct schedmap *map)
+static struct schedmap_call *oldest(struct schedmap *map)
 {
 	return map->begin == map->end ? NULL : &map->calls[map->begin & map->mask];
 }
@@ -66,7 +66,7 @@ static bool take(struct schedmap *map, struct schedmap_call *call, uint32_t key,
 	return true;
 }
 
-/* One that the queue refused. */
+/* Takes the stamp of a datagram that the queue refused. */
 static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint32_t key)
 {
 	uint32_t *refused = next ? &next->refused : &map->refused;
@@ -79,8 +79,8 @@ static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint3
 }
 
 /*
- * Does the next number name the eldest probe, whenever it was stamped? Not beside a refusal, nor when the newest call
- * sent it.
+ * Whether the next number identifies the oldest probe, whatever the time of its stamp. False beside a refusal, and
+ * where that time is within the newest call.
  */
 static bool follows(const struct schedmap *map, const struct schedmap_call *call, uint64_t early, uint64_t late)
 {
@@ -93,25 +93,25 @@ static bool follows(const struct schedmap *map, const struct schedmap_call *call
 
 bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe)
 {
-	/* Newer kernels give the number of a refused datagram back. */
+	/* Newer kernels reuse the number of a refused datagram. */
 	const bool again = map->was_refused && key + 1 == map->next_key;
 	const int32_t ahead = again ? 0 : (int32_t)(key - map->next_key);
-	struct schedmap_call *call = eldest(map);
+	struct schedmap_call *call = oldest(map);
 	const uint64_t late = stamp_ns + bound_ns, early = stamp_ns > bound_ns ? stamp_ns - bound_ns : 0;
 
 	if (call && !ahead && follows(map, call, early, late))
 		return take(map, call, key, probe);
-	/* Seen already, at a device above this one. */
+	/* A device above this one has stamped the datagram already. */
 	if (ahead < 0 && !(call && call->refused))
 		return false;
 	while (call && call->after_ns < early) { /* its stamps were lost */
 		map->begin++;
-		call = eldest(map);
+		call = oldest(map);
 	}
 	if (!call || late < call->call_ns)
 		return ahead < 0 || again ? false : take_refused(map, call, key);
 	if (call->count > 1 && ahead) {
-		/* Of several probes some stamps were lost: the numbers tell which, after the first one. */
+		/* Some stamps of the call were lost. After its first stamp the numbers identify their probes. */
 		if (ahead < 0 || !call->matched || call->matched + (uint32_t)ahead >= call->count) {
 			map->begin++;
 			map->next_key = key + 1;

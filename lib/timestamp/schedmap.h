@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which probe do the stamps of one packet belong to, where the packet scheduler stamps, too? The kernel numbers the
- * datagrams of a socket (OPT_ID); a refused datagram may use a number up or not (stampmap.h). But the packet
- * scheduler's stamp is taken within the system call that sends, also for a datagram that the queue then refuses. So the
- * time of this stamp names the call, and the call the probe; the driver's stamp follows by its number, however long the
+ * Finds the probe that a stamp belongs to, where the packet scheduler stamps, too. The kernel numbers the datagrams of
+ * a socket (OPT_ID); a refused datagram may use a number up or not (stampmap.h). But the packet scheduler's stamp is
+ * taken within the system call that sends, also for a datagram that the queue then refuses. So the time of this stamp
+ * identifies the call, and the call identifies the probe. The driver's stamp has the same number, however long the
  * packet has waited between.
  *
- * Numbers that follow each other without a refusal between name the probe by themselves. This covers a packet that
+ * Consecutive numbers without a refusal between them identify the probe without the time. This covers a packet that
  * waits for its neighbour's address: it enters the packet scheduler after the call.
  *
  * One thread. Probes of one socket, in the order in which the kernel took them.
@@ -24,9 +24,9 @@ struct schedmap {
 	struct schedmap_key *keys;   /* probes by the number of their datagram, a ring */
 	uint32_t mask;
 	uint32_t begin, end;
-	uint32_t next_key; /* behind the last stamp that was seen */
+	uint32_t next_key; /* the number after that of the last stamp */
 	uint32_t refused;  /* datagrams refused since the last call, whose stamp was not seen */
-	bool was_refused;  /* the last stamp was one of those: its number may come again */
+	bool was_refused;  /* the last stamp was of a refused datagram: its number may come again */
 };
 
 /* `size`: probes that can wait for a stamp, a power of two. On a socket that has sent nothing. -ENOMEM. */
@@ -39,7 +39,7 @@ void ktrxer_schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, 
 void ktrxer_schedmap_refused(struct schedmap *map);
 
 /*
- * The probe that a stamp of the packet scheduler belongs to; false: a refused datagram's, or it cannot be told.
+ * The probe that a stamp of the packet scheduler belongs to; false: a refused datagram's, or unknown.
  * stamp_ns +- bound_ns.
  */
 bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe);

@@ -10,10 +10,9 @@
  * state both.
  */
 #define UNSTATED_NS ((uint64_t)KTRXER_NS_PER_S)
-/* The unit of maxerror, and the kernel adds its tolerance only once a second: 500 ppm of it. */
+/* One unit of maxerror (1 us), and its growth in a second (500 ppm): the kernel adds to it once a second only. */
 #define FLOOR_NS (501 * (uint64_t)KTRXER_NS_PER_US)
 
-/* Of what adjtimex() returned and filled in. */
 static void sync_of(struct clock_sync *sync, int state, const struct timex *tx)
 {
 	/* The part of the last correction that is still to be slewed. */

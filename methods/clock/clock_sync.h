@@ -8,8 +8,6 @@
 
 #include <ktrxer.h>
 
-struct timex;
-
 struct clock_sync {
 	bool synchronised;
 	uint64_t bound_ns; /* UINT64_MAX: unknown */

@@ -4,8 +4,8 @@
 uint32_t mda_probes(uint32_t hops, double failure)
 {
 	/*
-	 * seen[j]: the probability that j different hops were seen so far. All terms are positive: nothing cancels, as
-	 * in inclusion-exclusion.
+	 * seen[j]: the probability that j different hops were seen so far. All terms are positive, so that no digits
+	 * are lost in differences, as they are with inclusion and exclusion.
 	 */
 	double seen[MDA_HOPS_MAX + 1] = { 1 };
 	uint32_t probes = 0;

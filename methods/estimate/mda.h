@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Stopping points of the Multipath Detection Algorithm (Augustin, Friedman, Teixeira, E2EMON 2007; Veitch et al.,
- * INFOCOM 2009): after k next hops of a router were seen, so many probes with different flow identifiers exclude a
- * further one.
+ * INFOCOM 2009): the number of probes with different flow identifiers that exclude a further next hop of a router,
+ * after k were seen.
  */
 #ifndef KTRXER_METHODS_MDA_H
 #define KTRXER_METHODS_MDA_H

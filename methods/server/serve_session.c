@@ -29,7 +29,8 @@ static void flows_close(struct session *s)
 	flow_set_close(s->closing);
 }
 
-/* Nothing that is said after it is of interest, but to close at once could overtake it (a reset empties queues). */
+/* The session reads and ignores later frames: to close the socket with unread bytes would reset the connection, and the
+ * reset would empty the queue that holds the refusal. */
 void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 {
 	uint8_t *body;
@@ -77,7 +78,7 @@ static void on_sample(void *context, uint32_t flow, const struct flow_sample *sa
 
 	if (s->block_used + FLOW_SAMPLE_MOST > CONTROL_BODY_MAX)
 		block_send(s);
-	/* Samples in a block count as sent; so a block is only begun when there is room to send it. */
+	/* Samples in a block count as sent, so a block begins only when the link has room for it. */
 	if (!s->block_used) {
 		if (control_link_waiting(&s->link) + CONTROL_BODY_MAX > KTRXER_CONTROL_SAMPLES_BYTES) {
 			flow_set_missed(s->flows, flow);
@@ -222,7 +223,7 @@ static void on_request(struct session *s, const struct control_frame *frame)
 	s->state = SESSION_GRANTED;
 	s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_CONNECT_S);
 	s->link.most = CONTROL_BODY_MAX;
-	/* Beyond the samples there is always room for the last word of each flow. */
+	/* Beyond the samples there is always room for the end of each flow. */
 	s->link.out_limit = KTRXER_CONTROL_SAMPLES_BYTES + 8 * CONTROL_FIRST_MAX + s->request.flows * 128;
 	s->registry->counts.sessions++;
 	body = control_link_begin(&s->link, CONTROL_FIRST_MAX);
@@ -240,7 +241,7 @@ static void ready_if_attached(struct session *s)
 	control_link_say(&s->link, CONTROL_READY);
 }
 
-/* The bitrate of each direction by UDP: only this limit slows it down. */
+/* The sum of the bit rates in each direction: TCP flows are paced to the limit, UDP flows are not. */
 static enum control_refusal udp_judge(struct session *s, const struct flow_spec *spec, uint64_t *value)
 {
 	const uint64_t most = s->registry->options.max_bps;
@@ -316,7 +317,7 @@ static void planned(struct session *s)
 	ready_if_attached(s);
 }
 
-/* One transmitter in each turn: it costs some hundred microseconds. */
+/* Opens one transmitter in each turn of the loop, because that takes some hundred microseconds. */
 static void opening_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct session *s = (struct session *)((char *)timer - offsetof(struct session, opening));
@@ -356,7 +357,7 @@ static void on_flows(struct session *s, const struct control_frame *frame)
 		s->opening.at_ns = 0;
 }
 
-/* A flow up has ended at the client: of UDP so many packets there were, of TCP it may have been the plan. */
+/* The client has ended a flow up: the frame has the reason, and for UDP the number of packets sent. */
 static void on_flow_end(struct session *s, const struct control_frame *frame)
 {
 	struct flow_end end;
@@ -397,7 +398,7 @@ static void on_start(struct session *s, const struct control_frame *frame)
 	flow_set_start(s->flows, at_ns);
 }
 
-/* False: the session is gone. */
+/* False: the session has ended. */
 static bool on_frame(struct control_link *link, const struct control_frame *frame)
 {
 	struct session *s = (struct session *)link;
@@ -447,8 +448,8 @@ static void on_closed(struct control_link *link, int error)
 		return;
 	}
 	/*
-	 * Gone without a goodbye; that the connections of his flows broke a moment earlier, and ended them, changes
-	 * nothing.
+	 * The client left without CONTROL_BYE. It is lost in SESSION_ENDED too, because the connections of its flows
+	 * may have broken, and ended the flows, a moment earlier.
 	 */
 	s->client.lost = s->state >= SESSION_PLANNED && s->state <= SESSION_ENDED;
 	s->registry->counts.lost_clients += s->client.lost;
@@ -498,7 +499,7 @@ int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTRO
 	return 0;
 }
 
-/* Link-local addresses too: the device, which stands in the scope, may differ. */
+/* Without the scope: packets of one link-local address may arrive by different devices. */
 static bool same_host(const struct ktrxer_addr *a, const struct ktrxer_addr *b)
 {
 	struct ktrxer_addr one = *a, other = *b;
@@ -521,7 +522,7 @@ int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONT
 	f = flow_set_flow(s->flows, flow);
 	if (!f->spec.udp || !f->udp)
 		return -EPROTO;
-	if (f->state != FLOW_IDLE) /* it is said again until the answer comes */
+	if (f->state != FLOW_IDLE) /* the client repeats its datagram until the answer arrives */
 		return 1;
 	/*
 	 * The source address of a datagram can be forged. The control connection has proven that its client receives at
@@ -595,7 +596,7 @@ void session_forget(struct session *s)
 	control_link_close(&s->link);
 }
 
-/* Flows that were cut off have moved something, too. */
+/* Counts the bytes and packets of flows that were cut off, too. */
 static void client_ended(struct session *s)
 {
 	const struct serve_control_options *o = &s->registry->options;

@@ -13,16 +13,16 @@
 #include <sys/socket.h>
 
 enum {
-	FLIGHTS = 0xfffe, /* numbers whose low 16 bits differ (trace_probe.c) */
+	PROBES = 0xfffe, /* numbers whose low 16 bits differ (trace_probe.c) */
 	JOBS_MAX = 8192,
 	SLOTS = 1024,
-	TURN = 256, /* packets in one turn: a flood ends with the next look at the clock */
+	TURN = 256, /* packets in one turn, so that a flood of packets does not delay the timers */
 };
 
-#define AHEAD_NS (2 * (uint64_t)KTRXER_NS_PER_MS)      /* probes are committed so long before their time */
-#define WAIT_MIN_NS (200 * (uint64_t)KTRXER_NS_PER_MS) /* for an answer, where a further try follows */
+#define AHEAD_NS (2 * (uint64_t)KTRXER_NS_PER_MS)      /* from the commit of a probe to its scheduled time */
+#define WAIT_MIN_NS (200 * (uint64_t)KTRXER_NS_PER_MS) /* for an answer, where another try follows */
 #define RTT_ROOM_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
-/* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
+/* The kernel enables receive stamps by deferred work: packets of the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
 /*
@@ -33,10 +33,10 @@ enum {
 enum { DOUBT_ROUNDS = 32 };
 
 enum { ORIGIN_ICMP = 2, ORIGIN_ICMPV6 = 3 }; /* SO_EE_ORIGIN_* */
-enum flight_state { FREE, COMMITTED, SENT, UNSENT };
+enum probe_state { FREE, COMMITTED, SENT, UNSENT };
 
 /* A probe, from its commit until its number is used again. */
-struct flight {
+struct probe {
 	struct trace_sample sample;
 	uint32_t job;
 	uint32_t round; /* the job is of this round */
@@ -44,12 +44,12 @@ struct flight {
 	bool answered;
 };
 
-/* One task of the search: an answer to a hop and a flow. */
+/* One task of the search: to get an answer from a hop on a flow. */
 struct job {
 	struct trace_want want;
 	uint32_t tries, repetition;
 	uint64_t at_ns;    /* not sent before */
-	uint64_t until_ns; /* for the present try; 0: it waits to be sent */
+	uint64_t until_ns; /* end of the present try; 0: the job waits to be sent */
 	bool done;
 };
 
@@ -63,7 +63,7 @@ struct trace {
 	struct privilege_left privileges;
 	struct trace_events events;
 	struct trace_result result;
-	struct flight *flights;
+	struct probe *probes;
 	uint32_t number; /* of the next probe */
 	struct trace_sample *samples;
 	size_t sample_count, sample_room;
@@ -74,7 +74,7 @@ struct trace {
 	uint32_t job_count, open; /* of this round */
 	uint32_t round, doubt_rounds;
 	uint8_t stage;
-	uint32_t rounds, repetition; /* of a repetition: all, and the next one */
+	uint32_t rounds, repetition; /* of trace_repeat(): their number, and the next one */
 	uint64_t interval_ns;
 	uint64_t send_ns;   /* when the next probe may leave */
 	uint64_t check_ns;  /* no try ends before */
@@ -167,9 +167,9 @@ static void give_up(struct trace *t, uint64_t now)
 
 static int send_one(struct trace *t, struct job *job, uint32_t index, uint64_t at_ns)
 {
-	struct flight *flight = &t->flights[t->number % FLIGHTS];
+	struct probe *probe = &t->probes[t->number % PROBES];
 	const struct trace_sent sent = { t->number, job->want };
-	struct ktx_probe probe = { .id = t->number, .at_ns = at_ns };
+	struct ktx_probe request = { .id = t->number, .at_ns = at_ns };
 	struct ktx_slot slot;
 	struct ktrxer_error err;
 	int rc = ktx_reserve(t->tx, &slot);
@@ -181,13 +181,13 @@ static int send_one(struct trace *t, struct job *job, uint32_t index, uint64_t a
 		fail(t, rc, "the probe could not be built");
 		return rc;
 	}
-	probe.length = (uint32_t)rc;
-	rc = ktx_commit(t->tx, &probe, &err);
+	request.length = (uint32_t)rc;
+	rc = ktx_commit(t->tx, &request, &err);
 	if (rc < 0) {
 		fail(t, rc, err.text);
 		return rc;
 	}
-	*flight = (struct flight){
+	*probe = (struct probe){
 		.sample = { .sent = sent, .stage = t->stage, .repetition = job->repetition, .own_queue_ns = -1 },
 		.job = index,
 		.round = t->round,
@@ -225,9 +225,9 @@ static void send_due(struct trace *t, uint64_t now)
 
 /* ---------------------------------------------------------------------------------------------------------- answers */
 
-static void sample_end(struct trace *t, struct flight *flight)
+static void sample_end(struct trace *t, struct probe *probe)
 {
-	struct trace_sample *s = &flight->sample;
+	struct trace_sample *s = &probe->sample;
 
 	s->rtt_ns = (int64_t)(s->received_ns - s->sent_ns);
 	/* A step of a clock, or a stamp that is missing: the answer counts, its time does not. */
@@ -257,12 +257,12 @@ static void take_reports(struct trace *t)
 
 	while ((n = ktx_reports(t->tx, reports, 32)) > 0)
 		for (int i = 0; i < n; i++) {
-			struct flight *flight = &t->flights[reports[i].id % FLIGHTS];
+			struct probe *probe = &t->probes[reports[i].id % PROBES];
 
-			if (flight->state != COMMITTED || flight->sample.sent.number != reports[i].id)
+			if (probe->state != COMMITTED || probe->sample.sent.number != reports[i].id)
 				continue;
 			if (reports[i].status != KTX_SENT) {
-				flight->state = UNSENT;
+				probe->state = UNSENT;
 				/* A probe is cancelled when an answer to an earlier try of the same job ended the
 				 * search. */
 				if (reports[i].status == KTX_FAILED) {
@@ -271,13 +271,13 @@ static void take_reports(struct trace *t)
 				}
 				continue;
 			}
-			flight->state = SENT;
-			flight->sample.sent_ns = reports[i].sent_ns;
-			flight->sample.sent_source = reports[i].sent_source;
-			flight->sample.own_queue_ns = reports[i].own_queue_ns;
+			probe->state = SENT;
+			probe->sample.sent_ns = reports[i].sent_ns;
+			probe->sample.sent_source = reports[i].sent_source;
+			probe->sample.own_queue_ns = reports[i].own_queue_ns;
 			t->result.sent++;
-			if (flight->answered)
-				sample_end(t, flight);
+			if (probe->answered)
+				sample_end(t, probe);
 		}
 }
 
@@ -291,27 +291,27 @@ enum trace_end trace_end_of(const struct trace_reply *reply, const struct ktrxer
 		return TRACE_GOES_ON;
 	if (reply->kind != TRACE_DESTINATION_UNREACHABLE)
 		return TRACE_ARRIVED;
-	/* The port, or the protocol, is unreachable: the destination itself says so. From another address it is a
-	 * firewall. */
+	/* The port or the protocol is unreachable: an answer of the destination. From another address, a firewall has
+	 * sent it. */
 	return (reply->code == (six ? 4 : 3) || (!six && reply->code == 2)) && ktrxer_addr_equal(&reply->from, &plain)
 		       ? TRACE_ARRIVED
 		       : TRACE_UNREACHABLE;
 }
 
 /* A reply that fits a probe by its number. */
-static void answer(struct trace *t, struct flight *flight, const struct trace_reply *reply, uint64_t received_ns,
+static void answer(struct trace *t, struct probe *probe, const struct trace_reply *reply, uint64_t received_ns,
 		   uint8_t source, const struct trace_changes *changes)
 {
-	struct trace_sample *s = &flight->sample;
+	struct trace_sample *s = &probe->sample;
 
-	if (flight->answered) {
+	if (probe->answered) {
 		t->result.duplicates++;
 		return;
 	}
-	flight->answered = true;
-	if (flight->round != t->round || t->jobs[flight->job].done) {
+	probe->answered = true;
+	if (probe->round != t->round || t->jobs[probe->job].done) {
 		t->result.late++;
-		t->result.too_late += flight->state == SENT && received_ns > s->sent_ns + t->spec.timeout_ns;
+		t->result.too_late += probe->state == SENT && received_ns > s->sent_ns + t->spec.timeout_ns;
 		return;
 	}
 	s->from = reply->from;
@@ -330,16 +330,16 @@ static void answer(struct trace *t, struct flight *flight, const struct trace_re
 	t->result.user_stamped += source == KTRXER_STAMP_USER;
 	t->result.hops[s->sent.want.hop].answered++;
 	graph_answer(t, s->sent.want, &reply->from, trace_end_of(reply, &t->spec.to));
-	job_end(t, &t->jobs[flight->job]);
-	if (flight->state == SENT)
-		sample_end(t, flight);
+	job_end(t, &t->jobs[probe->job]);
+	if (probe->state == SENT)
+		sample_end(t, probe);
 }
 
 static void take_reply(struct trace *t, const struct krx_packet *packet)
 {
 	struct trace_changes changes;
 	struct trace_reply reply;
-	struct flight *flight;
+	struct probe *probe;
 	uint32_t number;
 	bool whole;
 
@@ -348,13 +348,13 @@ static void take_reply(struct trace *t, const struct krx_packet *packet)
 		t->result.foreign++;
 		return;
 	}
-	flight = &t->flights[number % FLIGHTS];
-	if (flight->state == FREE || (whole && flight->sample.sent.number != number) ||
-	    !trace_probe_fits(&t->probe, &reply, &flight->sample.sent, &changes)) {
+	probe = &t->probes[number % PROBES];
+	if (probe->state == FREE || (whole && probe->sample.sent.number != number) ||
+	    !trace_probe_fits(&t->probe, &reply, &probe->sample.sent, &changes)) {
 		t->result.foreign++;
 		return;
 	}
-	answer(t, flight, &reply, packet->mono_ns, packet->source, &changes);
+	answer(t, probe, &reply, packet->mono_ns, packet->source, &changes);
 }
 
 /* Without privileges: the kernel returns ICMP errors, with the payload of the probe, to the socket that sent it. It
@@ -371,7 +371,7 @@ static void take_errors(struct trace *t)
 			struct trace_reply reply = {
 				.from = e->reporter, .type = e->type, .code = e->code, .quote = { .tos = t->spec.tos }
 			};
-			struct flight *flight;
+			struct probe *probe;
 			uint32_t number;
 
 			if (e->origin != ORIGIN_ICMP && !six)
@@ -381,9 +381,9 @@ static void take_errors(struct trace *t)
 				t->result.foreign++;
 				continue;
 			}
-			flight = &t->flights[number % FLIGHTS];
-			if (flight->state != FREE && flight->sample.sent.number == number)
-				answer(t, flight, &reply, e->when_ns, KTRXER_STAMP_USER, &(struct trace_changes){ 0 });
+			probe = &t->probes[number % PROBES];
+			if (probe->state != FREE && probe->sample.sent.number == number)
+				answer(t, probe, &reply, e->when_ns, KTRXER_STAMP_USER, &(struct trace_changes){ 0 });
 		}
 }
 
@@ -423,18 +423,23 @@ static bool search_round(struct trace *t, uint64_t now)
 	return n > 0;
 }
 
-/* As many rounds at once as there is room for: a hop that does not answer does not delay the next round. */
+/* The first flow has met a router, or the destination, at this hop, and its address is known. */
+static bool has_address(const struct trace *t, uint8_t hop)
+{
+	const int index = trace_graph_node_of(t->graph, hop, 0);
+	uint32_t count;
+
+	return index >= 0 && trace_graph_nodes(t->graph, hop, &count)[index].addr.family;
+}
+
+/* Starts as many rounds at once as there is room for, so that a hop without answers does not delay the next round. */
 static bool repeat_rounds(struct trace *t, uint64_t now)
 {
 	for (; t->repetition < t->rounds && t->job_count + t->first_route <= JOBS_MAX;
 	     t->repetition++, now += t->interval_ns)
-		for (uint8_t hop = 1; hop <= t->first_route; hop++) {
-			const int index = trace_graph_node_of(t->graph, hop, 0);
-			uint32_t count;
-
-			if (index >= 0 && trace_graph_nodes(t->graph, hop, &count)[index].addr.family)
+		for (uint8_t hop = 1; hop <= t->first_route; hop++)
+			if (has_address(t, hop))
 				job_start(t, (struct trace_want){ hop, 0 }, now);
-		}
 	return t->job_count > 0;
 }
 
@@ -464,7 +469,7 @@ static bool is_arrived(const struct trace *t)
 	return false;
 }
 
-/* After a search without the destination answers are counted for one time-out more: they may be late. */
+/* A search that did not reach the destination waits one more time-out for late answers. */
 static bool lingers(struct trace *t, uint64_t now)
 {
 	if (t->stage != TRACE_SEARCH || t->result.failure.code || is_arrived(t))
@@ -539,7 +544,7 @@ static void run(struct trace *t, int stop_fd)
 		fail(t, rc, "the event loop failed");
 	loop_timer_remove(t->loop, &t->timer);
 	t->result.stopped |= t->open && !t->result.failure.code;
-	/* Send times that are still on their way, of answers that have come. */
+	/* Get the send times that answered probes still lack. */
 	ktx_cancel(t->tx);
 	ktx_drain(t->tx, ktrxer_now_ns() + KTRXER_NS_PER_S / 10);
 	take_reports(t);
@@ -561,13 +566,9 @@ void trace_search(struct trace *t, int stop_fd, const struct trace_events *event
 	(void)ktrxer_device_qdiscs(&t->result.qdiscs, &t->probe.path.device);
 	t->send_ns = t->result.begin_ns + SETTLE_NS;
 	run(t, stop_fd);
-	for (uint8_t hop = 1; hop <= t->spec.hops_max; hop++) {
-		const int index = trace_graph_node_of(t->graph, hop, 0);
-		uint32_t count;
-
-		if (index >= 0 && trace_graph_nodes(t->graph, hop, &count)[index].addr.family)
+	for (uint8_t hop = 1; hop <= t->spec.hops_max; hop++)
+		if (has_address(t, hop))
 			t->first_route = hop;
-	}
 }
 
 void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint64_t interval_ns, int stop_fd)
@@ -629,9 +630,9 @@ static int open_rx(struct trace *t, struct ktrxer_error *err)
 
 	rules[0].to = rules[1].to = t->probe.path.source;
 	rules[1].from = t->spec.to;
-	rules[0].to.scope_id = rules[1].to.scope_id = rules[1].from.scope_id =
-		0; /* a rule is about packets, which do not contain it */
-	/* All devices: an answer may come by another one. */
+	/* Packets do not contain a scope. */
+	rules[0].to.scope_id = rules[1].to.scope_id = rules[1].from.scope_id = 0;
+	/* All devices, because an answer may arrive by another one. */
 	return krx_open(&t->rx, &options, rules, t->probe.proto == KTRXER_TCP ? 2 : 1, err);
 }
 
@@ -678,11 +679,11 @@ int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_e
 	if (!t)
 		return ktrxer_fail(err, -ENOMEM, "no memory for a trace");
 	t->spec = *spec;
-	t->flights = calloc(FLIGHTS, sizeof *t->flights);
+	t->probes = calloc(PROBES, sizeof *t->probes);
 	t->wants = calloc(JOBS_MAX, sizeof *t->wants);
 	t->jobs = calloc(JOBS_MAX, sizeof *t->jobs);
 	t->queue = calloc(JOBS_MAX, sizeof *t->queue);
-	if (!t->flights || !t->wants || !t->jobs || !t->queue)
+	if (!t->probes || !t->wants || !t->jobs || !t->queue)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the probes");
 	rc = trace_graph_new(&t->graph, &graph);
 	if (rc < 0)
@@ -704,7 +705,7 @@ void trace_free(struct trace *t)
 	krx_close(t->rx);
 	ktx_close(t->tx);
 	trace_graph_free(t->graph);
-	free(t->flights);
+	free(t->probes);
 	free(t->samples);
 	free(t->wants);
 	free(t->jobs);

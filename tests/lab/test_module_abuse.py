@@ -413,7 +413,7 @@ def test_eight_files_without_a_pause_leave_a_fifth_of_the_processor(wire: Ear, k
         begin = now() + 3000 * MS
         for i, ktx in enumerate(files):
             ktx.send([frame(n) for n in range(count)], [begin + n * gap_ns + i * gap_ns // 8 for n in range(count)])
-        assert now() < begin, "the probes were to be ready before the first one's time"
+        assert now() < begin, "the probes were committed too late: after the first scheduled time"
         time.sleep((begin - now()) / 1e9)
         last = now()
         end, ran, longest = last + span, 0, 0

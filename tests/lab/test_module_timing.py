@@ -17,7 +17,7 @@ from module_help import MODULE
 
 PPS = 36_000
 COUNT = 500
-# An interrupt that begins shortly before a probe's time delays it by its own rest. The goal is 1 us and 5 us; docs/measurements/2026-11-23-module-budget.md
+# An interrupt that begins shortly before a probe's time delays the probe until the interrupt ends. The goal is 1 us and 5 us; docs/measurements/2026-11-23-module-budget.md
 # has the figures, and why they are not reached.
 P95_NS = {"pc": 2_500, "router": 14_000}
 BROUGHT = Path("/sys/module/traffic/parameters/brought")
@@ -56,7 +56,7 @@ def test_lateness_beside_cross_traffic(wire: Ear, kind: int) -> None:
     with routed(PPS), Ktx("wire0", timer=kind, slots=1024, frame_size=142) as ktx:
         begin = now() + 400 * MS
         ktx.send([frame(i, 142) for i in range(COUNT)], [begin + i * 2 * MS for i in range(COUNT)])
-        assert now() < begin, "the probes were to be ready before the first one's time"
+        assert now() < begin, "the probes were committed too late: after the first scheduled time"
         seen, brought, since = forwarded(), int(BROUGHT.read_text()), now()
         reports = ktx.reports(COUNT, 5.0)
         assert ktx.word(GUARD) == 0, "interrupts stay on"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""/dev/ktx under wrong use: it must not crash or hang the kernel, send other packets, or remain after its owner has ended."""
+"""Wrong use of /dev/ktx: the module must not crash or hang the kernel, send other packets, or keep a ring after its owner has ended."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def set_up(fd: int, *, tail: bytes = b"", **given: int) -> None:
 
 
 @in_device("pc", "router", modules=MODULE)
-def test_what_the_header_does_not_say_is_refused(wire: Ear) -> None:
+def test_settings_that_the_header_does_not_define_are_refused(wire: Ear) -> None:
     fd = os.open("/dev/ktx", os.O_RDWR)
     try:
         told = bytearray(16)
@@ -137,7 +137,7 @@ def test_without_the_privilege_it_is_not_opened(wire: Ear) -> None:
 
 @in_device("pc", modules=MODULE)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_index_that_cannot_be_breaks_the_file_and_no_other(wire: Ear, kind: str) -> None:
+def test_an_impossible_index_ends_its_file_and_no_other(wire: Ear, kind: str) -> None:
     for head in (67, -1, 1 << 31, 4):
         with Ktx("wire0", timer=KINDS[kind]) as other, Ktx("wire0", timer=KINDS[kind]) as ktx:
             ktx.send([frame(i) for i in range(5)], [0, 0, now() + 3600 * 10**9, 0, 0])
@@ -227,7 +227,7 @@ def test_a_child_inherits_no_ring_and_ends_nothing(wire: Ear) -> None:
 
 
 @in_device("pc", "router", modules=MODULE)
-def test_killed_with_probes_pending_nothing_of_it_is_left(wire: Ear) -> None:
+def test_a_killed_program_with_pending_probes_leaves_nothing(wire: Ear) -> None:
     for kind in KINDS.values():
         ready, told = os.pipe()
         child = os.fork()
@@ -237,7 +237,7 @@ def test_killed_with_probes_pending_nothing_of_it_is_left(wire: Ear) -> None:
             os.write(told, b".")
             time.sleep(100)
         os.read(ready, 1)
-        refused(errno.EAGAIN, lambda: run_rmmod())
+        refused(errno.EAGAIN, run_rmmod)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         assert wire.numbers(0.2 * SLOW) == [0, 1]
@@ -252,7 +252,7 @@ def run_rmmod() -> None:
 
 
 @in_device("pc", "phone", modules=MODULE)
-def test_a_device_that_goes_ends_what_waits_for_it(wire: Ear) -> None:
+def test_a_device_that_goes_ends_its_pending_requests(wire: Ear) -> None:
     run("ip", "netns", "add", "elsewhere")
     try:
         for kind in KINDS.values():
@@ -314,13 +314,13 @@ def turns(told: int, until_ns: int) -> None:
 @pytest.mark.parametrize("kind", ["softirq", "thread"])
 @pytest.mark.parametrize("gap_ns", [20_000, 26_000])  # the thread does not sleep, or sleeps less than two context switches take
 def test_a_sender_that_never_rests_leaves_others_their_share(wire: Ear, kind: str, gap_ns: int) -> None:
-    """One processor: other processes share a quarter of the time, and all probes are sent nevertheless."""
+    """One processor: other processes share a quarter of the time, and nine tenths of the probes are sent nevertheless."""
     count = 200 * MS // gap_ns
     heard, told = os.pipe()
     with Ktx("wire0", timer=KINDS[kind], slots=16384, frame_size=64) as ktx:
         begin = now() + 600 * MS
         ktx.send([frame(i) for i in range(count)], [begin + i * gap_ns for i in range(count)])
-        assert now() < begin, "the probes were to be ready before the first one's time"
+        assert now() < begin, "the probes were committed too late: after the first scheduled time"
         child = os.fork()
         if child == 0:
             time.sleep(max(0, begin - 2 * MS - now()) / 1e9)
@@ -347,7 +347,7 @@ def test_probes_20_us_apart_are_late_by_less_than_the_verdicts_limit(wire: Ear, 
     with Ktx("wire0", timer=KINDS[kind], slots=16384, frame_size=64) as ktx:
         begin = now() + 600 * MS
         ktx.send([frame(i) for i in range(count)], [begin + i * gap_ns for i in range(count)])
-        assert now() < begin, "the probes were to be ready before the first one's time"
+        assert now() < begin, "the probes were committed too late: after the first scheduled time"
         reports = ktx.reports(count, 5.0)
     late = sorted(report.sent_ns - report.planned_ns for report in reports if report.status == SENT)
     p50, p95, p99 = (late[len(late) * part // 100] for part in (50, 95, 99))

@@ -259,7 +259,7 @@ def test_a_run_without_a_file_is_named_with_its_last_message(tmp_path, fake, cap
     path = written(tmp_path, "retries = 0\n" + BASE.replace("valid", "fails"))
     assert command.main([str(path)]) == 1
     out, err = capsys.readouterr()
-    assert "1 runs in 1 tries: 0 valid, 0 degraded or invalid, 1 without a file" in out
+    assert "1 run in 1 try: 0 valid, 0 degraded or invalid, 1 without a file" in out
     assert "no file (status 1)" in err
     assert "the far end does not answer" in err
 
@@ -286,7 +286,7 @@ def test_an_essential_hook_that_fails_fails_the_run(tmp_path, fake, when, ran, c
     assert command.main([str(written(tmp_path, text))]) == 1
     assert len(calls(tmp_path)) == ran
     out, err = capsys.readouterr()
-    assert "1 runs in 1 tries: 0 valid" in out
+    assert "1 run in 1 try: 0 valid" in out
     assert "exit 3" in err
     assert [made.verdict for made in journal.load(tmp_path / "b.batch.jsonl").tries] == ["invalid" if ran else None]
 
@@ -303,9 +303,9 @@ def test_an_essential_first_hook_ends_the_batch(tmp_path, fake, capsys):
 
 
 def test_a_hook_that_hangs_is_ended_at_its_limit(tmp_path, fake, capsys):
-    begun = time.monotonic()
+    began = time.monotonic()
     assert command.main([str(written(tmp_path, BASE + "[[hooks]]\ncommand = 'sleep 60'\ntimeout = '200ms'\n"))]) == 0
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - began < 20
     assert "did not end within 0.2 s" in capsys.readouterr().err
 
 
@@ -375,7 +375,7 @@ def test_two_at_once_are_refused(tmp_path, fake, capsys):
 def test_a_run_that_is_killed_is_made_again(tmp_path, fake, capsys):
     assert command.main([str(written(tmp_path, BASE.replace("valid", "killed")))]) == 0
     out, err = capsys.readouterr()
-    assert "1 runs in 2 tries: 1 valid" in out and "killed by signal 9" in err
+    assert "1 run in 2 tries: 1 valid" in out and "killed by signal 9" in err
     first, second = journal.load(tmp_path / "b.batch.jsonl").tries
     assert (first.file, first.verdict, first.status) == (None, None, -9) and second.verdict == "valid"
 
@@ -389,11 +389,11 @@ def test_one_process_forks_all_runs(tmp_path, fake):
 
 
 def test_a_run_whose_parent_is_killed_ends_with_it_and_is_made_again(tmp_path, fake, capsys):
-    begun_at = time.monotonic()
+    began = time.monotonic()
     assert command.main([str(written(tmp_path, BASE.replace("valid", "orphan")))]) == 0
     out, err = capsys.readouterr()
-    assert "1 runs in 2 tries: 1 valid" in out and "killed by signal 9" in err
-    assert time.monotonic() - begun_at < 25
+    assert "1 run in 2 tries: 1 valid" in out and "killed by signal 9" in err
+    assert time.monotonic() - began < 25
     first, second = journal.load(tmp_path / "b.batch.jsonl").tries
     assert (first.file, first.status, second.verdict) == (None, -9, "valid")
 
@@ -484,7 +484,7 @@ def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
     assert "b: spread: reached after " in out
 
 
-def test_until_looks_after_thirty_runs_at_first(tmp_path, capsys):
+def test_until_is_checked_after_thirty_runs_at_first(tmp_path, capsys):
     assert command.main([str(written(tmp_path, BASE)), "--until", "p50(rtt) ±2%", "--dry-run"]) == 0
     assert "1 combination, 30 to 100 repetitions" in capsys.readouterr().out
     more = "[until]\nfigure = 'p50(rtt)'\nwithin = '2%'\nleast = 300\n"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The init script of OpenWrt, in a shell with stand-ins for the functions of procd and UCI: the command that it starts."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -52,6 +53,21 @@ def test_the_command(tmp_path: Path) -> None:
     ]
     assert said[-1] == "close" and "set no_new_privs 1" in said and "set respawn" in said
     assert token.stat().st_mode & 0o777 == 0o600 and len(token.read_text()) == 32 and token.read_text() not in "\n".join(said)
+
+
+def test_settings_become_options_of_the_same_name(tmp_path: Path) -> None:
+    settings = {"max_clients": 4, "max_duration": "10m", "max_bitrate": "100M", "max_answer_bitrate": "50M", "max_answer_rate": 0, "dscp_allow": "EF,AF41"}
+    said = run("start_service", cfg_enabled=1, cfg_token_file=tmp_path / "token", **{f"cfg_{name}": value for name, value in settings.items()})
+    appended = {line.removeprefix("append command ") for line in said if line.startswith("append command ")}
+    assert appended == {f"--{name.replace('_', '-')} {value}" for name, value in settings.items()}
+
+
+def test_the_command_and_the_page_have_each_option_of_the_script() -> None:
+    (names,) = re.findall(r"for name in (.*?); do", (FOLDER / "ktrxer-serve.init").read_text())
+    sources = "".join(path.read_text() for path in (FOLDER.parents[1] / "cli").rglob("*.[ch]"))
+    assert [name for name in names.split() if f'"{name}"' not in sources] == []
+    page = (FOLDER.parents[1] / "docs/howto/cross-builds.md").read_text()
+    assert [name for name in names.split() if f"`{name.replace('-', '_')}`" not in page] == []
 
 
 def test_a_token_is_made_once(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 SOCKET = Path(__file__).resolve().parents[2] / "packaging/systemd/ktrxer-serve.socket"
 UNIT = Path(__file__).resolve().parents[2] / "packaging/systemd/ktrxer-serve.service.in"
+PAGE = Path(__file__).resolve().parents[2] / "docs/howto/installing.md"
 Analyze = Callable[..., subprocess.CompletedProcess[str]]
 EXPOSURE = 1.6  # of 10. What remains is the network itself, and the state of the clock, which ProtectClock= would refuse to report
 
@@ -39,6 +40,16 @@ def test_systemd_accepts_the_units(analyze: Analyze, tmp_path: Path) -> None:
     path = tmp_path / "ktrxer-serve.socket"
     path.write_text(path.read_text().replace("BindIPv6Only=ipv6-only", "BindIPv6Only=never").replace("Accept=no", "Acept=no"))
     assert len(faults(analyze("verify", "--man=no", *units))) == 2
+
+
+def test_systemd_accepts_the_options_of_the_page(analyze: Analyze, tmp_path: Path) -> None:
+    (edit,) = re.findall(r"```ini\n(\[Service\].*?)```", PAGE.read_text(), re.S)
+    path = tmp_path / "ktrxer-serve.service.d/override.conf"
+    path.parent.mkdir()
+    path.write_text(edit.replace("/usr/bin/ktrxer", str(tmp_path / "bin/ktrxer")))
+    assert not faults(analyze("verify", "--man=no", "./ktrxer-serve.service"))
+    path.write_text(path.read_text().replace("ExecStart=\n", ""))
+    assert faults(analyze("verify", "--man=no", "./ktrxer-serve.service")), "two commands"
 
 
 def faults(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -11,7 +11,7 @@ export interface PackedArray {
 }
 
 export const SIZES = { f32: 4, f64: 8, i32: 4, i24: 3 } as const;
-const NOTHING = { i32: -2147483648, i24: -8388608 } as const;
+const MISSING = { i32: -2147483648, i24: -8388608 } as const;
 
 export class PackedError extends Error {}
 
@@ -34,13 +34,13 @@ export function decode(packed: PackedArray): Float64Array {
     case "i32":
       for (let i = 0; i < count; i++) {
         const raw = view.getInt32(4 * i, true);
-        out[i] = raw === NOTHING.i32 ? NaN : base + scale * raw;
+        out[i] = raw === MISSING.i32 ? NaN : base + scale * raw;
       }
       break;
     case "i24":
       for (let i = 0; i < count; i++) {
         const raw = (view.getInt8(3 * i + 2) << 16) | view.getUint16(3 * i, true);
-        out[i] = raw === NOTHING.i24 ? NaN : base + scale * raw;
+        out[i] = raw === MISSING.i24 ? NaN : base + scale * raw;
       }
       break;
   }

@@ -201,8 +201,8 @@ def _us(key: str, head: str | None = None, **more: Any) -> Column:
     return Column(key, head, 3, 2, **more)
 
 
-def _spread(key: str, head: str | None = "+-") -> Column:
-    return Column(key, head, 3, 2)
+def _spread(key: str) -> Column:
+    return Column(key, "+-", 3, 2)
 
 
 RATE = Kind(
@@ -240,8 +240,8 @@ METHODS = Kind(
         _us("p90_us"), _us("p99_us"), _us("stalled_median_us"), _us("stalled_p90_us"), *LOSS,
     ),
     "gap: between neighbours at the far end (of all rounds). error: |gap - scheduled interval|; +-: the IQR of the rounds' medians. "
-    "OIR: the engine has all probes from the start; OFR: each so long before its time; OSM: by the engine when a sleep ends; RSM: by a "
-    "raw socket.",
+    "OIR: the engine has all probes from the start; OFR: it gets each one a fixed period before its time; OSM: a sleep ends, and the "
+    "engine sends at once; RSM: a raw socket sends at once.",
     _schedule_pools, _schedule_figures, (*SCHEDULE.options, "methods", "predispatch"),
 )  # fmt: skip
 PAIRS = Kind(

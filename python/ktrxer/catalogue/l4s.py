@@ -39,20 +39,20 @@ def plan(setting: Setting, p: Parameters) -> Plan:
     )
 
 
-def _flows(setting: Setting, p: Parameters, way: Direction) -> Plan:
-    build = uploads if way == "up" else downloads
+def _flows(setting: Setting, p: Parameters, direction: Direction) -> Plan:
+    build = uploads if direction == "up" else downloads
     kinds = ((L4S, p.l4s_cc, "ect1"), ("classic", p.classic_cc, "off"))
-    tcp, small = [], []
+    flows = []
     for kind, cc, _ in kinds:
-        names = [f"TCP {way}load {kind}" + (f"::{n + 1}" if p.streams > 1 else "") for n in range(p.streams)]
-        tcp.append(build(setting, names, name=f"TCP {way}load {kind}", cc=(cc,), klass=L4S if kind == L4S else ""))
+        names = [f"TCP {direction}load {kind}" + (f"::{n + 1}" if p.streams > 1 else "") for n in range(p.streams)]
+        flows.append(build(setting, names, name=f"TCP {direction}load {kind}", cc=(cc,), klass=L4S if kind == L4S else ""))
     if p.udp_bandwidth:
-        names = [f"UDP {way}load {kind}" for kind, _, _ in kinds]
-        small.append(build(
-            setting, names, name=f"UDP {way}load", protocol="udp", bitrate_bps=max(1000, p.udp_bandwidth), payload_bytes=PAYLOAD,
+        names = [f"UDP {direction}load {kind}" for kind, _, _ in kinds]
+        flows.append(build(
+            setting, names, name=f"UDP {direction}load", protocol="udp", bitrate_bps=max(1000, p.udp_bandwidth), payload_bytes=PAYLOAD,
             ecn=tuple(ecn for _, _, ecn in kinds),
         ))  # fmt: skip
-    return combine(*tcp, *small)
+    return combine(*flows)
 
 
 TEST = Test("l4s", "L4S and classic TCP flows side by side, probes of both kinds, marks counted at the far end", plan, Parameters)

@@ -274,7 +274,7 @@ def _summary(outcome: Outcome, folder: Path, several: bool) -> int:
             print(one_line(f"{name}: {said} after {found.count} runs: {found.mean:.5g} (95 %: {found.low:.5g} to {found.high:.5g})", 300))
     runs = outcome.valid + outcome.invalid + outcome.failed
     ended = f"{outcome.valid} valid, {outcome.invalid} degraded or invalid, {outcome.failed} without a file"
-    print(f"{runs} runs in {outcome.tries} tries: {ended}")
+    print(f"{runs} run{'' if runs == 1 else 's'} in {outcome.tries} {'try' if outcome.tries == 1 else 'tries'}: {ended}")
     print(
         f"stored in {folder}; "
         + (f"`ktrxer compare {folder} --by group` compares them" if several else f"`ktrxer runs {folder}` lists them")

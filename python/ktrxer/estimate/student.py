@@ -16,7 +16,7 @@ def _inside(freedom: float) -> NDArray[np.float64]:
     """The probability that |t| is at most sqrt(freedom) * tan(angle), for each of _ANGLES: t has that angle with a density proportional to
     cos(angle)^(freedom - 1)."""
     if freedom < 1:
-        raise ValueError("there is at least one degree of freedom")
+        raise ValueError("the degrees of freedom must be at least 1")
     density = np.maximum(np.cos(_ANGLES), 0) ** (freedom - 1)
     made = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
     return np.asarray(made / made[-1])
@@ -24,7 +24,7 @@ def _inside(freedom: float) -> NDArray[np.float64]:
 
 @cache
 def student_t(p: float, freedom: float) -> float:
-    """The quantile."""
+    """The quantile for the probability `p`."""
     if not 0.5 <= p < 1:
         raise ValueError("p must be 0.5 to 1")
     return math.sqrt(freedom) * math.tan(np.interp(2 * p - 1, _inside(freedom), _ANGLES))

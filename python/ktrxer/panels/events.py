@@ -13,11 +13,11 @@ from ktrxer.panels.parts import S, key_of
 from ktrxer.store import Run
 
 MOST_ROWS = 12
+QUEUE_EVENTS: tuple[tuple[str, EventKind], ...] = (("drops", "drop"), ("marks", "mark"))  # column and kind
 
 
 def rises(t_ns: NDArray[np.int64], counts: Floats) -> tuple[Floats, Floats]:
-    """The times at which a counter has risen, and by how much. A counter that falls was restarted: what it counted before is not an event
-    of this time."""
+    """The times at which a counter has risen, and the rise. A counter that falls was restarted: the fall is no event."""
     known = ~np.isnan(counts)
     t, counted = t_ns[known], counts[known]
     rise = np.diff(counted)
@@ -30,14 +30,13 @@ def event_rows(run: Run) -> list[EventRow]:
     sources: list[tuple[str, str, EventKind, NDArray[np.int64], Floats]] = []
     for series in run.meta.of_kind("qdisc"):
         arrays = run.arrays(series)
-        for column, kind in (("drops", "drop"), ("marks", "mark")):
-            counts = np.asarray(arrays[column], np.float64)
-            sources.append((key_of(series), series.name, "drop" if kind == "drop" else "mark", arrays["t_ns"], counts))
+        for column, kind in QUEUE_EVENTS:
+            sources.append((key_of(series), series.name, kind, arrays["t_ns"], np.asarray(arrays[column], np.float64)))
     for series in run.meta.of_kind("tcp_info"):
         arrays = run.arrays(series)
-        there = arrays["end"] == (0 if series.direction == "up" else 1)
-        there = there if there.any() else np.ones(len(there), bool)
-        sources.append((key_of(series), series.name, "retransmit", arrays["t_ns"][there], arrays["retransmits"][there]))
+        at_sender = arrays["end"] == (0 if series.direction == "up" else 1)
+        rows = at_sender if at_sender.any() else np.ones(len(at_sender), bool)
+        sources.append((key_of(series), series.name, "retransmit", arrays["t_ns"][rows], arrays["retransmits"][rows]))
     looks = palette.looks([None] * len(sources))
     for (key, label, kind, t_ns, counts), (color, _) in zip(sources, looks, strict=True):
         x, rise = rises(t_ns, counts)

@@ -15,7 +15,7 @@ from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 
 S = 1e9
-MANY = 24  # up to so many flows are drawn one by one; of more, the sum, the mean and the range
+MANY = 24  # the most flows that are drawn one by one; of more, the sum, the mean and the range
 
 
 def bands(run: Run) -> tuple[Band, ...]:
@@ -55,14 +55,13 @@ BITS = ((1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"))
 DELAYS = ((1e3, "µs"), (1e6, "ms"), (1e9, "s"))  # in nanoseconds
 BYTES = ((1.0, "byte"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 
-
 # The units of a quantity, with their sizes in its base unit, in which runs are compared.
 UNITS: dict[str, dict[str, float]] = {
     "ms": {"µs": 1e-3, "us": 1e-3, "ms": 1.0, "s": 1e3},
     "Mbit/s": {"bit/s": 1e-6, "kbit/s": 1e-3, "Mbit/s": 1.0, "Mbits/s": 1.0, "Gbit/s": 1e3},
     "byte": {"byte": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9},
 }
-# Those that an axis shows, the smallest first.
+# The units that an axis shows, the smallest first.
 SHOWN = {"ms": ("µs", "ms", "s"), "Mbit/s": ("kbit/s", "Mbit/s", "Gbit/s"), "byte": ("byte", "kB", "MB", "GB")}
 
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
-from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP, TOO_LATE
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Runner, Series
 from ktrxer.summary import VOICE
+from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.where import Part, own_qdisc, parts
@@ -184,7 +185,7 @@ def summarise(run: Run) -> Summary:
     return replace(
         made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) else made.grade,
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
-        lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), first_lateness_us=_first_lateness(run),
+        lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), first_lateness_us=first_lateness(run),
         where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
         voice=_voice(run), steps=_steps(run, made.latency), changes=changes(
@@ -221,26 +222,6 @@ def _late(run: Run) -> list[Late]:
             before = made.get(after, Late(0, 0, after))
             made[after] = Late(before.count + late, before.sent + sent, after)
     return [made[after] for after in sorted(made)]
-
-
-def _first_lateness(run: Run) -> Delays | None:
-    """Lateness in us of the earliest probe of each train, if a train has several: the probes of one process with the same planned time. The
-    others wait for the send calls of the earlier ones."""
-    senders: dict[int | None, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
-    for series in run.meta.of_kind("latency"):
-        arrays = run.arrays(series)
-        sent = ~np.isnan(arrays["lateness_ns"]) & (arrays["state"] != DUPLICATE)
-        late = arrays["lateness_ns"][sent]
-        senders.setdefault(series.runner, []).append((arrays["t_ns"][sent] - late.astype(np.int64), late))
-    firsts, trains = [np.empty(0)], False
-    for parts in senders.values():
-        planned, late = (np.concatenate(column) for column in zip(*parts, strict=True))
-        times, train = np.unique(planned, return_inverse=True)
-        first = np.full(len(times), np.inf)
-        np.minimum.at(first, train, late)
-        firsts.append(first)
-        trains = trains or len(times) < len(late)
-    return delays(np.concatenate(firsts) / 1e3) if trains else None
 
 
 def _left_out(run: Run) -> dict[str, int]:

@@ -89,7 +89,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         counted = f"; {late_of(s)}" if s.late else ""
         made.append(f"probe lateness  p50 {late.p50:.1f} us, p99 {late.p99:.1f} us, max {late.max:.0f} us{counted}")
         if (first := s.first_lateness_us) is not None:
-            made.append(f"  first of each train  p50 {first.p50:.1f} us, p99 {first.p99:.1f} us; the others wait for the send calls of the earlier probes")
+            firsts = f"p50 {first.p50:.1f} us, p99 {first.p99:.1f} us"
+            made.append(f"  first of each train  {firsts}; the others wait for the send calls of the earlier probes")
     if s.verdict is None:
         return [*made, "", "The run is not finished: if no `ktrxer run` writes to it, `ktrxer recover` closes it."]
     made += ["", paint(f"verdict: {s.verdict}", _COLOURS.get(s.verdict, "0"))]
