@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from ktrxer.analyse.figures import of_run
 from ktrxer.batch import journal, plan, spec
 from ktrxer.batch.spec import BatchError
 from ktrxer.commands import batch as command
@@ -68,6 +69,7 @@ def one(folder: Path, text: str) -> spec.Batch:
         (BASE + "[[hooks]]\nwhen = 'before'", "hooks[0].command: expected a text"),
         (BASE + "[lab]\ntime = 'virtual'", "lab.topology: expected a text"),
         (BASE + "[until]\nfigure = 'p95(rtt)'\nwithin = '0%'", "until.within: '0%': expected a share"),
+        (BASE + "[until]\nfigure = 'p95(foo)'\nwithin = '5%'", "until.figure: 'p95(foo)' is no figure: expected p50, p95 or p99 of rtt, up or down"),
         (BASE + "[batches.a]\ninherits = 'b'", "batches.a.inherits: no batch 'b'"),
         (BASE + "[batches.a]\ninherits = 'a'", "inherits from itself"),
         (BASE + "[batches.a]\nabstract = true", "all of them are abstract"),
@@ -499,7 +501,22 @@ def test_one_group_has_nothing_to_compare(tmp_path, fake, capsys):
     assert "1 combination, 1 repetition" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["p95(rtt)", "5%", "=5%", "p95(rtt) ±200%"])
+def test_until_ends_when_no_run_has_its_figure(tmp_path, fake, capsys):
+    assert command.main([str(written(tmp_path, BASE)), "--until", "rate.nonesuch ±5%"]) == 1
+    said = capsys.readouterr().err
+    assert "5 valid runs of b do not have the figure rate.nonesuch; the batch ends; these runs have: " in said
+    assert ".rtt.load.p50" in said.partition("these runs have: ")[2]
+    assert len(calls(tmp_path)) == 5
+
+
+def test_each_figure_of_a_run_can_be_that_of_until(templates):
+    names = [one.key for one in of_run(open_run(next(templates.glob("*.ktrxer"))))]
+    for name in [*names, "added", "rpm", "loss.load", "rate.tcp_upload_best_effort", "estimate.capacity.low", "value.irtt_2", "icmp.far_queue.idle.p99"]:
+        assert spec.until_of(f"{name} ±5%").figure == name
+    assert spec.until_of("*.rtt.idle.p9[59] ±5%").figure == "*.rtt.idle.p9[59]"
+
+
+@pytest.mark.parametrize("text", ["p95(rtt)", "5%", "=5%", "p95(rtt) ±200%", "p95(foo) ±5%", "p90(rtt) ±5%", "foo ±5%", "icmp.rtt.load.p90 ±5%"])
 def test_until_is_refused_without_a_figure_or_share(tmp_path, text, capsys):
     assert command.main([str(written(tmp_path, BASE)), "--until", text]) == 2
     assert "--until" in capsys.readouterr().err

@@ -26,6 +26,9 @@ DEPTH_MOST = 10  # of batches that inherit
 TEXT_MOST = 1 << 20  # bytes of the file
 RESERVED = ("batch", "group", "repetition", "number", "batch_id", "batch_seed", "try")  # variables and labels that each run has
 IDLE: Literal["idle"] = "idle"
+FIGURE = re.compile(  # keys of analyse/figures.py
+    r"added|rpm|(rate|loss|estimate|value)\.[a-z0-9_]+(\.(low|high))?|[a-z0-9_]+\.(rtt|up|down|own_queue|far_queue)\.(idle|load)\.(p50|p95|p99)"
+)
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
@@ -321,7 +324,11 @@ class _Reader:
             raise self.fail("until.within", str(error)) from None
         least = self.whole(table.get("least", LEAST), "until.least", 3, REPETITIONS_MOST)
         most = self.whole(table.get("most", max(least, MOST)), "until.most", least, REPETITIONS_MOST)
-        return Until(figure_of(self.text(table.get("figure", ""), "until.figure")), share, least, most)
+        try:
+            figure = figure_of(self.text(table.get("figure", ""), "until.figure"))
+        except ValueError as error:
+            raise self.fail("until.figure", str(error)) from None
+        return Until(figure, share, least, most)
 
 
 def share_of(text: str) -> float:
@@ -333,9 +340,13 @@ def share_of(text: str) -> float:
 
 
 def figure_of(text: str) -> str:
-    """A pattern of figure keys. `p95(rtt)` is that quantile under load of the first kind of probes."""
+    """A pattern of figure keys. `p95(rtt)` is that quantile under load of the first kind of probes. ValueError: no run can have the figure."""
     match = re.fullmatch(r"(p50|p95|p99)\((rtt|up|down)\)", text)
-    return f"*.{match[2]}.load.{match[1]}" if match is not None else text
+    if match is not None:
+        return f"*.{match[2]}.load.{match[1]}"
+    if not FIGURE.fullmatch(text) and not re.fullmatch(r"[a-z0-9_.]*[*?\[][a-z0-9_.*?\[\]!-]*", text):
+        raise ValueError(f"{text!r} is no figure: expected p50, p95 or p99 of rtt, up or down, as p95(rtt), or a key of `ktrxer compare --json`")
+    return text
 
 
 def until_of(text: str) -> Until:
