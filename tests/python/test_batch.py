@@ -52,7 +52,7 @@ def one(folder: Path, text: str) -> spec.Batch:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = ", "Invalid value"),
+        ("x = ", "b.toml: at the end of the file: not a value; a string stands in quotation marks"),
         ("[run]\nhost = 'h'", "run: `test` is missing"),
         ("repetition = 3\n" + BASE, "unknown key `repetition`; do you mean `repetitions`?"),
         ("repetitions = 0\n" + BASE, "repetitions: expected a whole number of 1 to 10000"),
@@ -69,6 +69,8 @@ def one(folder: Path, text: str) -> spec.Batch:
         (BASE + "[[hooks]]\nwhen = 'before'", "hooks[0].command: expected a text"),
         (BASE + "[lab]\ntime = 'virtual'", "lab.topology: expected a text"),
         (BASE + "[until]\nfigure = 'p95(rtt)'\nwithin = '0%'", "until.within: '0%': expected a share"),
+        ('title = "x\n' + BASE, 'b.toml: line 1: the string does not end; a string stands in quotation marks on one line, as in name = "value"; found: title = "x'),
+        ("a = x", 'b.toml: line 1: not a value; a string stands in quotation marks on one line, as in name = "value"; found: a = x'),
         (BASE + "[until]\nfigure = 'p95(foo)'\nwithin = '5%'", "until.figure: 'p95(foo)' is no figure: expected p50, p95 or p99 of rtt, up or down"),
         (BASE + "[batches.a]\ninherits = 'b'", "batches.a.inherits: no batch 'b'"),
         (BASE + "[batches.a]\ninherits = 'a'", "inherits from itself"),

@@ -323,7 +323,8 @@ def test_the_summary_of_a_broken_file(folder):
     (folder / "broken.py").write_text("def (\n")
     (folder / "not a name.py").write_text("")
     made = catalogue.summaries()
-    assert made["broken"].startswith("cannot be read: SyntaxError") and "not a name" not in made
+    assert made["broken"].startswith("cannot be read: SyntaxError: ") and "(broken.py, line 1)" in made["broken"]
+    assert "not a name" not in made
 
 
 def test_an_entry_point(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from ktrxer.toml_faults import fault
 from ktrxer.units import duration
 
 Order = Literal["interleaved", "shuffled", "given"]
@@ -105,6 +106,8 @@ def read(path: Path) -> list[Batch]:
         if len(text) > TEXT_MOST:
             raise BatchError(f"{path}: larger than {TEXT_MOST >> 20} MiB")
         made = tomllib.loads(text.decode())
+    except tomllib.TOMLDecodeError as error:
+        raise BatchError(f"{path}: {fault(error, text.decode())}") from None
     except OSError as error:
         raise BatchError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

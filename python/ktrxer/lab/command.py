@@ -48,7 +48,7 @@ The exit status is the command's; 125: the lab or the device failed; 124: the ti
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message} (see --help)", file=sys.stderr)
+        print(f"{self.prog}: {message} (see `{self.prog} --help`)", file=sys.stderr)
         raise SystemExit(WRONG_USE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     made = parser()
     options, rest = made.parse_known_args(arguments)
     if not hasattr(options, "run"):
-        made.error("SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology")
+        made.error(f"{f'{rest[0]}: no such option' if rest else 'SUBCOMMAND is missing'}; choose one of: run, vm, devices, module, setup, topology")
     if rest:
         _wrong(_surplus(options, rest, command))
     options.command = command
