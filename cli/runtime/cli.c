@@ -342,7 +342,7 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 {
 	struct cli cli = { .argc = argc, .argv = argv, .stop_fd = -1 };
 	const char *word = argc > 1 ? argv[1] : NULL;
-	bool help_asked;
+	bool wants_help;
 	int words, ret;
 
 	keep_standard_descriptors();
@@ -377,9 +377,9 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 		return other_program(cli.command, argv);
 	if (cli.command)
 		return parse_and_run(&cli, argc - 1 - words, argv + 1 + words);
-	help_asked = argc > 2 && !strcmp(argv[2], "--help");
-	if (list_nested(commands, word, help_asked ? stdout : stderr)) {
-		if (help_asked)
+	wants_help = argc > 2 && !strcmp(argv[2], "--help");
+	if (list_nested(commands, word, wants_help ? stdout : stderr)) {
+		if (wants_help)
 			return flushed(EXIT_VALID);
 		if (argc > 2)
 			fprintf(stderr, "\nktrxer %s: '%.64s': no such command\n", word, argv[2]);

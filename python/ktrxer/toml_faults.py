@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The fault of a TOML file, for the person who wrote it."""
+"""The fault of a TOML file in words for its author."""
 
 from __future__ import annotations
 

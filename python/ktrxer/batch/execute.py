@@ -145,8 +145,8 @@ class Executor:
             return
         self._without[group] = self._without.get(group, 0) + 1
         if group not in self._values and self._without[group] >= WITHOUT_MOST:
-            said = f"{batch.name}: until: {WITHOUT_MOST} valid runs of {run.combination.group} do not have the figure {figure}; the batch ends"
-            raise BatchFailure(f"{said}; these runs have: {', '.join(known) or 'no figure'}")
+            said = f"{batch.name}: until: {WITHOUT_MOST} valid runs of {run.combination.group} do not have the figure {figure}"
+            raise BatchFailure(f"{said}; the batch ends; these runs have: {', '.join(known) or 'no figure'}")
 
     def _check_stop(self) -> None:
         if self.stop:

@@ -343,12 +343,13 @@ def share_of(text: str) -> float:
 
 
 def figure_of(text: str) -> str:
-    """A pattern of figure keys. `p95(rtt)` is that quantile under load of the first kind of probes. ValueError: no run can have the figure."""
+    """A pattern of figure keys. `p95(rtt)` is that quantile under load of the first kind of probes. ValueError: no run has one."""
     match = re.fullmatch(r"(p50|p95|p99)\((rtt|up|down)\)", text)
     if match is not None:
         return f"*.{match[2]}.load.{match[1]}"
     if not FIGURE.fullmatch(text) and not re.fullmatch(r"[a-z0-9_.]*[*?\[][a-z0-9_.*?\[\]!-]*", text):
-        raise ValueError(f"{text!r} is no figure: expected p50, p95 or p99 of rtt, up or down, as p95(rtt), or a key of `ktrxer compare --json`")
+        known = "p50, p95 or p99 of rtt, up or down, as p95(rtt), or a key of `ktrxer compare --json`"
+        raise ValueError(f"{text!r} is no figure: expected {known}")
     return text
 
 

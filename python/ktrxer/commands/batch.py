@@ -150,7 +150,7 @@ def _resume(given: argparse.Namespace) -> int:
 
 
 def _checked(state: State) -> dict[tuple[str, str], float]:
-    """The planned seconds of each combination. All combinations are checked before the first run: test, parameters, options, recipe, network."""
+    """The planned seconds of each combination. All are checked before the first run: test, parameters, options, recipe, network."""
     from ktrxer.batch import plan
 
     made: dict[tuple[str, str], float] = {}

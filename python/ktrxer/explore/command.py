@@ -105,7 +105,8 @@ def _export(given: argparse.Namespace, answers: Answers) -> int:
         complain("view", str(error))
         return BAD
     if absent:
-        complain("view", f"exported without the column{'s' if len(absent) > 1 else ''} {', '.join(absent)}: no run has {'them' if len(absent) > 1 else 'it'}")
+        columns, them = ("columns", "them") if len(absent) > 1 else ("column", "it")
+        complain("view", f"exported without the {columns} {', '.join(absent)}: no run has {them}")
     for problem in problems:
         complain("view", f"exported without plots: {problem}")
     made = {"file": str(given.export), "bytes": len(data), "without_plots": problems, "without_columns": absent}

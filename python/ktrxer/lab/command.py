@@ -69,7 +69,8 @@ def main(arguments: list[str]) -> int:
     made = parser()
     options, rest = made.parse_known_args(arguments)
     if not hasattr(options, "run"):
-        made.error(f"{f'{rest[0]}: no such option' if rest else 'SUBCOMMAND is missing'}; choose one of: run, vm, devices, module, setup, topology")
+        fault = f"{rest[0]}: no such option" if rest else "SUBCOMMAND is missing"
+        made.error(f"{fault}; choose one of: run, vm, devices, module, setup, topology")
     if rest:
         _wrong(_surplus(options, rest, command))
     options.command = command
