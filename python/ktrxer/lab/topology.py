@@ -77,7 +77,7 @@ def load(name: str, settings: Mapping[str, str] | None = None) -> Topology:
 
 def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) -> Topology:
     if len(data) > FILE_LIMIT:
-        raise LabError(f"{path}: larger than {FILE_LIMIT // 1024} KiB: too large for a topology")
+        raise LabError(f"{path}: larger than {FILE_LIMIT // 1024} KiB")
     try:
         table = tomllib.loads(data.decode())
     except UnicodeDecodeError:
