@@ -342,6 +342,7 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 {
 	struct cli cli = { .argc = argc, .argv = argv, .stop_fd = -1 };
 	const char *word = argc > 1 ? argv[1] : NULL;
+	bool wants_help;
 	int words, ret;
 
 	keep_standard_descriptors();
@@ -376,8 +377,14 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 		return other_program(cli.command, argv);
 	if (cli.command)
 		return parse_and_run(&cli, argc - 1 - words, argv + 1 + words);
-	if (list_nested(commands, word, argc > 2 && !strcmp(argv[2], "--help") ? stdout : stderr))
-		return argc > 2 && !strcmp(argv[2], "--help") ? flushed(EXIT_VALID) : EXIT_USAGE;
+	wants_help = argc > 2 && !strcmp(argv[2], "--help");
+	if (list_nested(commands, word, wants_help ? stdout : stderr)) {
+		if (wants_help)
+			return flushed(EXIT_VALID);
+		if (argc > 2)
+			fprintf(stderr, "\nktrxer %s: '%.64s': no such command\n", word, argv[2]);
+		return EXIT_USAGE;
+	}
 	/* A word that looks like one of ours is a slip of the finger, whatever the Python part may know. */
 	if (is_handover(word) || !nearest(commands, word)) {
 		ret = handover_try(HANDOVER_PYTHON, argv);

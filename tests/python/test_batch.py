@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import random
 import signal
 import subprocess
@@ -15,29 +14,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from batches import BASE, calls, fake, templates, written  # noqa: F401
 from ktrxer.batch import journal, plan, spec
 from ktrxer.batch.spec import BatchError
 from ktrxer.commands import batch as command
-from ktrxer.store import RunWriter, open_run
-from ktrxer.store.columns import ANSWERED
+from ktrxer.store import open_run
 from ktrxer.units import span
-from synthetic import describe
 
 HERE = Path(__file__).parent
-BASE = """
-seed = 7
-[run]
-test = "ping"
-host = "far.example"
-length = "1s"
-title = "valid"
-"""
-
-
-def written(folder: Path, text: str, name: str = "b.toml") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
 
 
 def one(folder: Path, text: str) -> spec.Batch:
@@ -51,7 +35,7 @@ def one(folder: Path, text: str) -> spec.Batch:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = ", "Invalid value"),
+        ("x = ", "b.toml: at the end of the file: not a value; a string stands in quotation marks"),
         ("[run]\nhost = 'h'", "run: `test` is missing"),
         ("repetition = 3\n" + BASE, "unknown key `repetition`; do you mean `repetitions`?"),
         ("repetitions = 0\n" + BASE, "repetitions: expected a whole number of 1 to 10000"),
@@ -68,6 +52,9 @@ def one(folder: Path, text: str) -> spec.Batch:
         (BASE + "[[hooks]]\nwhen = 'before'", "hooks[0].command: expected a text"),
         (BASE + "[lab]\ntime = 'virtual'", "lab.topology: expected a text"),
         (BASE + "[until]\nfigure = 'p95(rtt)'\nwithin = '0%'", "until.within: '0%': expected a share"),
+        ('title = "x\n' + BASE, 'b.toml: line 1: the string does not end; a string stands in quotation marks on one line, as in name = "value"; found: title = "x'),
+        ("a = x", 'b.toml: line 1: not a value; a string stands in quotation marks on one line, as in name = "value"; found: a = x'),
+        (BASE + "[until]\nfigure = 'p95(foo)'\nwithin = '5%'", "until.figure: 'p95(foo)' is no figure: expected p50, p95 or p99 of rtt, up or down"),
         (BASE + "[batches.a]\ninherits = 'b'", "batches.a.inherits: no batch 'b'"),
         (BASE + "[batches.a]\ninherits = 'a'", "inherits from itself"),
         (BASE + "[batches.a]\nabstract = true", "all of them are abstract"),
@@ -195,37 +182,6 @@ def test_keys_of_runs_stay_when_repetitions_are_added(tmp_path):
 
 
 # ---------------------------------------------------------------- the runs
-
-
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory):
-    """Five runs whose delays differ."""
-    folder = tmp_path_factory.mktemp("templates")
-    for number in range(5):
-        meta = describe(3, 1, "")
-        series = meta.of_kind("latency")[1]
-        rtt = 10**7 + 10**5 * number
-        writer = RunWriter(folder, meta, str(number))
-        writer.append("latency", {
-            "series": [series.id] * 300, "t_ns": [10**7 * i for i in range(300)], "seq": list(range(300)), "state": [ANSWERED] * 300,
-            "rtt_ns": [rtt * (3 if 100 <= i < 200 else 1) for i in range(300)], "lateness_ns": [1000] * 300,
-        })  # fmt: skip
-        writer.finish()
-    return folder
-
-
-@pytest.fixture
-def fake(monkeypatch, templates):
-    """Each `ktrxer run` is tests/python/fake_run.py."""
-    monkeypatch.setenv("KTRXER_BIN", str(HERE / "fake_run.py"))
-    monkeypatch.setenv("FAKE_RUNS", str(templates))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parents[1] / "python")]))
-    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-
-
-def calls(folder: Path) -> list[str]:
-    path = folder / "calls.txt"
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def test_a_batch_stores_its_runs_with_labels_and_a_journal(tmp_path, fake, capsys):
@@ -469,40 +425,11 @@ def test_resume_takes_no_further_settings(tmp_path, capsys):
     assert "No such file" in capsys.readouterr().err
 
 
-# ---------------------------------------------------------------- until
-
-
-def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
-    text = BASE.replace("valid", "{t}") + "[matrix]\nt = ['valid', 'spread']\n"
-    text += "[until]\nfigure = 'p50(rtt)'\nwithin = '2%'\nleast = 5\n"
-    assert command.main([str(written(tmp_path, text))]) == 0
-    out = capsys.readouterr().out
-    counted = Counter(line.split()[0] for line in calls(tmp_path))
-    assert counted["valid"] == 5
-    assert 5 < counted["spread"] < 40
-    assert "b: valid: reached after 5 runs" in out
-    assert "b: spread: reached after " in out
-
-
-def test_until_is_checked_after_thirty_runs_at_first(tmp_path, capsys):
-    assert command.main([str(written(tmp_path, BASE)), "--until", "p50(rtt) ±2%", "--dry-run"]) == 0
-    assert "1 combination, 30 to 100 repetitions" in capsys.readouterr().out
-    more = "[until]\nfigure = 'p50(rtt)'\nwithin = '2%'\nleast = 300\n"
-    assert command.main([str(written(tmp_path, BASE + more)), "--dry-run"]) == 0
-    assert "1 combination, 300 to 300 repetitions" in capsys.readouterr().out
-
-
 def test_one_group_has_nothing_to_compare(tmp_path, fake, capsys):
     assert command.main([str(written(tmp_path, BASE))]) == 0
     assert f"`ktrxer runs {tmp_path}` lists them" in capsys.readouterr().out
     assert command.main([str(tmp_path / "b.toml"), "--dry-run"]) == 0
     assert "1 combination, 1 repetition" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("text", ["p95(rtt)", "5%", "=5%", "p95(rtt) ±200%"])
-def test_until_is_refused_without_a_figure_or_share(tmp_path, text, capsys):
-    assert command.main([str(written(tmp_path, BASE)), "--until", text]) == 2
-    assert "--until" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- dry run

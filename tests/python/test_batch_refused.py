@@ -9,6 +9,7 @@ import json
 
 import pytest
 from ktrxer.batch import journal, plan, spec
+from ktrxer.commands import batch as command
 from ktrxer.run.live import TerminalView
 
 BASE = """
@@ -39,6 +40,29 @@ def test_a_table_in_run_is_named(tmp_path):
     path.write_text("[run.a]\ntest = 'ping'\n")
     with pytest.raises(spec.BatchError, match=r"run: `a` is a table: settings stand in \[run\] itself; several batches are \[batches.NAME.run\]"):
         spec.read(path)
+
+
+@pytest.mark.parametrize(("lab", "said"), [
+    ("topology = 'acess'", "b: lab: no topology 'acess'; choose one of: access, "),
+    ("topology = './mine.toml'", "b: lab: {}/mine.toml: no such file; "),
+    ("topology = 'access'\nset = {{ kueue = 'fq' }}", "b: lab: topology access has no parameter 'kueue'; choose one of: "),
+    ("topology = 'access'\nset = {{ up = 'fast' }}", "b: lab: "),
+    ("topology = 'access'\nbeside = 'sever=ktrxer serve'", "b: lab: no node 'sever' in access; choose one of: "),
+])
+def test_a_network_that_cannot_be_made_is_refused_before_the_first_run(tmp_path, lab, said, capsys):
+    path = tmp_path / "b.toml"
+    path.write_text(BASE + "[matrix]\nq = ['a', 'b']\n[lab]\ntime = 'virtual'\n" + lab.replace("{{", "{").replace("}}", "}"))
+    assert command.main([str(path), "--dry-run"]) == 2
+    assert said.format(tmp_path) in capsys.readouterr().err
+
+
+def test_a_network_of_which_a_variable_has_a_wrong_value_is_refused(tmp_path, capsys):
+    path = tmp_path / "b.toml"
+    path.write_text(BASE + "[matrix]\nq = ['fq_codel', 'fq_kodel']\n[lab]\ntopology = 'access'\nset = { queue = '{q}' }\n")
+    assert command.main([str(path), "--dry-run"]) == 2
+    assert "fq_kodel" in capsys.readouterr().err
+    path.write_text(path.read_text().replace("fq_kodel", "pfifo limit 100"))
+    assert command.main([str(path), "--dry-run"]) == 0
 
 
 def test_an_exclusion_of_a_value_that_no_point_has_is_refused(tmp_path):

@@ -257,7 +257,10 @@ def folder(tmp_path, monkeypatch):
 def test_new_writes_a_test_that_works(folder, capsys):
     assert new.main(["test", "two_uploads"]) == 0
     path = folder / "two_uploads.py"
-    assert str(path) in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert str(path) in out
+    named = re.findall(r"/\S+/catalogue/\w+\.py", out)
+    assert [Path(one).name for one in named] == ["recipe.py", "rrul.py"] and all(Path(one).exists() for one in named) and "docs/" not in out  # `make install` installs no docs
     test = catalogue.find("two_uploads")
     plan = test.make(Setting("h", 10, 1), {"gap_s": "3", "marking": "EF"})
     assert make(plan, Setting("h", 10, 1), Options("k")).length_ns == 15 * S
@@ -323,7 +326,8 @@ def test_the_summary_of_a_broken_file(folder):
     (folder / "broken.py").write_text("def (\n")
     (folder / "not a name.py").write_text("")
     made = catalogue.summaries()
-    assert made["broken"].startswith("cannot be read: SyntaxError") and "not a name" not in made
+    assert made["broken"].startswith("cannot be read: SyntaxError: ") and "(broken.py, line 1)" in made["broken"]
+    assert "not a name" not in made
 
 
 def test_an_entry_point(tmp_path, monkeypatch):

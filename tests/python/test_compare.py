@@ -21,6 +21,7 @@ from ktrxer.analyse import cache as caches
 from ktrxer.analyse import grouping
 from ktrxer.analyse.collection import collect
 from ktrxer.analyse.compare import Margin, check, compare, sentences
+from ktrxer.analyse.figure import Figure
 from ktrxer.analyse.figures import narrow, of_run, of_summary
 from ktrxer.analyse.grouping import Group, GroupingError
 from ktrxer.commands import compare as command
@@ -148,6 +149,22 @@ def test_no_difference_is_not_called_the_same_when_the_interval_is_wide():
     made = both(list(rng.normal(50, 20, 6)), list(rng.normal(50, 20, 6)))
     assert made.rows[0].outcome == "unclear"
     assert "no difference shown" in sentences(made)[0]
+
+
+def test_an_interval_without_zero_that_the_correction_does_not_confirm_has_the_reason():
+    """The interval is that of one figure, p that of all of them."""
+    rng = np.random.default_rng(4)
+    more = [Figure(f"value.other_{i}", f"other {i}", "ms", 0.0, "lower") for i in range(20)]
+    a, b = group("A", list(rng.normal(50, 10, 10)), list(range(0, 20, 2))), group("B", list(rng.normal(62, 10, 10)), list(range(1, 21, 2)))
+    for one in (*a.members, *b.members):
+        one.figures.update({figure.key: float(rng.normal(10, 3)) for figure in more})
+    alone, among = (compare(a, b, {one.key: one for one in known}) for known in ([P95], [P95, *more]))
+    assert alone.rows[0].outcome == "higher"
+    row = among.rows[0]
+    assert row.outcome == "unclear" and row.found.low > 0
+    interval = f"{row.found.low:.0f} to {row.found.high:.0f} ms, 95 % for this figure alone"
+    expected = f"no difference shown after the correction for 21 figures (p = {row.p_corrected:.2f}; B - A is {interval})"
+    assert sentences(among)[0] == f"UDP round trip, loaded, p95: {expected}"
 
 
 def test_groups_that_follow_each_other_are_named():

@@ -105,6 +105,21 @@ def test_the_size_is_bounded(answers: Answers) -> None:
         site.build(answers, "column=nonsense")
 
 
+def test_a_column_that_no_run_has_is_left_out_of_the_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "runs").mkdir()
+    panel_runs.run(tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    words = ["view", "runs", "--export", "site.html", "--view", "column=settings/cc&plot=ping&column=settings%2Fhost&column=kernel", "--no-cache", "--json"]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["without_columns"] == ["settings/cc", "settings/host"]
+    assert "exported without the columns settings/cc, settings/host: no run has them\n" in told.err
+    data = data_of((tmp_path / "site.html").read_text())
+    assert data["view"] == "plot=ping&column=kernel" and data["table"]["columns"][-1] == "kernel"
+
+
 @pytest.mark.slow
 def test_the_command_writes_one_file(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)

@@ -145,6 +145,8 @@ def test_the_topologies_that_come_along_are_good_and_described() -> None:
         (HEAD + 'title = "x\\u001b[2Jy"\n' + LINK + REST, "one line of printable text"),
         (HEAD + 'tilte = "x"\n' + LINK + REST, "unknown key 'tilte'; do you mean `title`?"),
         ("hosts = [", "not TOML"),
+        ('title = "x\nhosts = []\n', 'not TOML: line 1: the string does not end; '),
+        ("title = 'x'\nhosts = client", 'not TOML: line 2: not a value; a string stands in quotation marks on one line, as in name = "value"; found: hosts = client'),
         ("x = " + "[" * 100_000, "not TOML: nested too deeply"),
         ("x = " + "9" * 5000, "not TOML"),
         ("#" * (256 * 1024 + 1), "larger than 256 KiB"),

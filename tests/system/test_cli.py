@@ -304,6 +304,8 @@ def test_generate_says_what_it_cannot(tmp_path):
         (["say", "--verdict", "dgraded"], "did you mean 'degraded'?"),
         (["look"], "usage: ktrxer look COMMAND"),
         (["look", "sideways"], "usage: ktrxer look COMMAND"),
+        (["look", "sideways"], "ktrxer look: 'sideways': no such command\n"),
+        (["look", "--bogus"], "ktrxer look: '--bogus': no such command\n"),
         (["look", "up"], "HOST is missing"),
         (["look", "up", "x", "--jsonl"], "--jsonl: no such option"),
         (["look", "every", "--json"], "--json: no such option"),

@@ -189,9 +189,10 @@ def test_a_time_limit(nothing_left: None, file: Path) -> None:
         (["run", "access", "true"], "ktrxer lab: true: the command comes after --, as in: ktrxer lab run access -- true"),
         (["vm", "uname", "-a"], "ktrxer lab: uname -a: the command comes after --, as in: ktrxer lab vm -- uname -a"),
         (["run", "access", "--nonsense", "--", "true"], "ktrxer lab: --nonsense: no such option or argument (`ktrxer lab run --help` lists them)"),
-        (["rnu"], "ktrxer lab: 'rnu': no such subcommand; did you mean run? (see --help)"),
-        (["xyz"], "ktrxer lab: 'xyz': no such subcommand; choose one of: run, vm, devices, setup, module, topology (see --help)"),
-        ([], "ktrxer lab: SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology (see --help)"),
+        (["rnu"], "ktrxer lab: 'rnu': no such subcommand; did you mean run? (see `ktrxer lab --help`)"),
+        (["xyz"], "ktrxer lab: 'xyz': no such subcommand; choose one of: run, vm, devices, setup, module, topology (see `ktrxer lab --help`)"),
+        (["--bogus"], "ktrxer lab: --bogus: no such option; choose one of: run, vm, devices, module, setup, topology (see `ktrxer lab --help`)"),
+        ([], "ktrxer lab: SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology (see `ktrxer lab --help`)"),
         (["run", "access", "--timeout", "0", "--", "true"], "ktrxer lab: --timeout 0s: expected 100ms to 168h"),
     ],
 )

@@ -169,10 +169,12 @@ def notable(row: Row) -> bool:
 
 def sentences(made: Comparison) -> list[str]:
     """One for each main figure: the difference of B from A."""
-    return [_sentence(row, made.name_a, made.name_b) for row in made.rows if row.figure.main and row.found is not None]
+    tested = sum(row.p_corrected is not None for row in made.rows)
+    return [_sentence(row, made.name_a, made.name_b, tested) for row in made.rows if row.figure.main and row.found is not None]
 
 
-def _sentence(row: Row, a: str, b: str) -> str:
+def _sentence(row: Row, a: str, b: str, tested: int) -> str:
+    """`tested`: the number of figures that p is corrected for."""
     found, figure = row.found, row.figure
     assert found is not None
     unit = "percentage points" if figure.unit == "%" else figure.unit
@@ -189,7 +191,11 @@ def _sentence(row: Row, a: str, b: str) -> str:
         return f"{figure.label}: {b} is {gap} {unit}{percent} {row.outcome} than {a} (95 %: {between}): {better}"
     if row.outcome == "same":
         return f"{figure.label}: the same within {_percent_up(_bound(found))}"
-    return f"{figure.label}: no difference shown ({b} - {a} is {amount(found.low, half)} to {amount(found.high, half)} {unit}, 95 %)"
+    interval = f"{b} - {a} is {amount(found.low, half)} to {amount(found.high, half)} {unit}, 95 %"
+    if found.low * found.high > 0 and tested > 1:
+        why = f"after the correction for {tested} figures (p = {row.p_corrected:.2f}; {interval} for this figure alone)"
+        return f"{figure.label}: no difference shown {why}"
+    return f"{figure.label}: no difference shown ({interval})"
 
 
 def _percent_up(share: float) -> str:

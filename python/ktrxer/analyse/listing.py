@@ -75,7 +75,9 @@ def column(entries: Sequence[Entry], key: str) -> list[str | float | None]:
 
 
 class UnknownColumn(Exception):
-    pass
+    def __init__(self, text: str, keys: list[str]) -> None:
+        super().__init__(text)
+        self.keys = keys
 
 
 def entries(directory: Path, opened: Opened, cache: Path | None, keys: Sequence[str] = ()) -> list[Entry]:
@@ -173,7 +175,7 @@ def _with_columns(made: list[Entry], keys: Sequence[str], opened: Opened, cache:
         from ktrxer.analyse.grouping import PROPERTIES, unknown
 
         of_file = ", ".join(sorted({*OF_HEAD, *OF_FILE} - PROPERTIES.keys()))
-        raise UnknownColumn(f"{unknown(left)}; further columns: {of_file}; nor is it a figure of a run")
+        raise UnknownColumn(f"{unknown(left)}; further columns: {of_file}; nor is it a figure of a run", left)
     return [_completed(entry, values.get(entry.path, {}), failed.get(entry.path)) for entry in made]
 
 

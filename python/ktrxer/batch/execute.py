@@ -26,6 +26,7 @@ from ktrxer.store import StoreError, files, head, one_line
 
 GRACE_S = 15.0  # from the request to stop to the kill
 FAILURES_MOST = 5  # runs that made no file, one after the other: the batch ends
+WITHOUT_MOST = 5  # valid runs of a group, all without the figure of `until`: the batch ends
 LOG_TAIL = 2000
 
 Figures = Callable[[Path], dict[str, float]]
@@ -69,6 +70,7 @@ class Executor:
         self._known = state.done()
         self._failures = 0  # in a row
         self._values: dict[tuple[str, str], list[float]] = {}  # of `until`, by batch and group
+        self._without: dict[tuple[str, str], int] = {}  # valid runs without that figure
         self._last: Path | None = None
         self._maker = Maker(self._standing)
         # Commands of the batch file (`server=ktrxer serve`) find the `ktrxer` that makes the runs.
@@ -132,11 +134,19 @@ class Executor:
         """The figure of `until`, of valid runs."""
         if batch.until is None or made.file is None or made.verdict != "valid":
             return
-        with contextlib.suppress(StoreError, OSError):
+        try:
             known = self.figures(folder / made.file)
-            value = next((one for key, one in known.items() if fnmatch.fnmatch(key, batch.until.figure)), None)
-            if value is not None:
-                self._values.setdefault((batch.name, run.combination.group), []).append(value)
+        except (StoreError, OSError):
+            return
+        group, figure = (batch.name, run.combination.group), batch.until.figure
+        value = next((one for key, one in known.items() if fnmatch.fnmatchcase(key, figure)), None)
+        if value is not None:
+            self._values.setdefault(group, []).append(value)
+            return
+        self._without[group] = self._without.get(group, 0) + 1
+        if group not in self._values and self._without[group] >= WITHOUT_MOST:
+            said = f"{batch.name}: until: {WITHOUT_MOST} valid runs of {run.combination.group} do not have the figure {figure}"
+            raise BatchFailure(f"{said}; the batch ends; these runs have: {', '.join(known) or 'no figure'}")
 
     def _check_stop(self) -> None:
         if self.stop:

@@ -192,6 +192,12 @@ def _lab(batch: Batch, filled: _Filler, seed: int) -> list[str]:
     return made
 
 
+def network(run: Planned) -> tuple[str, ...]:
+    """The words of `ktrxer lab run` without the seed, in which all runs differ."""
+    at = run.lab.index("--seed") if "--seed" in run.lab else len(run.lab)
+    return (*run.lab[:at], *run.lab[at + 2 :])
+
+
 def all_of(batches: Sequence[Batch], seeds: Sequence[int], identity: str) -> Iterator[tuple[Batch, Planned]]:
     for batch, seed in zip(batches, seeds, strict=True):
         for one in planned(batch, seed, identity):

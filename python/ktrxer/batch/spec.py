@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from ktrxer.toml_faults import fault
 from ktrxer.units import duration
 
 Order = Literal["interleaved", "shuffled", "given"]
@@ -26,6 +27,9 @@ DEPTH_MOST = 10  # of batches that inherit
 TEXT_MOST = 1 << 20  # bytes of the file
 RESERVED = ("batch", "group", "repetition", "number", "batch_id", "batch_seed", "try")  # variables and labels that each run has
 IDLE: Literal["idle"] = "idle"
+FIGURE = re.compile(  # keys of analyse/figures.py
+    r"added|rpm|(rate|loss|estimate|value)\.[a-z0-9_]+(\.(low|high))?|[a-z0-9_]+\.(rtt|up|down|own_queue|far_queue)\.(idle|load)\.(p50|p95|p99)"
+)
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
@@ -102,6 +106,8 @@ def read(path: Path) -> list[Batch]:
         if len(text) > TEXT_MOST:
             raise BatchError(f"{path}: larger than {TEXT_MOST >> 20} MiB")
         made = tomllib.loads(text.decode())
+    except tomllib.TOMLDecodeError as error:
+        raise BatchError(f"{path}: {fault(error, text.decode())}") from None
     except OSError as error:
         raise BatchError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -321,7 +327,11 @@ class _Reader:
             raise self.fail("until.within", str(error)) from None
         least = self.whole(table.get("least", LEAST), "until.least", 3, REPETITIONS_MOST)
         most = self.whole(table.get("most", max(least, MOST)), "until.most", least, REPETITIONS_MOST)
-        return Until(figure_of(self.text(table.get("figure", ""), "until.figure")), share, least, most)
+        try:
+            figure = figure_of(self.text(table.get("figure", ""), "until.figure"))
+        except ValueError as error:
+            raise self.fail("until.figure", str(error)) from None
+        return Until(figure, share, least, most)
 
 
 def share_of(text: str) -> float:
@@ -333,9 +343,14 @@ def share_of(text: str) -> float:
 
 
 def figure_of(text: str) -> str:
-    """A pattern of figure keys. `p95(rtt)` is that quantile under load of the first kind of probes."""
+    """A pattern of figure keys. `p95(rtt)` is that quantile under load of the first kind of probes. ValueError: no run has one."""
     match = re.fullmatch(r"(p50|p95|p99)\((rtt|up|down)\)", text)
-    return f"*.{match[2]}.load.{match[1]}" if match is not None else text
+    if match is not None:
+        return f"*.{match[2]}.load.{match[1]}"
+    if not FIGURE.fullmatch(text) and not re.fullmatch(r"[a-z0-9_.]*[*?\[][a-z0-9_.*?\[\]!-]*", text):
+        known = "p50, p95 or p99 of rtt, up or down, as p95(rtt), or a key of `ktrxer compare --json`"
+        raise ValueError(f"{text!r} is no figure: expected {known}")
+    return text
 
 
 def until_of(text: str) -> Until:

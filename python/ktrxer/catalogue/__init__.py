@@ -90,7 +90,7 @@ def summaries() -> dict[str, str]:
 
 def _docstring(path: Path) -> str:
     try:
-        text = ast.get_docstring(ast.parse(path.read_bytes())) or ""
+        text = ast.get_docstring(ast.parse(path.read_bytes(), str(path))) or ""
     except (OSError, SyntaxError, ValueError) as error:
         return f"cannot be read: {type(error).__name__}: {error}"
     return text.splitlines()[0] if text else ""

@@ -44,5 +44,5 @@ def loaded(entry: EntryPoint) -> Test:
 def _test_of(made: object, where: str) -> Test:
     test = made if isinstance(made, Test) else getattr(made, "TEST", None)
     if not isinstance(test, Test):
-        raise PlanError(f"{where}: it has no TEST = Test(...); docs/howto/add-recipe.md shows one")
+        raise PlanError(f"{where}: it has no TEST = Test(...); `ktrxer new test NAME` writes a file that has one")
     return test

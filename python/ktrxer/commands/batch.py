@@ -6,9 +6,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import secrets
 import shlex
 import signal
+import subprocess
+import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -147,10 +150,11 @@ def _resume(given: argparse.Namespace) -> int:
 
 
 def _checked(state: State) -> dict[tuple[str, str], float]:
-    """The planned seconds of each combination. All combinations are checked before the first run: test, parameters, options, recipe."""
+    """The planned seconds of each combination. All are checked before the first run: test, parameters, options, recipe, network."""
     from ktrxer.batch import plan
 
     made: dict[tuple[str, str], float] = {}
+    networks: set[tuple[str, ...]] = set()
     for batch, seed in zip(state.batches, state.seeds, strict=True):
         plan.once(batch, "first")
         plan.once(batch, "last")
@@ -158,9 +162,24 @@ def _checked(state: State) -> dict[tuple[str, str], float]:
             key = batch.name, run.combination.group
             if key not in made:
                 made[key] = _seconds(batch, run.arguments)
+                if run.lab and (network := plan.network(run)) not in networks:
+                    _check_lab(batch.name, network)
+                    networks.add(network)
             elif len(made) == len(plan.combinations(batch)):
                 break
     return made
+
+
+def _check_lab(name: str, words: tuple[str, ...]) -> None:
+    """A process of its own, as that of each run: the lab is no library of this command."""
+    from ktrxer.batch.spec import BatchError
+
+    source = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-P", "-m", "ktrxer", "lab", "run", *words, "--dry-run", "--", "ktrxer"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise BatchError(f"{name}: lab: {' '.join(done.stderr.split()).removeprefix('ktrxer lab: ')}")
 
 
 def _seconds(batch: Batch, arguments: list[str]) -> float:

@@ -38,11 +38,18 @@ class Parser(argparse.ArgumentParser):
         """An option that does not exist is named with the one that it resembles."""
         given, rest = self.parse_known_args(args, namespace)
         if rest:
-            import difflib
-
-            near = difflib.get_close_matches(rest[0].partition("=")[0], self._option_string_actions, 1)
-            self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
+            self._refuse(rest)
         return given
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = [str(word) for word in (sys.argv[1:] if args is None else args)]
+        return super().parse_known_args(args, namespace)
+
+    def _refuse(self, words: list[str]) -> NoReturn:
+        import difflib
+
+        near = difflib.get_close_matches(words[0].partition("=")[0], self._option_string_actions, 1)
+        self.error(f"unrecognized arguments: {' '.join(words)}" + (f"; did you mean {near[0]}?" if near else ""))
 
     def parse_groups(self, arguments: list[str], runs: str) -> tuple[Any, list[Path], bool]:
         """Of `A... -- B...`, with options on both sides: what is given, its argument `runs` holding A; B; and whether there is `--`."""
@@ -58,6 +65,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
+            options = [word for word in self._words if word.startswith("--") and len(word) > 2]
+            if unknown := [word for word in options if word.partition("=")[0] not in self._option_string_actions]:
+                self._refuse(unknown)
             first = message.removeprefix(_REQUIRED).split(", ")[0]
             about = next(a.help for a in self._actions if first in ("/".join(a.option_strings), a.metavar))
             message = f"{first} is missing" + (f": {about}" if about else "")

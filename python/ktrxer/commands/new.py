@@ -77,5 +77,7 @@ def main(arguments: list[str]) -> int:
         complain("new", f"{path}: cannot be written: {error.strerror}; -D names another folder")
         return BAD
     word = name if given.directory is None else path if path.is_absolute() else f"./{path}"
-    print(f"{path}\n`ktrxer tests {word}` explains it; `ktrxer run {word} -H HOST` runs it; docs/howto/add-recipe.md has more.")
+    print(f"{path}\n`ktrxer tests {word}` explains it; `ktrxer run {word} -H HOST` runs it.")
+    own = Path(catalogue.__file__).parent
+    print(f"{own / 'recipe.py'} has the functions of recipes; {own / 'rrul.py'} is one of ktrxer's own recipes.")
     return VALID

@@ -47,7 +47,11 @@ Names = list[tuple[str, str]]  # the names of runs, with their labels
 
 
 class Refused(Exception):
-    """The request is wrong, or not possible with these runs."""
+    """The request is wrong, or not possible with these runs. `columns`: those that no run has, if that is the reason."""
+
+    def __init__(self, text: str, columns: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.columns = list(columns)
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ class Answers:
         except where.WhereError as error:
             raise Refused(f"{text}: {error}") from None
         except listing.UnknownColumn as error:
-            raise Refused(str(error)) from None
+            raise Refused(str(error), error.keys) from None
         if condition is not None:
             entries = [entry for entry in entries if condition.holds(entry.value)]
         keys = list(dict.fromkeys([*COLUMNS, *shown]))

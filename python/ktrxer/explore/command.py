@@ -91,16 +91,25 @@ def _export(given: argparse.Namespace, answers: Answers) -> int:
     from ktrxer.explore.library import Unknown
     from ktrxer.view.arguments import ViewError, write
 
+    view, absent = _without_token(given.view), []
     try:
-        text, problems = site.build(answers, _without_token(given.view))
+        try:
+            text, problems = site.build(answers, view)
+        except Refused as error:
+            if not (absent := error.columns):
+                raise
+            text, problems = site.build(answers, site.without(view, absent))
         data = text.encode("utf-8", "replace")
         write(given.export, [], given.force, lambda part: _save(part, data))
     except (Refused, Unknown, ViewError) as error:
         complain("view", str(error))
         return BAD
+    if absent:
+        columns, them = ("columns", "them") if len(absent) > 1 else ("column", "it")
+        complain("view", f"exported without the {columns} {', '.join(absent)}: no run has {them}")
     for problem in problems:
         complain("view", f"exported without plots: {problem}")
-    made = {"file": str(given.export), "bytes": len(data), "without_plots": problems}
+    made = {"file": str(given.export), "bytes": len(data), "without_plots": problems, "without_columns": absent}
     if given.json:
         print(json.dumps(made))
     else:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import shlex
+from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs
@@ -54,6 +55,11 @@ def build(answers: Answers, view: str, most: int = MOST_BYTES) -> tuple[str, lis
         "keys": table["columns"],
     }
     return page.site({"about": about, "table": table, "stored": stored, "view": view}, columns), problems
+
+
+def without(view: str, columns: Collection[str]) -> str:
+    """`view` without these columns."""
+    return "&".join(part for part in view.split("&") if not any(one in columns for one in parse_qs(part).get("column", [])))
 
 
 def _summaries(known: list[list[str]], exported: set[str]) -> list[list[str]]:

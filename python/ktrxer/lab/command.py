@@ -48,7 +48,7 @@ The exit status is the command's; 125: the lab or the device failed; 124: the ti
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message} (see --help)", file=sys.stderr)
+        print(f"{self.prog}: {message} (see `{self.prog} --help`)", file=sys.stderr)
         raise SystemExit(WRONG_USE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -69,7 +69,8 @@ def main(arguments: list[str]) -> int:
     made = parser()
     options, rest = made.parse_known_args(arguments)
     if not hasattr(options, "run"):
-        made.error("SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology")
+        fault = f"{rest[0]}: no such option" if rest else "SUBCOMMAND is missing"
+        made.error(f"{fault}; choose one of: run, vm, devices, module, setup, topology")
     if rest:
         _wrong(_surplus(options, rest, command))
     options.command = command
@@ -131,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
     add("--wall-limit", type=duration, metavar="D", help="virtual time: hard limit on wall time (default 10min)")
     add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
     add("--seed", type=int, metavar="N", help="virtual time: seed of the guest's random numbers (default 1); vary it for repetitions")
+    add("--dry-run", action="store_true", help="check FILE and the options, and run nothing")
 
     add = subcommand("vm", _vm, "run one command in one device", usage="ktrxer lab vm [OPTION ...] -- COMMAND ...", epilog=EXAMPLES)
     add("--device", default="pc", metavar="NAME", help="the device: pc (default), router, phone or uml; `ktrxer lab devices` lists them")
@@ -378,16 +380,17 @@ def _run(options: argparse.Namespace) -> int:
     beside = [(_node(chosen, node), shell) for node, shell in _pairs(options.beside, "=", "--beside")]
     node = _node(chosen, options.node or chosen.client)
     job = local.Job(tuple(options.command), node, tuple(beside), options.timeout)
-    if options.time == "virtual":
-        return _in_guest(options, chosen, job, options.wall_limit)
+    guest = _guest(options, options.wall_limit) if options.time == "virtual" else None
     for name in ("kernel", "wall_limit", "memory", "seed"):
-        if getattr(options, name) is not None:
+        if guest is None and getattr(options, name) is not None:
             _wrong(f"--{name.replace('_', '-')} needs --time virtual")
-    return local.run(chosen, job)
+    if options.dry_run:
+        return 0
+    return local.run(chosen, job) if guest is None else _in_guest(guest, chosen, job)
 
 
-def _in_guest(options: argparse.Namespace, chosen: Topology | None, job: local.Job, wall_limit_s: float | None) -> int:
-    """Run a command in virtual time, with the options of the command line."""
+def _guest(options: argparse.Namespace, wall_limit_s: float | None) -> uml.Guest:
+    """The guest of virtual time that the command line describes."""
     if wall_limit_s is not None and not 1 <= wall_limit_s <= 604800:
         _wrong(f"--wall-limit {wall_limit_s:g}s: expected 1s to 168h")
     if options.memory is not None and not 128 <= options.memory <= 16384:
@@ -397,7 +400,11 @@ def _in_guest(options: argparse.Namespace, chosen: Topology | None, job: local.J
     seed = 1 if options.seed is None else options.seed
     if not 0 <= seed < 1 << 62:
         _wrong(f"--seed {seed}: expected 0 to {(1 << 62) - 1}")
-    guest = uml.Guest(options.kernel or uml.KERNEL, options.memory or uml.MEMORY_MIB, wall_limit_s or uml.WALL_LIMIT_S, seed)
+    return uml.Guest(options.kernel or uml.KERNEL, options.memory or uml.MEMORY_MIB, wall_limit_s or uml.WALL_LIMIT_S, seed)
+
+
+def _in_guest(guest: uml.Guest, chosen: Topology | None, job: local.Job) -> int:
+    """Run a command in virtual time."""
     plan = local.made_plan(chosen, job, "the device lab has another kernel: ktrxer lab vm --topology FILE -- COMMAND", "virtual time")
     answer = uml.run(guest, plan, _pass_on, _say)
     if answer.overlay_full:
@@ -423,7 +430,7 @@ def _vm_guest(options: argparse.Namespace) -> int:
     if chosen is None and (options.set or options.node):
         _wrong("--set and --in need --topology")
     node = None if chosen is None or options.node is None else _node(chosen, options.node)
-    return _in_guest(options, chosen, local.Job(tuple(options.command), node), options.timeout)
+    return _in_guest(_guest(options, options.timeout), chosen, local.Job(tuple(options.command), node))
 
 
 def _module(options: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from ktrxer.lab.errors import LabError
 from ktrxer.lab.topology_model import DEFAULT_QUEUE, Aggregate, Bucket, Clock, Link, Shape, Topology, Trace, Way
 from ktrxer.lab.topology_text import SCALE, TIME, Text, one_line, show
 from ktrxer.lab.wiring import BLEACHED, FRAME_HEADER
+from ktrxer.toml_faults import fault
 
 NAME = re.compile(r"[a-z][a-z0-9]{0,9}")  # the device `to-NAME` has at most 15 characters
 PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -76,13 +77,13 @@ def load(name: str, settings: Mapping[str, str] | None = None) -> Topology:
 
 def parse(data: bytes, path: Path, settings: Mapping[str, str] | None = None) -> Topology:
     if len(data) > FILE_LIMIT:
-        raise LabError(f"{path}: larger than {FILE_LIMIT // 1024} KiB: too large for a topology")
+        raise LabError(f"{path}: larger than {FILE_LIMIT // 1024} KiB")
     try:
         table = tomllib.loads(data.decode())
     except UnicodeDecodeError:
         raise LabError(f"{path}: not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, ValueError) as error:
-        raise LabError(f"{path}: not TOML: {one_line(error)}") from None
+    except ValueError as error:
+        raise LabError(f"{path}: not TOML: {fault(error, data.decode())}") from None
     except RecursionError:
         raise LabError(f"{path}: not TOML: nested too deeply") from None
     return _Reader(path, settings or {}, data.decode().splitlines()).topology(table)

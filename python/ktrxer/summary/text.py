@@ -14,7 +14,7 @@ from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 from ktrxer.summary.methods import Hop
 from ktrxer.summary.steps import Step
 from ktrxer.summary.table import table
-from ktrxer.summary.where import Part
+from ktrxer.summary.where import PLACES, Part
 
 if TYPE_CHECKING:
     from ktrxer.run.egress import OwnDrops
@@ -192,12 +192,13 @@ def named(one: Direction) -> str:
 
 
 def places(found: Sequence[Part]) -> str:
-    """The places where load adds delay, each with its delay and share, then the names of the places without a share."""
+    """The places where load adds delay, each with its delay and share, then the names of the places without a share, in a
+    fixed order."""
     named_ = [f"{part.place} ({one_line(part.qdisc, 40)})" if part.qdisc else part.place for part in found]
     largest = [
         f"{_added(part.added_ms)} {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005
     ]
-    rest = [name for part, name in zip(found, named_, strict=True) if part.share < 0.005]
+    rest = [name for part, name in sorted(zip(found, named_, strict=True), key=lambda one: PLACES.index(one[0].place)) if part.share < 0.005]
     return ", ".join(largest) + (f"; none: {', '.join(rest)}" if rest else "") if largest else "none measured"
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-OWN, UP, DOWN, FAR = "this host's own queue", "up", "down", "the far host's own queue"
+OWN, UP, DOWN, FAR = PLACES = "this host's own queue", "up", "down", "the far host's own queue"
 LOWER = "of a lower device"
 MEASURABLE = 0.005  # a smaller share of the round trip is no queue
 

@@ -34,7 +34,7 @@ The far host is `server`; the adapter starts the tool's server there. Exit statu
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message} (see --help)", file=sys.stderr)
+        print(f"{self.prog}: {message} (see `{self.prog} --help`)", file=sys.stderr)
         raise SystemExit(WRONG_USE)
 
 
