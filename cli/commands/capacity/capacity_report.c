@@ -218,8 +218,9 @@ static void judge_own(const struct capacity_way *way)
 			    name, c->user_stamped);
 }
 
-/* After five seconds without a PDU the server ends a test: shorter times in which this host stood still end none. */
-#define HELD_NS (4 * (uint64_t)KTRXER_NS_PER_S)
+/* Without a PDU of this host the server sends no load after one second (HELD_NS), and ends the test after five. */
+#define HELD_NS ((uint64_t)KTRXER_NS_PER_S)
+#define HELD_ENDS_NS (4 * HELD_NS)
 
 static void judge_end(const struct capacity_way *way)
 {
@@ -228,15 +229,15 @@ static void judge_end(const struct capacity_way *way)
 	const char *name = capacity_ways[way->way];
 	char held[KTRXER_UNITS_TEXT];
 
-	if (t->stopped)
-		verdict_say(way->run->cli, verdict, "%s: the test was stopped after %u of %u sub-intervals", name,
-			    t->count, t->wanted);
-	else if (t->counts.held_ns >= HELD_NS)
+	if (t->counts.held_ns >= HELD_NS)
 		verdict_say(way->run->cli, verdict,
 			    "%s: limited by this host: this program did not run for %s: it was stopped, or its "
 			    "processor was too busy",
 			    name, ktrxer_format_ns(held, (int64_t)t->counts.held_ns));
-	else if (t->end == UDPSTP_SILENT)
+	if (t->stopped)
+		verdict_say(way->run->cli, verdict, "%s: the test was stopped after %u of %u sub-intervals", name,
+			    t->count, t->wanted);
+	else if (t->end == UDPSTP_SILENT && t->counts.held_ns < HELD_ENDS_NS)
 		verdict_say(
 			way->run->cli, verdict,
 			"%s: nothing came from the server in the last five seconds of the test: the server has ended, "
@@ -264,7 +265,8 @@ static void judge(const struct capacity_way *way)
 			    "%s: limited by %s, which receives: its processor was too busy, or it was stopped, so %u "
 			    "sub-intervals ended late; each counts together with the next one",
 			    name, way->way == CAPACITY_UP ? "the server" : "this host", way->result.late);
-	if (way->test.counts.paused_ns * 100 > way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S)
+	if (way->test.counts.held_ns < HELD_NS &&
+	    way->test.counts.paused_ns * 100 > way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S)
 		verdict_say(
 			cli, VERDICT_DEGRADED,
 			"%s: limited by the server: by its own clock it sent nothing for %s of the test, the longest "
