@@ -256,8 +256,12 @@ def test_servers_that_are_no_good(measure, options, reason):
 
 @pytest.mark.parametrize(("path", "known"), [("/absent", False), ("/large", True)])
 def test_intervals_are_explained_where_they_are_printed(line, ktrxer, path, known):
-    text = line.a.run([ktrxer, "tcp", "10.79.0.2", "--path", path, "--count", "5"], check=False).stdout
-    assert ("% (" in text) == ("intervals of Wilson" in text) == known, text
+    box = started(line.m, [sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", "0", "0", "0", "0"])
+    done = line.a.run([ktrxer, "tcp", "10.79.0.2", "--path", path, "--count", "5"], check=False)
+    box.send_signal(signal.SIGKILL)
+    box.communicate()
+    assert " not sent; " in done.stdout, (done.stdout, done.stderr)
+    assert ("% (" in done.stdout) == ("intervals of Wilson" in done.stdout) == known, done.stdout
 
 
 def test_a_host_that_does_not_answer(measure, line):
