@@ -13,7 +13,7 @@ enum {
 	PPT_LINKS_MAX = 64,
 	PPT_SIZE_MIN = 72,   /* a frame of 64 bytes with preamble and start delimiter */
 	PPT_SIZE_MAX = 1526, /* a frame with 1500 bytes of IP, likewise */
-	/* The smallest trailing packet of `ppt measure`: its header of 24 bytes (FLOW_PACKET_HEAD), UDP, IP, Ethernet. */
+	/* The smallest trailing packet of `ppt measure`: FLOW_PACKET_HEAD (24 bytes), UDP, IP, Ethernet. */
 	PPT_TRAILING_MIN = 78,
 	PPT_TRAILING_MIN_V6 = 98,
 };
