@@ -43,7 +43,7 @@ static int socket_make(struct xsk_socket *xsk, struct ktrxer_error *err)
 		return 0;
 	rc = -errno;
 	if (rc == -EPERM || rc == -EACCES)
-		return ktrxer_fail(err, rc, "AF_XDP sockets need CAP_NET_RAW: run as root, or use the udp engine");
+		return ktrxer_fail(err, rc, "AF_XDP sockets need CAP_NET_RAW: run as root");
 	if (rc == -EAFNOSUPPORT)
 		return ktrxer_fail(
 			err, rc,

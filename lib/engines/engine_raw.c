@@ -35,7 +35,7 @@ static int raw_socket(int family, const struct ktrxer_device *device, struct ktr
 	if (fd < 0) {
 		rc = -errno;
 		if (rc == -EPERM || rc == -EACCES)
-			return ktrxer_fail(err, rc, "raw sockets need CAP_NET_RAW: run as root, or use the udp engine");
+			return ktrxer_fail(err, rc, "raw sockets need CAP_NET_RAW: run as root");
 		if (rc == -EAFNOSUPPORT)
 			return ktrxer_fail(err, rc, "this kernel has no IPv%c", family == AF_INET6 ? '6' : '4');
 		return ktrxer_fail(err, rc, "raw socket: %m");

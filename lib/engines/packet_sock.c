@@ -15,8 +15,7 @@ int ktx_packet_socket(const struct ktrxer_device *device, struct ktrxer_error *e
 	if (fd < 0) {
 		rc = -errno;
 		if (rc == -EPERM || rc == -EACCES)
-			return ktrxer_fail(err, rc,
-					   "packet sockets need CAP_NET_RAW: run as root, or use the udp engine");
+			return ktrxer_fail(err, rc, "packet sockets need CAP_NET_RAW: run as root");
 		if (rc == -EAFNOSUPPORT)
 			return ktrxer_fail(err, rc, "this kernel has no packet sockets (CONFIG_PACKET)");
 		return ktrxer_fail(err, rc, "packet socket: %m");

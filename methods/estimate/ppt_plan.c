@@ -109,9 +109,9 @@ int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_
 	step = ceil((double)resolution_ns * (double)path->capacity_bit_s[path->links - 1] /
 		    4e9); /* 2 R c / 8, R in ns */
 	r->step_min = step < 1 ? 1 : step > UINT32_MAX ? UINT32_MAX : (uint32_t)step;
-	r->size1 = PPT_SIZE_MIN;
+	r->size1 = PPT_TRAILING_MIN;
 	/* A difference of a billionth of a byte is rounding. */
-	r->size2 = (uint32_t)(fmin(r->trailing_max_bytes, heading) + 1e-9);
+	r->size2 = (uint32_t)(fmin(r->trailing_max_bytes, heading - 1) + 1e-9);
 	r->largest_undispersed = largest_undispersed(path, heading, cross);
 	if (r->size2 > r->largest_undispersed)
 		r->size2 = r->largest_undispersed;

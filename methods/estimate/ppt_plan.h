@@ -13,6 +13,9 @@ enum {
 	PPT_LINKS_MAX = 64,
 	PPT_SIZE_MIN = 72,   /* a frame of 64 bytes with preamble and start delimiter */
 	PPT_SIZE_MAX = 1526, /* a frame with 1500 bytes of IP, likewise */
+	/* The smallest trailing packet of `ppt measure`: FLOW_PACKET_HEAD (24 bytes), UDP, IP, Ethernet. */
+	PPT_TRAILING_MIN = 78,
+	PPT_TRAILING_MIN_V6 = 98,
 };
 
 struct ppt_path {
@@ -33,7 +36,8 @@ struct ppt_sizing {
 	uint32_t largest_undispersed;
 	uint32_t size1,
 		/*
-		 * advice: the smallest frame, and the largest one within trailing_max, heading and largest_undispersed
+		 * advice: PPT_TRAILING_MIN, and the largest one within trailing_max and largest_undispersed, and
+		 * smaller than the heading packet: sizes that `ppt measure` accepts
 		 */
 		size2;
 	uint32_t step_min; /* the least s2 - s1 that the receiver's clock resolves: 2 R c_n bits, rounded up to bytes */

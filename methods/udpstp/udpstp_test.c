@@ -34,6 +34,7 @@ struct udpstp_test {
 	bool ended;
 	uint64_t status_ns;                              /* of the next status PDU */
 	uint64_t begin_ns, heard_ns, stop_ns, wanted_ns; /* stop_ns: the server began to end it; 0: not yet */
+	uint64_t ran_ns;                                 /* of the last watch */
 	bool load_seen, stopped;
 	uint32_t status_number;   /* of the last status PDU that came */
 	uint32_t interval_number; /* of the last sub-interval that came */
@@ -50,11 +51,19 @@ static uint32_t headers(const struct udpstp_test *t)
 	return t->o.v6 ? UDPSTP_HEADERS_V6 : UDPSTP_HEADERS_V4;
 }
 
+static void note_run(struct udpstp_test *t, uint64_t now_ns)
+{
+	if (now_ns - t->ran_ns > t->counts.held_ns)
+		t->counts.held_ns = now_ns - t->ran_ns;
+	t->ran_ns = now_ns;
+}
+
 static void end(struct udpstp_test *t, enum udpstp_end how)
 {
 	if (t->ended)
 		return;
 	t->ended = true;
+	note_run(t, ktrxer_now_ns()); /* a PDU that waited may end it before the next watch */
 	t->status_timer.at_ns = t->watch_timer.at_ns = KTRXER_NEVER;
 	if (t->sender)
 		udpstp_sender_end(t->sender);
@@ -176,6 +185,7 @@ static void watch_due(struct loop_timer *timer, uint64_t now_ns)
 	struct udpstp_test *t = (struct udpstp_test *)((char *)timer - offsetof(struct udpstp_test, watch_timer));
 	const uint64_t silent_ns = now_ns - t->heard_ns;
 
+	note_run(t, now_ns);
 	timer->at_ns = now_ns + 100 * NS_PER_MS;
 	t->stopped = silent_ns >= STOPPED_NS;
 	if (t->sender) {
@@ -370,7 +380,7 @@ int udpstp_test_new(struct udpstp_test **out, const struct udpstp_test_options *
 	}
 	t->o = *options;
 	t->source = (struct loop_source){ .fd = options->fd, .ready = test_ready };
-	t->begin_ns = t->heard_ns = now_ns;
+	t->begin_ns = t->heard_ns = t->ran_ns = now_ns;
 	t->wanted_ns = a->test_s * NS_PER_S;
 	t->status_timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = status_due };
 	t->watch_timer = (struct loop_timer){ .at_ns = now_ns + 100 * NS_PER_MS, .due = watch_due };

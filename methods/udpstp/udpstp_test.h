@@ -42,6 +42,7 @@ struct udpstp_test_counts {
 	uint64_t socket_drops,
 		user_stamped; /* of the receiver: datagrams lost in this host, without a stamp of the kernel */
 	uint64_t paused_ns, pause_most_ns; /* in which the sender of load stood still, by its own stamps */
+	uint64_t held_ns;                  /* longest time in which this end did not run */
 	uint64_t ignored;                  /* datagrams that are no PDU of this test */
 	uint64_t status_lost;
 	uint64_t impairments;  /* of the search */

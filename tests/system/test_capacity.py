@@ -226,6 +226,23 @@ def test_a_client_that_is_stopped(shared_pair, ktrxer, serve, token):
     assert server.end["capacity"]["tests"] == 2 and server.end["capacity"]["refused"] == 0
 
 
+@pytest.mark.parametrize("stopped_s", [2, 8])
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_client_that_did_not_run(shared_pair, ktrxer, serve, token, direction, stopped_s):
+    """The server sends nothing to a client that is silent for a second, and ends its test after five: neither the server nor the path is at fault."""
+    a, b = shared_pair
+    serve(b, "--token-file", token, "--udpstp-port", PORT, *LIMIT)
+    process = a.popen([ktrxer, "capacity", b.address, "--token-file", token, "--direction", direction, *LIMIT, "--jsonl", "--for", "4s"])
+    while json.loads(process.stdout.readline())["type"] != "sample":  # there is a result
+        pass
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(stopped_s)
+    process.send_signal(signal.SIGCONT)
+    reasons = json.loads(process.communicate(timeout=20)[0].splitlines()[-1])["reasons"]
+    assert any("limited by this host: this program did not run" in reason for reason in reasons), reasons
+    assert not any("nothing came from the server" in reason for reason in reasons), reasons
+
+
 def test_a_server_without_the_key(shared_pair, capacity, peer_serves):
     a, b = shared_pair
     peer_serves("forge")

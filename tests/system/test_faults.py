@@ -256,6 +256,14 @@ def test_what_privileges_forbid_is_said(shared_pair, unprivileged):
             assert done.returncode == 1 and f"the {engine} engine does not work here: " in done.stderr and "CAP_NET_RAW" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["tcp", "trace"])
+def test_no_engine_is_advised_that_a_command_does_not_have(shared_pair, ktrxer, command):
+    """`tcp` has no engine udp, and that of `trace` needs --one-route."""
+    a, b = shared_pair
+    done = a.run(["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw", ktrxer, command, b.address], check=False)
+    assert done.returncode == 1 and "CAP_NET_RAW: run as root\n" in done.stderr, done.stderr
+
+
 def test_ping_without_privileges(pair, unprivileged):
     a, b = pair
     a.sysctl("ipv4/ping_group_range", "'1 0'")

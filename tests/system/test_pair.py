@@ -107,3 +107,19 @@ def test_a_stopped_run_has_lost_no_packet(shared_pair, ktrxer, serve, token, nam
     for way in ("up", "down"):
         for one in end[way]["sizes" if name == "pair" else "trains"]:
             assert one["lost"] + one["unsent"] <= 10 and one["pairs" if name == "pair" else "probes"] < 1000, one
+
+
+def test_a_shaper_of_this_host_is_a_cause_of_groups(shared_pair, pair, serve, token):
+    """tbf of the sender's own device releases several packets at once, and the far host has no interrupts. Reference: tc."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    a.run(["tc", "qdisc", "replace", "dev", "a0", "root", "tbf", "rate", "4mbit", "burst", "10000", "limit", "300000"])
+    try:
+        for _ in range(5):  # the reading depends on the phase of both
+            end = json.loads(pair(a, b.address, "--count", 60, "--interval", "4ms", "--direction", "up", "--json", status=1).stdout)
+            if end["up"]["reading"] == "coalesced":
+                break
+    finally:
+        a.run(["tc", "qdisc", "del", "dev", "a0", "root"])
+    assert end["up"]["reading"] == "coalesced", end
+    assert "this host's qdisc tbf or a device on the path sends in bursts" in end["reasons"][0], end["reasons"]

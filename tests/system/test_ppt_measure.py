@@ -8,6 +8,7 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves
 """
 
 import json
+import re
 
 import pytest
 from clients import client
@@ -97,6 +98,21 @@ def test_a_capture_of_the_probes(shared_pair, measure, serve, token, ktrxer, tmp
         probes = [one for one in samples if one.get("trailing_wire_bytes") == train["trailing_wire_bytes"]]
         gaps = [one["second_arrived_ns"] - one["first_arrived_ns"] for one in probes]
         assert len(gaps) == 20 and train["small_ns"] == pytest.approx(min(gap for gap in gaps if gap > 0), abs=100)
+
+
+@pytest.mark.parametrize("address", ["address", "address6"])
+@pytest.mark.parametrize("links", [["10M"], ["10M", "155M", "10M", "100M"]])
+def test_sizes_of_a_plan_are_accepted(shared_pair, measure, serve, token, ktrxer, address, links):
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    text = a.run([ktrxer, "ppt", "plan", *links]).stdout
+    found = re.search(r"use trailing packets of (\d+) \(IPv6: (\d+)\) and (\d+) bytes", text)
+    assert found, text
+    sizes = [int(found[2 if address == "address6" else 1]), int(found[3])]
+    words = ("--size1", sizes[0], "--size2", sizes[1], "--count", 10, "--interval", "5ms", "--json")
+    end = json.loads(measure(a, getattr(b, address), *words).stdout)
+    assert [train["trailing_wire_bytes"] for train in end["up"]["trains"]] == sizes
+    assert "of 78 (IPv6: none) and 90 bytes" in a.run([ktrxer, "ppt", "plan", "10M", "10M", "--heading", "91"]).stdout
 
 
 def test_what_is_refused(shared_pair, measure, serve, token):

@@ -254,6 +254,16 @@ def test_servers_that_are_no_good(measure, options, reason):
     assert end["known"] == 0
 
 
+@pytest.mark.parametrize(("path", "known"), [("/absent", False), ("/large", True)])
+def test_intervals_are_explained_where_they_are_printed(line, ktrxer, path, known):
+    box = started(line.m, [sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", "0", "0", "0", "0"])
+    done = line.a.run([ktrxer, "tcp", "10.79.0.2", "--path", path, "--count", "5"], check=False)
+    box.send_signal(signal.SIGKILL)
+    box.communicate()
+    assert " not sent; " in done.stdout, (done.stdout, done.stderr)
+    assert ("% (" in done.stdout) == ("intervals of Wilson" in done.stdout) == known, done.stdout
+
+
 def test_a_host_that_does_not_answer(measure, line):
     line.b.run(
         ["nft", "add table ip deaf; add chain ip deaf in { type filter hook input priority 0; }; add rule ip deaf in tcp dport 80 drop"]

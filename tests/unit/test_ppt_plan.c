@@ -83,13 +83,13 @@ TEST(the_step_that_the_clock_resolves)
 
 		assert_int_equal(ppt_size(&one, 1500, cases[i].resolution_ns, NULL, &s, &err), 0);
 		assert_int_equal(s.step_min, cases[i].step);
-		assert_true(s.resolvable && s.size1 == 72 && s.size2 == 1500);
+		assert_true(s.resolvable && s.size1 == 78 && s.size2 == 1499);
 	}
 	/* Cross traffic leaves 86 bytes on C2-100: (8 * 1500 / 100 Mbit/s - 8 * 64 / 10 Mbit/s) * 10 Mbit/s / 8. */
 	assert_int_equal(ppt_size(&paths[1].path, 1500, 1, &cross, &s, &err), 0);
 	assert_int_equal(s.largest_undispersed, 86);
 	assert_int_equal(s.size2, 86);
-	/* C2-100 leaves 78 bytes between the sizes; a clock of 10 us needs 250. */
+	/* C2-100 leaves 72 bytes between the sizes; a clock of 10 us needs 250. */
 	assert_int_equal(ppt_size(&paths[1].path, 1500, 10000, NULL, &s, &err), 0);
 	assert_int_equal(s.step_min, 250);
 	assert_false(s.resolvable);

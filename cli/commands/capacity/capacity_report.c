@@ -218,31 +218,45 @@ static void judge_own(const struct capacity_way *way)
 			    name, c->user_stamped);
 }
 
+/* Without a PDU of this host the server sends no load after one second (HELD_NS), and ends the test after five. */
+#define HELD_NS ((uint64_t)KTRXER_NS_PER_S)
+#define HELD_ENDS_NS (4 * HELD_NS)
+
+static void judge_end(const struct capacity_way *way)
+{
+	const struct udpstp_client_result *t = &way->test;
+	const enum verdict verdict = way->has_result ? VERDICT_DEGRADED : VERDICT_INVALID;
+	const char *name = capacity_ways[way->way];
+	char held[KTRXER_UNITS_TEXT];
+
+	if (t->counts.held_ns >= HELD_NS)
+		verdict_say(way->run->cli, verdict,
+			    "%s: limited by this host: this program did not run for %s: it was stopped, or its "
+			    "processor was too busy",
+			    name, ktrxer_format_ns(held, (int64_t)t->counts.held_ns));
+	if (t->stopped)
+		verdict_say(way->run->cli, verdict, "%s: the test was stopped after %u of %u sub-intervals", name,
+			    t->count, t->wanted);
+	else if (t->end == UDPSTP_SILENT && t->counts.held_ns < HELD_ENDS_NS)
+		verdict_say(
+			way->run->cli, verdict,
+			"%s: nothing came from the server in the last five seconds of the test: the server has ended, "
+			"or the path has failed",
+			name);
+	else if (t->count < t->wanted || !way->has_result)
+		verdict_say(way->run->cli, verdict, "%s: the server ended the test after %u of %u sub-intervals", name,
+			    t->count, t->wanted);
+}
+
 static void judge(const struct capacity_way *way)
 {
 	struct cli *cli = way->run->cli;
 	const char *name = capacity_ways[way->way];
 	char paused[KTRXER_UNITS_TEXT], longest[KTRXER_UNITS_TEXT];
 
-	if (!way->has_result) {
-		verdict_say(cli, VERDICT_INVALID, "%s: %s", name,
-			    way->test.stopped ? "the test was stopped before the end of its first sub-interval"
-			    : way->test.end == UDPSTP_SILENT
-				    ? "no datagram of the server came to this host for five seconds"
-				    : "the server ended the test before its first sub-interval was over");
+	judge_end(way);
+	if (!way->has_result)
 		return;
-	}
-	if (way->test.stopped)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: the test was stopped", name);
-	else if (way->test.end == UDPSTP_SILENT)
-		verdict_say(
-			cli, VERDICT_DEGRADED,
-			"%s: nothing came from the server in the last five seconds of the test: the server has ended, "
-			"or the path has failed",
-			name);
-	else if (way->test.count < way->test.wanted)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: the server ended the test after %u of %u sub-intervals", name,
-			    way->test.count, way->test.wanted);
 	if (way->test.agreed.test_s != way->run->client.activation.test_s)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the server limits the test to %u s", name,
 			    way->test.agreed.test_s);
@@ -251,7 +265,8 @@ static void judge(const struct capacity_way *way)
 			    "%s: limited by %s, which receives: its processor was too busy, or it was stopped, so %u "
 			    "sub-intervals ended late; each counts together with the next one",
 			    name, way->way == CAPACITY_UP ? "the server" : "this host", way->result.late);
-	if (way->test.counts.paused_ns * 100 > way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S)
+	if (way->test.counts.held_ns < HELD_NS &&
+	    way->test.counts.paused_ns * 100 > way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S)
 		verdict_say(
 			cli, VERDICT_DEGRADED,
 			"%s: limited by the server: by its own clock it sent nothing for %s of the test, the longest "

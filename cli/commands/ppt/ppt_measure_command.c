@@ -17,6 +17,8 @@ enum {
 	WIRE_MORE = 26,       /* Ethernet header and check sequence, preamble: bytes on the wire beside the IP packet */
 };
 
+_Static_assert(FLOW_PACKET_HEAD + 28 + WIRE_MORE == PPT_TRAILING_MIN, "ppt plan recommends what this command accepts");
+
 static const struct opt ppt_measure_opts[] = {
 	TRAIN_OPTION_DIRECTION(TRAIN_FIELD, .fallback = "up", .heading = "Probes"),
 	OPTION_COUNT(FIELD(count), .fallback = "50", .min = 2 * PPT_PROBES_LEAST, .max = 1000,

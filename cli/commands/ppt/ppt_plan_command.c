@@ -139,11 +139,13 @@ static void say_sizes(struct cli *cli, const struct ppt_plan_options *o, const s
 	else if (plan->crossed)
 		out_text(cli, "with this cross traffic every trailing packet is dispersed");
 	if (s->resolvable)
-		out_text(cli, "use trailing packets of %u and %u bytes (at least %u B apart for a clock of %s)",
-			 s->size1, s->size2, s->step_min, ktrxer_format_duration(x[0], o->resolution_ns));
+		out_text(cli,
+			 "use trailing packets of %u (IPv6: %s) and %u bytes (at least %u B apart for a clock of %s)",
+			 s->size1, s->size2 >= PPT_TRAILING_MIN_V6 + s->step_min ? "98" : "none", s->size2, s->step_min,
+			 ktrxer_format_duration(x[0], o->resolution_ns));
 	else
 		out_text(cli,
-			 "no two sizes: the smallest frame has %u bytes, the largest trailing packet without "
+			 "no two sizes: the smallest packet has %u bytes, the largest trailing packet without "
 			 "dispersion %u, and a clock of %s needs %u between",
 			 s->size1, s->size2, ktrxer_format_duration(x[0], o->resolution_ns), s->step_min);
 }

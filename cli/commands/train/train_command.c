@@ -142,14 +142,16 @@ void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCO
 void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns)
 {
 	char groups[64] = "both packets of a pair at once", period[KTRXER_UNITS_TEXT];
+	const bool up = receiver != train_hosts[TRAIN_UP]; /* also of echo requests */
+	const char *shaper = up && !(run->session.info.features & KTX_CAN_BYPASS) ? run->session.qdiscs.shaper : "";
 
 	if (period_ns > 0)
 		snprintf(groups, sizeof groups, "packets in groups, one every %s",
 			 ktrxer_format_ns(period, (int64_t)period_ns));
 	verdict_say(run->cli, VERDICT_INVALID,
-		    "%s: %s takes %s: its interrupts are coalesced (`ethtool -C DEV rx-usecs 0` there), or a device on "
-		    "the path sends in bursts",
-		    name, receiver, groups);
+		    "%s: %s receives %s: %s%s%sa device on the path sends in bursts, or interrupts are coalesced there "
+		    "(`ethtool -C DEV rx-usecs 0`)",
+		    name, receiver, groups, *shaper ? "this host's qdisc " : "", shaper, *shaper ? " or " : "");
 }
 
 void train_run_judge(const struct train_run *run, const char *what)
