@@ -29,8 +29,8 @@ def written(folder: Path, text: str, name: str = "b.toml") -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory):
+@pytest.fixture(name="templates", scope="module")
+def templates_fixture(tmp_path_factory):
     """Five runs whose delays differ."""
     folder = tmp_path_factory.mktemp("templates")
     for number in range(5):
@@ -46,8 +46,8 @@ def templates(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def fake(monkeypatch, templates):
+@pytest.fixture(name="fake")
+def fake_fixture(monkeypatch, templates):
     """Each `ktrxer run` is tests/python/fake_run.py."""
     monkeypatch.setenv("KTRXER_BIN", str(HERE / "fake_run.py"))
     monkeypatch.setenv("FAKE_RUNS", str(templates))

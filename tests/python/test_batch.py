@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from batches import BASE, calls, fake, templates, written  # noqa: F401
+from batches import BASE, calls, fake_fixture, templates_fixture, written  # noqa: F401
 from ktrxer.batch import journal, plan, spec
 from ktrxer.batch.spec import BatchError
 from ktrxer.commands import batch as command

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from batches import BASE, calls, fake, templates, written  # noqa: F401
+from batches import BASE, calls, fake_fixture, templates_fixture, written  # noqa: F401
 from ktrxer.analyse.figures import of_run
 from ktrxer.batch import spec
 from ktrxer.commands import batch as command

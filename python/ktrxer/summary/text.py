@@ -198,8 +198,9 @@ def places(found: Sequence[Part]) -> str:
     largest = [
         f"{_added(part.added_ms)} {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005
     ]
-    rest = [name for part, name in sorted(zip(found, named_, strict=True), key=lambda one: PLACES.index(one[0].place)) if part.share < 0.005]
-    return ", ".join(largest) + (f"; none: {', '.join(rest)}" if rest else "") if largest else "none measured"
+    without = sorted((PLACES.index(part.place), name) for part, name in zip(found, named_, strict=True) if part.share < 0.005)
+    none = f"; none: {', '.join(name for _, name in without)}" if without else ""
+    return ", ".join(largest) + none if largest else "none measured"
 
 
 def _added(value: float) -> str:
