@@ -184,11 +184,12 @@ static void text(const struct tcp_run *run)
 		out_text(run->cli, "round trip: %s", hist_text(round_trip, r->rtt, HIST_MIN | HIST_TAIL | HIST_P95));
 	out_text(run->cli,
 		 "%" PRIu64 " pairs: %" PRIu64 " with a result, %" PRIu64 " without, %" PRIu64 " not sent; %" PRIu64
-		 " connections%s",
+		 " connections",
 		 r->planned, r->known,
 		 r->doubts[TCP_NO_CONCLUSION] + r->doubts[TCP_SHORT_SEGMENTS] + r->doubts[TCP_CONNECTION_ENDED],
-		 r->busy + r->unprimed, r->opened,
-		 r->known ? " (intervals of Wilson at 95 %, for losses that do not come in bursts)" : "");
+		 r->busy + r->unprimed, r->opened);
+	if (r->known)
+		out_text(run->cli, "intervals of Wilson at 95 %%, for losses that do not come in bursts");
 }
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
