@@ -137,10 +137,9 @@ static void judge(const struct tcp_run *run)
 		verdict_say(run->cli, VERDICT_INVALID, "no pair has a result");
 	if (r->stopped)
 		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " pairs", r->planned);
-	say_share(
-		run, r->busy,
-		"were not sent because no connection was ready: losses that last are counted too seldom; give more "
-		"--connections or a longer --interval");
+	say_share(run, r->busy,
+		  "were not sent because no connection was ready: losses that last are counted too seldom; give more "
+		  "--connections or a longer --interval");
 	say_share(run, r->unprimed,
 		  "were not sent because the server did not send the two segments before the pair in time");
 	say_share(run, r->doubts[TCP_NO_CONCLUSION], "have no result: the server's answers fit no event");
