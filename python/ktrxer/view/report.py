@@ -235,6 +235,7 @@ def _delays(s: Summary) -> dict[str, Any]:
     if late is not None:
         notes.append(
             f"Lateness of the probes: p50 {figure(late.p50)} µs, p99 {figure(late.p99)} µs, max {figure(late.max)} µs"
+            + (f"; first of each train p50 {figure(s.first_lateness_us.p50)} µs" if s.first_lateness_us else "")
             + (f"; {late_of(s)}." if s.late else ".")
         )
     if s.own_drops is not None and s.own_drops.dropped:
