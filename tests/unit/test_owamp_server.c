@@ -344,7 +344,7 @@ static struct loop_figures serve(void (*clients)(uint16_t port), uint32_t places
 	return figures;
 }
 
-/* What takes too long does so each time. */
+/* Other work on the machine delays some tries. An operation that takes too long takes too long in each try. */
 static void judge(void (*clients)(uint16_t port))
 {
 	uint64_t least = UINT64_MAX;
