@@ -218,7 +218,10 @@ static void judge_own(const struct capacity_way *way)
 			    name, c->user_stamped);
 }
 
-/* Without a PDU of this host the server sends no load after one second (HELD_NS), and ends the test after five. */
+/*
+ * Without a PDU of this host the server sends no load after one second (HELD_NS), and ends the test after five. After a
+ * stop of four seconds (HELD_ENDS_NS) the silence of the server is therefore no separate reason.
+ */
 #define HELD_NS ((uint64_t)KTRXER_NS_PER_S)
 #define HELD_ENDS_NS (4 * HELD_NS)
 
