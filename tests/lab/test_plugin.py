@@ -42,6 +42,24 @@ def test_of_the_host():
     pass
 """
 
+MIXED = """
+from pathlib import Path
+import pytest
+from ktrxer.lab.pytest_plugin import in_device
+
+@pytest.fixture(scope="module", autouse=True)
+def of_the_module():
+    yield
+    Path("ended").touch()
+
+def test_of_the_host():
+    pass
+
+@in_device("phone")
+def test_of_the_device():
+    pass
+"""
+
 
 def run_tests(folder: Path, **environment: str) -> str:
     (folder / "conftest.py").write_text("from ktrxer.lab.pytest_plugin import *\n")
@@ -65,3 +83,19 @@ def test_without_an_emulator_they_are_skipped_and_told_why(tmp_path: Path) -> No
     said = run_tests(tmp_path, PATH=str(tmp_path))
     assert "qemu-system-arm is not installed; install it with: apt-get install --no-install-recommends qemu-system-arm" in said
     assert "1 passed, 5 skipped in" in said
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_the_module_of_the_last_test_before_a_machine_ends_with_it(tmp_path: Path, workers: str) -> None:
+    """A file whose first test is of the host and whose last one is of a device, and a file after it: in a worker of pytest-xdist they run in
+    this order."""
+    (tmp_path / "conftest.py").write_text("from ktrxer.lab.pytest_plugin import *\n")
+    (tmp_path / "test_first.py").write_text(MIXED)
+    (tmp_path / "test_second.py").write_text("def test_after():\n    pass\n")
+    words = ["-n", workers, "--dist", "loadfile"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--rootdir=.", *words]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "COLUMNS": "200", "PATH": str(tmp_path)}, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert "2 passed, 1 skipped in" in done.stdout, done.stdout
+    assert (tmp_path / "ended").exists()

@@ -386,7 +386,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     if not _elsewhere(item):
         return None
     batches = item.config.stash[BATCHES]
@@ -398,6 +398,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     for report in batch.reports[item.nodeid]:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    # A test of the host that ran before this one has kept the fixtures of the module that both share. If the next test is in another
+    # module, they end here.
+    item.session._setupstate.teardown_exact(nextitem)
     return True
 
 

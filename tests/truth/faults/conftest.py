@@ -41,7 +41,7 @@ swept, requires_root, requires_namespaces = _system.swept, _system.requires_root
 ktrxer, serve = _system.ktrxer, _system.serve
 
 
-# 4 Mbit/s of UDP.
+# UDP at a rate, in Mbit/s.
 FILL = """
 import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -53,7 +53,7 @@ while True:
         pass  # the queue is full
     if begun and time.monotonic() > begun + 1:
         begun = print("full", flush=True)
-    due += 0.0024
+    due += 0.0096 / float(sys.argv[2])
     time.sleep(max(0, due - time.monotonic()))
 """
 
@@ -92,9 +92,9 @@ class Path3:
         return self.counted(device, host)["drops"]
 
     @contextlib.contextmanager
-    def filled(self, host, to="10.78.0.2"):
-        """The host sends 4 Mbit/s to an address, and has done so for a second."""
-        with host.popen([*before_others(), sys.executable, "-c", FILL, to]) as child:
+    def filled(self, host, to="10.78.0.2", mbit=4.0):
+        """The host sends so much UDP to an address, and has done so for a second."""
+        with host.popen([*before_others(), sys.executable, "-c", FILL, to, str(mbit)]) as child:
             try:
                 assert child.stdout.readline() == "full\n"
                 yield
