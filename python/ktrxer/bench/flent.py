@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 KTRXER = ROOT / "build/cli/ktrxer"
 IDLE = 5
+INTERVAL = "10ms"  # without it a low first estimate of the rate makes a round of fewer probes
 TIMES, GOAL = 20, 1.0
 
 FLENT_TEST = """
@@ -97,6 +98,7 @@ def commands(options: argparse.Namespace, place: Path) -> tuple[list[str], list[
         (place / "four_up.py").write_text(OUR_TEST)
     common = ["-H", options.server, "-l", str(options.seconds), "-D", str(place)]
     ours = [str(options.ktrxer), "run", test if options.load == "rrul" else f"{test}.py", *common, "--delay", str(IDLE)]
+    ours += ["--interval", INTERVAL]
     return [str(options.flent), test, *common], [*ours, "--token-file", str(place / "token")]
 
 
