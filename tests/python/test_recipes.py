@@ -163,6 +163,15 @@ def test_the_interval_keeps_the_probes_at_one_percent():
     assert schedule.light_interval(10 * 10**6, 1000) == 10**9, "at least one a second"
 
 
+def test_the_rate_of_a_trial_is_not_that_of_its_slowest_flow():
+    """One of four flows of 250 kB waits 200 ms for the retransmission of its last packet on a path of 50 Mbit/s."""
+    flows = [{"direction": "up", "bytes": 250_000, "start_ns": 10**9, "duration_ns": ms * 10**6} for ms in (150, 155, 160, 360)]
+    flows.append({"direction": "down", "bytes": 0, "start_ns": 10**9, "duration_ns": 0})
+    assert list(checks._rates({"flows": flows})) == [37_500_000]
+    flows[3] |= {"duration_ns": 160 * 10**6}
+    assert list(checks._rates({"flows": flows})) == [50_000_000]
+
+
 def test_choices_lists_and_computed_values():
     @dataclass(frozen=True)
     class Parameters:

@@ -14,7 +14,9 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
@@ -291,6 +293,17 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, start_new_session=True)
 
 
+def _rates(end: dict[str, Any]) -> Iterator[int]:
+    """Of the flows of a trial, in bit/s of each direction: the highest rate of those that had ended, at the end of each. So one flow that
+    waits for the retransmission of its last packet, for longer than the others take, makes no low rate."""
+    for direction in ("up", "down"):
+        flows = [flow for flow in end.get("flows", []) if flow["direction"] == direction and flow["bytes"]]
+        if flows:
+            begin = min(flow["start_ns"] for flow in flows)
+            ends = sorted((flow["start_ns"] + flow["duration_ns"] - begin, flow["bytes"]) for flow in flows)
+            yield round(max(8e9 * size / span for (span, _), size in zip(ends, accumulate(size for _, size in ends), strict=True)))
+
+
 def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: list[float]) -> str | None:
     """None, or the reason why it failed; the rate of a flow is added to `rates`. All trials run already, and each prints less than its pipe
     holds."""
@@ -308,7 +321,7 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
     except ValueError:
         end = None
     if isinstance(end, dict) and (any(end.get(name) for name in ANSWERS) or end.get("verdict") in ("valid", "degraded")):
-        rates += [rate for name in ("up_bps", "down_bps") if isinstance(rate := end.get(name), int) and rate > 0]
+        rates += _rates(end)
         return None  # there is an answer: the lateness of three packets says nothing about the run
     if isinstance(end, dict) and end.get("reasons"):
         # On a busy machine the first reason may be lateness; what was not answered matters more here.
