@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +51,9 @@ def find(name: str) -> Test:
     if name in EXPLAINED:
         raise PlanError(f"{name} has no recipe: {EXPLAINED[name]}")
     known = [*TABLE, *(path.stem for path in own_files()), *(entry.name for entry in entry_points())]
-    near = get_close_matches(name, known, 1)
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1)
     meant = f"did you mean {near[0]}?" if near else "`ktrxer tests` lists all"
     raise PlanError(f"no test is called {name[:60]!r}; {meant} (a test of your own is named by its path, ./{name[:60]}.py)")
 

@@ -17,7 +17,6 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal
 
@@ -393,7 +392,9 @@ def check(plan: Plan) -> None:
 def _check_plot(name: str, own: Sequence[str]) -> None:
     known = [*own, *plots.NAMES]
     if name not in own and name.removesuffix(plots.SCALED) not in plots.NAMES:
-        near = get_close_matches(name, known, 1)
+        import difflib
+
+        near = difflib.get_close_matches(name, known, 1)
         meant = f"did you mean {near[0]}? There are" if near else "there are"
         raise PlanError(f"unknown plot {name[:60]!r} of the test; {meant}: {', '.join(known)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,14 +96,19 @@ def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float
     return float(values[starts[low]]), float(values[starts[high]])
 
 
-def quantile(values: Floats, share: float) -> float:
-    """As np.quantile, which imports numpy.ma, a seventh of the time of numpy's own import. The values are at least one, and no NaN."""
+def quantile(values: Floats | Sequence[float], share: float) -> float:
+    """As np.quantile. That and np.median import numpy.ma, a seventh of the time of numpy's own import. The values are at least one, and no
+    NaN."""
     place = (len(values) - 1) * share
     first = math.floor(place)
     second = min(first + 1, len(values) - 1)
     a, b = np.partition(values, [first, second])[[first, second]].tolist()
     part = place - first
     return float(b - (b - a) * (1 - part) if part >= 0.5 else a + (b - a) * part)
+
+
+def median(values: Floats | Sequence[float]) -> float:
+    return quantile(values, 0.5)
 
 
 def t_quantile(freedom: int) -> float:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.estimate.latency import median, quantile
+
 Floats = NDArray[np.float64]
 
 LEVELS_MOST = 4
@@ -33,7 +35,7 @@ class Level:
 def levels(values: Floats, least: int) -> list[Level]:
     """Values above 0 at equal distances, without gaps. `least`: of a level. One level: there was no change."""
     n = len(values)
-    whole = [Level(0, n, float(np.median(values)) if n else 0.0)]
+    whole = [Level(0, n, median(values) if n else 0.0)]
     if n > POINTS_MOST or n < 2 * least or not (values > 0).all():
         return whole
     logs = np.log(values)
@@ -56,7 +58,7 @@ def levels(values: Floats, least: int) -> list[Level]:
         ends = [n]
         for cut in reversed(cuts):
             ends.append(int(cut[ends[-1]]))
-        parts = [Level(a, b, float(np.median(values[a:b]))) for a, b in zip([0, *ends[:0:-1]], ends[::-1], strict=True)]
+        parts = [Level(a, b, median(values[a:b])) for a, b in zip([0, *ends[:0:-1]], ends[::-1], strict=True)]
         if all(_apart(values, a, b) for a, b in itertools.pairwise(parts)):
             found = parts
     return found
@@ -65,9 +67,9 @@ def levels(values: Floats, least: int) -> list[Level]:
 def _apart(values: Floats, a: Level, b: Level) -> bool:
     # The value beside the change is of both.
     before, after = values[a.first : a.last - 1], values[b.first + 1 : b.last]
-    if any(float(np.subtract(*np.quantile(part, [0.75, 0.25]))) > WIDTH * float(np.median(part)) for part in (before, after)):
+    if any(quantile(part, 0.75) - quantile(part, 0.25) > WIDTH * median(part) for part in (before, after)):
         return False
     low, high = (before, after) if a.median < b.median else (after, before)
-    jump = abs(np.log(np.median(after[:BESIDE]) / np.median(before[-BESIDE:])))
+    jump = abs(np.log(median(after[:BESIDE]) / median(before[-BESIDE:])))
     change = abs(np.log(b.median / a.median))
-    return change > np.log(FACTOR) and jump > JUMP * change and float(np.quantile(high, 0.1)) > float(np.quantile(low, 0.9))
+    return change > np.log(FACTOR) and jump > JUMP * change and quantile(high, 0.1) > quantile(low, 0.9)

@@ -9,13 +9,14 @@ kinds in different places."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import grade, quantile
+from ktrxer.estimate.latency import grade, median, quantile
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
@@ -68,8 +69,8 @@ def idle_apart(run: Run) -> Iterator[str]:
             ]  # fmt: skip
             if len(found) < len(phases) or any(len(blocks) < IDLE_BLOCKS_LEAST for blocks in found):
                 continue
-            before, after = (float(np.median(blocks)) for blocks in found)
-            low, high = sorted(found, key=np.median)
+            before, after = (median(blocks) for blocks in found)
+            low, high = sorted(found, key=median)
             # Nine blocks of ten are beyond those of the other time: a single burst of other traffic is no reason.
             if quantile(high, 0.1) - quantile(low, 0.9) > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * max(before, after)):
                 yield (
@@ -95,7 +96,7 @@ def idle_delayed(run: Run) -> Iterator[str]:
             found = [np.asarray(list(_probes(run, protocol, span, path, STANDING_BLOCK_NS).values())) for span in spans]
             if any(len(blocks) < IDLE_BLOCKS_LEAST for blocks in found):
                 continue
-            before, loaded, least = float(np.median(found[0])), float(np.median(found[1])), float(found[2].min())
+            before, loaded, least = median(found[0]), median(found[1]), float(found[2].min())
             letters = [grade(max(0.0, loaded - one)) for one in (before, least)]
             if before - least > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * before) and letters[0] != letters[1]:
                 yield (
@@ -123,7 +124,7 @@ def _of_path(run: Run, span: tuple[int, int], path: tuple[str, str]) -> Iterator
 
 
 def _text(one: str, other: str, a: dict[int, float], b: dict[int, float], found: tuple[float, float, float, float]) -> str:
-    middle = [float(np.median(list(blocks.values()))) for blocks in (a, b)]
+    middle = [median(list(blocks.values())) for blocks in (a, b)]
     return (
         f"{one} and {other} round trips of the same class contradict each other: medians {middle[0]:.2f} and {middle[1]:.2f} ms, "
         f"difference {found[0]:.2f} ms (95 %: {found[1]:.2f} to {found[2]:.2f}): they take "
@@ -139,8 +140,8 @@ def _difference(a: dict[int, float], b: dict[int, float], fixed: float | None = 
     apart = np.sort(np.asarray([a[block] - b[block] for block in shared]))
     n = len(apart)
     rank = max(0, math.floor(n / 2 - 1.96 * math.sqrt(n) / 2) - 1)
-    tolerance = max(TOLERANCE_MS, TOLERANCE_SHARE * max(float(np.median([blocks[k] for k in shared])) for blocks in (a, b)))
-    return float(np.median(apart)), float(apart[rank]), float(apart[n - 1 - rank]), tolerance if fixed is None else fixed
+    tolerance = max(TOLERANCE_MS, TOLERANCE_SHARE * max(median([blocks[k] for k in shared]) for blocks in (a, b)))
+    return median(apart), float(apart[rank]), float(apart[n - 1 - rank]), tolerance if fixed is None else fixed
 
 
 def _blocks(t_ns: NDArray[np.int64], ms: NDArray[np.float64], block_ns: int) -> dict[int, float]:
@@ -164,15 +165,13 @@ def _of_kind(run: Run, protocol: str, path: tuple[str, str]) -> Iterator[Mapping
 
 def _lost(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str]) -> dict[int, tuple[int, int]]:
     """Sent and lost probes of each block with enough of them."""
-    made: dict[int, tuple[int, int]] = {}
+    sent, gone = Counter[int](), Counter[int]()
     for arrays in _of_kind(run, protocol, path):
         lost = np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         inside = (lost | np.isin(arrays["state"], (ANSWERED, TOO_LATE))) & (arrays["t_ns"] >= span[0]) & (arrays["t_ns"] < span[1])
-        where = arrays["t_ns"][inside] // BLOCK_NS
-        for block in np.unique(where).tolist():
-            sent, gone = made.get(block, (0, 0))
-            made[block] = (sent + int((where == block).sum()), gone + int(lost[inside][where == block].sum()))
-    return {block: found for block, found in made.items() if found[0] >= SAMPLES_LEAST}
+        sent.update((arrays["t_ns"][inside] // BLOCK_NS).tolist())
+        gone.update((arrays["t_ns"][inside & lost] // BLOCK_NS).tolist())
+    return {block: (count, gone[block]) for block, count in sent.items() if count >= SAMPLES_LEAST}
 
 
 def _probes(run: Run, protocol: str, span: tuple[int, int], path: tuple[str, str], block_ns: int = BLOCK_NS) -> dict[int, float]:

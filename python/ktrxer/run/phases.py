@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import quantile
+from ktrxer.estimate.latency import median, quantile
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, TOO_LATE
 from ktrxer.store.meta import Phase
@@ -55,7 +55,7 @@ def _idle_level(run: Run, times: Ints, trips: NDArray[np.float64], begin: int) -
     if before is not None and (inside := (times >= before.from_ns) & (times < before.to_ns)).any():
         idle = quantile(trips[inside], 0.99)
     elif (last := times >= begin + (run.meta.length_ns - begin) * 3 // 4).any():
-        idle = float(np.median(trips[last]))
+        idle = median(trips[last])
     else:
         return None
     return idle + max(TOLERANCE_NS, TOLERANCE_SHARE * idle)

@@ -13,7 +13,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +48,9 @@ def find(name: str) -> Runner:
             if entry.name == name:
                 return _loaded(entry)
     known = sorted({*NAMES, *_others()})
-    near = get_close_matches(name, known, 1)
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
     raise RunnerError(f"no runner is called {name[:60]!r}; {hint} (docs/howto/add-runner.md adds one)")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.estimate.latency import median
 from ktrxer.estimate.levels import POINTS_MOST, levels
 from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, sum_of_flows
 from ktrxer.store import Run
@@ -58,7 +59,7 @@ def _found(name: str, unit: str, begin_ns: int, window_ns: int, values: NDArray[
         parts = levels(np.maximum(values, LEAST_SHARE * values.max()), least)
         at = [(begin_ns + edge * window_ns) / S for edge in (0, *(part.last for part in parts))]
         if len(parts) > 1:
-            yield Change(name, unit, [Held(at[i], at[i + 1], float(np.median(values[p.first : p.last]))) for i, p in enumerate(parts)])
+            yield Change(name, unit, [Held(at[i], at[i + 1], median(values[p.first : p.last])) for i, p in enumerate(parts)])
 
 
 def _rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) -> Iterator[Change]:
@@ -81,7 +82,7 @@ def _rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int])
         first = _sum(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
         # Flows begin slowly: a first second with a higher rate than any later time is, as a rule, that of a shaper whose bucket was full.
         if len(rates) >= BURST_WINDOWS_LEAST and first[0] > BURST * rates.max():
-            parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, float(np.median(rates))))
+            parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, median(rates)))
             yield Change(name, "Mbit/s", list(parts))
         yield from _found(name, "Mbit/s", begin, window, rates)
 
@@ -106,4 +107,4 @@ def _trips(run: Run, kind_of: Mapping[int, str]) -> Iterator[Change]:
         where, values = (t[known] - begin) // block, trips[known] / MS
         inside = [values[where == k] for k in range(max(0, (end - begin) // block))]
         if all(len(some) >= SAMPLES_LEAST for some in inside):
-            yield from _found(f"round trip, {kind}", "ms", begin, block, np.asarray([np.median(some) for some in inside]))
+            yield from _found(f"round trip, {kind}", "ms", begin, block, np.asarray([median(some) for some in inside]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.estimate.latency import median
 from ktrxer.store import Run
 from ktrxer.store.columns import STAGES
 
@@ -76,4 +77,4 @@ def _least(values: NDArray[np.float64]) -> float | None:
 
 
 def _median(values: NDArray[np.float64]) -> float | None:
-    return float(np.median(values)) if len(values) else None
+    return median(values) if len(values) else None
