@@ -297,7 +297,7 @@ def _rates(end: dict[str, Any]) -> Iterator[int]:
     """Of the flows of a trial, in bit/s of each direction: the highest rate of those that had ended, at the end of each. So one flow that
     waits for the retransmission of its last packet, for longer than the others take, makes no low rate."""
     for direction in ("up", "down"):
-        flows = [flow for flow in end.get("flows", []) if flow["direction"] == direction and flow["bytes"]]
+        flows = [flow for flow in end.get("flows", []) if flow["direction"] == direction and flow["bytes"] and flow["duration_ns"]]
         if flows:
             begin = min(flow["start_ns"] for flow in flows)
             ends = sorted((flow["start_ns"] + flow["duration_ns"] - begin, flow["bytes"]) for flow in flows)
