@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Screenshots of the pages beside those of golden/, an eighth as large, so that the shape of single letters does not count.
+// Screenshots of the pages beside those of golden/, an eighth as large: the shape of single letters does not count.
 //
 //     KTRXER_GOLDEN=write, and look at the new pictures: after a wanted change
 
