@@ -7,11 +7,11 @@ import json
 import subprocess
 from pathlib import Path
 
+import full_kernel
 import pytest
-from ktrxer.lab import cache, cpio, image, packages, places
+from ktrxer.lab import cache, cpio, packages, places
 from ktrxer.lab.errors import LabError
 from ktrxer.lab.packages import Archive
-from ktrxer.lab.recipe import Recipe
 
 HERE = Path(__file__).parent
 QEMU = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"]
@@ -41,24 +41,11 @@ def emulator() -> Path:
 
 def machine(folder: Path, program: Path) -> tuple[Path, Path]:
     """Debian's full kernel, because that of the other devices lacks this NIC, and its initramfs."""
-    archive, recipe = Archive("bookworm", "amd64"), Recipe.load()
-    with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
-        package = archive.latest(r"linux-image-6\.1\.\d[^-]*(-\d+)?-amd64")
-        made = places.cache() / "kernels" / f"nic-{cache.digest('nic', package.sha256, MODULES)}"
-        if not (made / "version").is_file():
-            with cache.fresh_folder(made) as new:
-                image._unpack_kernel(archive.fetch([package]), MODULES, new)
     job = cpio.Tree()
     job.file("init", INIT.encode(), 0o755)
     job.file("job.py", (HERE / "nic_job.py").read_bytes())
     job.file("usr/bin/ktrxer", program.read_bytes(), 0o755)
-    initrd = folder / "initrd"
-    with initrd.open("wb") as out:
-        for name in ("base", "net", "python"):
-            out.write(image.layer(recipe, "amd64", name, print).read_bytes())
-        out.write((made / "modules.cpio").read_bytes())
-        job.write(out)
-    return made / "vmlinuz", initrd
+    return full_kernel.with_initramfs(folder, "nic", MODULES, job)
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ IW = """Station 02:00:00:00:00:07 (on wlan0)
 \ttx duration:\t5678 us
 \trx bitrate:\t6.0 MBit/s
 \trx duration:\t1234 us
-\texpected throughput:\t33.4Mbps
+\texpected throughput:\t32.617Mbps
 \tauthorized:\tyes
 \tconnected time:\t29 seconds
 """
@@ -164,6 +164,14 @@ IW = """Station 02:00:00:00:00:07 (on wlan0)
 def test_nl80211_and_iw_give_the_same():
     one = wifi.parse("wlan0", memoryview(STATION))
     assert wifi_runner.parse(IW) == [one] and one.values["signal"] == -40 and one.values["tx_bitrate"] == 866.6
+
+
+@pytest.mark.parametrize("kbps", [0, 33, 1000, 19593, 33400, 1_000_050])
+def test_expected_throughput_as_iw_prints_it(kbps):
+    """By the source of iw (station.c): `thr = thr * 1000 / 1024; printf("%u.%uMbps", thr / 1000, thr % 1000)`."""
+    printed = kbps * 1000 // 1024
+    text = IW.replace("32.617Mbps", f"{printed // 1000}.{printed % 1000}Mbps")
+    assert wifi_runner.parse(text)[0].values["expected_throughput"] == pytest.approx(kbps / 1000, abs=0.0011)
 
 
 def test_stations_that_are_damaged():

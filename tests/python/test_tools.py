@@ -2,6 +2,7 @@
 """Runners with the real tools of Debian, on this host. netperf is not among them: it is in the non-free section."""
 
 import contextlib
+import shutil
 import socket
 import subprocess
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ktrxer import catalogue
 from ktrxer.catalogue.recipe import Setting
 from ktrxer.catalogue.recipe import run as invoke
 from ktrxer.run import checks
@@ -24,8 +26,11 @@ RATE = 20_000_000  # bit/s of each flow: light for a busy machine
 
 
 def measure(tmp_path, name, length_s=2.0, good=True, **parameters):
-    setting = Setting("127.0.0.1", length_s, 0)
-    schedule = make(invoke(name, "x", **parameters), setting, Options())
+    return recorded(tmp_path, invoke(name, "x", **parameters), length_s, good)
+
+
+def recorded(tmp_path, plan, length_s, good=True):
+    schedule = make(plan, Setting("127.0.0.1", length_s, 0), Options())
     with checks.places_of(schedule) as places:
         checks.tools(schedule, places)
         meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), 0)
@@ -196,6 +201,45 @@ def test_number(tmp_path):
     arrays = run.arrays(run.series("x"))
     assert 6 <= len(arrays["value"]) <= 10
     assert np.diff(arrays["value"]) == pytest.approx(np.diff(arrays["t_ns"]) / S, abs=0.05), "the times are those of the numbers"
+
+
+def test_number_of_a_program_without_end(tmp_path):
+    """It is stopped at the end of its time, which is the plan and no fault."""
+    run = measure(tmp_path, "number", 1, words=("sh", "-c", "while cut -d. -f1 /proc/uptime; do sleep 0.1; done"), repeat=False)
+    assert run.meta.verdict == "valid", run.meta.reasons
+    assert len(run.arrays(run.series("x"))["value"]) >= 3
+
+
+def mqtt_broker(listener, published):
+    """Accepts one subscriber, and publishes a message of JSON every 100 ms until it is gone. Each text has one byte of length."""
+    peer, _ = listener.accept()
+    with peer, contextlib.suppress(OSError):
+        assert peer.recv(1000)[:1] == b"\x10", "CONNECT"
+        peer.sendall(b"\x20\x02\0\0")  # CONNACK: accepted
+        subscribe = peer.recv(1000)
+        assert subscribe[:1] == b"\x82", "SUBSCRIBE"
+        peer.sendall(b"\x90\x03" + subscribe[2:4] + b"\0")
+        for number in range(1000):
+            body = b"\0\x05power" + b'{"voltage": 230, "power": "%d.5"}' % number
+            peer.sendall(bytes([0x30, len(body)]) + body)
+            published.append(number + 0.5)
+            time.sleep(0.1)
+
+
+@pytest.mark.skipif(shutil.which("mosquitto_sub") is None, reason="there is no mosquitto_sub: make setup")
+def test_values_of_a_meter_by_mqtt(tmp_path):
+    """mqtt_read of the catalogue with the real mosquitto_sub, which does not end by itself."""
+    published = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        broker = threading.Thread(target=mqtt_broker, args=(listener, published), daemon=True)
+        broker.start()
+        test = catalogue.find("mqtt_read")
+        given = {"mqtt_host": "127.0.0.1", "mqtt_port": listener.getsockname()[1], "mqtt_payload_key": "power"}
+        run = recorded(tmp_path, test.make(Setting("127.0.0.1", 2, 0), given), 2)
+        broker.join(10)
+    assert run.meta.verdict == "valid", run.meta.reasons
+    values = run.arrays(run.series("mqtt_data"))
+    assert len(values["value"]) >= 5 and list(values["value"]) == published[: len(values["value"])] and not broker.is_alive()
 
 
 def test_number_of_a_missing_command(tmp_path):

@@ -14,9 +14,10 @@ from ktrxer.store import one_line
 
 
 class Active:
-    def __init__(self, job: Job, process: Process, samples: Samples, until_ns: int) -> None:
+    def __init__(self, job: Job, process: Process, samples: Samples, until_ns: int, grace_ns: int) -> None:
         self.job, self.process, self.samples = job, process, samples
-        self.until_ns = until_ns  # CLOCK_MONOTONIC: then it should have ended
+        self.endless = job.runner.endless(job.invocation.parameters)
+        self.until_ns = until_ns + (0 if self.endless else grace_ns)  # CLOCK_MONOTONIC: then it should have ended
         self.kill_at_ns: int | None = None  # it was asked to stop, and is killed then
         self.has_times = job.runner.own and not job.runner.ends_itself  # each sample in the output has its time
         self._reading = job.runner.read(job.invocation.parameters, samples)

@@ -189,7 +189,7 @@ class Session:
                 if now >= active.kill_at_ns:
                     active.process.kill()
             elif self.stopping or now >= active.until_ns:
-                if not self.stopping:
+                if not (self.stopping or active.endless):
                     self.notes.append(("degraded", "it did not end by itself, and was stopped", active.job.stored.name))
                 self._ask_to_stop(active, now)
         self._launch_due()
@@ -260,12 +260,12 @@ class Session:
             self._has_ended(job)
             return
         job.stored.status = "running"
-        until = self.zero_ns + job.from_ns + job.length_ns + job.timeout_ns + GRACE_NS
+        until = self.zero_ns + job.from_ns + job.length_ns
         clock = Clock(self.start_real_ns + offset.offset_ns, None, offset.bound_ns)
         if place.shares_clock:
             clock = Clock(self.start_real_ns, self.zero_ns, steps=self.own_clock.steps)
         samples = self._samples(job, clock)
-        active = Active(job, process, samples, until)
+        active = Active(job, process, samples, until, job.timeout_ns + GRACE_NS)
         self._active.append(active)
         self._pipes.add(active)
 

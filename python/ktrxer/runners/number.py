@@ -22,7 +22,7 @@ SCRIPT = tools.repeat("""printf '%s ' "$now"; "$@" </dev/null | tr '\\n' ' '; ec
 class Numbers(Parameters):
     interval_ns: int = S
     words: tuple[str, ...] = ()  # the command and its arguments
-    repeat: bool = True  # it is started at each interval; False: it is started once, and prints lines
+    repeat: bool = True  # it is started at each interval; False: it is started once, prints lines, and may go on until the run stops it
     pattern: str = NUMBER  # a regular expression; its group, or all of it, is the number
     unit: str = ""
     group: str = ""
@@ -62,5 +62,5 @@ def line(p: Numbers, samples: Samples, line: Line) -> None:
 
 RUNNER = Runner(
     "number", "a number that any command prints", Numbers, validate, command, series, by_line(line), ends_well,
-    tool=Tool("sh", "dash"), program=lambda p: p.words[0],
+    tool=Tool("sh", "dash"), program=lambda p: p.words[0], endless=lambda p: not p.repeat,
 )  # fmt: skip

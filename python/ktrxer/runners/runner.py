@@ -152,6 +152,7 @@ class Runner:
     protocol: str | None = None  # of its probes: UDP, ICMP, ...; round trips of two protocols are never mixed
     loads: bool = False  # it fills the path: the load phase lasts as long as such processes
     own: bool = False  # a command of ktrxer: it ends with its standard input, and starts at the given time by itself
+    endless: Callable[[Any], bool] = lambda _: False  # it goes on until the run stops it, at the end of its time
     ends_itself: bool = False  # it ends as soon as it has its result: its time in the plan is the longest that it may take
     # Parameters of one process that also does the work of a second one, whose series has this name; None: each needs a process.
     merge: Callable[[Any, str, Any], Any | None] | None = None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -83,8 +84,14 @@ def parse(text: str) -> list[Station]:
         label, colon, rest = line.strip().partition(":")
         value = _VALUE.match(rest)
         if found and colon and label in _LINES and value is not None:
-            found[-1].values[_LINES[label]] = float(value[1])
+            found[-1].values[_LINES[label]] = _throughput(value[1]) if label == "expected throughput" else float(value[1])
     return found
+
+
+def _throughput(text: str) -> float:
+    """iw divides the kernel's kbit/s by 1.024, and prints the thousandths without leading zeros: 33 kbit/s are `0.32Mbps`."""
+    whole, _, thousandths = text.partition(".")
+    return math.ceil((int(whole) * 1000 + int(thousandths or 0)) * 1.024) / 1000
 
 
 def read(p: Wifi, samples: Samples, frame: Frame) -> None:
