@@ -8,9 +8,11 @@ a ---10.79.0.0/24, fd00:79::/64--- m ---the same--- b      A measures, B has web
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 from ktrxer.lab import hosts
 from noise import busy, reasons
+from waiting import stand_still
 
 HERE = Path(__file__).resolve().parent
 PORTS = {"whole": 80, "closing": 8010, "at once": 8011, "silent": 8012, "ssh": 8013, "narrow": 8014, "resets": 8015}
@@ -189,6 +192,31 @@ def test_each_pair_is_read_as_the_middlebox_treated_it(measure, validators, shar
     reordered = {way: end[way]["reordered"]["count"] for way in ("up", "down")}
     for which, found in enumerate((lost["up"], lost["down"], reordered["up"], reordered["down"])):
         assert found == 0 if not shares[which] else found > 0 or busy(end), end
+
+
+def test_each_pair_has_a_sample(measure):
+    """Also where the server's timer ends several times before a pair has a result, while other connections send the next hundred pairs."""
+    objects = measure("--path", "/large", "--count", "400", "--interval", "10ms", "--connections", "16", "--timeout", "10s", shares=(0, 0.2, 0, 0))
+    end = objects[-1]
+    samples = [one for one in objects if one.get("kind") == "tcp_pair"]
+    assert len(samples) == end["pairs"] - end["busy"] - end["unprimed"] > 0, end
+    assert sum(one["doubt"] is None for one in samples) == end["known"], end
+
+
+@pytest.mark.plain_build
+def test_a_program_that_stands_still_claims_no_loss(line, ktrxer):
+    """It stands still for longer than the server's retransmission timer: every fifth time between the commit of a pair and its send time."""
+    box = started(line.m, [sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", "0", "0", "0", "0"])
+    words = ["--path", "/large", "--count", "1500", "--interval", "10ms", "--connections", "16"]
+    child = line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", *words])
+    while child.poll() is None:
+        stand_still(child, 0.5)
+        time.sleep(random.uniform(0.1, 0.4))  # pairs are sent, at any place of an interval
+    end = json.loads(child.communicate()[0].splitlines()[-1])
+    box.kill()
+    box.communicate()
+    counts = {way: end[way]["lost"]["count"] + end[way]["reordered"]["count"] for way in ("up", "down")}
+    assert end["known"] and counts == {"up": 0, "down": 0}, (counts, end)
 
 
 def test_precise(measure):
