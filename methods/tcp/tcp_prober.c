@@ -12,7 +12,7 @@ enum { TURN = 256 /* packets in one turn */, OPTION_END = 0, OPTION_PADDING = 1,
 
 #define AHEAD_NS (2 * (uint64_t)KTRXER_NS_PER_MS)      /* pairs are committed so long before their time */
 #define REOPEN_NS (100 * (uint64_t)KTRXER_NS_PER_MS)   /* from the end of a connection to the next */
-/* Of Linux, after a round trip. A pair that was sent later may reach a server that has begun to retransmit. */
+/* Of Linux, after a round trip. A late pair that was sent after it may reach a server that has begun to retransmit. */
 #define SERVER_TIMER_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
 /* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
@@ -98,7 +98,8 @@ static void sample_end(struct tcp_prober *p, struct tcp_pending *pending)
 
 	pending->used = false;
 	p->result.paired += pending->sent == 2;
-	if (pending->sent != 2 || s->sent_ns[1] > pending->primed_ns + SERVER_TIMER_NS)
+	if (pending->sent != 2 || (s->sent_ns[1] > s->at_ns + p->spec.late_ns &&
+				   s->sent_ns[1] > pending->primed_ns + SERVER_TIMER_NS))
 		s->doubt = TCP_NO_CONCLUSION;
 	if (s->doubt != TCP_NO_DOUBT) {
 		p->result.doubts[s->doubt]++;

