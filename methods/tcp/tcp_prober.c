@@ -98,8 +98,8 @@ static void sample_end(struct tcp_prober *p, struct tcp_pending *pending)
 
 	pending->used = false;
 	p->result.paired += pending->sent == 2;
-	if (pending->sent != 2 || (s->sent_ns[1] > s->at_ns + p->spec.late_ns &&
-				   s->sent_ns[1] > pending->primed_ns + SERVER_TIMER_NS))
+	if (pending->sent != 2 ||
+	    (s->sent_ns[1] > s->at_ns + p->spec.late_ns && s->sent_ns[1] > pending->primed_ns + SERVER_TIMER_NS))
 		s->doubt = TCP_NO_CONCLUSION;
 	if (s->doubt != TCP_NO_DOUBT) {
 		p->result.doubts[s->doubt]++;
