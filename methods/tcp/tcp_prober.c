@@ -12,6 +12,8 @@ enum { TURN = 256 /* packets in one turn */, OPTION_END = 0, OPTION_PADDING = 1,
 
 #define AHEAD_NS (2 * (uint64_t)KTRXER_NS_PER_MS)      /* pairs are committed so long before their time */
 #define REOPEN_NS (100 * (uint64_t)KTRXER_NS_PER_MS)   /* from the end of a connection to the next */
+/* Of Linux, after a round trip. A late pair that was sent after it may reach a server that has begun to retransmit. */
+#define SERVER_TIMER_NS (200 * (uint64_t)KTRXER_NS_PER_MS)
 /* Receive stamps are switched on by deferred work: the first milliseconds have none or wrong ones. */
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
@@ -71,13 +73,14 @@ void tcp_prober_on_send(void *context, struct tcp_connection *c, const struct tc
 		if (at_ns < p->committed_ns)
 			at_ns = p->committed_ns;
 		p->committed_ns = at_ns;
-		probe = (struct ktx_probe){ .id = 2 * c->number + (uint64_t)which,
+		probe = (struct ktx_probe){ .id = 2 * (c->number * TCP_CONNECTIONS_MAX + c->place) + (uint64_t)which,
 					    .at_ns = at_ns,
 					    .flags = which ? 0 : KTX_TRAIN_GOES_ON };
-		pending = &p->pending[c->number % TCP_PENDING];
+		pending = &p->places[c->place].pending;
 		if (!which)
 			*pending =
 				(struct tcp_pending){ .used = true,
+						      .primed_ns = c->progress_ns,
 						      .sample = { .number = c->number,
 								  .at_ns = at_ns,
 								  .rtt_ns = { -1, -1 },
@@ -94,9 +97,9 @@ static void sample_end(struct tcp_prober *p, struct tcp_pending *pending)
 	struct tcp_sample *s = &pending->sample;
 
 	pending->used = false;
-	if (pending->sent == 2)
-		p->result.paired++;
-	else
+	p->result.paired += pending->sent == 2;
+	if (pending->sent != 2 ||
+	    (s->sent_ns[1] > s->at_ns + p->spec.late_ns && s->sent_ns[1] > pending->primed_ns + SERVER_TIMER_NS))
 		s->doubt = TCP_NO_CONCLUSION;
 	if (s->doubt != TCP_NO_DOUBT) {
 		p->result.doubts[s->doubt]++;
@@ -121,7 +124,7 @@ static void sample_end(struct tcp_prober *p, struct tcp_pending *pending)
 void tcp_prober_on_done(void *context, struct tcp_connection *c, const struct tcp_pair_done *done)
 {
 	struct tcp_prober *p = context;
-	struct tcp_pending *pending = &p->pending[c->number % TCP_PENDING];
+	struct tcp_pending *pending = &p->places[c->place].pending;
 
 	if (!pending->used || pending->sample.number != c->number)
 		return;
@@ -169,13 +172,14 @@ static void take_reports(struct tcp_prober *p)
 
 	while ((n = ktx_reports(p->tx, reports, 32)) > 0)
 		for (int i = 0; i < n; i++) {
-			struct tcp_pending *pending = &p->pending[reports[i].id / 2 % TCP_PENDING];
+			const uint64_t pair = reports[i].id / 2;
+			struct tcp_pending *pending = &p->places[pair % TCP_CONNECTIONS_MAX].pending;
 			const int which = (int)(reports[i].id % 2);
 
 			if (reports[i].id == UINT64_MAX)
 				continue;
 			count_report(p, &reports[i]);
-			if (!pending->used || pending->sample.number != reports[i].id / 2)
+			if (!pending->used || pending->sample.number != pair / TCP_CONNECTIONS_MAX)
 				continue;
 			pending->reports++;
 			pending->sent += reports[i].status == KTX_SENT;
@@ -484,9 +488,9 @@ static void end_run(struct tcp_prober *p)
 	}
 	ktx_drain(p->tx, ktrxer_now_ns() + KTRXER_NS_PER_S / 10);
 	take_reports(p);
-	for (int i = 0; i < TCP_PENDING; i++)
-		if (p->pending[i].used && p->pending[i].ended)
-			sample_end(p, &p->pending[i]);
+	for (int i = 0; i < TCP_CONNECTIONS_MAX; i++)
+		if (p->places[i].pending.used && p->places[i].pending.ended)
+			sample_end(p, &p->places[i].pending);
 	if (krx_stats(p->rx, &stats, NULL, 0) == 0)
 		p->result.receiver_drops = stats.lost;
 	p->result.end_ns = ktrxer_now_ns();

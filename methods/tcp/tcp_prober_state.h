@@ -8,7 +8,6 @@
 
 enum {
 	TCP_PORTS = 32, /* of this host, in turn: the server may keep a closed connection for a while */
-	TCP_PENDING = 64,
 	TCP_HEADER = 20,
 };
 
@@ -17,6 +16,7 @@ struct tcp_pending {
 	struct tcp_sample sample;
 	bool used, ended;
 	uint8_t reports, sent;
+	uint64_t primed_ns; /* arrival of the server's two segments before the pair */
 };
 
 struct tcp_place {
@@ -24,6 +24,7 @@ struct tcp_place {
 	bool planned; /* connection.number has the pair's number, at_ns its time */
 	uint64_t at_ns, open_ns;
 	int port; /* index of the one in use */
+	struct tcp_pending pending;
 };
 
 struct tcp_prober {
@@ -41,7 +42,6 @@ struct tcp_prober {
 	uint16_t ports[TCP_PORTS];
 	int next_port;
 	struct tcp_place places[TCP_CONNECTIONS_MAX];
-	struct tcp_pending pending[TCP_PENDING];
 	struct ktrxer_schedule *schedule;
 	struct ktrxer_deadline due;
 	bool have_due, started, closing;

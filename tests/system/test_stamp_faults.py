@@ -22,11 +22,13 @@ from waiting import until
 def test_server_restarted_in_mid_run(pair, ktrxer, serve):
     a, b = pair
     first = serve(b)
-    client = a.popen([ktrxer, "stamp", b.address, "-c", "300", "-i", "5ms", "--timeout", "300ms", "--jsonl"])
+    client = a.popen([ktrxer, "stamp", b.address, "-i", "5ms", "--timeout", "300ms", "--jsonl"])
     flowing(a, 80)
     first.stop()
     flowing(a, 40)
     serve(b)
+    flowing(a, 200)
+    client.send_signal(signal.SIGINT)
     end, kinds = parse(client.communicate(timeout=20)[0])
     assert end["reflector_restarts"] == 1 and end["lost"] > 10 and end["received"] > 150
     assert any("began to count anew" in r for r in reasons(end))

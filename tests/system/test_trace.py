@@ -166,8 +166,14 @@ def test_routers_that_limit_their_answers_are_no_further_routes(trace):
         + [f"r3{i} 10.0.3.{i} bucket=4:1000 -> r4" for i in (1, 2)]
         + ["r4 10.0.4.1 bucket=20:1000 -> h", f"h {TARGET} bucket=20:1000"]
     )
-    result = trace(routers, "--timeout", "300ms", "--tries", "1", "--repeat", "0")
-    assert addresses(result) == [["10.0.1.1"], ["10.0.2.1"], ["10.0.3.1", "10.0.3.2"], ["10.0.4.1"], [TARGET]], result
+    # Six flows in a row take the same one of two ways in one run of 32; the confidence is 95 %. A higher one needs more answers than are allowed.
+    for _ in range(3):
+        result = trace(routers, "--timeout", "300ms", "--tries", "1", "--repeat", "0")
+        found = addresses(result)
+        assert found[2] and set(found[2]) <= {"10.0.3.1", "10.0.3.2"} and result["routes"] == len(found[2]), result
+        if len(found[2]) == 2:
+            break
+    assert found == [["10.0.1.1"], ["10.0.2.1"], ["10.0.3.1", "10.0.3.2"], ["10.0.4.1"], [TARGET]], result
     assert result["routes"] == 2 and result["complete"] and not reasons(result)
 
 
