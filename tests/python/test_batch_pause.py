@@ -78,9 +78,13 @@ def test_a_pause_ends_when_the_round_trip_is_that_before_the_load(tmp_path, ping
     ("answers", "seen"), [([answer(45)], "round trip 45.0 ms"), (["no object"], "round trip not answered"), (["{}"], "round trip not answered")]
 )
 def test_a_path_that_stays_busy_or_silent_is_named_at_the_limit(tmp_path, ping, answers, seen) -> None:
-    said = idle.wait_until_idle(ping(*answers), run_file(tmp_path), 0.5, lambda: False)
-    assert "was not idle again after 0.5 s" in said
-    assert said.endswith(f"{seen}, before the last load 10.0 ms")
+    for limit_s in (0.5, 5):  # a busy machine needs longer than 0.5 s to start two programs
+        (tmp_path / "calls.txt").unlink(missing_ok=True)
+        said = idle.wait_until_idle(ping(*answers), run_file(tmp_path), limit_s, lambda: False)
+        assert f"was not idle again after {limit_s} s" in said
+        assert said.endswith(f"{seen}, before the last load 10.0 ms")
+        if len(calls(tmp_path)) >= 2:
+            break
     assert len(calls(tmp_path)) >= 2
 
 

@@ -84,6 +84,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_each_parameter_at_its_limits(name):
     test = catalogue.find(name)

@@ -52,6 +52,7 @@ def test_intervals_hold_the_difference_as_often_as_stated(kind, n, m):
     assert 0.93 - 2 * math.sqrt(0.05 * 0.95 / pairs) <= share <= (0.97 if n == 30 else 0.99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "skewed"])
 @pytest.mark.parametrize(("n", "m"), [(3, 3), (3, 4), (4, 4)])
 def test_intervals_of_few_runs_are_not_wider_than_stated(kind, n, m):

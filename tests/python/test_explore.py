@@ -58,6 +58,13 @@ def test_silent_connections_take_no_place_of_the_page(runs: Path) -> None:
             time.sleep(0.02)
 
 
+def test_a_connection_does_not_wait_for_a_second_syn(up: server.Server) -> None:
+    """The kernel drops the SYN of a connection that the queue of the socket cannot take; the next SYN comes after a second."""
+    with up._lock, contextlib.ExitStack() as stack:  # the server accepts one connection and stops there
+        for _ in range(server.MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection(("127.0.0.1", up.server_port), 0.9))
+
+
 def test_the_page_has_no_data_and_cannot_be_framed(up: server.Server) -> None:
     status, headers, body = send(up, "GET", "/", X_Ktrxer_Token=None, Origin=None, Sec_Fetch_Site="none")
     assert status == 200 and b"page" in body and up.token.encode() not in body

@@ -75,6 +75,7 @@ def test_the_page_has_the_table_and_the_plots_of_each_run(made: tuple[str, list[
     assert stored["half.ktrxer"]["metadata"] is None and stored["empty.ktrxer"]["metadata"]["verdict"] == "invalid"
 
 
+@pytest.mark.slow
 def test_the_page_connects_to_nothing_and_names_no_place_of_this_machine(made: tuple[str, list[str]], runs: Path) -> None:
     text, _ = made
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)

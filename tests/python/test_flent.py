@@ -235,6 +235,7 @@ def test_bytes_that_are_no_file(data: bytes, words: str) -> None:
         container.parse(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
 def test_a_bomb_is_refused_before_it_fills_the_memory(pack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container, "TEXT_LIMIT", 8 << 20)
@@ -340,7 +341,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
 
 @pytest.mark.slow
 def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
-    """A damaged file gives a valid run or an error of one line, in a short time."""
+    """A damaged file gives a valid run or an error of one line, quickly."""
     chance, started = random.Random(4), time.process_time()
     seeds = [files.one(), files.one(samples=False), files.two(), files.three(), files.four()]
     path = tmp_path / "fuzz.flent"
@@ -366,13 +367,14 @@ def test_no_file_makes_it_fall_over(tmp_path: Path) -> None:
     assert time.process_time() - started < 60
 
 
+@pytest.mark.slow
 def test_a_minute_of_sixty_series_is_read_in_a_tenth_of_a_second(tmp_path: Path) -> None:
     """The best of several times; json.loads of the same text must take at least a third of it."""
     path = files.write(tmp_path / "large.flent.gz", files.large())
     text = gzip.decompress(path.read_bytes())
     open_run(path)
     mine, theirs = [], []
-    for _ in range(7):  # CPU time of this process, because other processes may use the machine
+    for _ in range(7):  # of this process, because of other load
         started = time.process_time()
         run = open_run(path)
         mine.append(time.process_time() - started)

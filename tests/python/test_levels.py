@@ -10,6 +10,7 @@ from ktrxer.estimate.levels import levels
 LEAST = 8
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(LEAST, 40), st.booleans()), min_size=2, max_size=4),
     st.floats(1.5, 50), st.integers(0, 2**32 - 1),

@@ -158,6 +158,7 @@ def test_only_the_files_that_a_condition_needs_are_read(made, monkeypatch):
 # ------------------------------------------------------------------------------------------------------------------ what is refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -199,6 +200,7 @@ def test_sql_that_does_more_than_read_the_tables_is_refused(place, tmp_path, sql
     assert sorted(path.name for path in place.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     ["read_csv('/etc/passwd')", "read_text('/etc/passwd')", "read_blob('/etc/passwd')", "glob('/etc/*')", "'/etc/passwd'", "read_parquet('{other}')",

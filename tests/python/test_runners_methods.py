@@ -187,6 +187,7 @@ def test_output_that_is_cut_off_at_any_byte(name):
         assert samples.garbage <= 1 and sum(len(table["series"]) for table in samples.take().values()) <= whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("bad", [None, True, "x", 1.5, -1, 2**63, -(2**63), [], {}, [[1]], {"value": 1}])
 def test_any_field_with_another_value_is_refused_or_stored_as_it_is(name, bad):

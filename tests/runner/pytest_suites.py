@@ -70,10 +70,12 @@ def pytest_again(suite: Suite, environment: dict[str, str]) -> None:
     suite.again(lambda nodes, later: pytest(later, "again", 600, environment, *nodes), lambda name: counts.node(name, ROOT))
 
 
-# Side by side: two files, whose tests look at time; a pool of tests that pass on a busy machine too; a pool of tests that sleep for half of their time or more.
+# Side by side: two files, whose tests look at time; a pool of tests that pass on a busy machine too, three for two processors with sanitizers and four
+# without; a pool of tests that sleep for two thirds of their time or more.
 TWO_FILES = ("-n", "2", "--dist", "loadfile")
 POOL = ("-n", str(CORES + 1), "--dist", "worksteal")
-SLEEPERS_POOL = ("-n", str(2 * CORES), "--dist", "worksteal")
+PLAIN_POOL = ("-n", str(2 * CORES), "--dist", "worksteal")
+SLEEPERS_POOL = ("-n", str(3 * CORES), "--dist", "worksteal")
 
 
 def system_tests(
@@ -92,11 +94,12 @@ def system(suite: Suite) -> None:
     pytest(suite, "figures", 300, {"KTRXER_BUILD": str(BUILD)}, FIGURES)
     others = (f"--ignore={file}" for file in (FIGURES, *TIMED, *SLEEPERS))
     sleepers = (*SLEEPERS, FAULTS, *(f"--ignore={file}" for file in TIMED_FAULTS), *SLEEPERS_POOL)
-    system_tests(suite, BUILD, {}, (*TIMED, *TWO_FILES), (SYSTEM, *others, *POOL), sleepers, beside=build_ahead, since=2)
+    system_tests(suite, BUILD, {}, (*TIMED, *TWO_FILES), (SYSTEM, *others, *PLAIN_POOL), sleepers, beside=build_ahead, since=2)
 
 
 def python(suite: Suite, quick: bool) -> None:
-    pytest(suite, "python", 900, {}, "tests/python", *SLEEPERS_POOL, *(("-m", "not slow") if quick else ()))
+    # Without the slow tests they sleep for two thirds of their time.
+    pytest(suite, "python", 900, {}, "tests/python", *((*SLEEPERS_POOL, "-m", "not slow") if quick else PLAIN_POOL))
     pytest_again(suite, {})
 
 

@@ -20,6 +20,8 @@ BUILD = ROOT / "build"
 LOGS = ROOT / "build-logs"
 VENV = ROOT / ".venv" / "bin"
 CORES = len(os.sched_getaffinity(0))
+# Where the environment forbids bytecode, as in many containers, each worker of pytest compiles all tests again (5 s), and each program of Python itself.
+BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 
 
 @dataclass
@@ -87,7 +89,13 @@ def stop_all(*_: object) -> None:
 def run_logged(log: Path, command: list[str], timeout: float, environment: dict[str, str] | None = None) -> tuple[int, str]:
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | (environment or {}), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=os.environ | BYTECODE | (environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
         late = ""
         RUNNING.append(child)

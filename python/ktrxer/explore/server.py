@@ -46,6 +46,7 @@ HEADERS = {
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS  # a full queue drops a SYN, and the browser sends it again after a second
 
     def __init__(self, port: int, answers: Answers, page: bytes) -> None:
         """OSError: the port is in use, or needs a privilege."""
