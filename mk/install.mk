@@ -12,7 +12,7 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 	@chown -R --reference=. $(BUILD)/meson-logs
 	@mkdir -p "$(INSTALLED)" && grep '^/' $(BUILD)/meson-logs/install-log.txt >"$(INSTALLED)/installed"
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
-	@echo "install: the C part is in $(DESTDIR)$(prefix)"
+	@echo "install: the C part is in $(DESTDIR)$(prefix), the pages docs/... are in $(DESTDIR)$(prefix)/share/doc/ktrxer"
 	@[ -n "$(WITHOUT_PYTHON)" ] || $(MAKE) --no-print-directory install-python || { \
 		echo "install: the Python part (run, report, plot, lab) is NOT installed. Then: make install-python (or WITHOUT_PYTHON=1)" >&2; exit 1; }
 
@@ -31,7 +31,8 @@ install-python:
 uninstall: ## remove what `make install` installed (prefix=, DESTDIR=)
 	@[ -f "$(INSTALLED)/installed" ] || { echo "uninstall: there is no $(INSTALLED)/installed: nothing was installed there by make install" >&2; exit 1; }
 	@while read -r file; do [ -d "$$file" ] || rm -f "$$file"; done <"$(INSTALLED)/installed"
-	@rm -rf "$(INSTALLED)" "$(DESTDIR)$(prefix)/share/ktrxer" "$(DESTDIR)$(prefix)/libexec/ktrxer" "$(DESTDIR)$(prefix)/include/ktrxer"
+	@rm -rf "$(INSTALLED)" "$(DESTDIR)$(prefix)/share/ktrxer" "$(DESTDIR)$(prefix)/libexec/ktrxer" "$(DESTDIR)$(prefix)/include/ktrxer" \
+		"$(DESTDIR)$(prefix)/share/doc/ktrxer"
 	@rm -f "$(DESTDIR)$(prefix)/bin/ktrxer-python"
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 	@echo "uninstall: ktrxer is gone from $(DESTDIR)$(prefix)"

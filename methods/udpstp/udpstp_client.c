@@ -7,6 +7,7 @@
 #include "udpstp_rates.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -309,6 +310,7 @@ int udpstp_client_run(struct udpstp_client_result *result, const struct udpstp_c
 		      struct ktrxer_error *err)
 {
 	struct client c = { .o = o, .result = result, .source = { .fd = -1 } };
+	struct pollfd stop = { .fd = o->stop_fd, .events = POLLIN };
 	const uint64_t begin_ns = ktrxer_now_ns();
 	int rc = loop_new(&c.loop);
 
@@ -329,7 +331,8 @@ int udpstp_client_run(struct udpstp_client_result *result, const struct udpstp_c
 	rc = loop_run(c.loop, o->stop_fd);
 	if (rc < 0)
 		ktrxer_fail(err, rc, "the event loop failed");
-	result->stopped = rc == 0 && !c.over;
+	/* A Ctrl-C that a terminal sends to both ends: the server's last message may be read first. */
+	result->stopped = rc == 0 && (!c.over || poll(&stop, 1, 0) > 0);
 	if (c.test && result->stopped)
 		udpstp_test_stop(c.test);
 	if (c.test)

@@ -79,6 +79,8 @@ def test_a_mistake_in_the_file_is_named_with_its_key(tmp_path, text, said):
         (BASE + "dry-run = true", "run.dry-run: the batch sets this option itself"),
         (BASE + "lenght = '3s'", "unrecognized arguments: --lenght 3s; did you mean --length?"),
         (BASE + "cc = 'a,b,c'", "--cc a,b,c: one name, or two"),
+        ("[run]\ntest = 'ping'", "b: run: ktrxer run: -H/--host is missing: the far end"),
+        ("[run]\ntest = 'ping'\nagain = 'x.ktrxer'", "run.again: not in a batch; `ktrxer run --again FILE` repeats"),
         (BASE.replace("'ping'", "'x'").replace('"ping"', '"nonesuch"'), "nonesuch"),
         (BASE + "set = { nonesuch = 3 }", "nonesuch"),
     ],

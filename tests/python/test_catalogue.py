@@ -161,7 +161,7 @@ def test_each_plot_that_a_test_may_name_exists():
 
 @pytest.mark.parametrize("name, hosts, why", [
     ("rtt_fair", ("a", "b", "c"), r"rtt_fair is for 4 far ends, not 3: give -H once for each"),
-    ("rrul", ("a", "b"), r"rrul is for 1 far ends, not 2"),
+    ("rrul", ("a", "b"), r"rrul is for 1 far end, not 2"),
     ("rtt_fair_var", ("a",) * 65, r"for 1 to 64 far ends, not 65"),
 ])
 def test_the_number_of_far_ends(name, hosts, why):

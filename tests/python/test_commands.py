@@ -160,6 +160,10 @@ def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
     (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (see `ktrxer run --help`)\n"),
     (["run", "rrul", "far"], "ktrxer run: -H/--host is missing: the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends (see `ktrxer run --help`)\n"),
     (["run", "--bogus"], "ktrxer run: unrecognized arguments: --bogus; did you mean --host? (see `ktrxer run --help`)\n"),
+    (["run", "-Z"], "ktrxer run: unrecognized arguments: -Z (see `ktrxer run --help`)\n"),
+    (["run", "-Zx", "rrul"], "ktrxer run: unrecognized arguments: -Zx (see `ktrxer run --help`)\n"),
+    (["run", "-Hfar"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (see `ktrxer run --help`)\n"),
+    (["run", "--", "-Z"], "ktrxer run: -H/--host is missing: the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends (see `ktrxer run --help`)\n"),
     (["run", "rrul", "--hots", "far"], "ktrxer run: unrecognized arguments: --hots; did you mean --host? (see `ktrxer run --help`)\n"),
     (["summary"], "ktrxer summary: RUN is missing: a run, finished or not; a file of Flent's; a directory of them (see `ktrxer summary --help`)\n"),
     (["recover"], "ktrxer recover: NAME.ktrxer.part is missing: the directory that `ktrxer run` left (see `ktrxer recover --help`)\n"),
@@ -233,6 +237,19 @@ def test_without_its_packages_it_says_which_and_what_now(directory):
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r}); from ktrxer.cli import main; sys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith("ktrxer summary: it needs the Python package ")
+
+
+def test_the_way_to_duckdb_works_in_an_environment_without_pip(tmp_path):
+    """`make install` leaves no pip in its environment. Only the first half of the printed command needs no network."""
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    code = f"import sys; sys.path[:0] = {[str(ROOT / 'python'), *sys.path]!r}; sys.modules['duckdb'] = None; from ktrxer.cli import main; sys.exit(main(['query', 'SELECT 1']))"
+    done = subprocess.run([environment / "bin/python", "-I", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    first, second = done.stderr.split("`")[1].removeprefix("sudo ").split(" && ")
+    assert second.endswith(" -m pip install duckdb")
+    subprocess.run(first.split(), check=True, capture_output=True)
+    subprocess.run([*second.removeprefix("sudo ").split()[:3], "--version"], check=True, capture_output=True)
 
 
 PROGRAMS = [

@@ -70,6 +70,11 @@ def test_a_directory_without_runs_has_an_empty_table(tmp_path: Path) -> None:
         made.runs({})
 
 
+def test_the_page_names_the_directory_that_the_command_calls_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Answers(Library(Path(), None)).about({})["directory"] == str(tmp_path)
+
+
 def test_keys_offer_figures_and_paths_that_are_columns(answers: Answers) -> None:
     keys = answers.keys({"runs": [FIFO[0]]})["keys"]
     assert "udp.rtt.load.p95" in keys and "settings/qdisc" in keys

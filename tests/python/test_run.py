@@ -392,7 +392,7 @@ def test_a_disk_that_fills_up(fake, tmp_path):
     (["ping", "-H", "no host at all"], 1, "no address of this host is known: Name or service not known; check the spelling, or give an address"),
     (["ping", "-H", "127.0.0.1:8620"], 1, "127.0.0.1:8620: a host has no port; the port is given by --port"),
     (["ping", "-H", ""], 1, "-H: the host is empty"),
-    (["ping", "-H", "a", "-H", "b"], 2, "ping is for 1 far ends, not 2: give -H once for each of them"),
+    (["ping", "-H", "a", "-H", "b"], 2, "ping is for 1 far end, not 2: give -H once for each of them"),
     (["rtt_fair", "-H", "a"], 2, "rtt_fair is for 4 far ends, not 1"),
     (["rtt_fair_var", "-H", "127.0.0.1", "-H", "127.0.0.2:80"], 1, "127.0.0.2:80: a host has no port"),
     (["sctp_vs_tcp"], 2, "sctp_vs_tcp has no recipe: the test is broken in Flent 2.3.0"),

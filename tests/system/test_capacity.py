@@ -226,6 +226,22 @@ def test_a_client_that_is_stopped(shared_pair, ktrxer, serve, token):
     assert server.end["capacity"]["tests"] == 2 and server.end["capacity"]["refused"] == 0
 
 
+def test_a_ctrl_c_that_ends_both_ends(shared_pair, ktrxer, serve, token):
+    """As in `ktrxer lab run`, where a terminal sends it to all: the request to stop and the server's last message arrive together."""
+    a, b = shared_pair
+    server = serve(b, "--token-file", token, "--udpstp-port", PORT, *LIMIT)
+    process = a.popen([ktrxer, "capacity", b.address, "--token-file", token, "--direction", "up", *LIMIT, "--jsonl", "--for", "8s"])
+    while json.loads(process.stdout.readline())["type"] != "sample":
+        pass
+    process.send_signal(signal.SIGSTOP)
+    server.stop()
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    reasons = json.loads(process.communicate(timeout=20)[0].splitlines()[-1])["reasons"]
+    assert any("the test was stopped after" in reason for reason in reasons), reasons
+    assert not any("the server ended the test" in reason for reason in reasons), reasons
+
+
 @pytest.mark.parametrize("stopped_s", [2, 8])
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_a_client_that_did_not_run(shared_pair, ktrxer, serve, token, direction, stopped_s):

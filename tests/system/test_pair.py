@@ -123,3 +123,20 @@ def test_a_shaper_of_this_host_is_a_cause_of_groups(shared_pair, pair, serve, to
         a.run(["tc", "qdisc", "del", "dev", "a0", "root"])
     assert end["up"]["reading"] == "coalesced", end
     assert "this host's qdisc tbf or a device on the path sends in bursts" in end["reasons"][0], end["reasons"]
+
+
+@pytest.mark.parametrize("name", ["pair", "abw"])
+def test_a_shaper_of_this_host_that_holds_a_pair_is_named(shared_pair, ktrxer, serve, token, name):
+    """Its bucket is full before each pair, so it does not spread pairs. Reference: tc."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    a.run(["tc", "qdisc", "replace", "dev", "a0", "root", "tbf", "rate", "8mbit", "burst", "40000", "limit", "300000"])
+    try:
+        words = [ktrxer, name, b.address, "--token-file", token, "--direction", "up", "--json"]
+        for _ in range(5):  # on a busy machine another reason may come first
+            end = json.loads(a.run(list(map(str, words)), check=False, timeout=60).stdout)
+            if any("shaper of the path" in reason for reason in end["reasons"]):
+                break
+    finally:
+        a.run(["tc", "qdisc", "del", "dev", "a0", "root"])
+    assert any("or this host's qdisc tbf or a shaper of the path lets" in reason for reason in end["reasons"]), end

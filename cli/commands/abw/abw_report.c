@@ -186,7 +186,7 @@ static void judge(const struct abw_way *way)
 	struct cli *cli = way->run->train.cli;
 	const struct abw_result *r = &way->trains.abw.result;
 	const char *name = train_ways[way->way], *sender = train_hosts[way->way], *receiver = train_hosts[!way->way];
-	char before[KTRXER_UNITS_TEXT], after[KTRXER_UNITS_TEXT];
+	char before[KTRXER_UNITS_TEXT], after[KTRXER_UNITS_TEXT], shaper[48];
 
 	switch (r->reading) {
 	case ABW_RESOLVED:
@@ -199,8 +199,8 @@ static void judge(const struct abw_way *way)
 	case ABW_COALESCED:
 		verdict_say(cli, VERDICT_INVALID,
 			    "%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are "
-			    "coalesced (`ethtool -C DEV rx-usecs 0` there), or a device on the path sends in bursts",
-			    name, receiver);
+			    "coalesced (`ethtool -C DEV rx-usecs 0` there), or %sa device on the path sends in bursts",
+			    name, receiver, train_shaper(&way->trains.info, &way->trains.qdiscs, receiver, shaper));
 		break;
 	case ABW_SENDER:
 		if (r->late)
@@ -209,10 +209,11 @@ static void judge(const struct abw_way *way)
 				    "narrow one",
 				    name, sender);
 		else
-			verdict_say(cli, VERDICT_INVALID,
-				    "%s: packets arrive as far apart as %s sends them back to back: its link or its "
-				    "processor is the narrow one, or a shaper of the path lets them pass in one burst",
-				    name, sender);
+			verdict_say(
+				cli, VERDICT_INVALID,
+				"%s: packets arrive as far apart as %s sends them back to back: its link or its "
+				"processor is the narrow one, or %sa shaper of the path lets them pass in one burst",
+				name, sender, train_shaper(&way->trains.info, &way->trains.qdiscs, receiver, shaper));
 		break;
 	case ABW_CHANGED:
 		verdict_say(cli, VERDICT_INVALID,

@@ -289,9 +289,9 @@ static void judge(struct flow_run *run)
 			ktrxer_format_ns(late, (int64_t)run->late_ns));
 	if (run->result.clock_steps)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm, %u "
-			    "times: a "
-			    "host was suspended, another one answers, or a time daemon corrects a large error",
+			    "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm "
+			    "(count: %u): a host was suspended, another one answers, or a time daemon corrects a "
+			    "large error",
 			    CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
 }
 

@@ -141,6 +141,7 @@ static void judge_resolved(struct cli *cli, const struct pair_way *way)
 static void judge(const struct train_run *run, const struct pair_way *way)
 {
 	struct cli *cli = run->cli;
+	char shaper[48];
 
 	switch (way->result.reading) {
 	case PAIRS_RESOLVED:
@@ -153,8 +154,9 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 		verdict_say(
 			cli, VERDICT_INVALID,
 			"%s: both packets of a pair arrive as far apart as %s sends them: its link or its processor is "
-			"the narrow one, or a shaper of the path lets a pair pass in one burst",
-			way->name, way->sender);
+			"the narrow one, or %sa shaper of the path lets a pair pass in one burst",
+			way->name, way->sender,
+			train_shaper(&run->session.info, &run->session.qdiscs, way->receiver, shaper));
 		break;
 	case PAIRS_DISTURBED:
 		verdict_say(cli, VERDICT_INVALID,

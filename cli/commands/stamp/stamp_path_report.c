@@ -63,10 +63,10 @@ static void judge_ttl(const struct stamp_command *run, bool up)
 
 	if (ttl.changes)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "the TTL on arrival %s changed %" PRIu32
-			    " times, between %u and %u: a route changed, or a router uses several routes of different "
+			    "the TTL on arrival %s changed between %u and %u (count: %" PRIu32
+			    "): a route changed, or a router uses several routes of different "
 			    "lengths, so the figures are of more than one path",
-			    way, ttl.changes, ttl.low, ttl.high);
+			    way, ttl.low, ttl.high, ttl.changes);
 	if (apart)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
 			    "the TTL on arrival %s differs between classes (%u to %u): routers send them by routes of "

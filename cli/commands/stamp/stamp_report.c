@@ -488,8 +488,8 @@ static void finish_verdict(const struct stamp_command *run)
 #endif
 	if (c->restarts)
 		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "the reflector began to count anew %" PRIu64
-			    " times: it restarted, deleted this session, or a NAT changed the port",
+			    "the reflector began to count anew (count: %" PRIu64
+			    "): it restarted, deleted this session, or a NAT changed the port",
 			    c->restarts);
 	judge_clocks(run);
 	if (c->tlvs_refused)

@@ -139,19 +139,28 @@ void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCO
 		json_u64(json, outcomes_shown[i].key, outcomes[i]);
 }
 
+const char *train_shaper(const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs, const char *receiver,
+			 char text[48])
+{
+	const bool up = receiver != train_hosts[TRAIN_UP]; /* also of echo requests */
+
+	*text = '\0';
+	if (up && !(info->features & KTX_CAN_BYPASS) && *qdiscs->shaper)
+		snprintf(text, 48, "this host's qdisc %s or ", qdiscs->shaper);
+	return text;
+}
+
 void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns)
 {
-	char groups[64] = "both packets of a pair at once", period[KTRXER_UNITS_TEXT];
-	const bool up = receiver != train_hosts[TRAIN_UP]; /* also of echo requests */
-	const char *shaper = up && !(run->session.info.features & KTX_CAN_BYPASS) ? run->session.qdiscs.shaper : "";
+	char groups[64] = "both packets of a pair at once", period[KTRXER_UNITS_TEXT], shaper[48];
 
 	if (period_ns > 0)
 		snprintf(groups, sizeof groups, "packets in groups, one every %s",
 			 ktrxer_format_ns(period, (int64_t)period_ns));
 	verdict_say(run->cli, VERDICT_INVALID,
-		    "%s: %s receives %s: %s%s%sa device on the path sends in bursts, or interrupts are coalesced there "
+		    "%s: %s receives %s: %sa device on the path sends in bursts, or interrupts are coalesced there "
 		    "(`ethtool -C DEV rx-usecs 0`)",
-		    name, receiver, groups, *shaper ? "this host's qdisc " : "", shaper, *shaper ? " or " : "");
+		    name, receiver, groups, train_shaper(&run->session.info, &run->session.qdiscs, receiver, shaper));
 }
 
 void train_run_judge(const struct train_run *run, const char *what)

@@ -76,6 +76,9 @@ void train_run_samples(const struct train_run *run, const char *kind, const char
 void train_run_say_left_out(const struct train_run *run, const char *direction, const char *what, uint32_t bytes,
 			    const size_t outcomes[PAIR_OUTCOMES]);
 void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCOMES]);
+/* The shaper of this host beside a cause that is a device of the path: "this host's qdisc tbf or ", or "". */
+const char *train_shaper(const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs, const char *receiver,
+			 char text[48]);
 /* `period_ns` of the receiver's interrupts; 0: not known. */
 void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns);
 /* Reasons of the session for the verdict. WHAT: "pairs". */

@@ -118,6 +118,8 @@ def _line(error: BaseException) -> str:
     """The first line of DuckDB's message, and the line of a hint, if it has one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
+    if lines[0].startswith("Catalog Error: Table"):  # DuckDB proposes tables of its own
+        hints = [f"the tables are {', '.join(dataset.NAMES)}"]
     return "; ".join([*lines[:1], *hints[:1]])
 
 

@@ -157,6 +157,8 @@ def _arguments(batch: Batch, filled: _Filler) -> list[str]:
 
 def _option(option: str, value: Any, batch: Batch, filled: _Filler) -> list[str]:
     where = f"run.{option}"
+    if option == "again":
+        raise BatchError(f"{batch.name}: {where}: not in a batch; `ktrxer run --again FILE` repeats a stored run")
     if option in ("label", "directory", "json", "jsonl", "quiet", "dry-run"):
         raise BatchError(f"{batch.name}: {where}: the batch sets this option itself")
     if isinstance(value, bool):

@@ -162,7 +162,8 @@ class Test:
         least, most = self.hosts
         if not least <= len(setting.hosts) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
-            raise PlanError(f"{self.name} is for {wanted} far ends, not {len(setting.hosts)}: give -H once for each of them")
+            ends = "far end" if most == 1 else "far ends"
+            raise PlanError(f"{self.name} is for {wanted} {ends}, not {len(setting.hosts)}: give -H once for each of them")
         parameters = parameters_of(self, given)
         try:
             plan = self.plan(setting, parameters)

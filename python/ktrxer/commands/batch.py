@@ -191,7 +191,7 @@ def _seconds(batch: Batch, arguments: list[str]) -> float:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            given = run.parser().parse_args(arguments)
+            given = run.parsed(arguments)
         setting = run.setting_of(given)
         made = catalogue.find(given.test).make(setting, run.parameters_of(given))
     except SystemExit:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -65,8 +66,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
-            options = [word for word in self._words if word.startswith("--") and len(word) > 2]
-            if unknown := [word for word in options if word.partition("=")[0] not in self._option_string_actions]:
+            words = itertools.takewhile(lambda word: word != "--", self._words)
+            options = [word for word in words if word.startswith("-") and word.strip("-") and not word[1].isdigit()]
+            known = self._option_string_actions
+            if unknown := [word for word in options if word.partition("=")[0] not in known and (word[1] == "-" or word[:2] not in known)]:
                 self._refuse(unknown)
             first = message.removeprefix(_REQUIRED).split(", ")[0]
             about = next(a.help for a in self._actions if first in ("/".join(a.option_strings), a.metavar))

@@ -9,6 +9,7 @@ import datetime
 import decimal
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -62,7 +63,8 @@ def _query(given: argparse.Namespace) -> int:
     try:
         import duckdb  # noqa: F401
     except ModuleNotFoundError:
-        remedy = f"`{sys.executable} -m pip install duckdb` installs it (python/requirements-query.txt has the tested version)"
+        python = sys.executable if os.access(sys.prefix, os.W_OK) else f"sudo {sys.executable}"
+        remedy = f"`{python} -m ensurepip && {python} -m pip install duckdb` installs it"  # `make install` leaves no pip there
         complain("query", f"it needs the Python package duckdb, which {sys.executable} does not have: {remedy}")
         return BAD
     from ktrxer.analyse import cache

@@ -97,7 +97,7 @@ FIXED = {
 }  # fmt: skip
 
 
-def _parsed(arguments: list[str]) -> argparse.Namespace:
+def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, after checks of those that depend on --again."""
     p = parser()
     known, _ = p.parse_known_args(arguments)
@@ -127,7 +127,7 @@ def main(arguments: list[str]) -> int:
         if asked is None:
             return VALID
         arguments = asked
-    given = _parsed(arguments)
+    given = parsed(arguments)
     try:
         with few_collections():
             return _run(given, arguments)

@@ -102,7 +102,7 @@ class Answers:
     def about(self, _: Asked) -> dict[str, Any]:
         return {
             "generator": f"ktrxer {ktrxer.__version__}",
-            "directory": str(self.library.directory),
+            "directory": str(self.library.directory.absolute()),
             "palette": {"light": list(palette.LIGHT), "dark": list(palette.DARK)},
             "arranges": [[name, words] for name, words in arrange.WORDS.items()],
             "settings": [
