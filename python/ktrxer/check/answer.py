@@ -13,7 +13,8 @@ from ktrxer.summary.text import ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
 
 GOOD_MS, BAD_MS = 30, 100  # docs/howto/bloated.md: below, calls and games do not suffer; above, the line is bloated
-IDLE_LOST, LOADED_LOST, LOST_LEAST = 0.01, 0.05, 3  # shares of the probes, and their number; a full queue drops a few per cent under load
+IDLE_LOST, LOADED_LOST = 0.01, 0.05  # shares of the probes; a full queue drops a few per cent under load
+LOST_LEAST = 3
 SHAPED = 0.9  # of the measured rate: the queue has to be in the shaper, and the line's rate varies
 WORDS = {"up": "an upload", "down": "a download"}
 
@@ -111,7 +112,8 @@ def _between(queue: Queue, hops: Sequence[Hop]) -> str:
 
 def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here) -> str:
     changed = "".join(
-        f" (the rate {load.direction} changed: {', then '.join(f'{one.median:.2f}' for one in load.levels)} Mbit/s; all figures are of its lowest)"
+        f" (the rate {load.direction} changed: {', then '.join(f'{one.median:.2f}' for one in load.levels)} Mbit/s; "
+        "all figures are of its lowest)"
         for load in check.loads if load.levels
     )  # fmt: skip
     return _remedy(check, bloated, shapers, here).removesuffix(".") + _losses(check) + changed + "."
@@ -125,8 +127,8 @@ def _losses(check: Check) -> str:
     if not told:
         return ""
     return (
-        f"; probes were lost, {' and '.join(told)}: look for a bad cable, weak WiFi, a router that drops packets above a rate, or a host that "
-        "limits its answers"
+        f"; probes were lost, {' and '.join(told)}: look for a bad cable, weak WiFi, a router that drops packets above a rate, or a "
+        "host that limits its answers"
     )
 
 
