@@ -121,7 +121,8 @@ def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here
 
 def _losses(check: Check) -> str:
     """What a small delay does not repair."""
-    parts = [("on the idle line", check.idle, IDLE_LOST), *((f"under {WORDS[one.direction]}", one.loaded, LOADED_LOST) for one in check.loads)]
+    parts = [("on the idle line", check.idle, IDLE_LOST)]
+    parts += [(f"under {WORDS[one.direction]}", one.loaded, LOADED_LOST) for one in check.loads]
     shares = [(when, found.lost / (found.lost + found.count), least) for when, found, least in parts if found.lost >= LOST_LEAST]
     told = [f"{share:.1%} {when}" for when, share, least in shares if share >= least]
     if not told:
