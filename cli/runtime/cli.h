@@ -104,7 +104,7 @@ bool out_wants_samples(const struct cli *cli);
  */
 void out_text(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Beside losses up, for protocols without a field for them. */
-#define CLI_FAR_SOCKET "lost up includes drops of the server's socket: lost_in_socket in its end object"
+#define CLI_FAR_SOCKET "lost up by the path or the server's socket: lost_in_socket in its end object"
 
 /* A rate with its unit; "no limit" for one that no link has. `text`: KTRXER_UNITS_TEXT bytes (units.h). */
 const char *out_rate(char *text, double bit_s);

@@ -227,6 +227,7 @@ static bool count(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 
 	for (size_t i = 0; i < (size_t)trains * p->packets; i++) {
 		lost += !sent[i] || !arrived[i];
+		a->result.overtaken += i % p->packets && arrived[i] && arrived[i] < arrived[i - 1];
 		if (i % p->packets && p->gap_ns && !p->shrink && sent[i] && sent[i - 1]) {
 			const double off = fabs((double)(int64_t)(sent[i] - sent[i - 1]) - (double)p->gap_ns);
 

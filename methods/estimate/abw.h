@@ -81,7 +81,7 @@ struct abw_result {
 	double later_load, later_error;
 	bool several;
 	struct abw_idle idle;
-	uint64_t packets, bytes, lost,
+	uint64_t packets, bytes, lost, overtaken, /* by the next one of their train */
 		late; /* late: gaps between send times that are a tenth off, and more than 20 us */
 	uint32_t fleets;
 	uint32_t fleets_by_loss; /* of them: above the available bandwidth by their losses, not by their delays */

@@ -226,8 +226,11 @@ static enum pairs_reading too_few(const struct pairs_set sets[2])
 {
 	size_t spread = sets[0].outcomes[PAIR_SPREAD] + sets[1].outcomes[PAIR_SPREAD], all = 0;
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		if (sets[i].outcomes[PAIR_LOST] == sets[i].count)
+			return PAIRS_TOO_FEW; /* the path drops this size */
 		all += sets[i].count - sets[i].outcomes[PAIR_LOST];
+	}
 	return spread * 2 > all ? PAIRS_SPREAD : PAIRS_TOO_FEW;
 }
 

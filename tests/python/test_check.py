@@ -26,8 +26,8 @@ TOTAL = DOWN[1] + S
 
 
 def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=True, hops=(), up_mbit=10.0, down_mbit=50.0, lost=0.0,
-           verdict="valid", seed=1, every_ms=20):
-    """A run of a path with an idle round trip of 10 ms. `hops`: for each router, whether the queue is before it. `own_ms` and `far_ms` are
+           idle_lost=0.0, burst_mbit=None, verdict="valid", seed=1, every_ms=20):
+    """A run of a path with an idle round trip of 10 ms. `burst_mbit`: the rate up in the first half of the load, which adds no delay then. `hops`: for each router, whether the queue is before it. `own_ms` and `far_ms` are
     parts of `up_ms` and `down_ms`. With `stamps` the probes are of UDP and have one-way delays."""
     rng = np.random.default_rng(seed)
     kind = "stamp" if stamps else "ping"
@@ -50,13 +50,14 @@ def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=Tru
 
     def at_load(t, span, ms):
         """The queue fills in half a second."""
-        return np.where((t >= span[0]) & (t < span[1]), ms * np.minimum(1, (t - span[0]) / (S / 2)), 0.0)
+        begin = span[0] + (LOAD // 2 if span is UP and burst_mbit else 0)
+        return np.where((t >= begin) & (t < span[1]), ms * np.minimum(1, (t - begin) / (S / 2)), 0.0)
 
     t = np.arange(0, TOTAL, every_ms * MS)
     noise = rng.normal(0, 0.1, len(t))
     more_up, more_down = at_load(t, UP, up_ms), at_load(t, DOWN, down_ms)
     own, far = (at_load(t, UP, own_ms), at_load(t, DOWN, far_ms))
-    gone = (rng.random(len(t)) < lost) & (t > IDLE)
+    gone = (rng.random(len(t)) < np.where(t > IDLE, lost, idle_lost))
     up, down = 5 + more_up + noise, 5 + more_down
 
     def column(ms, there=True):
@@ -73,6 +74,8 @@ def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=Tru
         span, rate = (UP, up_mbit) if one.direction == "up" else (DOWN, down_mbit)
         t = np.arange(span[0], span[1] + 1, 200 * MS)
         counts = ((t - span[0]) / S * rate * 125_000).astype(int)
+        if span is UP and burst_mbit:
+            counts += (np.minimum(t - span[0], LOAD // 2) / S * (burst_mbit - rate) * 125_000).astype(int)
         writer.append("bytes", {"series": [one.id] * len(t), "t_ns": t.tolist(), "end": [1 if one.direction == "up" else 0] * len(t),
                                 "bytes": counts.tolist()})
     return open_run(writer.finish())
@@ -155,6 +158,30 @@ def test_no_queue_is_named_where_nothing_is_added(tmp_path):
 def test_what_to_do(tmp_path, given, here, advice):
     check = figures.of(stored(tmp_path, **given))
     assert check is not None and advice in answer.of(check, here).sentences[2]
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    ({"idle_lost": 0.1}, "on the idle line"), ({"lost": 0.1}, "under an upload and "), ({"idle_lost": 0.1, "up_ms": 150}, "on the idle line"),
+    ({"idle_lost": 0.005, "lost": 0.02}, None),
+])  # fmt: skip
+def test_a_path_that_loses_packets_needs_repair(tmp_path, given, says):
+    check = figures.of(stored(tmp_path, **given))
+    assert check is not None
+    third = answer.of(check).sentences[2]
+    assert (says or "There is nothing to repair") in third and ("probes were lost" in third) == (says is not None)
+    assert says is None or "nothing to repair" not in third
+    assert third.startswith("Set a shaper") == ("up_ms" in given)
+
+
+def test_a_rate_that_changes_under_the_load(tmp_path):
+    """The bucket of a shaper of 10 Mbit/s lets 40 Mbit/s pass for 5 s. Then the queue has 150 ms."""
+    check = figures.of(stored(tmp_path, up_ms=150, burst_mbit=40))
+    assert check is not None
+    up, down = check.loads
+    assert up.rate_mbps == pytest.approx(10, rel=0.02) and up.added_ms == pytest.approx(150, abs=1) and not down.levels
+    made = answer.of(check)
+    assert made.bloated == "yes" and made.shapers_mbps["up"] == pytest.approx(9, rel=0.02)
+    assert "the rate up changed: 40.00, then 10.00 Mbit/s" in made.sentences[2] and all(one.endswith(".") for one in made.sentences)
 
 
 def test_half_of_the_probes_lost(tmp_path):

@@ -276,6 +276,20 @@ TEST(test_a_slow_sender)
 	assert_int_equal(sets[0].outcomes[PAIR_SPREAD], PAIRS);
 }
 
+/* All pairs of a size are lost: the rate of the sender is not the cause. */
+TEST(test_a_size_that_is_lost)
+{
+	static const struct pair_times lost[PAIRS];
+	struct pairs_set sets[2];
+	struct pairs_result r;
+
+	estimated((struct world){ .rate = 1e9, .step_ns = 1, .send_gap_ns = 50000, .noise_ns = 100, .seed = 3 }, sets);
+	sets[0].pairs = lost;
+	assert_int_equal(pairs_estimate(sets, 1, &r), 0);
+	assert_int_equal(sets[0].outcomes[PAIR_LOST], PAIRS);
+	assert_int_equal(r.reading, PAIRS_TOO_FEW);
+}
+
 TEST(test_refused)
 {
 	struct pair_times one = { { 1, 2 }, { 10, 20 } };

@@ -119,7 +119,7 @@ class Found:
         return statistics.median(backlog * 8 / queue.mbit / 1e3 for at_s, backlog, _ in longest if at_s >= longest[0][0] + SETTLE_S)
 
 
-def check(folder: Path, queues: tuple[Queue, ...]) -> Found:
+def check(folder: Path, queues: tuple[Queue, ...], before: str = "") -> Found:
     lab = Lab(folder, FOR_RUNS)
     shaped = dict.fromkeys(("home", "street", "isp"), "")
     for one in queues:
@@ -129,7 +129,7 @@ def check(folder: Path, queues: tuple[Queue, ...]) -> Found:
     lab.write_token()
     command = f"{sys.executable} -m ktrxer check --server server --token-file token -l 8 --delay 4 -i 20ms --json -D ."
     count = f"{sys.executable} -I -S count.py {' '.join(one.name for one in queues)}"
-    job = f"{count} >counts & {command} >answer; status=$?; kill $!; wait $!; exit $status"
+    job = f"{before}{count} >counts & {command} >answer; status=$?; kill $!; wait $!; exit $status"
     done = lab(
         "run",
         "./line.toml",
@@ -188,3 +188,16 @@ def test_the_queue_and_its_direction(tmp_path: Path, name: str) -> None:
     deep = [one for one in scenario.queues if one.queue != FAIR]
     assert third.startswith(SHAPER if deep else "There is nothing to repair")
     assert not deep or (third.count("Mbit/s") == 1 and f" Mbit/s {deep[0].way};" in third), "the shaper is for the deep queue alone"
+
+
+@pytest.mark.slow
+def test_a_shaper_whose_bucket_becomes_empty(tmp_path: Path) -> None:
+    """40 Mbit/s pass for four seconds of the upload, then 10: 90 % of the mean would leave the queue where it is."""
+    shaper = "ip netns exec home tc qdisc replace dev to-street root tbf rate 10mbit burst 15mb limit 125000; "
+    found = check(tmp_path, (Queue("up", "street", "to-isp", 40, "bfifo limit 50000"),), shaper)
+    print(*found.answer["answer"], sep="\n")
+    assert found.answer["verdict"] == "valid", found.answer["reasons"]
+    (up,) = [one for one in found.answer["loads"] if one["direction"] == "up"]
+    assert 8.5e6 < up["rate_bps"] < 10e6 and up["shaper_bps"] < 9e6
+    assert up["added_ms"] > 60, "up to 100 ms are in the queue of the shaper"
+    assert "the rate up changed: 3" in found.answer["answer"][2] and ", then 9." in found.answer["answer"][2]

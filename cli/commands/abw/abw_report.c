@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-enum { LATE_PERCENT = 1, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
+enum { LATE_PERCENT = 1, OVERTAKEN_MOST = 2, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
 
 const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
 
@@ -231,6 +231,12 @@ static void judge(const struct abw_way *way)
 			    "%s: %" PRIu64 " of %" PRIu64
 			    " gaps between probes that %s sent are wrong by more than a tenth",
 			    name, r->late, r->packets, sender);
+	if (r->reading == ABW_RESOLVED && r->overtaken > OVERTAKEN_MOST)
+		verdict_say(
+			cli, VERDICT_DEGRADED,
+			"%s: %" PRIu64 " of %" PRIu64
+			" probes were overtaken: the path delays probes without a queue, so the range may be too low",
+			name, r->overtaken, r->packets);
 	if (r->reading != ABW_LOST && r->lost * 100 > r->packets * LOST_PERCENT)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " of %" PRIu64 " probes were lost", name, r->lost,
 			    r->packets);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { LEFT_OUT_PERCENT = 1, COPIES_PERCENT = 1 };
+enum { LEFT_OUT_PERCENT = 1, COPIES_PERCENT = 1, MISSING_PART = 5 };
 
 const char *const capacity_ways[] = { "up", "down", "both", NULL };
 const char *const capacity_algorithms[] = { "B", "C", NULL };
@@ -171,8 +171,16 @@ static void judge_search(const struct capacity_way *way)
 	struct cli *cli = way->run->cli;
 	const struct ip_capacity_result *r = &way->result;
 	const char *name = capacity_ways[way->way];
+	const uint64_t sent = way->test.counts.datagrams, seen = r->datagrams + r->lost;
 
-	if (way->run->o->row != UDPSTP_SEARCH && !way->run->o->start_row)
+	/* A loss is a gap in the numbers. The rest of the datagrams may be on the way at the end. */
+	if (way->way == CAPACITY_UP && sent > seen + sent / MISSING_PART)
+		verdict_say(cli, VERDICT_DEGRADED,
+			    "%s: %" PRIu64 " of %" PRIu64
+			    " datagrams did not arrive, and are not in the loss: the path "
+			    "drops all, or large ones, or the server stood still",
+			    name, sent - seen, sent);
+	else if (way->run->o->row != UDPSTP_SEARCH && !way->run->o->start_row)
 		verdict_say(cli, VERDICT_DEGRADED, "%s: the rate was fixed by --row: the capacity may be higher", name);
 	else if (r->rising)
 		verdict_say(cli, VERDICT_DEGRADED,

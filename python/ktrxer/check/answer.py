@@ -13,6 +13,8 @@ from ktrxer.summary.text import ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
 
 GOOD_MS, BAD_MS = 30, 100  # docs/howto/bloated.md: below, calls and games do not suffer; above, the line is bloated
+IDLE_LOST, LOADED_LOST = 0.01, 0.05  # shares of the probes; a full queue drops a few per cent under load
+LOST_LEAST = 3
 SHAPED = 0.9  # of the measured rate: the queue has to be in the shaper, and the line's rate varies
 WORDS = {"up": "an upload", "down": "a download"}
 
@@ -109,11 +111,35 @@ def _between(queue: Queue, hops: Sequence[Hop]) -> str:
 
 
 def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here) -> str:
+    changed = "".join(
+        f" (the rate {load.direction} changed: {', then '.join(f'{one.median:.2f}' for one in load.levels)} Mbit/s; "
+        "all figures are of its lowest)"
+        for load in check.loads if load.levels
+    )  # fmt: skip
+    return _remedy(check, bloated, shapers, here).removesuffix(".") + _losses(check) + changed + "."
+
+
+def _losses(check: Check) -> str:
+    """What a small delay does not repair."""
+    parts = [("on the idle line", check.idle, IDLE_LOST)]
+    parts += [(f"under {WORDS[one.direction]}", one.loaded, LOADED_LOST) for one in check.loads]
+    shares = [(when, found.lost / (found.lost + found.count), least) for when, found, least in parts if found.lost >= LOST_LEAST]
+    told = [f"{share:.1%} {when}" for when, share, least in shares if share >= least]
+    if not told:
+        return ""
+    return (
+        f"; probes were lost, {' and '.join(told)}: look for a bad cable, weak WiFi, a router that drops packets above a rate, or a "
+        "host that limits its answers"
+    )
+
+
+def _remedy(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here) -> str:
     if bloated == "no":
         rates = " and ".join(f"{load.rate_mbps:.2f} Mbit/s {load.direction}" for load in check.loads if load.rate_mbps is not None)
         reached = f"a load of {rates}" if rates else "a load of unknown rate"
         more = "if the line has a higher rate, name a faster server and measure again"
-        return f"There is nothing to repair, as far as {reached} shows: {more}."
+        nothing = "The delay needs no repair" if _losses(check) else "There is nothing to repair"
+        return f"{nothing}, as far as {reached} shows: {more}."
     bad = [load for load in check.loads if word_of(load.added_ms) != "no"]
     advices = dict.fromkeys(advice for load in bad if (advice := _advice(load, here)))
     routers = [load for load in bad if not _advice(load, here)]

@@ -16,7 +16,8 @@ from ktrxer.estimate.throughput import bytes_rate, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
-from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, probes_of
+from ktrxer.summary.changes import Held, rates
+from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, interval_ns, probes_of
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
@@ -32,6 +33,7 @@ Way = Literal["up", "down"]
 class Window:
     from_ns: int
     to_ns: int
+    levels: tuple[Held, ...] = ()  # of the rate, if it changed: the window is a part of the slowest one
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Load:
     high_ms: float | None
     hops: tuple[Hop, ...]
     queue: Queue | None  # None: the load adds nothing that is above its uncertainty
+    levels: tuple[Held, ...]  # of the rate that changed under the load; all figures are of the slowest one
 
 
 @dataclass(frozen=True)
@@ -132,12 +135,30 @@ def _times(run: Run) -> dict[Way, Window]:
 def _windows(run: Run) -> dict[Way, Window]:
     """The settled part of each load that moved more than its first windows."""
     made: dict[Way, Window] = {}
+    changed = _changed(run)
     for way, whole in _times(run).items():
         flows = [flow_counts(run, series)[1] for series in run.meta.of_kind("bytes") if series.direction == way]
         if sum(int(counts.max() - counts.min()) for counts in flows if len(counts)) > FIRST_WINDOW_BYTES * len(flows):
             settle = min(SETTLE_NS, round(SETTLE_SHARE * (whole.to_ns - whole.from_ns)))
-            made[way] = Window(whole.from_ns + settle, whole.to_ns)
+            made[way] = _slowest(Window(whole.from_ns + settle, whole.to_ns), changed.get(way, ()))
     return made
+
+
+def _changed(run: Run) -> dict[str, tuple[Held, ...]]:
+    """The levels of each direction whose rate changed, as that of a shaper whose bucket becomes empty."""
+    flows = run.meta.of_kind("bytes")
+    ways = {series.group or series.name: series.direction for series in flows}
+    counted = {one.id: flow_counts(run, one)[:2] for one in flows}
+    return {ways[one.name] or "": tuple(one.levels) for one in rates(run, counted, {one.id: interval_ns(run, one) for one in flows})}
+
+
+def _slowest(window: Window, levels: tuple[Held, ...]) -> Window:
+    """The part of a window in which the rate was the lowest: a median over two rates is of neither."""
+    inside = tuple(one for one in levels if one.to_s * S >= window.from_ns + S)
+    if len(inside) < 2:
+        return window
+    slow = min(inside, key=lambda one: one.median)
+    return Window(max(window.from_ns, round(slow.from_s * S)), min(window.to_ns, round(slow.to_s * S)), inside)
 
 
 def _inside(run: Run, members: Sequence[Series], column: str, window: Window) -> Floats:
@@ -172,7 +193,7 @@ def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_wi
     # Without an interval, at least the step to the next letter of the scale.
     above = low > 0 if low is not None else added > 5
     queue = _queue(way, added, places, hops, own, _qdisc(run)) if above else None
-    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue)
+    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, window.levels)
 
 
 def _rate(run: Run, way: Way, window: Window) -> float | None:

@@ -52,8 +52,8 @@ def losses_apart(run: Run) -> Iterator[str]:
             counts = [np.sum(list(_lost(run, kind, span, path).values()), axis=0) for kind in PROTOCOLS]
             of = " and ".join(f"{lost} of {sent} {kind}" for kind, (sent, lost) in zip(PROTOCOLS, counts, strict=True))
             yield (
-                f"{of} probes of the same class are lost: a host or router limits or filters the one kind, so its losses are not those of "
-                "the path, and the loss of all probes together is of neither"
+                f"{of} probes of the same class are lost: a host or router limits or filters the one kind, or they take different paths, "
+                "so the losses of one kind are not those of the other, and the loss of all probes together is of neither"
             )
 
 

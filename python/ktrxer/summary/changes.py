@@ -50,7 +50,7 @@ def changes(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]
     probes."""
     if run.meta.settings.get("steps"):
         return []
-    return [*_rates(run, counted, every_ns), *_trips(run, kind_of)]
+    return [*rates(run, counted, every_ns), *_trips(run, kind_of)]
 
 
 def _found(name: str, unit: str, begin_ns: int, window_ns: int, values: NDArray[np.float64]) -> Iterator[Change]:
@@ -62,7 +62,7 @@ def _found(name: str, unit: str, begin_ns: int, window_ns: int, values: NDArray[
             yield Change(name, unit, [Held(at[i], at[i + 1], median(values[p.first : p.last])) for i, p in enumerate(parts)])
 
 
-def _rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) -> Iterator[Change]:
+def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) -> Iterator[Change]:
     flows = run.meta.of_kind("bytes")
     if any(len(t) < 2 for t, _ in counted.values()):
         return
@@ -78,13 +78,13 @@ def _rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int])
             continue  # other flows begin or end: a change of the plan
         window = max(WINDOW_NS, 2 * max(every_ns[one.id] for one in members), -(-(end - begin) // POINTS_MOST))
         at = edges(begin, end, window)
-        rates = _sum(members, counted, every_ns, at)
+        whole = _sum(members, counted, every_ns, at)
         first = _sum(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
         # Flows begin slowly: a first second with a higher rate than any later time is, as a rule, that of a shaper whose bucket was full.
-        if len(rates) >= BURST_WINDOWS_LEAST and first[0] > BURST * rates.max():
-            parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, median(rates)))
+        if len(whole) >= BURST_WINDOWS_LEAST and first[0] > BURST * whole.max():
+            parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, median(whole)))
             yield Change(name, "Mbit/s", list(parts))
-        yield from _found(name, "Mbit/s", begin, window, rates)
+        yield from _found(name, "Mbit/s", begin, window, whole)
 
 
 def _sum(members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], at: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -37,7 +37,7 @@ def test_a_server_that_stands_still(path, serve, stopped_s):
     assert down["late"] > (0 if less else 15) or not late
 
 
-WORDS = "lost up includes drops of the server's socket: lost_in_socket in its end object"
+WORDS = "lost up by the path or the server's socket: lost_in_socket in its end object"
 
 
 @pytest.mark.parametrize("stopped_s", [0, 3])
