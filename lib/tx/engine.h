@@ -192,6 +192,7 @@ struct ktx_engine {
 	bool polls;                 /* takes a processor for itself while it works */
 	int rank_timing, rank_rate; /* `auto` takes the available one with the highest */
 	const char *why_timing, *why_rate; /* "no qdisc in the way" */
+	const char *why_ended; /* the reason when the engine stops by itself: -ESHUTDOWN; NULL: it never does */
 
 	/*
 	 * Tries, and leaves nothing behind. 0 and info->features, or a negative errno and info->reason with its
