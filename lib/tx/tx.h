@@ -130,7 +130,7 @@ struct ktx {
 	_Alignas(KTX_LINE) struct phc_sampler nic; /* the NIC's clock, where its stamps are on */
 	pthread_t thread;
 	bool has_thread;
-	/* the waiter's start-up: info is complete when it says so */
+	/* the waiter posts it after its start-up, when info is complete */
 	pthread_mutex_t lock;
 	pthread_cond_t started;
 	bool is_started;

@@ -492,7 +492,7 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 							       .msg_control = control[i],
 							       .msg_controllen = sizeof control[i] };
 		}
-		/* MSG_TRUNC: the true length is told, the rest of the packet is not wanted. */
+		/* MSG_TRUNC: the length is that of the whole packet, of which only the head is read. */
 		n = recvmmsg(source->fd, messages, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
 		if (n <= 0)
 			return;

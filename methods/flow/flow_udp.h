@@ -25,7 +25,7 @@ int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint
 void flow_udp_aim(struct flow *flow, const struct ktrxer_addr *to, uint16_t to_port);
 /* A sender's own datagram without a number: the preface that registers it. */
 int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]);
-/* A receiver with a socket of its own, and one that is told of its packets. */
+/* A receiver with a socket of its own, and one that gets its packets by flow_udp_packet(). */
 int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err);
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
 /* A receiver's socket sends its preface, which names its flow, to this port of the sender. */
