@@ -352,13 +352,13 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 					   .keys = &c->link.keys,
 					   .session = c->session,
 					   .ports = ports,
-					   .way = { .from = o->from,
-						    .to = o->to,
-						    .to_port = o->port,
-						    .device = o->device,
-						    .engine = o->engine,
-						    .precise = o->precise,
-						    .cpu = o->cpu } };
+					   .route = { .from = o->from,
+						      .to = o->to,
+						      .to_port = o->port,
+						      .device = o->device,
+						      .engine = o->engine,
+						      .precise = o->precise,
+						      .cpu = o->cpu } };
 	struct ktrxer_error why = { .text = "no memory" };
 	uint32_t flow;
 	int rc;
