@@ -197,7 +197,7 @@ static int port_find(struct flow_udp *u, struct ktrxer_error *err)
 					 "a smaller payload",
 					 payload, u->path.mtu, u->path.device.name);
 		else
-			rc = length < 0 ? ktrxer_fail(err, length, "no packet can be made for this way")
+			rc = length < 0 ? ktrxer_fail(err, length, "no packet fits this route")
 					: ktx_check(u->tx, frame, (uint32_t)length, err);
 	}
 	free(frame);
@@ -493,7 +493,7 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 							       .msg_control = control[i],
 							       .msg_controllen = sizeof control[i] };
 		}
-		/* MSG_TRUNC: the length is that of the whole packet, of which only the head is read. */
+		/* MSG_TRUNC: the length is that of the packet; only its head is read. */
 		n = recvmmsg(source->fd, messages, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
 		if (n <= 0)
 			return;
@@ -538,12 +538,12 @@ int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE
 	return udp_new(flow, cookie);
 }
 
-int flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE])
+void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE])
 {
 	union ktrxer_name name;
 	const socklen_t length = ktrxer_name_make(&name, &flow->udp->peer, to_port);
 
-	return sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length) < 0 ? -errno : 0;
+	(void)!sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length);
 }
 
 void flow_udp_shared(struct flow *flow, int fd, uint64_t overflows)

@@ -30,7 +30,7 @@ int flow_udp_open_receiver(struct flow *flow, const uint8_t cookie[CONTROL_COOKI
 			   struct ktrxer_error *err);
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
 /* A receiver's socket sends its preface, which names its flow, to this port of the sender. */
-int flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE]);
+void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE]);
 /*
  * A packet of the flow came by a socket that others share, which had dropped so many datagrams before it. What it drops
  * from now on is an upper bound of what it drops of the flow.
