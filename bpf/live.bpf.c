@@ -18,7 +18,7 @@ enum {
 };
 
 /*
- * Set before loading: the verifier knows its values. Alone in its section, so that the library finds it at the start.
+ * Set before loading, so the verifier has its values. Alone in its section, so that the library finds it at the start.
  */
 const volatile struct live_config config = { .frame_most = LIVE_FRAME_MAX };
 
@@ -343,7 +343,7 @@ int live_taken(struct bpf_raw_tracepoint_args *ctx)
 	if (sent > 0)
 		c->refused_since_ns = 0;
 	bpf_loop(LIVE_BATCH_MAX, complete_one, &completion, 0);
-	/* Those refused for good end their time of trying. */
+	/* A final refusal ends the time of retries. */
 	if (drops > 0 && c->refused_since_ns && completion.now - c->refused_since_ns >= config.retry_ns)
 		c->refused_since_ns = 0;
 	return 0;

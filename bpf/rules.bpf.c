@@ -90,7 +90,7 @@ struct {
 /* ------------------------------------------------------------------------------------------------------- which rule */
 
 /*
- * The first of the rules with wildcards that come before `rank` and speaks for the packet: its place in the list; -1:
+ * The first of the rules with wildcards that come before `rank` and match the packet: its place in the list; -1:
  * none.
  */
 static __always_inline int rules_list(const struct krx_view *v, __u32 rank)

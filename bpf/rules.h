@@ -27,8 +27,8 @@ struct rules_key4 {
 };
 
 /*
- * Where whole 5-tuples lie, one bit each: most packets that no rule names are told from their rules by that alone, for
- * a fraction of what a look into the hash costs. Multiplication by odd numbers (Knuth's golden ratio and others), the
+ * Where whole 5-tuples lie, one bit each: for most packets that no rule names this alone shows it, for a
+ * fraction of the cost of a look into the hash. Multiplication by odd numbers (Knuth's golden ratio and others), the
  * upper bits are the place.
  */
 struct rules_filter {
@@ -75,7 +75,7 @@ struct rules_wild {
 	__u32 rule, op; /* as in struct rules_verdict */
 };
 
-/* Constant from loading on: the verifier knows the values, and leaves out what they make needless. */
+/* Constant from loading on: the verifier removes the branches that the values make needless. */
 struct rules_config {
 	__u32 list_count;
 	__u32 snap;     /* bytes of a captured packet, 1 to RULES_DATA_MAX */

@@ -49,9 +49,9 @@ static __always_inline struct stream_worker *worker_get(void)
 }
 
 /*
- * The compiler must not take the values of before loading for good, which the empty asm sees to, without having to read
- * each one again and again, as with a volatile object. The verifier knows what is there, and drops the branches that
- * are not taken.
+ * The empty asm keeps the compiler from using the values that these constants have before loading. A volatile object
+ * would be read again at each use. The verifier reads the values after loading, and removes the branches that are not
+ * taken.
  */
 static __always_inline const struct stream_config *config_get(void)
 {
@@ -277,7 +277,7 @@ static __always_inline void refused(struct stream_worker *l, __u32 drops, int er
 		l->completed++;
 	}
 	if (!retry)
-		l->refused_since_ns = 0; /* each one refused for good ends its time of trying */
+		l->refused_since_ns = 0; /* a final refusal ends the time of retries */
 }
 
 /* (from, to, sent, drops, err): the driver's transmit function has returned. It took those in front. */

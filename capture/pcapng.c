@@ -44,7 +44,7 @@ struct ktrxer_pcapng {
 };
 
 /*
- * A block under construction, all but a packet's data. Its length is known beforehand to fit. Never clear it: it is
+ * A block under construction, all but a packet's data. Its length was checked before. Never clear it: it is
  * 12.8 KB.
  */
 struct block {
@@ -192,7 +192,7 @@ int ktrxer_pcapng_interface(struct ktrxer_pcapng *file, const char *name, const 
 	return block_end(file, &b) ? file->error : file->interfaces++;
 }
 
-/* epb_flags: bits 0-1 inbound, outbound; bits 2-4 to us, multicast, broadcast, to somebody else. */
+/* epb_flags: bits 0-1 inbound, outbound; bits 2-4 to us, multicast, broadcast, to another host. */
 static uint32_t flags_of(const struct krx_packet *packet)
 {
 	static const uint8_t kind[] = { 1, 3, 2, 4 };

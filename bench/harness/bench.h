@@ -52,7 +52,7 @@ struct bench_options {
 	{ .name = "compare", .type = OPT_STRING, .offset = offsetof(FIELDS, compare), .argument = "OLD.json",          \
 	  .help = "Show what has changed since an older run, whose --json output this file is" }
 
-/* When a probe goes to the engine, and what it is told (O5 of the OMware paper). */
+/* When a probe goes to the engine, and with which time (O5 of the OMware paper). */
 enum bench_method {
 	BENCH_OWN, /* as `ktrxer send` does it: half a second ahead */
 	BENCH_OIR, /* all at the start */

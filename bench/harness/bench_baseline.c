@@ -66,7 +66,7 @@ static void add(struct line *line, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Which program does it, and what it is told. */
+/* The program, and its arguments. */
 static void compose(struct line *line, const struct bench_run *run, const struct bench_who *who,
 		    const struct bench_job *job, uint16_t port)
 {

@@ -5,7 +5,7 @@
 #define FIELD(name) offsetof(struct bench_options, name)
 
 #define ROUNDS \
-	BENCH_ROUNDS_OPTION(struct bench_options, "Rounds; in each everybody sends once, in an order that rotates")
+	BENCH_ROUNDS_OPTION(struct bench_options, "Rounds; in each all send once, in an order that rotates")
 #define CROSS                                                                                                          \
 	{ .name = "cross", .letter = 'x', .type = OPT_STRING, .offset = FIELD(cross), .argument = "R,R...",            \
 	  .fallback = "0",                                                                                             \
@@ -98,7 +98,7 @@ static int run_stamps(struct cli *cli, const void *options)
 
 #define COMMON                                                                                                         \
 	"All engines that work here and frozen baseline programs send in turns over the same path: in each round "     \
-	"everybody once, in an order that rotates. Unless --device says otherwise the path is a veth pair between "    \
+	"each once, in an order that rotates. Unless --device says otherwise the path is a veth pair between "    \
 	"two network namespaces of the bench's own, which are gone with the process, however it ends. The far end "    \
 	"decides: an XDP program there stamps and counts each probe by its number, the same for all; where there is "  \
 	"no XDP the kernel's receive stamps do it, and the result says so.\n\n"                                        \

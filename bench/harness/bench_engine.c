@@ -190,7 +190,7 @@ static int open_engine(struct sender *s, const struct bench_who *who, struct ktr
 			     : slots > SLOTS_MAX && job->method != BENCH_OIR ? SLOTS_MAX
 									     : slots);
 	/*
-	 * OSM is this thread's own call into the device, as RSM is; a kernel that waits needs somebody to look after
+	 * OSM is this thread's own call into the device, as RSM is; where the kernel waits, a pump must serve
 	 * it.
 	 */
 	s->has_thread = job->method != BENCH_OSM || job->kernel_waits;

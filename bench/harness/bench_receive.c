@@ -118,7 +118,7 @@ const struct command cmd_bench_receive = {
 	.name = "bench receive",
 	.summary = "Rules by XDP: cost of a packet, packets captured, a flow beside them",
 	.description = OPT_PROSE("Three parts, all between two network namespaces of the bench's own.\n\n"
-				 "Cost: the rules' program on a packet for which no rule speaks, with more and more "
+				 "Cost: the rules' program on a packet that no rule matches, with more and more "
 				 "rules, by BPF_PROG_RUN. Rate: packets that the live engine "
 				 "sends are captured and dropped by AF_XDP and taken by this process; each one is "
 				 "accounted for. Flow: iperf3, where it is installed, without "

@@ -36,7 +36,7 @@ struct json *receive_sample(struct receive_bench *b, const char *part, const cha
 /* A remark for the end of the table. */
 void receive_note(struct receive_bench *b, const char *text);
 
-/* Rules for whole 5-tuples, none of which speaks for 10.99.0.0/16; with `wildcards` more that have a prefix. */
+/* Rules for whole 5-tuples, none of which matches 10.99.0.0/16; with `wildcards` more that have a prefix. */
 struct krx_rule *receive_rules(int exact, int wildcards, bool six);
 
 /* Each: 0, or a negative errno with a line; a part that cannot be had here says so in the result, and is no failure. */

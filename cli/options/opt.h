@@ -93,7 +93,7 @@ struct command {
 	bool measures; /* has accounts and a verdict: gets the common output options */
 	bool reports;  /* has a result but measures nothing (doctor): gets --json and --quiet, and no verdict */
 	bool serves;   /* runs until it is stopped (serve): gets --json, --jsonl and --quiet, and no verdict */
-	bool hidden;   /* works, but neither help nor man pages nor completion speak of it */
+	bool hidden;   /* works, but is in no help, man page or completion */
 };
 
 /* A table and the struct that it fills: the common options stand beside a command's own. */

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The date of the page's form; the version says what it speaks of. A build gives the same page each time. */
+/* The date of the page's form; the version is that of its subject. A build gives the same page each time. */
 #define PAGE_DATE "November 1, 2026"
 
 /* One character that roff would take for its own. */

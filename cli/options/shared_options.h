@@ -97,7 +97,7 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_CPU(OFFSET, THREADS) \
 	{ .name = "cpu", .type = OPT_INT, .offset = OFFSET, .argument = "N", .fallback = "-1", .min = (uint64_t)-1, \
 	  .max = 4095, .help = "Processor of the " THREADS "; -1: any" }
-/* KIND: OPT_FLAG, or OPT_SWITCH where the command spins unless it is told not to. */
+/* KIND: OPT_FLAG, or OPT_SWITCH where the command spins by default. */
 #define OPTION_PRECISE(OFFSET, KIND, OF, MORE, HEADING) \
 	{ .name = "precise", .type = KIND, .offset = OFFSET, .heading = HEADING, \
 	  .help = "Spin before each send time" OF ": microseconds late at most, for a share of a processor" MORE }

@@ -346,7 +346,7 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 	int words, ret;
 
 	keep_standard_descriptors();
-	/* A reader that goes away is told of by write(); we are no filter that dies of it without its accounts. */
+	/* write() reports a reader that has ended; SIGPIPE would end this process without its accounts. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!word) {
 		list(commands, stderr);

@@ -115,7 +115,7 @@ static void wait_to_be_woken(struct out *out, int timeout_ms)
 	uint64_t count;
 
 	if (poll(&ready, 1, timeout_ms) > 0 && read(out->wake_fd, &count, sizeof count) < 0) {
-		/* Somebody else read it: then there is work anyway. */
+		/* Another thread read it: then there is work anyway. */
 	}
 }
 
@@ -128,7 +128,7 @@ static void pool(struct out *out)
 	atomic_store(&out->pooling, false);
 }
 
-/* False: the reader is gone, the device is full, or we were told to leave. */
+/* False: the reader is gone, the device is full, or the process must end. */
 static bool write_all(struct out *out, const char *bytes, size_t length)
 {
 	while (length) {
@@ -510,8 +510,8 @@ int out_close(struct cli *cli, int status)
 		atomic_store(&out->abandoned, true);
 		wake(out);
 		/*
-		 * The writer may hang in a write() for good (a terminal that was stopped): the process ends without it,
-		 * memory and all.
+		 * The writer may never return from a write() (a terminal that was stopped): the process ends without
+		 * it, memory and all.
 		 */
 		return status ? status : EXIT_BAD;
 	}

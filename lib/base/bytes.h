@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The one set of accessors to bytes that came from a network or a file. A cursor knows its end; a read past it returns
- * 0 and marks the cursor as failed, for good: parse first, ask `ok` once. Nothing here reads outside [at, end), ever.
+ * The one set of accessors to bytes that came from a network or a file. A cursor has its end; a read past it returns
+ * 0 and marks the cursor as failed: parse first, test `ok` once. Nothing here reads outside [at, end), ever.
  * Order is big-endian ("network") unless the name says le; stores have no bounds and are for memory that we laid out
  * ourselves.
  */

@@ -13,8 +13,8 @@ struct ktx_completions {
 	void (*sched)(void *context, uint32_t key, int64_t real_ns);
 	void (*refusal)(void *context, const struct ktx_network_error *error);
 	/*
-	 * Where a queue keeps the times: it has dropped what it had taken. By the time that it was told, from the
-	 * socket; by its request, from the engine.
+	 * Where a queue keeps the times: it has dropped a frame. The socket reports the launch time of the frame, the
+	 * engine reports the request.
 	 */
 	void (*dropped)(void *context, uint64_t launch, int error);
 	void (*failed)(void *context, struct ktx_request *request, int error);

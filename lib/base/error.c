@@ -65,8 +65,6 @@ int ktrxer_fail(struct ktrxer_error *err, int code, const char *format, ...)
 
 const char *ktrxer_strerror(int code, char *text, size_t size)
 {
-	if (code == -KTRXER_ONE_PROCESSOR)
-		return "the engine polls a whole processor, and only one is left";
 	/*
 	 * The XSI and the GNU function differ in what they return; glibc and musl each have one of them under this
 	 * name.

@@ -29,13 +29,7 @@ void ktrxer_text(char *to, size_t size, const char *format, ...) __attribute__((
  */
 void ktrxer_text_clean(char *text, bool lines);
 
-/*
- * An engine that polls a whole processor has only one left (as a negative errno). No system call that this project uses
- * returns it.
- */
-#define KTRXER_ONE_PROCESSOR EUSERS
-
-/* The C library's word for a negative errno, or why KTRXER_ONE_PROCESSOR; thread safe, into a caller's buffer. */
+/* The C library's word for a negative errno; thread safe, into a caller's buffer. */
 const char *ktrxer_strerror(int code, char *text, size_t size);
 
 #endif

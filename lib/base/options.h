@@ -6,9 +6,9 @@
 #include <ktrxer/base.h>
 
 /*
- * An option struct of the caller's size becomes one of ours. Fields that an older caller does not know are zero; fields
- * that a newer caller knows and we do not must be zero, or what they ask for would be ignored in silence. `least` is
- * the end of the struct's first version.
+ * An option struct of the caller's size becomes one of ours. Fields that an older caller lacks are zero. Fields of
+ * a newer caller that this library lacks must be zero, because it would ignore them silently. `least` is the end of
+ * the struct's first version.
  */
 int ktrxer_options_copy(void *to, size_t known, const void *from, size_t size, size_t least, const char *what,
 			struct ktrxer_error *err);

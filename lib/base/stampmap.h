@@ -81,7 +81,7 @@ void ktrxer_stampmap_sent(struct stampmap *map, uint64_t slot, uint64_t call_ns)
 void ktrxer_stampmap_ambiguous(struct stampmap *map);
 
 /*
- * The slot of the probe that a stamp belongs to; false: cannot be told, is long gone, or never was. The same stamp may
+ * The slot of the probe that a stamp belongs to; false: it is ambiguous, too old, or was never sent. The same stamp may
  * come again (a driver's and a NIC's): it is found again. stamp_ns on CLOCK_MONOTONIC, with an error of at most
  * bound_ns; KTRXER_NEVER where that is not known (a NIC's own clock, a step of CLOCK_REALTIME): then it proves nothing
  * by its time.

@@ -472,33 +472,3 @@ const char *ktrxer_format_size(char text[KTRXER_UNITS_TEXT], uint64_t bytes)
 	scale_format(text, "", bytes, units);
 	return text;
 }
-
-const char *ktrxer_format_rate(char text[KTRXER_UNITS_TEXT], uint64_t num, uint64_t den)
-{
-	/* In thousandths of a probe a second, so that slow rates keep their digits. */
-	static const struct unit units[] = {
-		{ "mpps", 1 },          { "pps", 1000 },           { "kpps", 1000000 },
-		{ "Mpps", 1000000000 }, { "Gpps", 1000000000000 }, { NULL },
-	};
-	uint64_t whole, rest, milli;
-
-	if (!den) {
-		snprintf(text, KTRXER_UNITS_TEXT, "no rate");
-		return text;
-	}
-	whole = num / den;
-	rest = num % den;
-	/* rest * 1000 / den without leaving 64 bits: a denominator that large has digits to spare. */
-	while (rest > UINT64_MAX / 4000 || den > UINT64_MAX / 4) {
-		rest >>= 1;
-		den >>= 1;
-	}
-	rest = (rest * 1000 + den / 2) / den;
-	if (__builtin_mul_overflow(whole, 1000, &milli) || __builtin_add_overflow(milli, rest, &milli))
-		milli = UINT64_MAX;
-	if (milli < 1000)
-		snprintf(text, KTRXER_UNITS_TEXT, "0.%03llu pps", (unsigned long long)milli);
-	else
-		scale_format(text, "", milli, units);
-	return text;
-}

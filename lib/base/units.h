@@ -41,7 +41,5 @@ const char *ktrxer_format_ns(char text[KTRXER_UNITS_TEXT], int64_t ns);
 const char *ktrxer_format_duration(char text[KTRXER_UNITS_TEXT], uint64_t ns);
 const char *ktrxer_format_bitrate(char text[KTRXER_UNITS_TEXT], uint64_t bit_s); /* "9.500 Mbit/s" */
 const char *ktrxer_format_size(char text[KTRXER_UNITS_TEXT], uint64_t bytes);    /* "512 B", "1.500 MiB" */
-const char *ktrxer_format_rate(char text[KTRXER_UNITS_TEXT], uint64_t num,
-			       uint64_t den); /* "36.000 kpps", "0.500 pps" */
 
 #endif

@@ -78,7 +78,7 @@ static void fill_put(struct xsk_receiver *xsk, uint64_t address)
 	xsk_ring_publish(&xsk->fill, 1);
 }
 
-/* A driver that ran out of frames sleeps until it is told that there are some. */
+/* A driver that ran out of frames sleeps until a call reports new ones. */
 static void fill_wake(struct xsk_receiver *xsk)
 {
 	if (xsk_ring_wants_kick(&xsk->fill))

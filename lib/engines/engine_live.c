@@ -215,7 +215,7 @@ static int live_update(struct ktx_engine_state *state, const struct ktx_work *wo
 	if (!state->lost && state->options->cpu < 0 && work->now_ns - state->looked_ns > KTRXER_NS_PER_S) {
 		state->looked_ns = work->now_ns;
 		if (one_processor()) {
-			state->lost = -KTRXER_ONE_PROCESSOR;
+			state->lost = -ESHUTDOWN;
 			ktrxer_live_stream_lose(&state->stream, state->lost);
 		}
 	}
@@ -374,6 +374,7 @@ const struct ktx_engine ktx_engine_live = {
 	.rank_rate = 80,
 	.why_timing = "an XDP program keeps the time in the kernel",
 	.why_rate = "an XDP program sends from mapped slots, with no socket buffer; it takes a whole processor",
+	.why_ended = "the engine polls a whole processor, and only one is left",
 	.probe = live_probe,
 	.open = live_open,
 	.close = live_close,

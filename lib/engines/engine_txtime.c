@@ -230,7 +230,7 @@ static int txtime_send(struct ktx_engine_state *state, struct ktx_request *const
 	return n;
 }
 
-/* Somebody may have replaced the queue: one that keeps times has its own clock and delta, any other sends at once. */
+/* The queue may have been replaced: one that keeps times has its own clock and delta, any other sends at once. */
 static void look_again(struct ktx_engine_state *state)
 {
 	struct qdisc_launch launch;

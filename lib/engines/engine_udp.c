@@ -362,8 +362,8 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *r
 	}
 	rc = ktx_sock_send(&state->sock, count);
 	/*
-	 * With RECVERR an ICMP error about an earlier probe is told once, by the next send; if it is told twice it is
-	 * about this one.
+	 * With RECVERR the next send reports an ICMP error about an earlier probe once. A second report is about this
+	 * probe.
 	 */
 	if (about_an_earlier_probe(rc))
 		rc = ktx_sock_send(&state->sock, count);

@@ -29,7 +29,7 @@ struct live_program {
 	uint8_t *slots;
 	size_t control_size, ends_size, slots_size;
 	uint32_t mask, stride, frame_size;
-	bool traced; /* each frame's end is told by the driver */
+	bool traced; /* the driver reports the end of each frame */
 };
 
 int ktrxer_live_program_open(struct live_program *program, const struct live_setup *setup, struct ktrxer_error *err);

@@ -15,11 +15,11 @@
 /* A call that begins now is there that much later, at the worst that was seen on an idle machine 80 ms. */
 #define START_AHEAD_NS (250ULL * 1000 * 1000)
 #define IDLE_NS (500ULL * 1000 * 1000)
-/* How often to look while one call takes over from another, or is told to end. */
+/* How often to look while one call takes over from another, or must end. */
 #define TURN_NS (1000ULL * 1000)
 /* Nothing but the count of runs is to be looked at. */
 #define WATCH_NS (100ULL * 1000 * 1000)
-/* Below the pump, which needs some microseconds now and then, and would rather have another processor than this one. */
+/* Below the pump, which needs some microseconds now and then, preferably on another processor. */
 #define WORKER_PRIORITY 1
 /*
  * While the next probe is that far away, a call polls without real-time priority, so that other tasks get the processor
@@ -259,7 +259,7 @@ static void worker_rest(struct live_worker_thread *worker, bool rest)
 		worker->runner->realtime = false;
 }
 
-/* How long others had the processor of late. */
+/* How long other tasks had the processor recently. */
 static void rest_account(struct live_runner *runner, uint64_t now)
 {
 	if (runner->rest_began_ns && now > runner->rest_began_ns + REST_OVERHEAD_NS)

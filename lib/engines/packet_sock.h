@@ -9,7 +9,7 @@
 
 struct ktx_packet_sock {
 	struct ktx_sock sock;
-	struct sockaddr_ll to; /* raw IP links: the protocol must be told */
+	struct sockaddr_ll to; /* raw IP links: they need the protocol */
 	enum ktrxer_link link;
 };
 

@@ -148,7 +148,7 @@ int ktrxer_live_device_check(const struct ktrxer_device *device, struct ktrxer_e
 	if (strcmp(device->kind, "veth") == 0)
 		return ktrxer_fail(
 			err, -EOPNOTSUPP,
-			"'%s' would drop all in silence: its peer must poll, `ethtool -K PEER gro on` or an XDP "
+			"'%s' would drop all silently: its peer must poll, `ethtool -K PEER gro on` or an XDP "
 			"program there makes it",
 			device->name);
 	if (device->loopback)

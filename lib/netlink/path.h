@@ -6,7 +6,7 @@
 #include "error.h"
 #include "rtnl.h"
 
-/* device.c: what frames are told of a device, and the two things beside that the way through it depends on. */
+/* device.c: further properties of a device on which frames and paths depend. */
 struct device_more {
 	uint32_t mtu6; /* of IPv6 where it is smaller (router advertisements); 0: not known */
 	bool no_link;  /* frames of a kind that ktrxer does not know; device->link is 0 */

@@ -118,7 +118,7 @@ static int route_ask(struct rtnl *rtnl, struct route *route, const struct ktrxer
 	if (from)
 		info.rtm_src_len = (uint8_t)(width * 8);
 	if (to->family == AF_INET)
-		info.rtm_flags = FLAG_LOOKUP_TABLE; /* IPv6 says the table unasked, and refuses the question */
+		info.rtm_flags = FLAG_LOOKUP_TABLE; /* IPv6 reports the table without this flag, and rejects it */
 	ktrxer_rtnl_request_begin(&request, RTM_GETROUTE, 0, &info, sizeof info);
 	ktrxer_rtnl_request_put(&request, RTA_DST, to->bytes, width);
 	if (from)

@@ -162,8 +162,8 @@ static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
 }
 
 /*
- * The NIC's stamp on our clock. One that cannot be (the NIC was set, or is another's) gives way to what the back end
- * knows.
+ * The NIC's stamp on this host's clock. The back end's time replaces an impossible one (the NIC's clock was set, or
+ * is that of another NIC).
  */
 static void nic_convert(struct krx *rx, struct krx_packet *packet)
 {
@@ -291,7 +291,7 @@ int krx_fd(const struct krx *rx)
 	return rx->backend->fd(rx->state);
 }
 
-/* Which rule speaks for this packet, where the back end has not said? -1: none. */
+/* The rule that matches this packet, where the back end does not report it. -1: none. */
 static int rule_find(struct krx *rx, const struct krx_packet *packet)
 {
 	struct ktrxer_packet_view view;

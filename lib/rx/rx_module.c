@@ -129,7 +129,7 @@ static int rules_set(struct krx_backend_state *s, struct ktrxer_error *err)
 
 	if (!to)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %d rules", count);
-	for (int rank = 0; rank < count; rank++) /* the module asks them in this order */
+	for (int rank = 0; rank < count; rank++) /* the module compares them in this order */
 		krx_rule_pack(&to[rank], krx_ruleset_ranked(s->rules, rank));
 	table.rules = (uintptr_t)to;
 	ret = ioctl(s->fd, KTRXER_RX_RULES, &table) ? -errno : 0;
@@ -178,7 +178,7 @@ static int open_at(struct krx_backend_state **out, const struct krx_backend_setu
 
 	if (setup->options->see_outgoing)
 		return ktrxer_fail(err, -EOPNOTSUPP,
-				   "the module sees what arrives, not what this host sends: do without outgoing "
+				   "the module gets arriving packets, not those sent here: do without outgoing "
 				   "packets, or use the back end 'packet'");
 	s = calloc(1, sizeof *s);
 	if (!s)
@@ -266,7 +266,7 @@ static int module_next(struct krx_backend_state *s, struct krx_packet *packet)
 			return device_look(s);
 		r = (const void *)(s->map + s->setup.data_offset + (s->tail & mask));
 		if (r->size < 8 || r->size > s->head - s->tail)
-			return -EBADMSG; /* the module does not do that: somebody else has written there */
+			return -EBADMSG; /* the module does not do that: another process has written there */
 		s->held = r->size;
 		if (!(r->flags & KTRXER_RX_PAD))
 			break;
@@ -298,7 +298,7 @@ static int module_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *
 {
 	struct ktrxer_rx_stats stats = { .size = sizeof stats };
 
-	*clock_steps = 0; /* the module knows both clocks at once */
+	*clock_steps = 0; /* the module reads both clocks at once */
 	if (ioctl(s->fd, KTRXER_RX_STATS, &stats))
 		return -errno;
 	*lost = stats.lost;

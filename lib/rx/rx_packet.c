@@ -104,7 +104,7 @@ static int filter_attach(struct krx_backend_state *s, const struct krx_backend_s
 	struct krx_filter filter;
 	struct sock_fprog program;
 
-	/* Rules are matched on what the ring holds: the headers have to be in it, however little the caller wants. */
+	/* Rules are matched on what the ring holds: the headers have to be in it, also for a smaller `snap`. */
 	if (options.snap && options.snap < KRX_HEADERS_SNAP)
 		options.snap = KRX_HEADERS_SNAP;
 	/* Filters are paid from net.core.optmem_max, 20 KiB on older kernels: what finds no room is made coarser. */

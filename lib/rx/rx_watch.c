@@ -74,8 +74,8 @@ int krx_watch_look(struct krx_look *look, int fd, uint32_t device)
 		return 0; /* others are there */
 	look->down |= error != 0;
 	/*
-	 * The kernel reports that the device goes down; that it goes for good shows only in the address, whose index
-	 * becomes -1.
+	 * The kernel reports that the device goes down. Its removal shows only in the address, whose index becomes
+	 * -1.
 	 */
 	if (look->down && !getsockname(fd, (struct sockaddr *)&address, &length) && address.sll_ifindex != (int)device)
 		return -ENODEV;

@@ -250,7 +250,7 @@ static void give_back(struct krx_backend_state *s)
 	s->held = HELD_NOTHING;
 }
 
-/* Bits of a group address are an odd first byte; all ones is everybody. */
+/* Bits of a group address are an odd first byte; all ones is broadcast. */
 static uint8_t direction_of(const struct krx_backend_state *s, const struct krx_packet *packet)
 {
 	static const uint8_t everybody[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Looks for 15 ms. True where it cannot be told. */
+/* Looks for 15 ms. True where that is unknown. */
 bool ktrxer_processor_free(void);
 
 #endif

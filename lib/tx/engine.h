@@ -187,11 +187,12 @@ struct ktx_engine {
 	uint32_t frame_max;         /* longest frame, 0: no limit of its own */
 	uint32_t reap_ns;           /* no descriptor tells when there is something to collect: look this often while
 				     requests wait; 0: one does */
-	bool nic_stamps;            /* event_fd is the socket that sends, from the start: it can be told to report the
-					NIC's stamps, too */
+	bool nic_stamps;            /* event_fd is the socket that sends, from the start: it can report the NIC's
+					stamps, too */
 	bool polls;                 /* takes a processor for itself while it works */
 	int rank_timing, rank_rate; /* `auto` takes the available one with the highest */
 	const char *why_timing, *why_rate; /* "no qdisc in the way" */
+	const char *why_ended; /* the reason when the engine stops by itself: -ESHUTDOWN; NULL: it never does */
 
 	/*
 	 * Tries, and leaves nothing behind. 0 and info->features, or a negative errno and info->reason with its

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Opening and closing a transmitter, and what it says of itself. */
+/* Opening and closing a transmitter, and its description (ktx_info). */
 #include "tx.h"
 
 #include "options.h"
@@ -241,7 +241,7 @@ static bool stamps_requested(const struct ktx *tx)
 	return tx->options.purpose == KTX_FOR_TIMING && !(tx->options.flags & KTX_NO_STAMPS);
 }
 
-/* Where the NIC has stamps of its own, and this process may switch them on, they say when a frame was on the wire. */
+/* Where the NIC has stamps of its own, and this process may switch them on, they are the times on the wire. */
 static void nic_open(struct ktx *tx)
 {
 	int fd, rc;

@@ -48,7 +48,7 @@ struct ktx_shared {
 	_Atomic bool drain_waits;                      /* ktx_drain() sleeps until done == head */
 	_Atomic bool stream_runs;                      /* the pump is to say when it has ended */
 	_Atomic bool quit;
-	_Atomic int dead; /* negative errno: the device is gone, or -KTRXER_ONE_PROCESSOR */
+	_Atomic int dead; /* negative errno: the device is gone, or -ESHUTDOWN (engine->why_ended) */
 
 	/* ring of one writer (pump) and one reader (tool) */
 	_Atomic uint32_t errors_in, errors_out;
@@ -130,7 +130,7 @@ struct ktx {
 	_Alignas(KTX_LINE) struct phc_sampler nic; /* the NIC's clock, where its stamps are on */
 	pthread_t thread;
 	bool has_thread;
-	/* the waiter's start-up: info is complete when it says so */
+	/* the waiter posts it after its start-up, when info is complete */
 	pthread_mutex_t lock;
 	pthread_cond_t started;
 	bool is_started;
@@ -174,7 +174,7 @@ void ktx_pump_kernel(struct ktx *tx, uint64_t *next_ns);
 /* Nothing can be sent any more. */
 static inline void ktx_dead(struct ktx *tx, int rc)
 {
-	atomic_store(&tx->shared.dead, rc == -ENETDOWN || rc == -KTRXER_ONE_PROCESSOR ? rc : -ENODEV);
+	atomic_store(&tx->shared.dead, rc == -ENETDOWN || (rc == -ESHUTDOWN && tx->engine->why_ended) ? rc : -ENODEV);
 }
 
 /* tx_pump.c: one pass, which never waits; *next_ns is when the next is due. */

@@ -50,7 +50,7 @@ static bool buffer_overdue(const struct ktx *tx, const struct ktx_request *reque
 	       now > request->call_ns && now - request->call_ns >= KTX_BUFFER_WAIT_NS;
 }
 
-/* Whatever the kernel forgets, accounts close. */
+/* Accounts close even where the kernel reports no stamp. */
 static void buffer_give_up(struct ktx *tx, struct ktx_request *request)
 {
 	int rc = tx->engine->submit->give_up(tx->state, request);

@@ -38,7 +38,7 @@ static struct ktx_request *request_waiting(const struct ktx *tx, uint32_t number
 	return number - done < tx->pump.submitted - done ? ktx_request_at(tx, number) : NULL;
 }
 
-/* NULL when the stamp cannot be told to be one request's, or comes after its request was final. */
+/* NULL when no single request fits the stamp, or the stamp comes after its request was final. */
 static struct ktx_request *request_of_stamp(struct ktx *tx, uint32_t key, uint64_t stamp_ns, uint32_t *request_number)
 {
 	uint64_t number;

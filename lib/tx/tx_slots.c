@@ -284,8 +284,8 @@ static int refusal(const struct ktx *tx, uint32_t length, struct ktrxer_error *e
 {
 	const int dead = atomic_load(&tx->shared.dead);
 
-	if (dead == -KTRXER_ONE_PROCESSOR)
-		return ktrxer_fail(err, dead, "%s", ktrxer_strerror(dead, NULL, 0));
+	if (dead == -ESHUTDOWN)
+		return ktrxer_fail(err, dead, "%s", tx->engine->why_ended);
 	if (dead)
 		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name,
 				   dead == -ENETDOWN ? "went down" : "is gone");

@@ -110,7 +110,7 @@ static void prepare_processor(struct ktrxer_waiter *waiter, int cpu)
 	if (cpu < CPU_SETSIZE)
 		CPU_SET(cpu, &set);
 	if (cpu >= CPU_SETSIZE || sched_setaffinity(0, sizeof set, &set) != 0)
-		ktrxer_waiter_note(waiter, "processor %d is not to be had: the waiter runs on any", cpu);
+		ktrxer_waiter_note(waiter, "processor %d is not available: the waiter runs on any", cpu);
 }
 
 void ktrxer_waiter_prepare(struct ktrxer_waiter *waiter, uint32_t flags, int cpu, bool spin)

@@ -224,7 +224,7 @@ static void link_ready(struct loop_source *source, uint32_t events)
 {
 	struct control_link *link = (struct control_link *)source;
 
-	/* Reading comes first: an error is told once, and here somebody listens. */
+	/* Read first: the kernel reports an error once, and this read handles it. */
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !pull_and_push(link))
 		return;
 	if (events & EPOLLOUT)

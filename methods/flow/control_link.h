@@ -39,7 +39,7 @@ void control_link_close(struct control_link *link);
 int control_link_bytes(struct control_link *link, const uint8_t *data, uint32_t length);
 /*
  * A frame: where to write its body (at most `most` bytes; NULL: no room), then its length. It leaves as soon as the
- * socket takes it; an error of the socket is told by `closed`, later.
+ * socket takes it; `closed` reports an error of the socket, later.
  */
 uint8_t *control_link_begin(struct control_link *link, uint32_t most);
 void control_link_send(struct control_link *link, uint8_t type, uint32_t length);

@@ -115,7 +115,7 @@ static void ping(struct flow_client *c)
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
 	const uint64_t now_ns = ktrxer_now_ns();
 
-	/* Before the load the way is empty: samples of the clocks from now on serve for the whole load. */
+	/* Before the load the path has no queue: clock samples from now on serve for the whole load. */
 	c->ping_ns = now_ns + (uint64_t)KTRXER_NS_PER_S / (now_ns < c->result.start_ns ? 4 : 1);
 	if (body)
 		control_link_send(&c->link, CONTROL_PING, control_time_write(body, now_ns));
@@ -348,21 +348,21 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 	const struct flow_client_options *o = &c->options;
 	struct control_port ports[KTRXER_FLOW_UDP_MOST];
 	struct flow_register_options r = { .loop = o->loop,
+					   .route = { .from = o->from,
+						      .to = o->to,
+						      .to_port = o->port,
+						      .device = o->device,
+						      .engine = o->engine,
+						      .precise = o->precise,
+						      .cpu = o->cpu },
 					   .flows = c->flows,
 					   .keys = &c->link.keys,
-					   .session = c->session,
-					   .ports = ports,
-					   .way = { .from = o->from,
-						    .to = o->to,
-						    .to_port = o->port,
-						    .device = o->device,
-						    .engine = o->engine,
-						    .precise = o->precise,
-						    .cpu = o->cpu } };
+					   .session = c->session };
 	struct ktrxer_error why = { .text = "no memory" };
 	uint32_t flow;
 	int rc;
 
+	r.ports = ports;
 	r.port_count = control_ports_read(ports, KTRXER_FLOW_UDP_MOST, frame);
 	rc = flow_register_new(&c->registers, &r, &flow, &why);
 	if (rc == 0 || rc == -ENODATA)
@@ -552,7 +552,7 @@ static void on_closed(struct control_link *link, int error)
 		describe(c, &c->result.error, &(struct flow_failure){ .kind = FLOW_NOT_CONNECTED, .error = error });
 	else
 		describe_gone(c, error, c->state > CLIENT_GREETING);
-	/* The flows' own connections break with it: each says so itself, if it gets the time for it. */
+	/* The flows' own connections break with it; each reports that itself, if it has the time. */
 	if (c->state == CLIENT_RUNNING)
 		c->deadline_ns = c->timer.at_ns = ktrxer_now_ns() + 200 * (uint64_t)KTRXER_NS_PER_MS;
 	else
@@ -583,7 +583,7 @@ static void too_long(struct flow_client *c)
 		client_fail(c); /* the server is gone */
 		return;
 	case CLIENT_DRAINING:
-		/* A full queue on the way holds its words back; as long as any come there is hope for the rest. */
+		/* A full queue on the path delays its messages; while any arrive, wait for the rest. */
 		if (!c->link_gone && !c->stopping && ktrxer_now_ns() - c->link.heard_ns < SILENCE_NS &&
 		    ktrxer_now_ns() - c->over_ns < 3 * SILENCE_NS) {
 			c->deadline_ns = c->link.heard_ns + SILENCE_NS;

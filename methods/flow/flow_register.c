@@ -31,10 +31,10 @@ static void call_all(struct flow_register *r)
 			flow_udp_introduce(flow, bytes);
 			continue;
 		}
-		flow_udp_call(flow, &o->way, o->way.to_port, bytes);
+		flow_udp_call(flow, o->route.to_port, bytes);
 		/* So that what stands between lets the flow through: it comes from this port. */
 		if (r->ports[i])
-			flow_udp_call(flow, &o->way, r->ports[i], bytes);
+			flow_udp_call(flow, r->ports[i], bytes);
 	}
 }
 
@@ -46,12 +46,14 @@ static void register_due(struct loop_timer *timer, uint64_t now_ns)
 
 static int open_one(struct flow_register *r, struct flow *flow, struct ktrxer_error *err)
 {
-	struct flow_udp_way way = r->options.way;
+	const struct flow_udp_route *route = &r->options.route;
+	uint8_t cookie[CONTROL_COOKIE];
 	uint16_t port;
 	int rc;
 
-	control_cookie(r->options.keys, r->options.session, flow->index, way.cookie);
-	rc = flow->sends ? flow_udp_open_sender(flow, &way, &port, err) : flow_udp_open_receiver(flow, &way, err);
+	control_cookie(r->options.keys, r->options.session, flow->index, cookie);
+	rc = flow->sends ? flow_udp_open_sender(flow, cookie, route, &port, err)
+			 : flow_udp_open_receiver(flow, cookie, route, err);
 	if (rc == 0)
 		flow_set_attach_udp(r->options.flows, flow->index);
 	return rc;

@@ -12,7 +12,7 @@
 
 struct flow_register_options {
 	struct loop *loop;
-	struct flow_udp_way way; /* to the server; its cookie is not used */
+	struct flow_udp_route route; /* to the server */
 	struct flow_set *flows;
 	const struct control_keys *keys;
 	uint32_t session;

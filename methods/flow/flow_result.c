@@ -11,7 +11,7 @@ void flow_record_sample(struct flow_record *record, const struct flow_spec *spec
 	side->samples++;
 	side->last_ns = sample->time_ns;
 	side->last_bytes = sample->bytes;
-	/* Of a UDP flow's two ends the receiver knows more. */
+	/* Of a UDP flow's two ends the receiver has more counts. */
 	if (sample->kind == FLOW_TCP || (sample->kind == FLOW_UDP && remote != spec->down)) {
 		record->info = true;
 		memcpy(record->values, sample->values, sizeof record->values);

@@ -7,7 +7,7 @@
 
 /* Before it connects or once it is accepted: DSCP, congestion control, pacing. 0 or a negative errno. */
 int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps);
-/* Is this congestion control to be had here? 0, -ENOENT, -EPERM. */
+/* Is this congestion control available here? 0, -ENOENT, -EPERM. */
 int flow_tcp_cc(const char *name);
 /* The kernel's count of acknowledged bytes; UINT64_MAX: it has none. */
 uint64_t flow_tcp_acked(int fd);

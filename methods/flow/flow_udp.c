@@ -124,31 +124,31 @@ static void udp_event(struct loop_source *source, uint32_t events)
 	pump((struct flow_udp *)((char *)source - offsetof(struct flow_udp, events)));
 }
 
-static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct ktrxer_error *err)
+static int tx_open(struct flow_udp *u, const struct flow_udp_route *route, struct ktrxer_error *err)
 {
 	const struct flow_spec *spec = &u->flow->spec;
-	const char *engine = way->engine ? way->engine : "udp";
+	const char *engine = route->engine ? route->engine : "udp";
 	const bool by_stack = ktx_engine_by_stack(engine, u->path.needs_stack);
 	const uint64_t gap_ns = flow_udp_gap_ns(spec) ? flow_udp_gap_ns(spec) : 1;
 	const bool train = spec->model == FLOW_TRAIN;
 	struct ktx_options t = KTX_OPTIONS_INIT;
 	int rc;
 
-	t.device = way->device || !by_stack || u->path.to.scope_id ? u->path.device.name : NULL;
+	t.device = route->device || !by_stack || u->path.to.scope_id ? u->path.device.name : NULL;
 	t.engine = engine;
-	t.wait = way->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
+	t.wait = route->precise ? KTX_WAIT_SPIN : KTX_WAIT_SLEEP;
 	/*
 	 * No stamps but for trains: a slot would wait for its own, and a full queue would slow the flow down. On time
 	 * is to the kernel on time.
 	 */
-	t.flags = (train ? KTX_NO_SCHED : KTX_NO_STAMPS) | (way->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
+	t.flags = (train ? KTX_NO_SCHED : KTX_NO_STAMPS) | (route->precise ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK);
 	t.retry_ns = RETRY_NS;
 	t.late_ns = gap_ns / 10 > LATE_FLOOR_NS ? gap_ns / 10 : LATE_FLOOR_NS; /* as the verdict has it */
 	t.reports = train ? KTX_REPORT_ALL : KTX_REPORT_NONE;
-	t.cpu = way->cpu;
+	t.cpu = route->cpu;
 	t.slots = SLOTS_LEAST;
 	t.frame_size = HEADERS + (spec->payload_max > CONTROL_PREFACE ? spec->payload_max : CONTROL_PREFACE);
-	u->pumps = !way->precise;
+	u->pumps = !route->precise;
 	while (t.slots < (u->pumps && !train ? 2 * AHEAD_PACKETS : SLOTS_MOST) &&
 	       (t.slots * gap_ns < 2 * AHEAD_NS || t.slots < 2 * spec->train) &&
 	       2 * (uint64_t)t.slots * t.frame_size * flow_set_options(u->flow->set)->flows <= KTRXER_FLOW_UDP_BYTES)
@@ -163,7 +163,7 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_way *way, struct kt
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "whole frames from this host to itself are dropped by its kernel as forged: use the "
 				   "engine udp");
-	return path_find(&u->path, way->device, &way->from, &way->to, true, err);
+	return path_find(&u->path, route->device, &route->from, &route->to, true, err);
 }
 
 static int port_find(struct flow_udp *u, struct ktrxer_error *err)
@@ -197,18 +197,19 @@ static int port_find(struct flow_udp *u, struct ktrxer_error *err)
 					 "a smaller payload",
 					 payload, u->path.mtu, u->path.device.name);
 		else
-			rc = length < 0 ? ktrxer_fail(err, length, "no packet can be made for this way")
+			rc = length < 0 ? ktrxer_fail(err, length, "no packet fits this route")
 					: ktx_check(u->tx, frame, (uint32_t)length, err);
 	}
 	free(frame);
 	return rc;
 }
 
-int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint16_t *port, struct ktrxer_error *err)
+int flow_udp_open_sender(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE], const struct flow_udp_route *route,
+			 uint16_t *port, struct ktrxer_error *err)
 {
 	struct flow_udp *u;
 	uint8_t seed[16];
-	int rc = udp_new(flow, way->cookie);
+	int rc = udp_new(flow, cookie);
 
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "no memory for a UDP flow");
@@ -219,15 +220,15 @@ int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint
 		return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
 	if ((rc = traffic_model_begin(&u->model, &flow->spec, seed)) < 0)
 		return ktrxer_fail(err, rc, "no memory for the traffic model of a UDP flow");
-	if ((rc = path_find(&u->path, way->device, &way->from, &way->to, false, err)) < 0 ||
-	    (rc = tx_open(u, way, err)) < 0)
+	if ((rc = path_find(&u->path, route->device, &route->from, &route->to, false, err)) < 0 ||
+	    (rc = tx_open(u, route, err)) < 0)
 		return rc;
 	u->timer.due = udp_due;
 	loop_timer_add(u->loop, &u->timer);
 	if ((rc = port_find(u, err)) < 0)
 		return rc;
 	u->head = (uint32_t)ktrxer_frame_header_length(&u->frame);
-	u->frame.to_port = way->to_port;
+	u->frame.to_port = route->to_port;
 	*port = u->frame.from_port;
 	u->events = (struct loop_source){ .fd = ktx_fd(u->tx), .ready = udp_event };
 	rc = loop_watch(u->loop, &u->events, EPOLLIN);
@@ -492,7 +493,7 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 							       .msg_control = control[i],
 							       .msg_controllen = sizeof control[i] };
 		}
-		/* MSG_TRUNC: the true length is told, the rest of the packet is not wanted. */
+		/* MSG_TRUNC: the length is that of the packet; only its head is read. */
 		n = recvmmsg(source->fd, messages, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
 		if (n <= 0)
 			return;
@@ -503,29 +504,30 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 	}
 }
 
-int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err)
+int flow_udp_open_receiver(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE], const struct flow_udp_route *route,
+			   struct ktrxer_error *err)
 {
 	const int room = RECEIVE_BYTES;
-	struct ktrxer_addr any = { .family = way->to.family };
+	struct ktrxer_addr any = { .family = route->to.family };
 	union ktrxer_name name;
-	socklen_t length = ktrxer_name_make(&name, way->from.family ? &way->from : &any, 0);
-	int rc = udp_new(flow, way->cookie), fd;
+	socklen_t length = ktrxer_name_make(&name, route->from.family ? &route->from : &any, 0);
+	int rc = udp_new(flow, cookie), fd;
 
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "no memory for a UDP flow");
-	fd = socket(way->to.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(route->to.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || bind(fd, &name.sa, length) != 0) {
 		rc = -errno;
 		if (fd >= 0)
 			close(fd);
 		return ktrxer_fail(err, rc, "UDP socket: %m");
 	}
-	ktrxer_message_enable(fd, way->to.family);
+	ktrxer_message_enable(fd, route->to.family);
 	if (flow->spec.model == FLOW_TRAIN)
 		ktrxer_rxstamp_enable(fd);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
-	flow->udp->peer = way->to;
+	flow->udp->peer = route->to;
 	flow->udp->socket = fd;
 	flow->source = (struct loop_source){ .fd = fd, .ready = udp_ready };
 	return loop_watch(flow->udp->loop, &flow->source, EPOLLIN);
@@ -536,13 +538,12 @@ int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE
 	return udp_new(flow, cookie);
 }
 
-int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port,
-		  const uint8_t preface[CONTROL_PREFACE])
+void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE])
 {
 	union ktrxer_name name;
-	const socklen_t length = ktrxer_name_make(&name, &way->to, to_port);
+	const socklen_t length = ktrxer_name_make(&name, &flow->udp->peer, to_port);
 
-	return sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length) < 0 ? -errno : 0;
+	(void)!sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length);
 }
 
 void flow_udp_shared(struct flow *flow, int fd, uint64_t overflows)

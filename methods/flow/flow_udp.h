@@ -10,27 +10,27 @@
 #include "control.h"
 #include "flow_set.h"
 
-struct flow_udp_way {
+struct flow_udp_route {
 	struct ktrxer_addr from, to; /* from.family 0: the route decides */
 	uint16_t to_port;
 	const char *device, *engine; /* NULL: the route's; udp */
 	bool precise;                /* spins, in a thread of its own */
 	int cpu;
-	uint8_t cookie[CONTROL_COOKIE];
 };
 
 /* The sender's transmitter and port; nothing is sent. `port` is where the packets come from. */
-int flow_udp_open_sender(struct flow *flow, const struct flow_udp_way *way, uint16_t *port, struct ktrxer_error *err);
+int flow_udp_open_sender(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE], const struct flow_udp_route *route,
+			 uint16_t *port, struct ktrxer_error *err);
 /* Where the packets go, when that was not known before. */
 void flow_udp_aim(struct flow *flow, const struct ktrxer_addr *to, uint16_t to_port);
 /* A sender's own datagram without a number: the preface that registers it. */
 int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]);
-/* A receiver with a socket of its own, and one that is told of its packets. */
-int flow_udp_open_receiver(struct flow *flow, const struct flow_udp_way *way, struct ktrxer_error *err);
+/* A receiver with a socket of its own, and one that gets its packets by flow_udp_packet(). */
+int flow_udp_open_receiver(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE], const struct flow_udp_route *route,
+			   struct ktrxer_error *err);
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
 /* A receiver's socket sends its preface, which names its flow, to this port of the sender. */
-int flow_udp_call(struct flow *flow, const struct flow_udp_way *way, uint16_t to_port,
-		  const uint8_t preface[CONTROL_PREFACE]);
+void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE]);
 /*
  * A packet of the flow came by a socket that others share, which had dropped so many datagrams before it. What it drops
  * from now on is an upper bound of what it drops of the flow.

@@ -472,7 +472,7 @@ static uint32_t clients_of(const struct owamp_server *s, uint64_t prefix)
 }
 
 /*
- * When no place is free, the network with most connections gives way: its oldest connection without a running test. One
+ * When no place is free, the network with most connections loses one: its oldest connection without a running test. One
  * with a test does so for a network with two connections less. NULL: no place.
  */
 static struct client *place_of(struct owamp_server *s, const struct ktrxer_addr *from)

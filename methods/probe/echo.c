@@ -184,7 +184,7 @@ enum echo_event echo_table_report(struct echo_table *table, const struct ktx_rep
  */
 static bool number_of(const struct echo_table *table, const struct echo_reply *reply, uint64_t *number)
 {
-	/* An echo is as long as its request: one that is too short for the secret is somebody else's, or forged. */
+	/* An echo is as long as its request: one that is too short for the secret is another program's, or forged. */
 	if (table->secret && (!reply->has_secret || reply->secret != table->secret))
 		return false;
 	if (reply->has_number) {

@@ -141,7 +141,7 @@ static void complete(struct stamp_session *s, struct entry *e)
 	e->held = true;
 	if (e->sample.t1_ns > s->answered_t1_ns)
 		s->answered_t1_ns = e->sample.t1_ns;
-	/* The next answer passes the same far queue before it tells. */
+	/* The next answer, which has the time, passes the same far queue first. */
 	e->released_ns =
 		s->options.follow_up && e->sample.far_queue_ns < 0 ? e->sample.t4_ns + 2 * s->options.timeout_ns : 0;
 	if (is_measured(s, e->number)) {

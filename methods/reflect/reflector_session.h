@@ -37,7 +37,7 @@ struct reflector_session {
 void reflector_session_count(struct reflector_session *session, uint32_t seq, uint32_t length);
 
 /*
- * The stamp of an answer, for one of the next ones to carry. The oldest gives way when there is no room. The first
+ * The stamp of an answer, for one of the next ones to carry. The oldest is replaced when there is no room. The first
  * stamp of an answer counts: a bridge behind the host's own device (a container's) passes the packet to a second
  * device, and the kernel stamps it there, too.
  */

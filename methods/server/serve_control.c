@@ -97,7 +97,7 @@ static void pending_leave(struct pending *s, bool closes)
 }
 
 /*
- * The place of a new connection. When none is free, the oldest of the prefix with most connections gives way: a greedy
+ * The place of a new connection. When none is free, the oldest of the prefix with most connections is closed: a greedy
  * prefix displaces its own connections.
  */
 static struct pending *pending_place(struct serve_control *control)
@@ -178,7 +178,7 @@ static int unproven_of(const struct serve_control *control, uint64_t prefix)
 
 /*
  * Sessions that have not proven the token have places of their own. When all are taken, the oldest of the prefix with
- * most gives way.
+ * most is closed.
  */
 static void new_sessions_thin(struct serve_control *control)
 {

@@ -183,7 +183,7 @@ static void scrape_ready(struct loop_source *source, uint32_t events)
 	}
 }
 
-/* When all places are taken the oldest connection gives way. */
+/* When all places are taken the oldest connection is closed. */
 static struct scrape *scrape_place(struct serve_metrics *m)
 {
 	struct scrape *place = &m->scrapes[0];

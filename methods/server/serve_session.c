@@ -296,15 +296,16 @@ static void address_here(const struct session *s, struct ktrxer_addr *addr)
 
 static int udp_open(struct session *s, struct flow *flow)
 {
-	struct flow_udp_way way = { .to = s->client.from, .to_port = 9, .cpu = -1 };
+	struct flow_udp_route route = { .to = s->client.from, .to_port = 9, .cpu = -1 };
+	uint8_t cookie[CONTROL_COOKIE];
 	struct ktrxer_error err;
 
-	control_cookie(&s->link.keys, s->id, flow->index, way.cookie);
+	control_cookie(&s->link.keys, s->id, flow->index, cookie);
 	if (!flow->sends)
-		return flow_udp_open_counter(flow, way.cookie);
-	address_here(s, &way.from);
+		return flow_udp_open_counter(flow, cookie);
+	address_here(s, &route.from);
 	s->ports[s->port_count].flow = flow->index;
-	return flow_udp_open_sender(flow, &way, &s->ports[s->port_count++].port, &err);
+	return flow_udp_open_sender(flow, cookie, &route, &s->ports[s->port_count++].port, &err);
 }
 
 static void planned(struct session *s)

@@ -37,7 +37,7 @@ struct serve_udp_counts {
 	uint64_t refused;     /* answers that the kernel did not take */
 	uint64_t overflows;   /* datagrams that the socket had no room for */
 	uint64_t user_stamps; /* arrivals without the kernel's stamp */
-	uint64_t left_stamps; /* times of leaving that were told */
+	uint64_t left_stamps; /* send times that the kernel reported */
 };
 
 struct serve_udp;

@@ -94,7 +94,7 @@ struct tcp_connection {
 	uint32_t news;        /* new bytes since the last progress */
 	uint64_t progress_ns; /* last arrival of an acknowledgement, or of a segment's bytes */
 	uint64_t timer_ns;    /* KTRXER_NEVER: off */
-	uint64_t rtt_ns;      /* the longest of late, with decay */
+	uint64_t rtt_ns;      /* the longest recent one, with decay */
 	uint64_t at_ns;       /* of the pair, or of the SYN */
 	/* The first response */
 	uint8_t head[TCP_HEAD_MAX];
@@ -130,7 +130,7 @@ uint64_t tcp_connection_lead_ns(const struct tcp_connection *c);
 void tcp_connection_probe(struct tcp_connection *c, uint64_t at_ns);
 /* In TCP_PRIMING or TCP_PRIMED: no pair is sent. */
 void tcp_connection_skip(struct tcp_connection *c, uint64_t now_ns);
-/* Sends a RST if the server knows the connection. */
+/* Sends a RST if the server has the connection. */
 void tcp_connection_close(struct tcp_connection *c, enum tcp_end end);
 
 #endif

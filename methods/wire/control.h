@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The language in which a client asks a server for flows: prefaces, keys, frames and what is in them.
+ * The protocol by which a client requests flows of a server: prefaces, keys, frames and their contents.
  * docs/reference/control.md is its description. Nothing here has a socket or a clock; every byte that came from the
  * other end is read through lib/base/bytes.h.
  *
@@ -135,9 +135,9 @@ enum control_refusal {
 	CONTROL_NO_CC,     /* value: which of those named is not there */
 	CONTROL_CC_LOCKED, /* value: which of those named is not allowed to it */
 	CONTROL_NO_DSCP,   /* value: the DSCP that is not granted */
-	CONTROL_SILENT,    /* nothing was heard for value nanoseconds */
+	CONTROL_SILENT,    /* nothing arrived for value nanoseconds */
 	CONTROL_NO_FAMILY, /* what a UDP flow down needs could not be opened; value: errno's word, see flow_error */
-	CONTROL_STOPPING,  /* the server is told to end */
+	CONTROL_STOPPING,  /* the server ends */
 	/* UDP flows down are requested from another address than that of the control connection */
 	CONTROL_OTHER_ADDRESS,
 	CONTROL_REFUSALS,

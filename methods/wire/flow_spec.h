@@ -47,7 +47,7 @@ bool flow_train_fits(const struct flow_spec *spec);
 enum flow_reason {
 	FLOW_RUNNING = 0,
 	FLOW_PLANNED = 1, /* its time or bytes were over */
-	FLOW_STOPPED = 2, /* it was told to stop */
+	FLOW_STOPPED = 2, /* a request ended it */
 	FLOW_BROKEN = 3,  /* an error of the network; see flow_error */
 	FLOW_CLOSED = 4,  /* the other end closed it */
 	FLOW_REASONS,

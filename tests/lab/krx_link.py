@@ -36,7 +36,7 @@ def link(pair: None) -> Iterator[Link]:
         link.close()
         after = use_count()
         subprocess.run(["rmmod", "ktrxer"], capture_output=True, check=False)
-    assert after == 0, "somebody still holds the module"
+    assert after == 0, "a process still holds the module"
     assert "ktrxer " not in Path("/proc/modules").read_text()
     said = [line for line in run("dmesg").splitlines() if any(word in line for word in ("WARNING", "BUG", "Oops", "Call Trace", "ktrxer:", "unregister_netdevice"))]
     said = [line for line in said if "out-of-tree" not in line and "verification failed" not in line]

@@ -79,7 +79,7 @@ RXSATRH = 0xB630
 def unlock() -> None:
     """
     QEMU's igb keeps its one arrival stamp until RXSATRH is read, which Linux' driver never does (a real one is content with the stamp's own
-    registers). So somebody else does, each three milliseconds: a stamp that the driver has not fetched by then is lost, as with a busy NIC.
+    registers). So this thread reads it, each three milliseconds: a stamp that the driver has not fetched by then is lost, as with a busy NIC.
     """
     with Path("/sys/class/net/eth0/device/resource0").open("r+b") as file:
         word = ctypes.c_uint32.from_buffer(mmap.mmap(file.fileno(), 0x20000), RXSATRH)

@@ -59,7 +59,7 @@ def test_a_nic_s_stamps(tmp_path: Path) -> None:
         qemu = emulator()
         kernel, initrd = machine(tmp_path, program)
     except LabError as error:
-        pytest.skip(f"QEMU 10 or its kernel is not to be had: {error}")
+        pytest.skip(f"QEMU 10 or its kernel is not available: {error}")
     console = tmp_path / "console"
     wires = [f"hubport,id=n{i},hubid=0" for i in range(2)]
     nics = [f"igb,bus=port{i},netdev=n{i},mac=52:54:00:00:00:0{i + 1},romfile=" for i in range(2)]
@@ -99,9 +99,9 @@ def test_a_nic_s_stamps(tmp_path: Path) -> None:
     assert got["stamps"]["nic"] >= 35 and got["stamps"]["user"] == 0 and got["departures"] == ["nic"], got
     assert abs(got["flight_ns"][1]) < got["bound_ns"] + 1000 and got["bound_ns"] < 1000, got
     off = told["off"]
-    assert off["during"] == [0, 0] and off["stamps"]["kernel"] == 100 and off["note"] is None, "nothing is switched on unasked"
+    assert off["during"] == [0, 0] and off["stamps"]["kernel"] == 100 and off["note"] is None, "nothing is switched on without a request"
     assert off["flight_ns"][1] > got["flight_ns"][1] + 1000, "the kernel's stamp comes later"
     assert told["set"] == told["on"]["during"] == told["on"]["after"] == [1, 12]
     assert told["on"]["stamps"]["nic"] >= 35 and abs(told["on"]["flight_ns"][1]) < told["on"]["bound_ns"] + 1000, told["on"]
     assert told["txtime"]["departure_stamp"]["nic"] >= 95 and abs(told["txtime"]["lateness_us"]["p50"]) < 20, told
-    assert told["txtime"]["after"] == [1, 12], "somebody else's is left alone"
+    assert told["txtime"]["after"] == [1, 12], "the setting of another program stays"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Batches among files of others: links in the directory of the results, and batch files of somebody else."""
+"""Batches among files of other users: links in the directory of the results, and batch files of another user."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def left(tmp_path: Path, **more: Any) -> Path:
 def test_recover_follows_no_link(tmp_path: Path, name: str) -> None:
     part = left(tmp_path)
     victim = tmp_path / "victim"
-    victim.write_text("somebody's")
+    victim.write_text("another's")
     (part / name).unlink(missing_ok=True)
     (part / name).symlink_to(victim)
     try:
@@ -84,7 +84,7 @@ def test_recover_follows_no_link(tmp_path: Path, name: str) -> None:
         assert name == "meta.json" and "link" in str(error)
     else:
         assert not path.is_symlink() and open_run(path).table("latency").num_rows == (0 if name == "latency.arrows" else 30)
-    assert victim.read_text() == "somebody's"
+    assert victim.read_text() == "another's"
 
 
 def test_recover_of_a_link_to_a_directory(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_recover_of_a_link_to_a_directory(tmp_path: Path) -> None:
 def test_a_name_beside_an_import_follows_no_link(tmp_path: Path) -> None:
     source = flent_files.write(tmp_path / "a.flent.gz", flent_files.four())
     victim = tmp_path / "victim"
-    victim.write_text("somebody's")
+    victim.write_text("another's")
     (tmp_path / ".a.ktrxer.tmp").symlink_to(victim)
     assert importing.main(["-D", str(tmp_path), str(source)]) == 0
-    assert victim.read_text() == "somebody's" and open_run(tmp_path / "a.ktrxer").meta.series
+    assert victim.read_text() == "another's" and open_run(tmp_path / "a.ktrxer").meta.series
 
 
 # ------------------------------------------------------------------------------------------------------- what is not a regular file

@@ -104,9 +104,7 @@ GAPS = {72: [8540, 8660, 8730, 8610, 8590, 8700, 8680, 8655], 232: [21330, 21460
 
 def test_ppt_gives_the_same_as_the_command(tmp_path: Path) -> None:
     (tmp_path / "gaps.csv").write_text("wire_bytes,gap_ns\n" + "".join(f"{size},{gap}\n" for size, gaps in GAPS.items() for gap in gaps))
-    program = binary.find()
-    assert program is not None
-    done = subprocess.run([program, "ppt", "estimate", tmp_path / "gaps.csv", "--json"], capture_output=True, text=True, check=True)
+    done = subprocess.run([binary.find(), "ppt", "estimate", tmp_path / "gaps.csv", "--json"], capture_output=True, text=True, check=True)
     by_command, found = json.loads(done.stdout), ppt(GAPS)
     assert found.reading == by_command["reading"] == "resolved"
     assert found.capacity_bit_s == pytest.approx(by_command["capacity_bit_s"]["value"], rel=1e-6)

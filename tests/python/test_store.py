@@ -209,7 +209,7 @@ def test_rubbish_behind_a_stream(killed):
 
 
 def test_not_over_a_file_that_is_there(killed):
-    killed.with_name(killed.name.removesuffix(".part")).write_text("somebody's")
+    killed.with_name(killed.name.removesuffix(".part")).write_text("another's")
     with pytest.raises(StoreError, match="exists already"):
         recover(killed)
 

@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "plain_build: not for the sanitized pass, because its claim is a figure, a time or Python's, and each region of C that it runs is run by"
         " another test of that pass (docs/measurements/2026-11-23-tests.md)",
     )
-    # A test run that is told to stop takes its hosts down first.
+    # A test run that is stopped takes its hosts down first.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 

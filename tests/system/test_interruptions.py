@@ -183,7 +183,7 @@ def test_output_that_cannot_be_written_ends_the_command(shared_pair, ktrxer, tok
 
 @pytest.fixture
 def stepping(ktrxer):
-    """The machine's clock is everybody's, so the step is made for one process only (clock_shim.c)."""
+    """All processes share the machine's clock, so the step is made for one process only (clock_shim.c)."""
     path = shim(ktrxer)
 
     def words(step_ns, back_ms=150):

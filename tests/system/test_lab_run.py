@@ -348,7 +348,7 @@ def test_the_demo(nothing_left: None, ktrxer: Path, needs_command: Any, tmp_path
     assert {("TCP upload BE", "bytes"), ("TCP download EF", "tcp_info"), ("Ping (ms) UDP BK", "latency"), ("CPU", "host")} <= series
     before, after = meta.metadata["before"], meta.metadata["after"]
     assert before["egress"]["device"] == after["egress"]["device"] == "to-modem" and before["kernel"]["release"] == os.uname().release
-    assert "10.64." not in json.dumps([before, after]) and "02:64:" not in json.dumps([before, after]), "what is private is not recorded unasked"
+    assert "10.64." not in json.dumps([before, after]) and "02:64:" not in json.dumps([before, after]), "private values are recorded on request only"
     exported = subprocess.run([ktrxer, "export", run, "-D", tmp_path], capture_output=True, text=True, timeout=60)
     assert exported.returncode == 0 and (tmp_path / f"{run.name.removesuffix('.ktrxer')}.flent.gz").is_file(), exported.stderr
 

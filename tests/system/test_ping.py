@@ -234,7 +234,7 @@ def test_errors_that_come_late_are_shown_and_cost_nothing(pair, ktrxer, precise)
     assert end["network_errors"] == 4
     losses = {one["number"]: at for at, one in enumerate(before) if one.get("kind") == "lost"}
     errors = [at for at, one in enumerate(before) if one.get("name") == "network_error"]
-    assert all(error < losses[number] for number, error in enumerate(errors)), "each is told when it comes"
+    assert all(error < losses[number] for number, error in enumerate(errors)), "each is reported when it comes"
 
 
 def test_errors_in_send(pair, ktrxer):

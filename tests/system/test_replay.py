@@ -27,7 +27,7 @@ def checksum(data: bytes) -> int:
 
 
 def frame(number: int, payload: int = 40, to: str = "10.77.0.2") -> bytes:
-    """Ethernet to everybody, IPv4, UDP to port 9 (checksum zero), the number in the payload."""
+    """Ethernet broadcast, IPv4, UDP to port 9 (checksum zero), the number in the payload."""
     data = struct.pack("!Q", number).ljust(payload, b"x")
     udp = struct.pack("!HHHH", 4000, 9, 8 + len(data), 0) + data
     head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0,

@@ -326,7 +326,7 @@ static const struct ktx_engine holder_engine = {
 /* clang-format off */
 static const struct ktx_engine kernel_engine = {
 	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000,
-	.features = kernel_features,
+	.features = kernel_features, .why_ended = "the kernel side has ended",
 };
 /* clang-format on */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Engines that do as they are told: what is refused, when stamps come, when the device goes, stands in one script, so
- * that every way to end a probe can be walked. fake_engine.c takes the place of the library's table of engines at link
+ * Engines that follow a script: the script has the refused frames, the times of stamps and the loss of the device, so
+ * that a test can reach every end of a probe. fake_engine.c takes the place of the library's table of engines at link
  * time.
  *
  *   fake    the user side waits; the one that `auto` takes
@@ -42,7 +42,7 @@ struct fake_script {
 	int held_count;
 	_Atomic int given_up, give_up_with;
 
-	/* queue; stamps and stamps_come as above, stamp_after_ns the time that the queue was told */
+	/* queue; stamps and stamps_come as above, stamp_after_ns the launch time */
 	struct ktx_queue queue;
 	uint64_t leave_ns[4096];
 	_Atomic int drop;       /* so many of those it took are dropped ... */

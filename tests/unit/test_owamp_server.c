@@ -268,7 +268,7 @@ static void play_busy_crowd(uint16_t port)
 		start(others[i]);
 	}
 	want(open_of(crowd, 4) == 2 && open_of(others, 2) == 2);
-	/* Two of each network: a test that runs does not give way. */
+	/* Two of each network: a running test keeps its connection. */
 	want(client(0, port) < 0 && client(1, port) < 0);
 	want(open_of(crowd, 4) == 2 && open_of(others, 2) == 2);
 }

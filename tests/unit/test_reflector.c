@@ -546,7 +546,7 @@ TEST(authenticated_mode)
 		assert_int_equal(reflector_answer(r, packet, n, n, &a, &answer), REFLECTOR_HMAC);
 	n = authenticated(packet, &key, "80030004 00000000", true);
 	assert_int_equal(reflector_answer(r, packet, n, n, &a, &answer),
-			 REFLECTOR_ANSWER); /* forgers have not used up his rate */
+			 REFLECTOR_ANSWER); /* forgers have not used up its rate */
 	reflector_finish(r, packet, &answer, NOW);
 	assert_true(stamp_is_signed(packet, &key));
 	assert_int_equal(packet[STAMP_AUTH_LENGTH], 0);

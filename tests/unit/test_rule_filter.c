@@ -143,7 +143,7 @@ static void kernel_takes(const struct krx_filter *f)
 }
 
 /*
- * For one rule set and many frames: accepted whenever a rule speaks; whole for a capture. With nothing left out also
+ * For one rule set and many frames: accepted whenever a rule matches; whole for a capture. With nothing left out also
  * not one packet more, but for IPv6 extension headers. A tag is offered in both ways: in the frame and beside it.
  */
 static void compare(struct chance *c, const struct krx_rule *rules, int count, const struct krx_filter_options *options,
@@ -189,7 +189,7 @@ static void compare(struct chance *c, const struct krx_rule *rules, int count, c
 		if (match >= 0 && rules[match].op == KRX_CAPTURE && got != whole)
 			fail_msg("packet %d: rule %d captures it, the filter says %u", i, match, got);
 		if (match >= 0 && !got)
-			fail_msg("packet %d: rule %d speaks for it, the filter refuses it", i, match);
+			fail_msg("packet %d: rule %d matches it, the filter refuses it", i, match);
 		if (filter.fields != KRX_FIELDS_ALL || (view.version == 6 && view.options))
 			continue;
 		if (match >= 0 && rules[match].op == KRX_FORWARD)

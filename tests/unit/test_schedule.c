@@ -165,7 +165,7 @@ TEST(periodic_property)
 			ret = ktrxer_schedule_next(s, &d);
 			assert_int_equal(ret, over ? -EOVERFLOW : 0);
 			if (over) {
-				assert_int_equal(ktrxer_schedule_next(s, &d), -EOVERFLOW); /* for good */
+				assert_int_equal(ktrxer_schedule_next(s, &d), -EOVERFLOW); /* from now on */
 				break;
 			}
 			assert_true(d.at_ns == want && d.at_ns >= last && d.index == i);

@@ -241,7 +241,7 @@ TEST(changes_on_the_way)
 	assert_true(trace_probe_fits(&p, &reply, &sent, &changes));
 	assert_true(changes.address && changes.checksum && changes.tos);
 	assert_false(changes.ip_id);
-	/* Without the secret, a quote with another address may be anybody's. */
+	/* Without the secret, a quote with another address may be that of any program. */
 	e = error_of(probe, 28, 28, NULL, 0, 11, 0);
 	assert_true(read_error(&reply, &e));
 	assert_true(trace_probe_number(&p, &reply, &number, &whole));

@@ -183,6 +183,21 @@ TEST(device_gone_ends_all_and_refuses_more)
 	ktx_close(tx);
 }
 
+TEST(an_engine_that_ends_gives_its_own_reason)
+{
+	struct ktx_options options = KERNEL_OPTIONS;
+	struct ktx *tx = fake_open_with(options);
+	const uint8_t frame[60] = { 0 };
+	struct ktrxer_error err;
+
+	assert_int_equal(fake_commit(tx, 1, 0, 0), 0);
+	fake.gone = -ESHUTDOWN;
+	assert_int_equal(fake_drain(tx).last_error, -ESHUTDOWN);
+	assert_int_equal(ktx_check(tx, frame, sizeof frame, &err), -ESHUTDOWN);
+	assert_string_equal(err.text, "the kernel side has ended");
+	ktx_close(tx);
+}
+
 TEST(caller_pumps)
 {
 	struct ktx_options options = KERNEL_OPTIONS;

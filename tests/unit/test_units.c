@@ -387,11 +387,6 @@ TEST(formats)
 	assert_string_equal(ktrxer_format_size(text, 1048575), "1023.999 KiB");
 	assert_string_equal(ktrxer_format_size(text, (1 << 30) - 1), "1.000 GiB");
 	assert_string_equal(ktrxer_format_size(text, UINT64_MAX), "16777216.000 TiB");
-	assert_string_equal(ktrxer_format_rate(text, 36000, 1), "36.000 kpps");
-	assert_string_equal(ktrxer_format_rate(text, 1, 2), "0.500 pps");
-	assert_string_equal(ktrxer_format_rate(text, 5, 3), "1.667 pps");
-	assert_string_equal(ktrxer_format_rate(text, 1, 0), "no rate");
-	assert_string_equal(ktrxer_format_rate(text, UINT64_MAX - 1, UINT64_MAX), "1.000 pps");
 }
 
 /* Whatever is written for people can be typed again: exactly where the format is exact, else within half a thousandth.

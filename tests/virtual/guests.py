@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -12,10 +13,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 KTRXER = Path(os.environ.get("KTRXER_BUILD", ROOT / "build")) / "cli" / "ktrxer"  # the command under test
 FOR_RUNS = {"PATH": f"{KTRXER.parent}:{os.environ['PATH']}:/usr/sbin:/sbin", "KTRXER_BIN": str(KTRXER)}  # environment of `ktrxer run`
+
+
+# For programs in a guest: starts `ktrxer run` with the directory `runs`, and returns after the first samples are stored.
+BEGIN_RUN = """
+import glob, json, os, subprocess, sys, time
+def begin_run(command, bytes=2000):
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    while not any(os.path.getsize(part) > bytes for part in glob.glob("runs/*.part/latency.arrows")):
+        assert child.poll() is None
+        time.sleep(0.02)
+    return child
+"""
 
 
 @dataclass
@@ -52,6 +66,16 @@ class Lab:
             timeout=timeout,
             check=False,
         )
+
+    def runs_in_virtual_time(self, server: str, job: str, *arguments: object, timeout: float = 200) -> Any:
+        """Runs `ktrxer serve` on the host `server` of net.toml, and on its first host the program `job`, after BEGIN_RUN. Its output, read as JSON."""
+        self.environment |= FOR_RUNS
+        (self.folder / "runs").mkdir()
+        (self.folder / "job.py").write_text(BEGIN_RUN + job)
+        program = (sys.executable, "-I", "-S", "job.py", *arguments)
+        done = self("run", "./net.toml", "--time", "virtual", "--beside", f"{server}=ktrxer serve", "--", *program, timeout=timeout)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         return subprocess.Popen(

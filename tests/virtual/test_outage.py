@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import pytest
-from guests import FOR_RUNS, Lab
+from guests import Lab
 from ktrxer.store import open_run
 from ktrxer.summary import figures
 
@@ -22,17 +21,14 @@ delay = "5ms"
 """
 # argv: up or down, the length of the fault in seconds (0: to the end), and the command of the run.
 FAULT = """
-import glob, json, os, re, subprocess, sys, time
+import re
 way, length, *command = sys.argv[1:]
 match = "ip saddr 10.64.1.1 udp dport 8620" if way == "up" else "ip daddr 10.64.1.1 udp sport 8620"
 def nft(*words):
     return subprocess.run(["ip", "netns", "exec", "r", "nft", *words], check=True, capture_output=True, text=True).stdout
 def dropped():
     return int(re.search("counter packets ([0-9]+)", nft("list", "ruleset"))[1])
-child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-while not any(os.path.getsize(part) > 8000 for part in glob.glob("runs/*.part/latency.arrows")):
-    assert child.poll() is None
-    time.sleep(0.02)
+child = begin_run(command, 8000)
 nft("table ip outage { chain forward { type filter hook forward priority 0; %s counter drop; }; }" % match)
 if float(length):
     time.sleep(float(length))
@@ -46,15 +42,9 @@ json.dump({"dropped": count if float(length) else dropped(), "file": said["file"
 @pytest.mark.parametrize("way", ["up", "down"])
 @pytest.mark.parametrize("length", [1, 0], ids=["a second", "to the end"])
 def test_all_packets_of_one_direction_are_lost(lab: Lab, way: str, length: int) -> None:
-    lab.environment |= FOR_RUNS
-    (lab.folder / "line.toml").write_text(FILE)
-    (lab.folder / "fault.py").write_text(FAULT)
-    (lab.folder / "runs").mkdir()
+    (lab.folder / "net.toml").write_text(FILE)
     run = f"{sys.executable} -m ktrxer run ping -H b -D runs -l 5 --delay 0.2 -i 10ms --no-extras --json".split()
-    words = [sys.executable, "-I", "-S", "fault.py", way, length, *run]
-    done = lab("run", "./line.toml", "--time", "virtual", "--beside", "b=ktrxer serve", "--", *words)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    said = lab.runs_in_virtual_time("b", FAULT, way, length, *run)
     summary = figures.summarise(open_run(lab.folder / said["file"]))
     lost, up, down = (sum(getattr(one, name) for one in summary.loss) for name in ("lost", "lost_up", "lost_down"))
     if length:

@@ -8,12 +8,11 @@ The clock of a host is set as a time daemon sets it: clock_settime(2) steps it, 
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from guests import FOR_RUNS, Lab
+from guests import Lab
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures
@@ -49,7 +48,7 @@ TOOLS = ("fping", "iputils")
 
 # argv: [host, fault] for each run. Changes the clock of the host 3 s after the first samples. Prints the last words of each run.
 JOB = """
-import ctypes, glob, json, os, subprocess, sys, threading, time
+import ctypes, threading
 libc = ctypes.CDLL(None, use_errno=True)
 class Timex(ctypes.Structure):
     _fields_ = [("modes", ctypes.c_uint), *((name, ctypes.c_long) for name in ("offset", "freq", "maxerror", "esterror")), ("status", ctypes.c_int),
@@ -67,10 +66,7 @@ def change(host, step_ns, slew_ppm):
     thread.join()
 def run(host, fault):
     words = f"{sys.executable} -m ktrxer run ./mine.py -H far -D runs -l SECONDS --delay 1 -i 20ms --no-extras --json".split()
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    while not any(os.path.getsize(part) > 2000 for part in glob.glob("runs/*.part/latency.arrows")):
-        assert child.poll() is None
-        time.sleep(0.02)
+    child = begin_run(words)
     time.sleep(3)
     change(host, fault.get("step_ns", 0), fault.get("slew_ppm", 0))
     end = json.loads(child.communicate()[0])
@@ -92,15 +88,11 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     folder = tmp_path_factory.mktemp("own")
-    lab = Lab(folder, FOR_RUNS)
-    (lab.folder / "runs").mkdir()
+    lab = Lab(folder)
     (lab.folder / "net.toml").write_text(FILE)
-    (lab.folder / "job.py").write_text(JOB)
     (lab.folder / "mine.py").write_text(RECIPE)
-    done = lab("run", "./net.toml", "--time", "virtual", "--beside", "far=ktrxer serve", "--", sys.executable, "-I", "-S", "job.py", json.dumps(CASES), timeout=500)
-    assert done.returncode == 0, done.stderr
     found = {}
-    for case, one in zip(CASES, json.loads(done.stdout), strict=True):
+    for case, one in zip(CASES, lab.runs_in_virtual_time("far", JOB, json.dumps(CASES), timeout=500), strict=True):
         run = open_run(lab.folder / one)
         print(f"figure: {case}: {run.meta.verdict}, {run.meta.reasons}")
         found[str(case)] = Made(run, figures.summarise(run).reasons)

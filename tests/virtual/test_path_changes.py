@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from guests import FOR_RUNS, Lab
+from guests import Lab
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures
@@ -42,15 +42,11 @@ TEST = Test("mine", "a flow beside probes", plan)
 """
 # argv: the scenarios. Of each: commands before the run, the run's, and commands at times after its first samples; prints the last words of each run.
 JOB = """
-import glob, json, os, subprocess, sys, time
 def sh(lines):
     return "".join(subprocess.run(["sh", "-ec", line], check=True, capture_output=True, text=True).stdout for line in lines)
 def run(before, command, at, after):
     sh(before)
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    while not any(os.path.getsize(part) > 2000 for part in glob.glob("runs/*.part/latency.arrows")):
-        assert child.poll() is None
-        time.sleep(0.02)
+    child = begin_run(command)
     begun = time.monotonic()
     said = ""
     for seconds, line in at:
@@ -171,20 +167,16 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     folder = tmp_path_factory.mktemp("changes")
-    lab = Lab(folder, FOR_RUNS)
-    (lab.folder / "runs").mkdir()
+    lab = Lab(folder)
     (lab.folder / "net.toml").write_text(FILE)
-    (lab.folder / "job.py").write_text(JOB)
     for flows in ("uploads", "downloads"):
         (lab.folder / f"{flows}.py").write_text(RECIPE.format(flows=flows))
     jobs = [
         ([BASE, *before], f"{sys.executable} -m ktrxer run ./{flows}.py -H b -D runs -l {SECONDS} --delay {3 if 'others' in name else 1} -i 100ms --no-extras --json".split(), at, after)
         for name, (flows, before, at, after) in SCENARIOS.items()
     ]
-    done = lab("run", "./net.toml", "--time", "virtual", "--beside", "b=ktrxer serve", "--", sys.executable, "-I", "-S", "job.py", json.dumps(jobs), timeout=500)
-    assert done.returncode == 0, done.stderr
     found = {}
-    for name, one in zip(SCENARIOS, json.loads(done.stdout), strict=True):
+    for name, one in zip(SCENARIOS, lab.runs_in_virtual_time("b", JOB, json.dumps(jobs), timeout=500), strict=True):
         run = open_run(lab.folder / one["file"])
         found[name] = Made(run, figures.summarise(run), one["said"])
         print(f"figure: {name}: {run.meta.verdict}, {found[name].summary.reasons}, {found[name].summary.changes}")

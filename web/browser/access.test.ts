@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The pages for people with a keyboard, a screen reader or weak eyes.
 
-import { linkSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Browser, Page } from "playwright-core";
 import { faults, stops } from "./access";
-import { launch, open, openAddress, SAMPLES } from "./browser";
-import { end, view, type Served } from "./served";
+import { launch, open, openAddress } from "./browser";
+import { view, type Served } from "./served";
 
 let browser: Browser;
-let directory: string;
 let server: Served;
 
 beforeAll(async () => {
   browser = await launch();
-  directory = mkdtempSync(path.join(tmpdir(), "ktrxer-access-"));
-  for (const name of ["rrul", "codel", "damaged"])
-    linkSync(path.resolve(SAMPLES, `${name}.ktrxer`), path.join(directory, `${name}.ktrxer`));
-  server = await view(directory);
+  server = await view(["rrul", "codel", "damaged"]);
 }, 120_000);
 afterAll(async () => {
-  await end(server);
+  await server.end();
   await browser.close();
-  rmSync(directory, { recursive: true });
 });
 
 async function unfold(page: Page): Promise<void> {

@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // `ktrxer view` in use: its server, and its page in a browser.
 
-import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, linkSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Browser, Page } from "playwright-core";
 import { launch, openAddress, panel, PICTURES, pixels, SAMPLES, type Opened } from "./browser";
-import { end, view, type Served } from "./served";
+import { view, type Served } from "./served";
 
 const BLUE = "#015fd5";
 const COPIES = 18; // so many runs that the server thins their series
 
 let browser: Browser;
-let directory: string;
 let server: Served;
 
 beforeAll(async () => {
   browser = await launch();
-  directory = mkdtempSync(path.join(tmpdir(), "ktrxer-explorer-"));
-  for (const name of ["rrul", "codel", "hostile", "empty", "damaged"])
-    linkSync(path.resolve(SAMPLES, `${name}.ktrxer`), path.join(directory, `${name}.ktrxer`));
-  server = await view(directory);
+  server = await view(["rrul", "codel", "hostile", "empty", "damaged"]);
 }, 120_000);
 afterAll(async () => {
-  await end(server);
+  await server.end();
   await browser.close();
-  rmSync(directory, { recursive: true });
 });
 
 const open = (view = "", options = {}): Promise<Opened> => openAddress(browser, `${server.address}${view}`, options);
@@ -127,12 +121,10 @@ describe("the explorer", () => {
   });
 
   it("gets finer samples for the part of the time in view", async () => {
-    const runs = mkdtempSync(path.join(tmpdir(), "ktrxer-many-"));
-    for (let i = 0; i < COPIES; i++)
-      linkSync(path.resolve(SAMPLES, "rrul.ktrxer"), path.join(runs, `copy-${i}.ktrxer`));
-    const many = await view(runs);
-    const names = Array.from({ length: COPIES }, (_, i) => `&run=copy-${i}.ktrxer`).join("");
-    const { page, problems, close } = await openAddress(browser, `${many.address}${names}&plot=ping`);
+    const names = Array.from({ length: COPIES }, (_, i) => `copy-${i}`);
+    const many = await view(names, "rrul");
+    const chosen = names.map((name) => `&run=${name}.ktrxer`).join("");
+    const { page, problems, close } = await openAddress(browser, `${many.address}${chosen}&plot=ping`);
     const figure = await panel(page, "latency");
     expect(await figure.getByText(/drawn with .* of its 7,000 samples/).count()).toBeGreaterThan(0);
     const drawn = Number(await figure.getAttribute("data-drawn"));
@@ -167,8 +159,7 @@ describe("the explorer", () => {
     console.log(`figure: ${(await moved(true)).toFixed(0)} moves of the view a second, ${4 * COPIES} series`);
     expect(problems).toEqual([]);
     await close();
-    await end(many);
-    rmSync(runs, { recursive: true });
+    await many.end();
   });
 
   it("has the settings of a picture in its address, in fields and in the command", async () => {
@@ -236,7 +227,7 @@ describe("the explorer", () => {
   it("shows a run that appears, and leaves out one that is removed", async () => {
     const { page, problems, close } = await open("&run=rrul.ktrxer&plot=ping");
     await panel(page, "latency");
-    const late = path.join(directory, "late.ktrxer");
+    const late = path.join(server.directory, "late.ktrxer");
     copyFileSync(path.resolve(SAMPLES, "codel.ktrxer"), `${late}.tmp`);
     linkSync(`${late}.tmp`, late);
     await page.locator('tr.fresh[data-name="late.ktrxer"]').waitFor();
@@ -386,10 +377,10 @@ describe("bad input", () => {
   });
 
   it("a server that ends is named, and what is drawn stays", async () => {
-    const short = await view(directory);
+    const short = await view(["rrul"]);
     const { page, close } = await openAddress(browser, `${short.address}&run=rrul.ktrxer&plot=ping`);
     await panel(page, "latency");
-    await end(short);
+    await short.end();
     await page.getByText("The explorer's server has ended").waitFor();
     expect(await page.locator('figure[data-panel="latency"] canvas').count()).toBe(1);
     await close();

@@ -134,7 +134,7 @@ export class PanelView implements Member {
     });
   }
 
-  /** Before the element is removed for good. */
+  /** Before the element is removed and not used again. */
   close(): void {
     this.forget();
     this.resized.disconnect();

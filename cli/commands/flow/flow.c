@@ -149,7 +149,7 @@ const struct command cmd_flow = {
 				 "connection (TCP_INFO), at the receiver what was "
 				 "read. Samples are taken of all flows at the same times, by the clock, at both ends: "
 				 "a slow flow has as many as a fast one. Those "
-				 "of the far end come over the control connection and are told in this host's time.\n\n"
+				 "of the far end come over the control connection; their times are of this clock.\n\n"
 				 "The rate of a flow is what its receiver read, over the time from its start to its "
 				 "end. A flow that ends before its time makes the "
 				 "result degraded, and is named.\n\n"

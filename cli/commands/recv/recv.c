@@ -141,7 +141,7 @@ static int file_interface(struct capture_file *to, uint32_t device, enum ktrxer_
 	return i;
 }
 
-/* After krx_open(), so that a file is made only when there is something to listen to. */
+/* After krx_open(), so that a file is made only when the receiver works. */
 static int file_open(struct receiver *r)
 {
 	struct ktrxer_device device;

@@ -125,7 +125,7 @@ static void replay_rewind(struct replay *replay)
 
 /* ------------------------------------------------------------------------------------------------------- by a pipe */
 
-/* A pipe that says nothing must not keep a wish to stop from being heard: then it ends. */
+/* A stop must not wait for a silent pipe: its read ends then. */
 struct pipe_end {
 	int fd, stop_fd;
 };

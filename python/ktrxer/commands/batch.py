@@ -6,12 +6,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import os
 import secrets
 import shlex
 import signal
 import subprocess
-import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -174,12 +172,20 @@ def _check_lab(name: str, words: tuple[str, ...]) -> None:
     """A process of its own, as that of each run: the lab is no library of this command."""
     from ktrxer.batch.spec import BatchError
 
-    source = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-P", "-m", "ktrxer", "lab", "run", *words, "--dry-run", "--", "ktrxer"]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    command = [_ktrxer(), "lab", "run", *words, "--dry-run", "--", "ktrxer"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise BatchError(f"{name}: lab: {' '.join(done.stderr.split()).removeprefix('ktrxer lab: ')}")
+
+
+def _ktrxer() -> str:
+    from ktrxer.batch.spec import BatchFailure
+    from ktrxer.run import binary
+
+    try:
+        return binary.find()
+    except binary.NotFound as error:
+        raise BatchFailure(str(error)) from None
 
 
 def _seconds(batch: Batch, arguments: list[str]) -> float:
@@ -247,14 +253,11 @@ def _execute(given: argparse.Namespace, state: State, opened: Journal, seconds: 
     from ktrxer.batch.execute import Executor, Stopped
     from ktrxer.batch.spec import BatchFailure
     from ktrxer.batch.view import view_of
-    from ktrxer.run import binary
 
-    ktrxer = binary.find()
-    if ktrxer is None:
-        raise BatchFailure("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
+    ktrxer = _ktrxer()
     count, total = _estimate(state, seconds)
     with contextlib.closing(opened), view_of(given.quiet, count, total) as view:
-        executor = Executor(str(ktrxer), state, opened, view, _figures)
+        executor = Executor(ktrxer, state, opened, view, _figures)
         before = [(number, signal.signal(number, lambda *_: _stop(executor))) for number in (signal.SIGINT, signal.SIGTERM)]
         try:
             outcome = executor.run()

@@ -327,13 +327,14 @@ def _say_different(given: argparse.Namespace, different: list[str]) -> None:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    ktrxer = binary.find()
-    if ktrxer is None:
-        raise checks.CheckError("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")
+    try:
+        ktrxer = binary.find()
+    except binary.NotFound as error:
+        raise checks.CheckError(str(error)) from None
     if given.token_file and not os.access(given.token_file, os.R_OK):
         raise checks.CheckError(f"{given.token_file}: cannot be read; the file must hold the token of `ktrxer serve`")
     token_file = str(Path(given.token_file).resolve()) if given.token_file else None
-    return Options(str(ktrxer), given.port, token_file, given.family, precise=given.precise)
+    return Options(ktrxer, given.port, token_file, given.family, precise=given.precise)
 
 
 def describe(test: Test, setting: Setting, parameters: dict[str, str], given: argparse.Namespace, arguments: list[str]) -> Meta:

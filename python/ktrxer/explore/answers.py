@@ -91,7 +91,7 @@ class Answers:
         self._tables = threading.Lock()
 
     def warm(self) -> None:
-        """Do what the first table and the first picture need, before a page asks for them."""
+        """Do what the first table and the first picture need, before a page requests them."""
         with contextlib.suppress(Refused, Unknown, OSError, MemoryError):
             self.runs({})
         import_module("ktrxer.store.arrays")

@@ -47,7 +47,7 @@ class Site:
         return f"/{quote(self.token, safe='')}"
 
     def admit(self, door: Door, network: bytes) -> None:
-        """The network with most connections gives way to others: its oldest connection."""
+        """The oldest connection of the network with most connections is closed."""
         if len(self.doors) >= CONNECTIONS_MOST:
             greedy = Counter(self.doors.values()).most_common(1)[0][0]
             self.refused += 1

@@ -8,15 +8,20 @@ import shutil
 from pathlib import Path
 
 
-def find() -> Path | None:
-    """The one that handed over to us ($KTRXER_BIN), else that of the tree that we are in, else the one on the path."""
+class NotFound(Exception):
+    """The message says what to do."""
+
+
+def find() -> str:
+    """The one that started this program ($KTRXER_BIN), else that of this source tree or installation, else the one on $PATH."""
     named = os.environ.get("KTRXER_BIN", "")
     if named.startswith("/") and os.access(named, os.X_OK):
-        return Path(named)
+        return named
     package = Path(__file__).resolve().parents[1]
     # SOURCE/python/ktrxer, or PREFIX/share/ktrxer/python/ktrxer.
     for candidate in (package.parents[1] / "build" / "cli" / "ktrxer", package.parents[3] / "bin" / "ktrxer"):
         if candidate.is_file() and os.access(candidate, os.X_OK):
-            return candidate
-    on_path = shutil.which("ktrxer")
-    return Path(on_path) if on_path else None
+            return str(candidate)
+    if on_path := shutil.which("ktrxer"):
+        return on_path
+    raise NotFound("the `ktrxer` command itself is not found: put it on the PATH, or name it in KTRXER_BIN")

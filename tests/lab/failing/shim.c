@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module's own text, on a kernel that is short of memory where a test says so: `left` counts what the module asks
- * for down, and what brings it to 0 is refused. `live` is what it has not given back. Both are parameters, below
- * /sys/module/ktrxer_failing.
+ * The module's own text, on a kernel that is short of memory where a test requires it: each allocation of the module
+ * lowers `left`, and the one that brings it to 0 is refused. `live` counts those that were not freed. Both are
+ * parameters, below /sys/module/ktrxer_failing.
  */
 #include <linux/kthread.h>
 #include <linux/miscdevice.h>
