@@ -55,7 +55,7 @@ def test_both_readers_of_stations(tmp_path: Path) -> None:
     try:
         kernel, initrd = machine(tmp_path)
     except LabError as error:
-        pytest.skip(f"the kernel or iw is not to be had: {error}")
+        pytest.skip(f"the kernel or iw is not available: {error}")
     console = tmp_path / "console"
     command: list[str | Path] = ["qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024",
                "-kernel", kernel, "-initrd", initrd, "-append", "console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check mitigations=off rdinit=/init",
