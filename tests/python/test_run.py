@@ -423,9 +423,7 @@ def test_nothing_starts_when_the_far_end_does_not_answer(fake, runs, capsys, mon
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 3 and all(line.startswith("ktrxer run: ktrxer ") and "--token-file" in line for line in told)
     assert not list(runs.iterdir())
-    monkeypatch.setenv("KTRXER_BIN", "/nowhere/ktrxer")
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("ktrxer.run.binary.find", lambda: None)
+    monkeypatch.setattr("ktrxer.run.binary.os.access", lambda *_: False)
     assert main(["run", "rrul", "-H", "localhost", "-D", str(runs)]) == 1
     assert "not found" in capsys.readouterr().err
 
