@@ -3,6 +3,18 @@
 
 #include <string.h>
 
+enum { WINDOW_SAMPLES_LEAST = 5 };
+
+/*
+ * The receiver's window is full, the congestion window is not, and the round trip is that of an empty path: the path
+ * would carry more.
+ */
+static bool waits_for_window(const uint64_t v[FLOW_TCP_VALUES])
+{
+	return v[FLOW_UNACKED] < v[FLOW_CWND] && (v[FLOW_UNACKED] + 2) * v[FLOW_MSS] > v[FLOW_RCV_WINDOW] &&
+	       v[FLOW_MIN_RTT_US] != UINT64_MAX && v[FLOW_RTT_US] <= v[FLOW_MIN_RTT_US] + v[FLOW_MIN_RTT_US] / 4;
+}
+
 void flow_record_sample(struct flow_record *record, const struct flow_spec *spec, bool remote,
 			const struct flow_sample *sample)
 {
@@ -15,6 +27,10 @@ void flow_record_sample(struct flow_record *record, const struct flow_spec *spec
 	if (sample->kind == FLOW_TCP || (sample->kind == FLOW_UDP && remote != spec->down)) {
 		record->info = true;
 		memcpy(record->values, sample->values, sizeof record->values);
+	}
+	if (sample->kind == FLOW_TCP) {
+		record->tcp_samples++;
+		record->window_samples += waits_for_window(sample->values);
 	}
 }
 
@@ -75,6 +91,8 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 		.sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = start_ns + spec->start_ns
 	};
 	r->as_planned = r->decider->ended && r->decider->end.reason == FLOW_PLANNED;
+	r->receiver_limited =
+		record->window_samples >= WINDOW_SAMPLES_LEAST && record->window_samples > record->tcp_samples / 2;
 	r->end_ns = end_of(counter);
 	r->lasted_ns = span(r->start_ns, end_of(r->decider));
 	r->bytes =

@@ -20,6 +20,8 @@ struct flow_side {
 struct flow_record {
 	struct flow_side local, remote;
 	bool info; /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
+	uint32_t tcp_samples,
+		window_samples; /* of a TCP sender, and those in which it waits for the receiver's window */
 	uint64_t values[FLOW_VALUES_MAX];
 };
 
@@ -46,6 +48,7 @@ struct flow_result {
 	uint64_t bytes;
 	uint64_t rate_bps; /* of these bytes over duration_ns */
 	bool received_known, acked_known;
+	bool receiver_limited; /* a TCP flow waits for the receiver's window in most samples, through an empty path */
 	uint64_t received_bytes, acked_bytes; /* by the receiver and by the sender alone */
 	uint64_t samples,
 		missing_samples; /* of both ends; missing: between start and end, by the interval of samples */

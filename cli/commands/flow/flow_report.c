@@ -258,6 +258,24 @@ static void judge_waits(struct flow_run *run)
 	}
 }
 
+/* Rates that are not the path's. */
+static void judge_windows(struct flow_run *run, bool down)
+{
+	uint32_t limited = 0, flows = 0;
+
+	for (uint32_t i = 0; i < run->plan.request.flows; i++)
+		if (run->specs[i].down == down) {
+			flows++;
+			limited += run->results[i].receiver_limited;
+		}
+	if (limited)
+		verdict_say(
+			run->cli, VERDICT_DEGRADED,
+			"%s: limited by %s: the window of its socket (tcp_rmem) was full in %u of %u flows, and the "
+			"path had no queue: the path may carry more",
+			down ? "down" : "up", down ? "this host" : "the server", limited, flows);
+}
+
 static void judge(struct flow_run *run)
 {
 	const struct control_request *q = &run->plan.request;
@@ -282,6 +300,8 @@ static void judge(struct flow_run *run)
 	judge_start(run);
 	judge_udp(run);
 	judge_waits(run);
+	judge_windows(run, false);
+	judge_windows(run, true);
 	if (run->late_ns > 0)
 		verdict_say(
 			run->cli, VERDICT_DEGRADED,
@@ -315,6 +335,7 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
+	json_bool(json, "receiver_limited", run->results[i].receiver_limited);
 	json_string(json, "cc",
 		    run->shown[i].cc[0]                 ? run->shown[i].cc
 		    : run->results[i].sender->end.cc[0] ? run->results[i].sender->end.cc
