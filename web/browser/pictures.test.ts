@@ -3,14 +3,13 @@
 //
 //     KTRXER_GOLDEN=write, and look at the new pictures: after a wanted change
 
-import { linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { launch, open, openAddress, panel, SAMPLES } from "./browser";
-import { end, view, type Served } from "./served";
+import { launch, open, openAddress, panel } from "./browser";
+import { view, type Served } from "./served";
 
 const GOLDEN = path.join(path.dirname(fileURLToPath(import.meta.url)), "golden");
 const WRITE = process.env.KTRXER_GOLDEN === "write";
@@ -18,20 +17,13 @@ const TOLERANCE = 0.03; // share of the small pixels that may have another colou
 
 let browser: Browser;
 let server: Served;
-let directory: string;
 beforeAll(async () => {
   browser = await launch();
-  directory = mkdtempSync(path.join(tmpdir(), "ktrxer-pictures-"));
-  const runs = path.join(directory, "runs"); // the page shows this name
-  mkdirSync(runs);
-  for (const name of ["rrul", "codel"])
-    linkSync(path.resolve(SAMPLES, `${name}.ktrxer`), path.join(runs, `${name}.ktrxer`));
-  server = await view(runs);
+  server = await view(["rrul", "codel"]);
 }, 120_000);
 afterAll(async () => {
-  await end(server);
+  await server.end();
   await browser.close();
-  rmSync(directory, { recursive: true });
 });
 
 /** The screenshot an eighth as large, as PNG, and the share of its pixels that differ from the golden one. */
