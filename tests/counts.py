@@ -96,7 +96,7 @@ def node(name: str, root: Path) -> str | None:
     """The argument of pytest that selects a test by its name in a JUnit file. None if the name is not that of a test function of a file."""
     module, _, function = name.partition("::")
     file = module.replace(".", "/") + ".py"
-    return f"{file}::{function}" if function and "::" not in function and (root / file).is_file() else None
+    return f"{file}::{function}" if function and "::" not in function.partition("[")[0] and (root / file).is_file() else None
 
 
 def program(name: str) -> str | None:

