@@ -25,7 +25,7 @@ demo: ## install missing packages, build, and measure an emulated access line un
 	@$(MAKE) --no-print-directory -j2 built .venv/.ok
 	@scripts/demo
 
-check: ## install missing packages, build, and run the quick tests: unit tests of C and Python, lint, walls (under a minute)
+check: ## install missing packages, build, and run the quick tests: unit tests of C and Python, lint, walls (about a minute)
 	@scripts/setup build test
 	@$(MAKE) --no-print-directory --output-sync -j2 test-tools .venv/.tests
 	@tests/run --quick unit python lint
