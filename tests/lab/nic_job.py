@@ -43,7 +43,8 @@ def ended(child: subprocess.Popen[str]) -> dict[str, object]:
 def send(engine: str, *more: str) -> dict[str, object]:
     words = ["ktrxer", "send", "-e", engine, "-d", "eth0", "10.9.0.2", "--port", "9", "--json", "--reports", "/reports.csv", *more]
     end = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
-    bounds = [int(line.rsplit(",", 1)[1]) for line in Path("/reports.csv").read_text().splitlines()[1:]]
+    header, *rows = (line.split(",") for line in Path("/reports.csv").read_text().splitlines())
+    bounds = [int(row[header.index("bound_ns")]) for row in rows]
     return {"sent": end["sent"], "departure_stamp": end["departure_stamp"], "lateness_us": end["lateness_us"], "bound_ns": sorted(bounds)[len(bounds) // 2],
             "after": setting()}
 
