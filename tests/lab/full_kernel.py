@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ktrxer.lab import cache, cpio, image, places
 from ktrxer.lab.packages import Archive
@@ -26,3 +30,23 @@ def with_initramfs(folder: Path, name: str, modules: list[str], job: cpio.Tree) 
         out.write((made / "modules.cpio").read_bytes())
         job.write(out)
     return made / "vmlinuz", initrd
+
+
+def result(folder: Path, qemu: Sequence[str | Path], kernel: Path, initrd: Path, more: Sequence[str], seconds: float) -> Any:
+    """The last line in JSON that the job prints, in virtual time. `qemu` and `more` begin and end the command; `seconds` are of wall time."""
+    console = folder / "console"
+    command: list[str | Path] = [*qemu, "-accel", "tcg", "-machine", "q35", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024",
+               "-kernel", kernel, "-initrd", initrd,
+               "-append", "console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check mitigations=off iomem=relaxed rdinit=/init",
+               "-rtc", "base=2026-01-01T00:00:00,clock=vm", "-icount", "shift=0,sleep=off",
+               "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none", "-serial", f"file:{console}", *more]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT) as child:
+        try:
+            child.wait(seconds)
+        finally:
+            child.kill()  # SIGKILL, because a guest in virtual time may not handle another signal
+    said = console.read_text(errors="replace") if console.exists() else ""
+    lines = [line for line in said.splitlines() if line.startswith("{")]
+    assert lines, said[-3000:]
+    print(lines[-1])
+    return json.loads(lines[-1])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -60,26 +59,13 @@ def test_a_nic_s_stamps(tmp_path: Path) -> None:
         kernel, initrd = machine(tmp_path, program)
     except LabError as error:
         pytest.skip(f"QEMU 10 or its kernel is not available: {error}")
-    console = tmp_path / "console"
     wires = [f"hubport,id=n{i},hubid=0" for i in range(2)]
     nics = [f"igb,bus=port{i},netdev=n{i},mac=52:54:00:00:00:0{i + 1},romfile=" for i in range(2)]
-    command: list[str | Path] = [qemu / "usr/bin/qemu-system-x86_64", "-L", qemu / "usr/share/seabios", "-L", qemu / "usr/share/qemu",
-               *("-accel", "tcg", "-machine", "q35", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024", "-kernel", kernel, "-initrd", initrd),
-               *("-append", "console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check mitigations=off iomem=relaxed rdinit=/init"),
-               *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none", "-serial", f"file:{console}"),
-               *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-icount", "shift=0,sleep=off")]
+    words: list[str | Path] = [qemu / "usr/bin/qemu-system-x86_64", "-L", qemu / "usr/share/seabios", "-L", qemu / "usr/share/qemu"]
+    devices = list[str]()
     for i in range(2):
-        command += ["-device", f"pcie-root-port,id=port{i},chassis={i + 1}", "-netdev", wires[i], "-device", nics[i]]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT) as child:
-        try:
-            child.wait(200)
-        finally:
-            child.kill()  # SIGKILL, because a guest in virtual time may not handle another signal
-    said = console.read_text(errors="replace") if console.exists() else ""
-    lines = [line for line in said.splitlines() if line.startswith("{")]
-    assert lines, said[-3000:]
-    told = json.loads(lines[-1])
-    print(lines[-1])
+        devices += ["-device", f"pcie-root-port,id=port{i},chassis={i + 1}", "-netdev", wires[i], "-device", nics[i]]
+    told = full_kernel.result(tmp_path, words, kernel, initrd, devices, 200)
 
     assert told["before"] == [0, 0] and told["doctor"] == ["packet"]  # txtime: its qdisc comes later
     assert told["packet"]["sent"] == 100 and told["packet"]["departure_stamp"]["nic"] >= 95, told

@@ -4,8 +4,6 @@ Reference: `iw` of Debian, and the frames that were sent."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 
 import full_kernel
@@ -56,21 +54,7 @@ def test_both_readers_of_stations(tmp_path: Path) -> None:
         kernel, initrd = machine(tmp_path)
     except LabError as error:
         pytest.skip(f"the kernel or iw is not available: {error}")
-    console = tmp_path / "console"
-    command: list[str | Path] = ["qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024",
-               "-kernel", kernel, "-initrd", initrd, "-append", "console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check mitigations=off rdinit=/init",
-               "-rtc", "base=2026-01-01T00:00:00,clock=vm", "-icount", "shift=0,sleep=off",
-               "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none", "-serial", f"file:{console}"]  # fmt: skip
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT) as child:
-        try:
-            child.wait(400)
-        finally:
-            child.kill()  # SIGKILL, because a guest in virtual time may not handle another signal
-    said = console.read_text(errors="replace") if console.exists() else ""
-    lines = [line for line in said.splitlines() if line.startswith("{")]
-    assert lines, said[-3000:]
-    told = json.loads(lines[-1])
-    print(lines[-1])
+    told = full_kernel.result(tmp_path, ["qemu-system-x86_64"], kernel, initrd, [], 400)
 
     assert told["devices"] == ["wlan0", "wlan1"]
     for device in told["devices"]:
