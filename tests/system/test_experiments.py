@@ -24,7 +24,7 @@ pytest.importorskip("pyarrow", reason="the Python part's packages are not instal
 from ktrxer.estimate.throughput import bytes_rate, sum_of_flows
 from ktrxer.store import open_run
 from ktrxer.summary import figures
-from noise import busy
+from noise import busy, least
 from routed import routed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,6 +127,38 @@ def test_64_series_in_4_places_begin_together(ktrxer, requires_namespaces, tmp_p
     assert len(first) == 64 and first.min() >= 0
     assert run.meta.accounts["start_spread_ns"] == round(np.ptp(first) * 1e6)
     assert np.median(first) < 100 or busy(made), f"before the second probe is due; {made['reasons']}"
+
+
+CLASSES = ("CS0", "CS1", "CS2", "CS3", "CS4", "CS5", "CS6", "CS7", "EF", "AF11", "AF12", "AF13", "AF21", "AF22", "AF23")
+
+
+def test_64_series_of_a_usual_plan_begin_within_a_millisecond(ktrxer, serve, requires_namespaces, tmp_path):
+    """ICMP and 15 classes of UDP in each of four hosts. Classes of one kind share a process, so that 12 processes begin together."""
+    with contextlib.ExitStack() as stack:
+        places = [stack.enter_context(hosts.Netns(f"c{n}")) for n in range(4)]
+        runs = []
+        for n, one in enumerate(places):
+            one.ip("link", "set", "lo", "up")
+            serve(one, "--dscp-allow", ",".join(CLASSES))
+            runs.append(f"*icmp(s, '{n}.icmp', place='netns:{one.name}').runs")
+            runs += [f"*udp(s, '{n}.{mark}', '{mark}', place='netns:{one.name}').runs" for mark in CLASSES]
+        (tmp_path / "many.py").write_text(
+            "from ktrxer.catalogue.recipe import *\nTEST = Test('many', '64 series', lambda s, _: Plan((" + ", ".join(runs) + "), ('ping',)))\n")
+        words = [sys.executable, "-m", "ktrxer", "run", tmp_path / "many.py", "-H", "127.0.0.1", "-l", "0.6", "--delay", "0.2", "-i", "100ms"]
+        environment = os.environ | {"KTRXER_BIN": str(ktrxer), "PYTHONPATH": str(ROOT / "python")}
+        made = {}
+
+        def spread():
+            done = subprocess.run([*map(str, words), "--no-extras", "--json", "-D", str(tmp_path)], env=environment, capture_output=True, text=True, timeout=120)
+            made.update(json.loads(done.stdout))
+            run = open_run(made["file"])
+            series = run.meta.of_kind("latency")
+            first = np.asarray([run.arrays(one)["t_ns"].min() for one in series]) / 1e6
+            assert len(series) == 64 and len(run.meta.runners) == 12 and first.min() >= 0
+            print(f"figure: 64 series in 4 places begin within {np.ptp(first):.3f} ms of each other; load {os.getloadavg()[0]:.0f}")
+            return float(np.ptp(first))
+
+        assert least(spread, 1.0) < 1.0 or busy(made), made["reasons"]
 
 
 def test_the_pause_of_a_batch_reads_the_round_trip_of_ping(shared_pair, ktrxer):

@@ -24,6 +24,11 @@ STAMP_ERROR_NS = 1000.0
 CONFIRM = 3  # so many round trips that agree with each other and contradict earlier ones show a step
 _GRID = 128
 _SLICES = 512
+_BLOCK = 256  # round trips that are compared at once while none contradicts another one
+_THINNINGS = 5
+_HALVINGS = 36  # of the range of rates: to 2e-14, that is a nanosecond in 14 hours
+Cone = tuple[float, float]  # time and limit
+Curve = Callable[[Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
@@ -54,41 +59,62 @@ class Interval:
 
 def segments(limits: Limits) -> NDArray[np.int64]:
     """The segment of each round trip, from 0 on. A step of a clock begins a new segment. -1: the round trip contradicts its neighbours."""
-    before = np.concatenate([[np.inf], np.minimum.accumulate(limits.high - RATE * limits.high_at)[:-1]]) + RATE * limits.low_at
-    below = np.concatenate([[-np.inf], np.maximum.accumulate(limits.low + RATE * limits.low_at)[:-1]]) - RATE * limits.high_at
     number = np.zeros(len(limits.high), np.int64)
-    if np.all(limits.low <= before + STAMP_ERROR_NS) and np.all(limits.high >= below - STAMP_ERROR_NS):
-        return number
     segment, doubted = 0, list[int]()
-    upper, lower = (-np.inf, np.inf), (-np.inf, -np.inf)  # time and limit of the tightest cone
-    rows = np.stack([limits.high_at, limits.high, limits.low_at, limits.low], axis=1).tolist()
-    for i, (high_at, high, low_at, low) in enumerate(rows):
-        at_low = upper[1] + RATE * max(low_at - upper[0], 0.0)
-        at_high = lower[1] - RATE * abs(high_at - lower[0]) if np.isfinite(lower[0]) else -np.inf
-        if low <= at_low + STAMP_ERROR_NS and high >= at_high - STAMP_ERROR_NS:
-            doubted.clear()
-        else:
-            if doubted and _disagree(rows[doubted[-1]], rows[i]):
+    upper, lower = (0.0, np.inf), (-np.inf, -np.inf)  # the tightest ones
+    for first in range(0, len(number), _BLOCK):
+        block = Limits(*(part[first : first + _BLOCK] for part in (limits.high_at, limits.high, limits.low_at, limits.low)))
+        if not doubted and (tightest := _agree(block, upper, lower)) is not None:
+            number[first : first + _BLOCK] = segment
+            upper, lower = tightest
+            continue
+        rows = np.stack([block.high_at, block.high, block.low_at, block.low], axis=1).tolist()
+        for i, (high_at, high, low_at, low) in enumerate(rows, first):
+            at_low = upper[1] + RATE * max(low_at - upper[0], 0.0)
+            at_high = lower[1] - RATE * abs(high_at - lower[0]) if np.isfinite(lower[0]) else -np.inf
+            if low <= at_low + STAMP_ERROR_NS and high >= at_high - STAMP_ERROR_NS:
                 doubted.clear()
-            doubted.append(i)
-            number[i] = -1
-            if len(doubted) < CONFIRM:
-                continue
-            segment += 1
-            number[doubted] = segment
-            upper, lower = (rows[doubted[0]][0], rows[doubted[0]][1]), (rows[doubted[0]][2], rows[doubted[0]][3])
-            doubted.clear()
-        number[i] = segment
-        if high <= upper[1] + RATE * max(high_at - upper[0], 0.0):
-            upper = (high_at, high)
-        if low >= lower[1] - RATE * (max(low_at - lower[0], 0.0) if np.isfinite(lower[0]) else 0.0):
-            lower = (low_at, low)
+            else:
+                if doubted and _disagree(limits, doubted[-1], i):
+                    doubted.clear()
+                doubted.append(i)
+                number[i] = -1
+                if len(doubted) < CONFIRM:
+                    continue
+                segment += 1
+                number[doubted] = segment
+                upper, lower = _cone(limits, doubted[0])
+                doubted.clear()
+            number[i] = segment
+            if high <= upper[1] + RATE * max(high_at - upper[0], 0.0):
+                upper = (high_at, high)
+            if low >= lower[1] - RATE * (max(low_at - lower[0], 0.0) if np.isfinite(lower[0]) else 0.0):
+                lower = (low_at, low)
     return number
 
 
-def _disagree(a: list[float], b: list[float]) -> bool:
-    slack = RATE * (b[2] - a[0]) + STAMP_ERROR_NS
-    return b[3] > a[1] + slack or a[3] > b[1] + slack
+def _agree(block: Limits, upper: Cone, lower: Cone) -> tuple[Cone, Cone] | None:
+    """The tightest cones after round trips that all agree with each other and with these cones; None if one contradicts."""
+    raised, lowered = block.high - RATE * block.high_at, block.low + RATE * block.low_at
+    before = np.minimum.accumulate(np.concatenate([[upper[1] - RATE * upper[0]], raised[:-1]])) + RATE * block.low_at
+    below = np.maximum.accumulate(np.concatenate([[lower[1] + RATE * lower[0]], lowered[:-1]])) - RATE * block.high_at
+    if np.any(block.low > before + STAMP_ERROR_NS) or np.any(block.high < below - STAMP_ERROR_NS):
+        return None
+    high, low = int(raised.argmin()), int(lowered.argmax())
+    if raised[high] <= upper[1] - RATE * upper[0]:
+        upper = _cone(block, high)[0]
+    if lowered[low] >= lower[1] + RATE * lower[0]:
+        lower = _cone(block, low)[1]
+    return upper, lower
+
+
+def _cone(limits: Limits, i: int) -> tuple[Cone, Cone]:
+    return (float(limits.high_at[i]), float(limits.high[i])), (float(limits.low_at[i]), float(limits.low[i]))
+
+
+def _disagree(limits: Limits, a: int, b: int) -> bool:
+    slack = RATE * (limits.low_at[b] - limits.high_at[a]) + STAMP_ERROR_NS
+    return bool(limits.low[b] > limits.high[a] + slack or limits.low[a] > limits.high[b] + slack)
 
 
 def interval(limits: Limits, at: Times, free_running: bool) -> Interval:
@@ -126,27 +152,31 @@ def _smooth(limits: Limits, when: Times) -> Interval | None:
 
     bend, drift = DRIFT / 2 * x**2, DRIFT * x
 
-    # Rates are rows of one rate for each x: a call for many rows costs little more than a call for one.
-    def high(rate: Floats) -> Floats:
-        return upper.touch(rate + drift) + rate * x + bend
+    # Rates are rows of one rate for each x. Each function gives its value and its slope at these rates.
+    def high(rate: Floats) -> tuple[Floats, Floats]:
+        value, t = upper.touch(rate + drift)
+        return value + rate * x + bend, x - t
 
-    def low(rate: Floats) -> Floats:
-        return -lower.touch(-(rate - drift)) + rate * x - bend
+    def below(rate: Floats) -> tuple[Floats, Floats]:
+        """Minus the lower limit."""
+        value, t = lower.touch(drift - rate)
+        return value - rate * x + bend, t - x
 
-    def room(rate: Floats) -> Floats:
-        return high(rate) - low(rate)
+    def room(rate: Floats) -> tuple[Floats, Floats]:
+        (above, rise), (under, fall) = high(rate), below(rate)
+        return above + under, rise + fall
 
     steep = np.full(len(x), RATE)
     widest = _peak(room, -steep, steep)
-    if np.any(room(widest) < -2):
+    if np.any(room(widest)[0] < -2):
         return None
     slowest, fastest = ends = _last(room, widest, np.stack([-steep, steep]))
     # An idle second before a load leaves a wide range of possible rates. The estimate uses the likely rates.
     likely = np.clip(-USUAL_RATE, slowest, fastest), np.clip(USUAL_RATE, slowest, fastest)
     least, most = np.stack([ends, likely], axis=1)
-    top, above = high(_peak(high, least, most))
-    bottom, below = low(_peak(lambda rate: -low(rate), least, most))
-    middle = (above + below) / 2
+    top, above = high(_peak(high, least, most))[0]
+    bottom, under = -below(_peak(below, least, most))[0]
+    middle = (above + under) / 2
     # Between two points of the grid, the offset differs from their chord by at most this amount.
     slack = DRIFT * (end / _GRID) ** 2 / 8 + 1
     at = np.clip(when - first, 0, end)
@@ -161,14 +191,27 @@ class _Hull:
         slices = np.minimum((t / end * _SLICES).astype(np.int64), _SLICES - 1)
         order = np.lexsort((v, slices))
         lowest = order[np.flatnonzero(np.concatenate([[True], np.diff(slices[order]) != 0]))]
-        kept = _chain(t[lowest], v[lowest])
-        self.t, self.v = t[lowest][kept], v[lowest][kept]
+        t, v = _thinned(t[lowest], v[lowest])
+        kept = _chain(t, v)
+        self.t, self.v = t[kept], v[kept]
         self.slopes = np.diff(self.v) / np.diff(self.t)
 
-    def touch(self, slope: Floats) -> Floats:
-        """For each slope, the value at t = 0 of the line that touches the hull."""
+    def touch(self, slope: Floats) -> tuple[Floats, Floats]:
+        """For each slope, the value at t = 0 of the line that touches the hull, and the time at which it touches."""
         i = self.slopes.searchsorted(slope)
-        return np.asarray(self.v.take(i) - slope * self.t.take(i), np.float64)
+        t = self.t.take(i)
+        return self.v.take(i) - slope * t, t
+
+
+def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Without most points that lie above the chord of their neighbours: those are not on the hull, and _chain() is slow."""
+    for _ in range(_THINNINGS):
+        if len(x) < 3:
+            break
+        above = (x[1:-1] - x[:-2]) * (y[2:] - y[:-2]) - (y[1:-1] - y[:-2]) * (x[2:] - x[:-2]) < 0
+        kept = np.concatenate([[True], ~above, [True]])
+        x, y = x[kept], y[kept]
+    return x, y
 
 
 def _chain(x: Floats, y: Floats) -> list[int]:
@@ -189,23 +232,20 @@ def _chain(x: Floats, y: Floats) -> list[int]:
     return kept
 
 
-def _peak(f: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """The position of the maximum of each concave function, by ternary search."""
-    between = np.empty((2, *low.shape))
-    for _ in range(60):
-        third = (high - low) / 3
-        a, b = np.add(low, third, out=between[0]), np.subtract(high, third, out=between[1])
-        at_a, at_b = f(between)
-        rises = at_a < at_b
-        low, high = np.where(rises, a, low), np.where(rises, high, b)
+def _peak(f: Curve, low: Floats, high: Floats) -> Floats:
+    """The position of the maximum of each concave function: there its slope changes its sign."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rises = f(middle)[1] > 0
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
     return np.asarray((low + high) / 2, np.float64)
 
 
-def _last(room: Callable[[Floats], Floats], fits: Floats, limit: Floats) -> Floats:
+def _last(room: Curve, fits: Floats, limit: Floats) -> Floats:
     """The last rate that fits, searched between `fits` and `limit`."""
-    end, all_fit = limit, room(limit) >= 0
-    for _ in range(50):
+    end, all_fit = limit, room(limit)[0] >= 0
+    for _ in range(_HALVINGS):
         middle = (fits + limit) / 2
-        good = room(middle) >= 0
+        good = room(middle)[0] >= 0
         fits, limit = np.where(good, middle, fits), np.where(good, limit, middle)
     return np.where(all_fit, end, fits)

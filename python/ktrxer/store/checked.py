@@ -205,6 +205,7 @@ def _number(value: Json) -> float:
     return float(value)
 
 
+_LEAVES = frozenset((str, int, float, bool, type(None)))
 _PLAIN: dict[Any, Reader] = {str: _text, bool: _truth, int: _whole, float: _number}
 
 
@@ -250,22 +251,33 @@ def _wrong(wanted: str, value: Json) -> Bad:
     return Bad(f"should be {wanted}, is {shown}")
 
 
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
 def _plain(value: Any) -> Any:
     """As dataclasses.asdict, without a copy of each text and number: a run writes meta.json several times."""
     kind = type(value)
+    if kind in _LEAVES:
+        return value
     if kind is dict:
         return {name: _plain(entry) for name, entry in value.items()}
     if kind is list:
         return [_plain(entry) for entry in value]
-    if dataclasses.is_dataclass(kind):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(kind)}
-    return value
+    return {name: _plain(getattr(value, name)) for name in _names(kind)} if dataclasses.is_dataclass(kind) else value
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_members).encode
 
 
 def dump(value: Any, where: str) -> bytes:
     """The JSON of a dataclass. The checks of `parse` apply, because a file that cannot be read again must not be written."""
-    made = _plain(parse(type(value), _plain(value), where))
-    text = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+    text = _encode(parse(type(value), _plain(value), where)).encode("utf-8", "replace")
     if len(text) > limits.META_BYTES:
         raise StoreError(f"{where}: {len(text)} bytes, more than the {limits.META_BYTES} that may be stored")
     if (values := _values(text)) > limits.VALUES:
