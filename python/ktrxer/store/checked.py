@@ -258,7 +258,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 def _plain(value: Any) -> Any:
     """As dataclasses.asdict, without a copy of each text and number: a run writes meta.json several times."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _LEAVES:
         return value
     if kind is dict:
@@ -269,7 +269,8 @@ def _plain(value: Any) -> Any:
 
 
 def _members(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _names(type(value))}
+    kind: Any = type(value)
+    return {name: getattr(value, name) for name in _names(kind)}
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_members).encode
