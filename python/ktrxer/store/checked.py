@@ -265,7 +265,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(entry) for name, entry in value.items()}
     if kind is list:
         return [_plain(entry) for entry in value]
-    return {name: _plain(getattr(value, name)) for name in _names(kind)} if dataclasses.is_dataclass(kind) else value
+    return {name: _plain(entry) for name, entry in _members(value).items()} if dataclasses.is_dataclass(value) else value
 
 
 def _members(value: Any) -> dict[str, Any]:
