@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include "abw.h"
+#include "abw_plan.h"
 
 #include "abw_chirp.h"
-#include "abw_line.h"
 #include "estimate_sort.h"
 
 #include <errno.h>
@@ -12,15 +11,10 @@
 #include <string.h>
 
 #define NS_PER_S 1e9
-#define PERIOD_LEAST_NS 20e6
-#define IDLE_LASTS_NS 2e9
-#define IDLE_LOAD 0.01     /* of the capacity */
 #define IDLE_TOLERANCE 0.18 /* of the time of a large packet on the link: more noise hides an empty queue */
 #define WIDTH_WANTED 0.14  /* of the capacity */
 #define WIDTH_LEAST 0.04
 #define LOW_LEAST 0.015 /* of the capacity: below it, the path may as well be full */
-#define CAPACITY_ERROR 0.01 /* of the capacity that the trains give */
-#define CHECK_APART 0.15  /* of the capacity, from the range to the rates of the checks */
 #define CHECK_T 2.35      /* one-sided 95 % of CHECK_TRAINS */
 #define CHECK_ERROR_LEAST 0.01
 #define CHECK_ABOVE_SHARE 0.4 /* of the drift that the range promises above it */
@@ -32,35 +26,13 @@
 #define LATER_CLEAR 0.2   /* below it with 90 %: more trains would not change that */
 #define LATER_NOISE 0.5   /* of a load, by one gap; the error of few trains alone may be far too small */
 #define LATER_Z 1.28      /* one-sided 90 % */
-#define BRACKET 0.2       /* of the capacity, from the chirps' estimate to the first rates of the search */
-#define SEARCH_ABOVE 1.3  /* of the capacity: noise of the stamps may have hidden some of it */
-#define CHIRP_FACTOR 1.15 /* between two gaps */
-#define CHIRP_FROM 0.05   /* of the capacity */
-#define CHIRP_TO 1.3
-#define FLEET_GAP_LEAST_NS 100e3
-#define SHORT_WIDTH 0.14/* of the capacity: what the short streams see of the cross traffic varies by as much */
 #define TREND_LEAST 0.04      /* of the time of a stream: a larger growth of the delay is a trend, with any noise */
-#define FLEET_RESOLUTION 0.05 /* of the capacity */
 
 enum {
-	LINE_ROUND_TRAINS = 4,
 	LINE_GAPS_LEAST = 8,
-	LINE_AGAIN_TRAINS = 3,
-	IDLE_TRAINS = 20,
-	IDLE_PACKETS = 16,
-	IDLE_PACKETS_QUIET = 12,
 	IDLE_ROUNDS = 4,
 	IDLE_ROUNDS_QUIET = 6, /* unless an empty queue is seen before */
 	CHECK_TRAINS = 4,
-	CHECK_PACKETS = 12,
-	CHIRPS = 32,
-	CHIRPS_FIRST = 8,
-	FLEET_STREAMS = 12,
-	FLEET_PACKETS = 100,
-	SHORT_STREAMS = 8,
-	SHORT_PACKETS = 50,
-	FLEETS_MOST = 24,
-	FLEET_BYTES_LEAST = 576,
 };
 
 const char *const abw_reading_names[ABW_READINGS] = {
@@ -79,133 +51,6 @@ const char *const abw_step_names[ABW_STEPS] = {
 	[ABW_LINE_AGAIN] = "back_to_back_again",
 	[ABW_OVER] = "none",
 };
-
-/* ----------------------------------------------------------------------------------------------------------- plans */
-
-/* Trains that last so long come so seldom that they take `share` of their own rate, and keep the limit. */
-static void set_period(struct abw *a, double lasts_ns, double share)
-{
-	struct abw_plan *p = &a->plan;
-	double period = fmax(lasts_ns / share, PERIOD_LEAST_NS);
-
-	if (a->options.max_load_bit_s > 0)
-		period = fmax(period, 8.0 * p->flows * p->packets * p->ip_bytes * NS_PER_S / a->options.max_load_bit_s);
-	p->period_ns = (uint64_t)period;
-}
-
-/* The gap at which packets of `bytes` load the link as large ones at `rate` do. */
-static double gap_of(const struct abw *a, double rate, uint32_t bytes)
-{
-	const double large = a->options.large_bytes, more = a->result.overhead_bytes;
-
-	return 8 * large * NS_PER_S / rate * (bytes + more) / (large + more);
-}
-
-static double rate_of(const struct abw *a, double gap_ns, uint32_t bytes)
-{
-	return gap_of(a, 1, bytes) / gap_ns;
-}
-
-/* Of the small packets, as many trains as of the large ones. */
-static void plan_line(struct abw *a, enum abw_step step)
-{
-	a->plan = (struct abw_plan){ .step = step, .flows = 1, .packets = ABW_LINE_PACKETS };
-	a->plan.trains = step == ABW_LINE_AGAIN   ? LINE_AGAIN_TRAINS
-			 : step == ABW_LINE_SMALL ? a->lines[0].trains - a->lines[1].trains
-						  : LINE_ROUND_TRAINS;
-	a->plan.ip_bytes =
-		step == ABW_LINE_SMALL || (step == ABW_LINE_AGAIN && a->quiet) ? a->line_bytes : a->options.large_bytes;
-	set_period(a, 0, 1);
-}
-
-static void plan_idle(struct abw *a)
-{
-	const uint32_t packets = a->quiet ? IDLE_PACKETS_QUIET : IDLE_PACKETS;
-	const double bits = 8.0 * 2 * IDLE_TRAINS * packets * a->options.small_bytes;
-
-	a->plan = (struct abw_plan){ .step = ABW_IDLE,
-				     .flows = 2,
-				     .trains = IDLE_TRAINS,
-				     .packets = packets,
-				     .ip_bytes = a->options.small_bytes };
-	set_period(a, fmax(IDLE_LASTS_NS, bits * NS_PER_S / (IDLE_LOAD * a->result.capacity_bit_s)) / IDLE_TRAINS, 1);
-	a->plan.gap_ns = a->plan.period_ns / 2 / packets;
-	a->result.idle_tried = true;
-	a->idle_rounds++;
-}
-
-static void plan_rate(struct abw *a, enum abw_step step, double rate, uint32_t trains, uint32_t packets, uint32_t bytes)
-{
-	a->plan =
-		(struct abw_plan){ .step = step, .flows = 1, .trains = trains, .packets = packets, .ip_bytes = bytes };
-	a->plan.gap_ns = (uint64_t)gap_of(a, rate, bytes);
-	set_period(a, (double)a->plan.gap_ns * packets, step == ABW_FLEET && !a->short_fleets ? 0.1 : 0.25);
-}
-
-static void plan_chirps(struct abw *a)
-{
-	const double gap = gap_of(a, CHIRP_FROM * a->result.capacity_bit_s, a->options.large_bytes);
-
-	a->plan = (struct abw_plan){ .step = ABW_CHIRPS,
-				     .flows = 1,
-				     .trains = a->options.method == ABW_CHIRP ? CHIRPS : CHIRPS_FIRST,
-				     .packets = 2 + (uint32_t)(log(CHIRP_TO / CHIRP_FROM) / log(CHIRP_FACTOR)),
-				     .ip_bytes = a->options.large_bytes,
-				     .gap_ns = (uint64_t)gap,
-				     .shrink = (uint16_t)(65536 / CHIRP_FACTOR) };
-	set_period(a, gap * a->plan.packets, 0.5);
-}
-
-static void over(struct abw *a, enum abw_reading reading)
-{
-	a->result.reading = reading;
-	a->plan = (struct abw_plan){ .step = ABW_OVER };
-}
-
-/* There is a result, unless the capacity has changed meanwhile. */
-static void finish(struct abw *a, enum abw_reading reading)
-{
-	a->reading = reading;
-	plan_line(a, ABW_LINE_AGAIN);
-}
-
-static void plan_fleet(struct abw *a)
-{
-	double rate = abw_search_rate(&a->search), gap, bytes, middle, half;
-
-	for (int i = 0; i < 2; i++)
-		if (a->bracket[i] > a->search.low && a->bracket[i] < a->search.high && a->search.grey_high <= 0) {
-			rate = a->bracket[i];
-			a->bracket[i] = 0;
-			break;
-		}
-	if (abw_search_over(&a->search) || a->result.fleets == FLEETS_MOST) {
-		finish(a, abw_search_over(&a->search) ? ABW_RESOLVED : ABW_OPEN);
-		a->result.by = ABW_FLEET;
-		middle = (a->search.low + a->search.high) / 2;
-		half = fmax((a->search.high - a->search.low) / 2, (a->short_fleets ? SHORT_WIDTH : 0) / 2 * a->scale);
-		a->result.low_bit_s = fmax(middle - half, 0);
-		a->result.high_bit_s = middle + half;
-		return;
-	}
-	gap = gap_of(a, rate, a->options.large_bytes);
-	bytes = fmax(a->options.large_bytes * FLEET_GAP_LEAST_NS / gap, FLEET_BYTES_LEAST);
-	plan_rate(a, ABW_FLEET, rate, a->short_fleets ? SHORT_STREAMS : FLEET_STREAMS,
-		  a->short_fleets ? SHORT_PACKETS : FLEET_PACKETS,
-		  (uint32_t)fmin(bytes, (double)a->options.large_bytes));
-}
-
-static void begin_search(struct abw *a, double chirp)
-{
-	a->bracket[0] = chirp > 0 ? chirp + BRACKET * a->result.capacity_bit_s : 0;
-	a->bracket[1] = chirp > 0 ? chirp - BRACKET * a->result.capacity_bit_s : 0;
-	a->scale = a->result.capacity_bit_s;
-	a->search = (struct abw_search){ .high = a->scale * (a->short_fleets ? SEARCH_ABOVE : 1 + CAPACITY_ERROR),
-					 .resolution = FLEET_RESOLUTION * a->scale };
-	plan_fleet(a);
-}
-
-/* --------------------------------------------------------------------------------------------------------- results */
 
 static struct abw_train train_of(const struct abw_plan *p, uint32_t n, const uint64_t *sent, const uint64_t *arrived)
 {
@@ -249,9 +94,9 @@ static bool count(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 		many_late = a->check.late * 2 > CHECK_TRAINS;
 	}
 	if (many_lost)
-		over(a, ABW_LOST);
+		abw_plan_over(a, ABW_LOST);
 	else if (many_late)
-		over(a, ABW_SENDER);
+		abw_plan_over(a, ABW_SENDER);
 	return p->step != ABW_OVER;
 }
 
@@ -309,13 +154,13 @@ static void take_lines(struct abw *a)
 	r->overhead_bytes = large->gap_ns * (bytes - a->line_bytes) / (large->gap_ns - small->gap_ns) - bytes;
 	r->overhead_bytes = fmin(fmax(r->overhead_bytes, 0), 100);
 	if (a->options.method == ABW_SLOPS)
-		begin_search(a, 0);
+		abw_plan_search(a, 0);
 	else if (a->options.method == ABW_CHIRP)
-		plan_chirps(a);
+		abw_plan_chirps(a);
 	else if (r->tolerance_ns > IDLE_TOLERANCE * a->line_gap_ns)
-		a->short_fleets = true, plan_chirps(a);
+		a->short_fleets = true, abw_plan_chirps(a);
 	else
-		plan_idle(a);
+		abw_plan_idle(a);
 }
 
 static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
@@ -330,7 +175,7 @@ static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arriv
 	part->trains += a->plan.trains;
 	abw_line(part->sent_ns, part->arrived_ns, part->trains, ABW_LINE_PACKETS, &part->line);
 	if (a->plan.step == ABW_LINE_LARGE) {
-		const bool first = part->trains == LINE_ROUND_TRAINS;
+		const bool first = part->trains == ABW_LINE_ROUND_TRAINS;
 
 		if (first) {
 			a->quiet = line->gaps >= LINE_GAPS_LEAST && line->tolerance_ns * QUIET < line->gap_ns &&
@@ -340,44 +185,27 @@ static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arriv
 				a->line_bytes /= 2;
 		}
 		if (!first && line->gaps < LINE_GAPS_LEAST)
-			over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
+			abw_plan_over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
 		else
-			plan_line(a, first && !a->quiet ? ABW_LINE_LARGE : ABW_LINE_SMALL);
+			abw_plan_line(a, first && !a->quiet ? ABW_LINE_LARGE : ABW_LINE_SMALL);
 		return;
 	}
 	later_load(a);
 	known = line->gaps >= LINE_GAPS_LEAST && is_a_link(a);
 	a->quiet = a->quiet && is_regular(line);
-	if (part->trains < (a->quiet && known ? ABW_LINE_TRAINS : 2 * LINE_ROUND_TRAINS) &&
+	if (part->trains < (a->quiet && known ? ABW_LINE_TRAINS : 2 * ABW_LINE_ROUND_TRAINS) &&
 	    !(a->quiet && known && lines_are_clear(a))) {
-		plan_line(a, ABW_LINE_LARGE);
+		abw_plan_line(a, ABW_LINE_LARGE);
 		return;
 	}
 	if (line->gaps < LINE_GAPS_LEAST) {
-		over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
+		abw_plan_over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
 		return;
 	}
 	if (!known)
-		over(a, ABW_COALESCED);
+		abw_plan_over(a, ABW_COALESCED);
 	else
 		take_lines(a);
-}
-
-/*
- * The range as it is by the checks; a check whose rate would be out of bounds is left out. One train is enough where it
- * shows what the range promises; otherwise the others follow.
- */
-static void plan_check(struct abw *a, enum abw_step step)
-{
-	const double capacity = a->result.capacity_bit_s, above = a->result.high_bit_s + CHECK_APART * capacity,
-		     below = a->result.low_bit_s - CHECK_APART * capacity;
-
-	if (step == ABW_CHECK_ABOVE && above < capacity * (1 + CHECK_APART))
-		plan_rate(a, step, above, 1, CHECK_PACKETS, a->options.large_bytes);
-	else if (below >= CHECK_APART * capacity)
-		plan_rate(a, ABW_CHECK_BELOW, below, 1, CHECK_PACKETS, a->options.large_bytes);
-	else
-		finish(a, ABW_RESOLVED);
 }
 
 static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
@@ -404,11 +232,11 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 		a->delays[i].delay_ns += r->idle.skew_ppm / 1e6 * a->delays[i].at_ns;
 	if (rc < 0 || !r->idle.resolved) {
 		if (a->quiet && a->idle_rounds < IDLE_ROUNDS_QUIET) {
-			plan_idle(a);
+			abw_plan_idle(a);
 			return 0;
 		}
 		a->short_fleets = true;
-		plan_chirps(a);
+		abw_plan_chirps(a);
 		return 0;
 	}
 	middle = (r->idle.low + r->idle.high) / 2;
@@ -417,13 +245,13 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 	/* The bitrate of the probes themselves is available. */
 	own = 8 * NS_PER_S * a->plan.flows * a->plan.packets * (a->plan.ip_bytes + r->overhead_bytes) /
 	      (double)a->plan.period_ns / r->capacity_bit_s;
-	r->low_bit_s =
-		(middle + own - half < LOW_LEAST ? 0 : middle + own - half) * r->capacity_bit_s * (1 - CAPACITY_ERROR);
-	r->high_bit_s = fmin(middle + own + half, 1) * r->capacity_bit_s * (1 + CAPACITY_ERROR);
+	r->low_bit_s = (middle + own - half < LOW_LEAST ? 0 : middle + own - half) * r->capacity_bit_s *
+		       (1 - ABW_CAPACITY_ERROR);
+	r->high_bit_s = fmin(middle + own + half, 1) * r->capacity_bit_s * (1 + ABW_CAPACITY_ERROR);
 	if (2 * half > WIDTH_WANTED && a->idle_rounds < IDLE_ROUNDS)
-		plan_idle(a);
+		abw_plan_idle(a);
 	else
-		plan_check(a, ABW_CHECK_ABOVE);
+		abw_plan_check(a, ABW_CHECK_ABOVE);
 	return 0;
 }
 
@@ -437,7 +265,7 @@ static bool check_holds(const struct abw *a)
 					   : fmax(CHECK_T * sqrt(fmax(c->squares / c->usable - mean * mean, 0) /
 								 (c->usable - 1)),
 						  CHECK_ERROR_LEAST),
-		     expected = (rate_of(a, c->gap_ns / c->usable, a->plan.ip_bytes) -
+		     expected = (abw_rate_of(a, c->gap_ns / c->usable, a->plan.ip_bytes) -
 				 (r->low_bit_s + r->high_bit_s) / 2) /
 				r->capacity_bit_s;
 
@@ -461,18 +289,18 @@ static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	c->trains++;
 	a->result.check_step = a->plan.step;
 	if (c->trains < CHECK_TRAINS && (!c->usable || !check_holds(a))) {
-		plan_check(a, a->plan.step);
+		abw_plan_check(a, a->plan.step);
 		return;
 	}
 	a->result.contradicted = c->usable >= CHECK_TRAINS - 1 && !check_holds(a);
 	a->check = (struct abw_check){ 0 };
 	if (a->result.contradicted) {
 		a->short_fleets = true;
-		plan_chirps(a);
+		abw_plan_chirps(a);
 	} else if (a->plan.step == ABW_CHECK_ABOVE) {
-		plan_check(a, ABW_CHECK_BELOW);
+		abw_plan_check(a, ABW_CHECK_BELOW);
 	} else {
-		finish(a, ABW_RESOLVED);
+		abw_plan_last(a, ABW_RESOLVED);
 	}
 }
 
@@ -492,12 +320,12 @@ static void take_again(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	for (uint32_t i = 1; i < a->plan.trains * a->plan.packets; i++)
 		if (i % a->plan.packets && arrived[i] > arrived[i - 1] && arrived[i - 1])
 			least = fmin(least, (double)(arrived[i] - arrived[i - 1]));
-	over(a, a->reading);
+	abw_plan_over(a, a->reading);
 	if (line.gaps < LINE_GAPS_LEAST) /* not known */
 		return;
 	if (least > was + change || line.gap_ns < was - change) {
 		a->result.reading = ABW_CHANGED;
-		a->result.capacity_end_bit_s = rate_of(a, fmax(line.gap_ns, least), bytes);
+		a->result.capacity_end_bit_s = abw_rate_of(a, fmax(line.gap_ns, least), bytes);
 	}
 }
 
@@ -505,7 +333,7 @@ static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arri
 {
 	const size_t packets = (size_t)a->plan.trains * a->plan.packets;
 	struct timed_delay *delays = calloc(packets, sizeof *delays);
-	int64_t rates[CHIRPS];
+	int64_t rates[ABW_CHIRPS_MOST];
 	double sum = 0, squares = 0, mean, error, skew = 0;
 	size_t n = 0;
 
@@ -528,12 +356,12 @@ static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arri
 			rates[n++] = (int64_t)fmin(rate, a->result.capacity_bit_s);
 	}
 	if (n < a->plan.trains / 2) {
-		over(a, ABW_LOST);
+		abw_plan_over(a, ABW_LOST);
 		return 0;
 	}
 	estimate_sort(rates, n);
 	if (a->options.method != ABW_CHIRP) {
-		begin_search(a, (double)rates[n / 2]);
+		abw_plan_search(a, (double)rates[n / 2]);
 		return 0;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -546,13 +374,13 @@ static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	a->result.by = ABW_CHIRPS;
 	a->result.low_bit_s = fmax(mean - error, 0);
 	a->result.high_bit_s = fmin(mean + error, a->result.capacity_bit_s);
-	finish(a, ABW_RESOLVED);
+	abw_plan_last(a, ABW_RESOLVED);
 	return 0;
 }
 
 static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 {
-	struct abw_trend_result streams[FLEET_STREAMS] = { 0 };
+	struct abw_trend_result streams[ABW_FLEET_STREAMS] = { 0 };
 	const double lasts = (double)a->plan.gap_ns * a->plan.packets,
 		     noise = fmin(a->result.noise_ns, TREND_LEAST * lasts);
 	double gap = 0, came = 0;
@@ -570,7 +398,7 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	fleet = abw_fleet(streams, a->plan.trains);
 	a->result.fleets++;
 	if (fleet == ABW_FLEET_UNUSABLE || !known) {
-		over(a, ABW_LOST);
+		abw_plan_over(a, ABW_LOST);
 		return;
 	}
 	/* Not short fleets: two lost packets of a short stream are more than 3 %, and need no full queue. */
@@ -584,14 +412,12 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	 * than what packets sent back to back see: a token bucket passes these at once.
 	 */
 	if (fleet == ABW_FLEET_ABOVE && came > 2 * gap) {
-		a->scale = fmin(a->scale, 2 * rate_of(a, came / known, a->plan.ip_bytes));
-		a->search.resolution = FLEET_RESOLUTION * a->scale;
+		a->scale = fmin(a->scale, 2 * abw_rate_of(a, came / known, a->plan.ip_bytes));
+		a->search.resolution = ABW_FLEET_RESOLUTION * a->scale;
 	}
-	abw_search_take(&a->search, rate_of(a, gap / known, a->plan.ip_bytes), fleet);
-	plan_fleet(a);
+	abw_search_take(&a->search, abw_rate_of(a, gap / known, a->plan.ip_bytes), fleet);
+	abw_plan_fleet(a);
 }
-
-/* ----------------------------------------------------------------------------------------------------------- calls */
 
 int abw_begin(struct abw *a, const struct abw_options *o)
 {
@@ -599,7 +425,7 @@ int abw_begin(struct abw *a, const struct abw_options *o)
 	if (o->large_bytes < ABW_BYTES_LEAST || !o->small_bytes || o->small_bytes * 2 > o->large_bytes ||
 	    o->method >= ABW_METHODS)
 		return -EINVAL;
-	plan_line(a, ABW_LINE_LARGE);
+	abw_plan_line(a, ABW_LINE_LARGE);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "name.h"
+#include "owamp_packet.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -121,4 +122,25 @@ void owamp_link_close(struct owamp_link *l)
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
+}
+
+static const char *const accepts[] = {
+	[OWAMP_FAILURE] = "without a reason",
+	[OWAMP_INTERNAL] = "because of an internal error of the server",
+	[OWAMP_NOT_SUPPORTED] = "because the server does not support the addresses, DSCP or size of the packets",
+	[OWAMP_NEVER] = "because the number, rate or duration of the packets exceeds a limit of the server",
+	[OWAMP_BUSY] = "because the server has no resources left: try later",
+};
+
+int owamp_link_accepted(uint8_t accept, const char *what, struct ktrxer_error *err)
+{
+	if (accept == OWAMP_OK)
+		return 0;
+	return ktrxer_fail(err, -ECONNREFUSED, "the server refuses %s %s", what,
+			   accept <= OWAMP_BUSY ? accepts[accept] : accepts[OWAMP_FAILURE]);
+}
+
+int owamp_link_bad(const char *what, struct ktrxer_error *err)
+{
+	return ktrxer_fail(err, -EPROTO, "%s of the server is not that of OWAMP (RFC 4656)", what);
 }

@@ -20,5 +20,9 @@ int owamp_link_open(struct owamp_link *link, const struct ktrxer_addr *to, const
 int owamp_link_write(struct owamp_link *link, const uint8_t *data, size_t length, struct ktrxer_error *err);
 int owamp_link_read(struct owamp_link *link, uint8_t *data, size_t length, struct ktrxer_error *err);
 void owamp_link_close(struct owamp_link *link);
+/* `accept` of an answer about `what`: 0, or -ECONNREFUSED with a text. */
+int owamp_link_accepted(uint8_t accept, const char *what, struct ktrxer_error *err);
+/* `what` of the server is malformed: -EPROTO with a text. */
+int owamp_link_bad(const char *what, struct ktrxer_error *err);
 
 #endif

@@ -82,4 +82,14 @@ int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_opt
 void flow_say_what(struct flow_run *run);
 int flow_finish_report(struct flow_run *run);
 
+/* flow_json.c */
+void flow_end_json(const struct flow_run *run, struct json *end, const struct flow_total totals[2]);
+
+/* flow_verdict.c */
+void flow_judge(struct flow_run *run);
+const char *flow_direction_of(const struct flow_run *run, uint32_t flow);
+const char *flow_why_ended(const struct flow_run *run, uint32_t flow);
+/* Of the flows' ends on one host the one that waited most; UINT32_MAX: not known. */
+uint32_t flow_waited_most(const struct flow_run *run, bool here);
+
 #endif

@@ -35,6 +35,13 @@ void stamp_say_answer(void *run, enum stamp_event event);
 void stamp_say_step(void *run);
 int stamp_finish(struct stamp_command *run);
 
+/* stamp_json.c */
+void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct stamp_sample *sample);
+void stamp_end_json(const struct stamp_command *run, struct json *end);
+
+/* stamp_verdict.c */
+void stamp_judge(const struct stamp_command *run);
+
 /*
  * stamp_path_report.c. The path as the headers on arrival show it: changed DSCP or ECN, and TTLs. Not in small
  * builds.

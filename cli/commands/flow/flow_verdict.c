@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The verdict of `flow`: flows that ended early, and rates and losses that are not the path's. */
+#include "flow.h"
+#include "flow_udp.h"
+#include "units.h"
+
+#include <inttypes.h>
+
+const char *flow_direction_of(const struct flow_run *run, uint32_t flow)
+{
+	return run->specs[flow].down ? "down" : "up";
+}
+
+const char *flow_why_ended(const struct flow_run *run, uint32_t flow)
+{
+	const struct flow_record *r = &run->records[flow];
+
+	if (r->local.ended && r->local.end.error)
+		return flow_error_words[r->local.end.error];
+	if (r->remote.ended && r->remote.end.error)
+		return flow_error_words[r->remote.end.error];
+	if (r->local.ended && r->local.end.reason == FLOW_CLOSED)
+		return "the server closed it";
+	if (r->remote.ended && r->remote.end.reason == FLOW_CLOSED)
+		return "it was closed";
+	return "it was cut off";
+}
+
+static void judge_ends(struct flow_run *run)
+{
+	const struct control_request *q = &run->plan.request;
+	uint32_t stopped = 0;
+
+	for (uint32_t i = 0; i < q->flows; i++) {
+		const struct flow_result *r = &run->results[i];
+		const struct flow_side *d = r->decider;
+		const uint64_t lasted = r->lasted_ns;
+		char after[KTRXER_UNITS_TEXT], early[KTRXER_UNITS_TEXT];
+
+		if (r->as_planned)
+			continue;
+		if (run->interrupted || (d->ended && d->end.reason == FLOW_STOPPED && !run->result.server_gone)) {
+			stopped++;
+			continue;
+		}
+		ktrxer_format_ns(after, (int64_t)lasted);
+		ktrxer_format_ns(early, (int64_t)(q->for_ns > lasted ? q->for_ns - lasted : 0));
+		if (q->for_ns > lasted)
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended %s early, after %s: %s", i,
+				    flow_direction_of(run, i), early, after, flow_why_ended(run, i));
+		else
+			verdict_say(run->cli, VERDICT_DEGRADED,
+				    "flow %u (%s) ended after %s with %" PRIu64 " bytes: %s", i,
+				    flow_direction_of(run, i), after, r->bytes, flow_why_ended(run, i));
+	}
+	if (stopped)
+		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped: %u of %u flows had not ended yet", stopped,
+			    q->flows);
+}
+
+static void judge_samples(struct flow_run *run)
+{
+	uint64_t all = 0, lost = 0;
+	uint32_t worst = 0, flows = 0;
+
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const uint64_t miss = run->results[i].missing_samples, have = run->results[i].samples;
+
+		all += have + miss;
+		lost += miss;
+		/* The design's bound for a series: 99 %. */
+		if (miss * 100 > have + miss) {
+			worst = i;
+			flows++;
+		}
+	}
+	if (flows)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%" PRIu64 " of %" PRIu64
+			    " samples of %u flows are missing (one is flow %u, %s): a host was stopped or busy, "
+			    "or the control connection too slow",
+			    lost, all, flows, worst, flow_direction_of(run, worst));
+	if (run->pending_lost)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the reader of the output was too slow: %" PRIu64 " samples are lost", run->pending_lost);
+}
+
+static void judge_ecn(struct flow_run *run)
+{
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_record *r = &run->records[i];
+		const bool on = r->info && r->values[FLOW_OPTIONS] != UINT64_MAX &&
+				r->values[FLOW_OPTIONS] & FLOW_ECN_NEGOTIATED;
+
+		if (run->o->udp || !r->info || run->shown[i].ecn_wanted == FLOW_ECN_ANY ||
+		    on == (run->shown[i].ecn_wanted == FLOW_ECN_ON))
+			continue;
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s) has %s ECN: `sysctl net.ipv4.tcp_ecn=%d` on %s decides it", i,
+			    flow_direction_of(run, i), on ? "agreed on" : "no", on ? 0 : 1,
+			    on ? "either host" : "both hosts");
+	}
+}
+
+#define BEGUN_LATE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
+
+/* A full socket of the receiver is no loss of the path. */
+static void judge_receiver(struct flow_run *run, uint32_t i)
+{
+	const uint64_t dropped = flow_value(&run->records[i], FLOW_OVERFLOWS),
+		       lost = flow_value(&run->records[i], FLOW_UDP_LOST);
+	const struct flow_side *receiver = run->results[i].receiver;
+
+	if (!receiver->ended || dropped == UINT64_MAX || !dropped)
+		return;
+	if (receiver == &run->records[i].local)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
+			    "overstated",
+			    i, flow_direction_of(run, i), dropped);
+	else
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): limited by the server: its socket dropped %" PRIu64
+			    " packets, so of %" PRIu64 " lost packets the path lost %" PRIu64
+			    " at the least; its processor was too busy, or it was stopped",
+			    i, flow_direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
+}
+
+/* The server began the flows too late for its counts: by more than a hundredth of a flow's time. */
+static bool began_late(const struct flow_run *run)
+{
+	return run->result.begun_late_ns > BEGUN_LATE_NS &&
+	       run->result.begun_late_ns > run->results[0].duration_ns / 100;
+}
+
+static void judge_start(struct flow_run *run)
+{
+	char late[KTRXER_UNITS_TEXT];
+
+	if (began_late(run))
+		verdict_say(run->cli, VERDICT_DEGRADED, "the server began its part %s late, because %s",
+			    ktrxer_format_ns(late, (int64_t)run->result.begun_late_ns),
+			    run->result.start_repeated ? "the path lost the start message, which TCP repeated"
+						       : "the path delayed the start message, or the server had no "
+							 "processor");
+}
+
+/* Packets that never left are no loss either. */
+static void judge_sender(struct flow_run *run, uint32_t i)
+{
+	const struct flow_side *s = run->results[i].sender;
+	const bool here = s == &run->records[i].local;
+	const uint64_t due = s->end.due_packets;
+
+	if (!s->ended || due == UINT64_MAX || (!here && began_late(run)))
+		return;
+	if (s->end.packets + due / 100 < due)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): %s sent %" PRIu64 " of the %" PRIu64 " packets that were due (%.1f %%): %s",
+			    i, flow_direction_of(run, i), here ? "this host" : "the server", s->end.packets, due,
+			    100.0 * (double)s->end.packets / (double)due,
+			    here ? "its processor was too busy, or its own queue was full"
+				 : "limited by the server: its processor was too busy, or its own queue was full");
+	if (!here && s->end.late_packets > due / 100)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "flow %u (%s): limited by the server: %" PRIu64 " of %" PRIu64 " packets left late there",
+			    i, flow_direction_of(run, i), s->end.late_packets, due);
+}
+
+static void judge_engine(struct flow_run *run, uint32_t i)
+{
+#ifndef KTRXER_SMALL
+	struct ktrxer_qdiscs qdiscs;
+	struct ktx_info info;
+
+	if (flow_client_engine(run->client, i, &info, &qdiscs))
+		verdict_bypass(run->cli, &info, &qdiscs, "udp");
+#else
+	(void)run;
+	(void)i;
+#endif
+}
+
+/* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
+static void judge_udp(struct flow_run *run)
+{
+	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
+		const struct flow_side *s = run->results[i].sender;
+		struct ktx_accounts accounts;
+		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
+
+		if (lateness)
+			verdict_probes(run->cli, &accounts, 0, lateness,
+				       verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
+		ktrxer_hist_free(lateness);
+		judge_engine(run, i);
+		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
+			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %s: %s", i, flow_direction_of(run, i),
+				    s->end.error != FLOW_NO_NEIGHBOUR ? "the network answered"
+				    : s == &run->records[i].local     ? "limited by this host"
+								      : "limited by the server",
+				    flow_error_words[s->end.error]);
+		judge_receiver(run, i);
+		judge_sender(run, i);
+	}
+}
+
+/* Thousandths of a flow's time without a processor, beyond which the flow is limited by that. */
+#define WAITED_MOST 200
+
+uint32_t flow_waited_most(const struct flow_run *run, bool here)
+{
+	uint32_t most = UINT32_MAX;
+
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_side *s = here ? &run->records[i].local : &run->records[i].remote;
+
+		if (s->ended && s->end.waited != UINT32_MAX && (most == UINT32_MAX || s->end.waited > most))
+			most = s->end.waited;
+	}
+	return most;
+}
+
+/* With one of several processors taken the mean over all of them is no sign. */
+static void judge_waits(struct flow_run *run)
+{
+	static const char *const ends[] = { "the server: it", "this host: the flows' thread" };
+
+	for (int here = 0; here < 2; here++) {
+		const uint32_t waited = flow_waited_most(run, here);
+
+		if (waited != UINT32_MAX && waited > WAITED_MOST)
+			verdict_say(run->cli, VERDICT_DEGRADED,
+				    "limited by %s waited for a processor during %u %% of a flow's time (run delay)",
+				    ends[here], waited / 10);
+	}
+}
+
+/* Rates that are not the path's. */
+static void judge_windows(struct flow_run *run, bool down)
+{
+	uint32_t limited = 0, flows = 0;
+
+	for (uint32_t i = 0; i < run->plan.request.flows; i++)
+		if (run->specs[i].down == down) {
+			flows++;
+			limited += run->results[i].receiver_limited;
+		}
+	if (limited)
+		verdict_say(
+			run->cli, VERDICT_DEGRADED,
+			"%s: limited by %s: the window of its socket (tcp_rmem) was full in %u of %u flows, and the "
+			"path had no queue: the path may carry more",
+			down ? "down" : "up", down ? "this host" : "the server", limited, flows);
+}
+
+void flow_judge(struct flow_run *run)
+{
+	const struct control_request *q = &run->plan.request;
+	uint64_t bytes = 0;
+	char late[KTRXER_UNITS_TEXT];
+
+	for (uint32_t i = 0; i < q->flows; i++)
+		bytes += run->results[i].bytes;
+	if (run->result.error.code)
+		verdict_say(run->cli, VERDICT_DEGRADED, "%s", run->result.error.text);
+	if (!bytes)
+		verdict_say(run->cli, VERDICT_INVALID, "nothing was received at all by any of %u flows", q->flows);
+	judge_ends(run);
+	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the server's final counts of %u of %u flows did not arrive: the path down is lost or "
+			    "slow. The figures of "
+			    "the server's end are from its last samples",
+			    run->result.remote_missing, q->flows);
+	judge_samples(run);
+	judge_ecn(run);
+	judge_start(run);
+	judge_udp(run);
+	judge_waits(run);
+	judge_windows(run, false);
+	judge_windows(run, true);
+	if (run->late_ns > 0)
+		verdict_say(
+			run->cli, VERDICT_DEGRADED,
+			"the flows started %s after the time of --start-at: to connect them took longer than there was",
+			ktrxer_format_ns(late, (int64_t)run->late_ns));
+	if (run->result.clock_steps)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm "
+			    "(count: %u): a host was suspended, another one answers, or a time daemon corrects a "
+			    "large error",
+			    CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The jobs of a round of a trace: each ends with an answer, or when its tries are over. */
+#include "trace_state.h"
+
+#include "error.h"
+
+#include <errno.h>
+
+#define WAIT_MIN_NS (200 * (uint64_t)KTRXER_NS_PER_MS) /* for an answer, where another try follows */
+#define RTT_ROOM_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+
+void trace_fail(struct trace *t, int rc, const char *text)
+{
+	if (!t->result.failure.code)
+		ktrxer_fail(&t->result.failure, rc, "%s", text);
+}
+
+void trace_job_end(struct trace *t, struct trace_job *job)
+{
+	job->done = true;
+	t->open--;
+}
+
+static void enqueue(struct trace *t, uint32_t job)
+{
+	t->queue[(t->queue_at + t->queued++) % TRACE_JOBS_MAX] = job;
+}
+
+void trace_job_start(struct trace *t, struct trace_want want, uint64_t at_ns)
+{
+	t->jobs[t->job_count] = (struct trace_job){ .want = want, .at_ns = at_ns, .repetition = t->repetition };
+	enqueue(t, t->job_count++);
+	t->open++;
+}
+
+/*
+ * The wait is short where another try follows, and at a hop where a whole wait has ended without an answer, so that
+ * silent routers cost little. A late answer to an earlier try counts as well.
+ */
+uint64_t trace_job_wait_ns(const struct trace *t, const struct trace_job *job)
+{
+	const uint64_t likely = 4 * t->rtt_max_ns + RTT_ROOM_NS;
+	uint64_t wait = likely > WAIT_MIN_NS ? likely : WAIT_MIN_NS;
+	const bool last = job->tries >= t->spec.tries && !t->silent[job->want.hop];
+
+	return last || t->stage != TRACE_SEARCH || wait > t->spec.timeout_ns ? t->spec.timeout_ns : wait;
+}
+
+void trace_graph_take(struct trace *t, struct trace_want want, const struct ktrxer_addr *from, enum trace_end end)
+{
+	int rc;
+
+	if (t->stage != TRACE_SEARCH)
+		return;
+	rc = trace_graph_answer(t->graph, want, from, end);
+	if (rc == -ENOMEM)
+		trace_fail(t, rc, "no memory for the routes");
+}
+
+void trace_give_up(struct trace *t, uint64_t now)
+{
+	t->check_ns = KTRXER_NEVER;
+	for (uint32_t i = 0; i < t->job_count; i++) {
+		struct trace_job *job = &t->jobs[i];
+
+		if (job->done || !job->until_ns)
+			continue;
+		if (now < job->until_ns) {
+			if (job->until_ns < t->check_ns)
+				t->check_ns = job->until_ns;
+			continue;
+		}
+		job->until_ns = 0;
+		if (job->tries < t->spec.tries && t->stage == TRACE_SEARCH) {
+			enqueue(t, i);
+			continue;
+		}
+		t->result.unanswered++;
+		t->silent[job->want.hop] = true;
+		trace_graph_take(t, job->want, NULL, TRACE_GOES_ON);
+		trace_job_end(t, job);
+	}
+}
