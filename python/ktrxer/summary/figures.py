@@ -405,7 +405,11 @@ def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np
     end = receiver_end(series.direction)
     there, note = arrays["end"] == end, ""
     if not there.any():
-        there, note = arrays["end"] == 1 - end, "bytes that the sender saw acknowledged"
+        there, note = arrays["end"] == 1 - end, "bytes that the sender counted"
+        runner = run.meta.runner_of(series)
+        if runner is not None and runner.to_ns is not None:
+            # iperf's last interval ends when the far end has all bytes, which may be seconds after the load.
+            there &= arrays["t_ns"] <= runner.to_ns + interval_ns(run, series)
     return arrays["t_ns"][there], arrays["bytes"][there], note
 
 
