@@ -462,7 +462,7 @@ static void flow_sample(struct flow *flow)
 		return;
 	if (flow->grid_ns == set->grid_ns)
 		return;
-	/* A receiver whose time is over gets what waited in queues: the count belongs to the time of the last packet. */
+	/* A receiver whose time is over gets what waited in queues: the count is of the time of the last packet. */
 	if (flow->end_ns <= set->grid_ns) {
 		time_ns = last_ns(flow);
 		if (time_ns <= flow->sampled_ns)
