@@ -52,7 +52,7 @@ lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on ever
 	@$(LAB_TALLY) $(LAB_PYTEST) -m 'not soak' tests/lab
 
 # Virtual time without an emulator: the packages for building its kernel, and for its guests.
-VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables tcpdump
+VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables tcpdump curl iperf mosquitto-clients
 virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in six minutes on 2 cores
 	@sh lab/setup $(VIRTUAL_PACKAGES)
 	@timeout 7200 $(LAB) setup --device uml # a build that hangs is stopped earlier: SILENCE_S in python/ktrxer/lab/source.py

@@ -318,6 +318,12 @@ static uint32_t waited_share(struct flow *flow)
 	return (uint32_t)((waited - flow->began_waited_ns) / ((now - flow->began_ns) / 1000 + 1));
 }
 
+/* The time of the last packet, of a receiver that knows it; otherwise 0. */
+static uint64_t last_ns(const struct flow *flow)
+{
+	return flow->ops->last_ns && !flow->sends ? flow->ops->last_ns(flow) : 0;
+}
+
 /* Once: of many flows that end together all are sampled first, and then let go. */
 static void last_sample(struct flow *flow, enum flow_reason reason)
 {
@@ -326,10 +332,7 @@ static void last_sample(struct flow *flow, enum flow_reason reason)
 	flow->end.waited = waited_share(flow);
 	if (flow->ops->stop)
 		flow->ops->stop(flow);
-	flow->end.time_ns =
-		sample_take(flow,
-			    flow->ops->last_ns && !flow->sends && reason == FLOW_PLANNED ? flow->ops->last_ns(flow) : 0,
-			    true);
+	flow->end.time_ns = sample_take(flow, reason == FLOW_PLANNED ? last_ns(flow) : 0, true);
 }
 
 void flow_finish(struct flow *flow, enum flow_reason reason, int error)
@@ -453,17 +456,21 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static void flow_sample(struct flow *flow)
 {
 	const struct flow_set *set = flow->set;
+	uint64_t time_ns = 0;
 
 	if (flow->end.reason || (flow->state != FLOW_GOING && flow->state != FLOW_SETTLING))
 		return;
 	if (flow->grid_ns == set->grid_ns)
 		return;
-	/* A receiver that only waits for what is late: its time is over, and its last word is to come. */
-	if (flow->ops->end_ns && flow->end_ns <= set->grid_ns)
-		return;
+	/* A receiver whose time is over gets what waited in queues: the count is of the time of the last packet. */
+	if (flow->end_ns <= set->grid_ns) {
+		time_ns = last_ns(flow);
+		if (time_ns <= flow->sampled_ns)
+			return;
+	}
 	flow->grid_ns = set->grid_ns;
 	flow->missed += set->grid_missed;
-	sample_take(flow, 0, false);
+	sample_take(flow, time_ns, false);
 }
 
 /* The sample that is due now is taken before anything can arrive. */

@@ -113,6 +113,29 @@ def test_each_step_has_the_rate_of_each_flow(tmp_path):
     assert any("both" in line and "4 to 8 s" in line and "TCP 0 4.00 Mbit/s, TCP 1 4.00 Mbit/s" in line for line in lines)
 
 
+def test_flows_that_begin_and_end_microseconds_beside_their_steps(tmp_path):
+    """The first interval of a flow counts, and a flow that only ends in a step is none of its flows."""
+    at = [(4 + n / 5) * S + 100_000 for n in range(6)]
+    counts = [0, 50_000, 200_000, 350_000, 500_000, 650_000]  # 650 kB in 1 s: 5.2 Mbit/s; without the first interval 6 Mbit/s
+    series = [Series(0, "TCP", "bytes", "Mbit/s", 0, 0, "up")]
+    steps = [{"name": "on", "from_ns": 4 * S, "to_ns": 5 * S}, {"name": "off", "from_ns": 5 * S, "to_ns": 6 * S}]
+    meta = meta_of(series, [Phase("load", 0, 10 * S)], {"steps": steps})
+    meta.runners[0].interval_ns = S // 5
+    run = stored(tmp_path, meta, bytes={"series": [0] * 6, "t_ns": at, "end": [1] * 6, "bytes": counts})
+    assert [one.rates_mbps for one in figures.summarise(run).steps] == [{"TCP": pytest.approx(5.2, rel=0.001)}, {}]
+
+
+def test_counts_of_a_sender_that_come_after_the_load(tmp_path):
+    """iperf's last interval lasts until the far end has all bytes."""
+    series = [Series(0, "TCP", "bytes", "Mbit/s", 0, 0, "up")]
+    meta = meta_of(series, [Phase("load", 0, 2 * S)])
+    meta.runners[0].interval_ns, meta.runners[0].from_ns, meta.runners[0].to_ns = S // 5, 0, 2 * S
+    at = [n * S // 5 for n in range(11)]
+    run = stored(tmp_path, meta, bytes={"series": [0] * 12, "t_ns": [*at, 4 * S], "end": [0] * 12, "bytes": [t // 1000 for t in at] + [2_100_000]})
+    (row,) = figures.summarise(run).throughput
+    assert (row.mean_mbps, row.seconds, row.note) == (pytest.approx(8), 2, "bytes that the sender counted")
+
+
 @pytest.mark.parametrize("steps", [
     None, 3, "x", [3, None], [{"name": "x"}], [{"name": 3, "from_ns": 0, "to_ns": 1}], [{"name": "x", "from_ns": 5, "to_ns": 2}],
     [{"name": "x", "from_ns": 0.5, "to_ns": 2}], [{"name": "x", "from_ns": 0, "to_ns": 11 * S}], [{"name": "x", "from_ns": True, "to_ns": 2}],

@@ -10,6 +10,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import mqtt_broker
 import numpy as np
 import pytest
 from ktrxer import catalogue
@@ -210,28 +211,12 @@ def test_number_of_a_program_without_end(tmp_path):
     assert len(run.arrays(run.series("x"))["value"]) >= 3
 
 
-def mqtt_broker(listener, published):
-    """Accepts one subscriber, and publishes a message of JSON every 100 ms until it is gone. Each text has one byte of length."""
-    peer, _ = listener.accept()
-    with peer, contextlib.suppress(OSError):
-        assert peer.recv(1000)[:1] == b"\x10", "CONNECT"
-        peer.sendall(b"\x20\x02\0\0")  # CONNACK: accepted
-        subscribe = peer.recv(1000)
-        assert subscribe[:1] == b"\x82", "SUBSCRIBE"
-        peer.sendall(b"\x90\x03" + subscribe[2:4] + b"\0")
-        for number in range(1000):
-            body = b"\0\x05power" + b'{"voltage": 230, "power": "%d.5"}' % number
-            peer.sendall(bytes([0x30, len(body)]) + body)
-            published.append(number + 0.5)
-            time.sleep(0.1)
-
-
 @pytest.mark.skipif(shutil.which("mosquitto_sub") is None, reason="there is no mosquitto_sub: make setup")
 def test_values_of_a_meter_by_mqtt(tmp_path):
     """mqtt_read of the catalogue with the real mosquitto_sub, which does not end by itself."""
     published = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        broker = threading.Thread(target=mqtt_broker, args=(listener, published), daemon=True)
+        broker = threading.Thread(target=lambda: mqtt_broker.publish(listener.accept()[0], published), daemon=True)
         broker.start()
         test = catalogue.find("mqtt_read")
         given = {"mqtt_host": "127.0.0.1", "mqtt_port": listener.getsockname()[1], "mqtt_payload_key": "power"}

@@ -80,7 +80,7 @@ static int refusal_why(struct ktrxer_error *err, const struct flow_client_option
 	case CONTROL_OTHER_ADDRESS:
 		return ktrxer_fail(err, -EACCES,
 				   "UDP packets from here reach it from another address than the control "
-				   "connection; the server sends UDP flows to the address of that connection alone. "
+				   "connection, and it sends UDP flows to the latter alone. "
 				   "Bind both to one address (--from), or use TCP");
 	case CONTROL_MALFORMED:
 		return ktrxer_fail(err, -EPROTO,

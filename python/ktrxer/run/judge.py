@@ -226,7 +226,7 @@ def _flow(book: Book, run: Run, series: Series) -> None:
     side = "receiver"
     if not there.any() and (arrays["end"] == 1 - end).any():
         there, side = arrays["end"] == 1 - end, "sender"
-        what = "its throughput is of the bytes that were acknowledged to the sender"
+        what = "its throughput is of the bytes that the sender counted"
         book.say("degraded", f"the byte counts of the receiver are missing: {what}", series.name)
     span = np.asarray([runner.from_ns, runner.to_ns], np.int64)
     seen = bytes_rate(arrays["t_ns"][there], arrays["bytes"][there], span, gap_ns=gap_ns(runner.interval_ns)).coverage[0]

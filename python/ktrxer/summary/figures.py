@@ -400,17 +400,20 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
 
 
 def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
-    """Times, received bytes so far, and a note if only the sender's counts exist."""
+    """Times, received bytes, and a note if only the sender has counts."""
     arrays = run.arrays(series)
     end = receiver_end(series.direction)
     there, note = arrays["end"] == end, ""
     if not there.any():
-        there, note = arrays["end"] == 1 - end, "bytes that the sender saw acknowledged"
+        there, note = arrays["end"] == 1 - end, "bytes that the sender counted"
+        # iperf's last count may come seconds later.
+        if (runner := run.meta.runner_of(series)) is not None and runner.to_ns:
+            there &= arrays["t_ns"] <= runner.to_ns + interval_ns(run, series)
     return arrays["t_ns"][there], arrays["bytes"][there], note
 
 
 def interval_ns(run: Run, series: Series) -> int:
-    """Between its samples; where the run does not have it, that of Flent."""
+    """Between its samples; by default that of Flent."""
     runner = run.meta.runner_of(series)
     return (runner.interval_ns if runner is not None else None) or 200_000_000
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ktrxer.estimate.latency import delays
-from ktrxer.estimate.throughput import Windows, bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
+from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
@@ -49,28 +51,40 @@ def _step(run: Run, probes: Sequence[Series], name: str, begin: int, end: int) -
         inside = (arrays["t_ns"] >= begin) & (arrays["t_ns"] < end) & (arrays["state"] == ANSWERED)
         trips.append(arrays["rtt_ns"][inside] / 1e6)
     found = delays(np.concatenate(trips))
-    flows = [(series, part) for series in run.meta.of_kind("bytes") if (part := _windows(run, series, begin, end)) is not None]
-    groups: dict[str, list[Windows]] = {}
+    groups: dict[str, list[_Counts]] = {}
+    flows = [(series, part) for series in run.meta.of_kind("bytes") if (part := _counts(run, series)).within(begin, end)]
     for series, part in flows:
         groups.setdefault(series.name if len(flows) <= FLOWS_MOST else series.group or series.name, []).append(part)
-    rates = {name: rate for name, parts in groups.items() if (rate := _mean(sum_of_flows(parts))) is not None}
+    rates = {name: rate for name, parts in groups.items() if (rate := _rate(parts, begin, end)) is not None}
     return Step(name, begin / 1e9, end / 1e9, found.p50 if found is not None else None, rates)
 
 
-def _windows(run: Run, series: Series, begin: int, end: int) -> Windows | None:
-    """Counts of the receiver. None where the flow has none in the step."""
-    arrays = run.arrays(series)
+class _Counts(NamedTuple):
+    """Of the receiver of a flow."""
+
+    t_ns: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    gap_ns: int
+
+    def within(self, begin: int, end: int) -> bool:
+        return len(self.t_ns) > 1 and self.t_ns[-1] > begin and self.t_ns[0] < end
+
+
+def _counts(run: Run, series: Series) -> _Counts:
+    arrays, runner = run.arrays(series), run.meta.runner_of(series)
     there = arrays["end"] == receiver_end(series.direction)
-    t, counts = arrays["t_ns"][there], arrays["bytes"][there]
-    if len(t) < 2 or t[-1] <= begin or t[0] >= end:
-        return None
-    runner = run.meta.runner_of(series)
     gap = gap_ns((runner.interval_ns if runner is not None else None) or WINDOW_NS)
-    return bytes_rate(t, counts, edges(begin, end, min(WINDOW_NS, end - begin)), gap_ns=gap)
+    return _Counts(arrays["t_ns"][there], arrays["bytes"][there], gap)
 
 
-def _mean(windows: Windows) -> float | None:
-    """Mbit/s over the windows that are fully covered for each flow."""
-    rates = windows.rate_bps()
+def _rate(flows: Sequence[_Counts], begin: int, end: int) -> float | None:
+    """Mbit/s over those parts of the step that are covered for each flow. A flow begins some microseconds after its step, so windows begin
+    with the flows. None where a flow only ends or begins in the step."""
+    first, last = max(begin, *(int(one.t_ns[0]) for one in flows)), min(end, *(int(one.t_ns[-1]) for one in flows))
+    if last - first < min(WINDOW_NS, end - begin) / 2:
+        return None
+    count = max(1, round((last - first) / WINDOW_NS))
+    at = np.linspace(first, last, count + 1).astype(np.int64)
+    rates = sum_of_flows([bytes_rate(one.t_ns, one.bytes, at, gap_ns=one.gap_ns) for one in flows]).rate_bps()
     known = rates[~np.isnan(rates)]
     return float(known.mean()) / 1e6 if len(known) else None
