@@ -56,7 +56,7 @@ static int answer_wait(struct connection *c)
 	struct krx_packet packet;
 
 	for (;;) {
-		/* Before the packets are read: a program that had no processor finds here an answer that came in time. */
+		/* Before the packets are read: a program without a processor finds here an answer that was in time. */
 		const bool is_over = ktrxer_now_ns() >= end;
 		int rc = krx_next(c->rx, &packet);
 
@@ -122,8 +122,8 @@ int main(int argc, char **argv)
 		goto fail;
 	if ((rc = answer_wait(&c)) < 0) {
 		snprintf(err.text, sizeof err.text,
-			 rc == -ECONNREFUSED ? "%s refuses the connection: no program listens on TCP port %u there" :
-					       "no answer from %s port %u in 2 s: the path loses packets",
+			 rc == -ECONNREFUSED ? "%s refuses the connection: no program listens on TCP port %u there"
+					     : "no answer from %s port %u in 2 s: the path loses packets",
 			 argv[1], c.port);
 		goto fail;
 	}
