@@ -9,6 +9,7 @@
  */
 #include <ktrxer.h>
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static int segment_send(struct connection *c, uint8_t flags, struct ktrxer_error
 	return ktx_commit(c->tx, &probe, err);
 }
 
-/* Waits for SYN and ACK. 0: they came, and acknowledge ours. */
+/* Waits for SYN and ACK. 0: they came, and acknowledge ours. -ECONNREFUSED: a reset came; -ETIMEDOUT: nothing. */
 static int answer_wait(struct connection *c)
 {
 	const uint8_t both = KTRXER_TCP_SYN | KTRXER_TCP_ACK;
@@ -54,26 +55,29 @@ static int answer_wait(struct connection *c)
 	struct ktrxer_frame_view tcp;
 	struct krx_packet packet;
 
-	while (ktrxer_now_ns() < end) {
+	for (;;) {
+		/* Before the packets are read: a program without a processor finds here an answer that was in time. */
+		const bool is_over = ktrxer_now_ns() >= end;
 		int rc = krx_next(c->rx, &packet);
 
 		if (rc < 0)
 			return rc;
 		if (rc == 0) {
+			if (is_over)
+				return -ETIMEDOUT;
 			poll(&ready, 1, 100);
 			continue;
 		}
 		if (ktrxer_frame_read(&tcp, packet.data, packet.length, packet.link) < 0)
 			continue;
 		if (tcp.tcp_flags & KTRXER_TCP_RST)
-			return -1;
+			return -ECONNREFUSED;
 		if ((tcp.tcp_flags & both) != both || tcp.tcp_acknowledgement != c->next + 1)
 			continue;
 		c->acknowledged = tcp.tcp_sequence + 1;
 		c->next++;
 		return 0;
 	}
-	return -1;
 }
 
 static int rule_make(struct krx_rule *rule, const struct connection *c, const char *operation, struct ktrxer_error *err)
@@ -97,6 +101,7 @@ int main(int argc, char **argv)
 	struct ktrxer_error err = { .text = "the frame does not go" };
 	struct krx_rule rule;
 	struct krx_stats stats;
+	int rc;
 
 	if ((argc != 3 && argc != 4) || ktrxer_addr_parse(&where.to, argv[1]) < 0 || atoi(argv[2]) < 1 ||
 	    atoi(argv[2]) > 65535) {
@@ -115,9 +120,10 @@ int main(int argc, char **argv)
 	printf("answers come by %s\n", stats.backend);
 	if (segment_send(&c, KTRXER_TCP_SYN, &err) < 0)
 		goto fail;
-	if (answer_wait(&c) < 0) {
+	if ((rc = answer_wait(&c)) < 0) {
 		snprintf(err.text, sizeof err.text,
-			 "no answer from %s port %u in 2 s: no program listens there, or the path loses packets",
+			 rc == -ECONNREFUSED ? "%s refuses the connection: no program listens on TCP port %u there"
+					     : "no answer from %s port %u in 2 s: the path loses packets",
 			 argv[1], c.port);
 		goto fail;
 	}

@@ -308,7 +308,10 @@ static void tcp_ready(struct loop_source *source, uint32_t events)
 	struct flow *flow = (struct flow *)source;
 
 	if (flow->sends && flow->state == FLOW_GOING) {
-		if (events & (EPOLLERR | EPOLLHUP)) {
+		/* The receiver of a sender that is behind waits KTRXER_FLOW_SETTLE_S, and then closes. */
+		if (flow->end_ns <= ktrxer_now_ns()) {
+			flow_finish(flow, FLOW_PLANNED, 0);
+		} else if (events & (EPOLLERR | EPOLLHUP)) {
 			const int error = socket_error(source->fd);
 
 			flow_finish(flow, error ? FLOW_BROKEN : FLOW_CLOSED, error);

@@ -80,7 +80,7 @@ def test_second_signal_kills(shared_pair, ktrxer):
     flowing(a, 20)
     for _ in range(2):
         child.send_signal(signal.SIGINT)
-    child.communicate(timeout=3)
+    child.communicate(timeout=20)
     assert child.returncode in (0, -signal.SIGINT, 1)
 
 
@@ -109,7 +109,7 @@ def test_a_stalled_reader_delays_no_probe(shared_pair, ktrxer):
 def test_a_reader_that_never_comes_is_left(shared_pair, ktrxer):
     a, b = shared_pair
     child = a.popen([ktrxer, "send", b.address, "-r", "5k", "-c", "5000", "--jsonl"])
-    assert child.wait(timeout=8) == 1
+    assert child.wait(timeout=20) == 1
     child.communicate()
 
 
@@ -118,7 +118,7 @@ def test_a_reader_that_goes_stops_it(shared_pair, ktrxer):
     child = a.popen([ktrxer, "send", b.address, "-r", "1k", "--jsonl"])
     read_until(child, lambda one: one["type"] == "sample")
     child.stdout.close()
-    assert child.wait(timeout=5) in (0, 1)
+    assert child.wait(timeout=20) in (0, 1)
     child.stderr.close()
 
 

@@ -34,19 +34,22 @@ loss = "{loss}"
 ends = ["mid", "far"]
 from.mid = { rate = "2mbit", queue = "bfifo limit 60000" }
 """
-# Sends UDP from near to far for two seconds at the highest rate; prints the received rate in bit/s of Ethernet frames.
+# Sends UDP from near to far for two seconds at the highest rate. Prints the received rate in bit/s of Ethernet frames, of all and of the fastest 20
+# in a row, by the kernel's arrival stamps: a receiver that waits for a processor reads its first packet late.
 PUSH = """
 import socket, subprocess, sys, threading, time
 inside = ["ip", "netns", "exec", "far", sys.executable, "-c", '''
-import socket, time
+import socket, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", 9999)); s.settimeout(2)
+s.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
 print("ready", flush=True)
-first = last = None; n = 0
+at = []
 try:
     while True:
-        d = s.recv(2000); last = time.monotonic(); first = first or last; n += len(d) + 42
+        data, ((_, _, stamp),), _, _ = s.recvmsg(2000, 100); seconds, ns = struct.unpack("@ll", stamp); at.append(seconds + ns / 1e9)
 except TimeoutError:
-    print(n * 8 / (last - first), flush=True)
+    bits = (len(data) + 42) * 8
+    print((len(at) - 1) * bits / (at[-1] - at[0]), max(20 * bits / (b - a) for a, b in zip(at, at[20:])), flush=True)
 ''']
 far = subprocess.Popen(inside, stdout=subprocess.PIPE, text=True)
 far.stdout.readline()
@@ -54,7 +57,7 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("far", 9999))
 end = time.monotonic() + 2
 while time.monotonic() < end:
     s.send(bytes(958)); time.sleep(0.001)
-print(float(far.communicate(timeout=20)[0]))
+print(far.communicate(timeout=60)[0])
 """
 
 
@@ -132,8 +135,10 @@ def test_a_lab_inside_a_lab_has_names_of_its_own(nothing_left: None, file: Path)
 def test_the_narrowest_link_decides(nothing_left: None, file: Path) -> None:
     done = lab("run", file, "--", sys.executable, "-c", PUSH)
     assert done.returncode == 0, done.stderr
-    # A machine that stalls for longer than the queue holds sends less; the rate never exceeds the link's.
-    assert 1.2e6 < float(done.stdout) < 2.06e6, "8 Mbit/s were sent, the second link has 2"
+    # A sender that waits for a processor for longer than the queue holds sends less in all.
+    mean, fastest = map(float, done.stdout.split())
+    assert mean < 2.06e6 and fastest > 1.9e6, "8 Mbit/s were sent, the second link has 2"
+    print(f"figure: {mean / 1e6:.3f} Mbit/s of 2, the fastest 20 packets {fastest / 1e6:.3f}")
 
 
 def test_a_command_runs_where_it_is_told_and_its_status_comes_back(nothing_left: None, file: Path) -> None:

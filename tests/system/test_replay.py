@@ -127,7 +127,7 @@ class TestReplay:
             with pytest.raises(Exception, match="timed out"):
                 waiting.communicate(timeout=1.5)
             waiting.terminate()
-            out = waiting.communicate(timeout=5)[0]
+            out = waiting.communicate(timeout=20)[0]
         finally:
             waiting.kill()
         assert '"sent": 1' in (out if isinstance(out, str) else out.decode())
@@ -166,7 +166,7 @@ class TestReplay:
         child.stdin.flush()
         until(lambda: shared_pair[0].counters()["tx"]["packets"] >= both, "both frames have left")
         child.send_signal(signal.SIGINT)
-        status = child.wait(timeout=5)
+        status = child.wait(timeout=20)
         assert child.stdout is not None
         result = json.loads(child.stdout.read())
         assert result["sent"] == 2 and (status == 0 or late(result))

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from ktrxer.lab import hosts
-from noise import busy, reasons
+from noise import before_others, busy, reasons
 from waiting import stand_still
 
 HERE = Path(__file__).resolve().parent
@@ -93,11 +93,16 @@ def line(requires_namespaces: None, tmp_path_factory: pytest.TempPathFactory) ->
             host.ip("address", "add", f"fd00:79::{number}/64", "dev", host.device, "nodad")
         m.sysctl("ipv4/ip_forward", 0)
         for port, protocol in ((PORTS["whole"], "HTTP/1.1"), (PORTS["closing"], "HTTP/1.0")):
-            serve = [sys.executable, "-u", "-m", "http.server", "--bind", "::", "--directory", files, "--protocol", protocol, port]
+            serve = [*before_others(), sys.executable, "-u", "-m", "http.server", "--bind", "::", "--directory", files, "--protocol", protocol, port]
             process = b.popen([str(word) for word in serve], stderr=subprocess.DEVNULL)
             assert process.stdout and "Serving" in process.stdout.readline()
         started(b, [sys.executable, "-c", BAD])
         yield Line(a, m, b)
+
+
+def middlebox(line: Line, *shares: float) -> Any:
+    """It is the path, which other work of this machine must not delay."""
+    return started(line.m, [*before_others(), sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", *map(str, shares)])
 
 
 Measure = Callable[..., list[dict[str, Any]]]
@@ -110,7 +115,7 @@ def measure(line: Line, ktrxer: Path) -> Iterator[Measure]:
     notes = list[dict[str, Any]]()
 
     def go(*options: str, to: str = "10.79.0.2", shares: tuple[float, ...] = (0, 0, 0, 0)) -> list[dict[str, Any]]:
-        box = started(line.m, [sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", *map(str, shares)])
+        box = middlebox(line, *shares)
         boxes.append(box)
         done = line.a.run([ktrxer, "tcp", to, "--jsonl", *options], check=False, timeout=100)
         box.send_signal(signal.SIGKILL)
@@ -221,7 +226,7 @@ def test_each_pair_has_a_sample(measure):
 @pytest.mark.plain_build
 def test_a_program_that_stands_still_claims_no_loss(line, ktrxer):
     """It stands still for longer than the server's retransmission timer: every fifth time between the commit of a pair and its send time."""
-    box = started(line.m, [sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", "0", "0", "0", "0"])
+    box = middlebox(line, 0, 0, 0, 0)
     words = ["--path", "/large", "--count", "1500", "--interval", "10ms", "--connections", "16"]
     child = line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", *words])
     while child.poll() is None:
@@ -306,7 +311,7 @@ def test_servers_that_are_no_good(measure, options, reason):
 
 @pytest.mark.parametrize(("path", "known"), [("/absent", False), ("/large", True)])
 def test_intervals_are_explained_where_they_are_printed(line, ktrxer, path, known):
-    box = started(line.m, [sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", "0", "0", "0", "0"])
+    box = middlebox(line, 0, 0, 0, 0)
     done = line.a.run([ktrxer, "tcp", "10.79.0.2", "--path", path, "--count", "5"], check=False)
     box.send_signal(signal.SIGKILL)
     box.communicate()

@@ -108,7 +108,7 @@ def test_without_carrier_the_schedule_still_ends(xsk, pair):
     child = a.popen(xsk.words(a, b.address, "--for", "2s", "--rate", "20k", "--json"))
     flowing(a)
     b.ip("link", "set", b.device, "down")
-    out, _ = child.communicate(timeout=8)
+    out, _ = child.communicate(timeout=20)
     result = json.loads(out)
     closes(result)
     assert result["requested"] == 40_000

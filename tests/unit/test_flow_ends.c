@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -316,4 +317,66 @@ TEST(an_end_without_the_word_is_a_fault)
 		act(&(struct play){ { RESET, PATIENCE_ENDS }, server, FLOW_BROKEN, FLOW_RESET });
 		act(&(struct play){ { CLOSE, PATIENCE_ENDS }, server, FLOW_CLOSED, FLOW_NO_ERROR });
 	}
+}
+
+/*
+ * A sender's thread that has no processor from before the end of the flow until after the receiver has closed: the
+ * flow lasted as planned. A receiver that closes before that end breaks it.
+ */
+enum { BUSY_FOR_MS = 30 };
+struct busy {
+	struct stage stage; /* first: of on_ended() */
+	struct loop_timer timer;
+	uint64_t until_ns;
+};
+
+static void busy_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct busy *b = (struct busy *)((char *)timer - offsetof(struct busy, timer));
+	struct flow *flow = flow_set_flow(b->stage.set, 0);
+
+	(void)now_ns;
+	while (ktrxer_now_ns() < b->until_ns)
+		;
+	assert_int_equal(flow->state, FLOW_GOING);
+	cut(&b->stage, true);
+	flow->source.ready(&flow->source, EPOLLERR | EPOLLHUP);
+}
+
+static void sender_cut(int busy_ms, enum flow_reason reason, enum flow_error error)
+{
+	struct busy b = { .timer = { .due = busy_due } };
+	struct flow_set_options o = { .flows = 1,
+				      .server = true,
+				      .for_ns = BUSY_FOR_MS * MS,
+				      .sample_ns = 1000 * MS,
+				      .sample = on_sample,
+				      .ended = on_ended,
+				      .context = &b.stage };
+	const struct flow_spec spec = { .down = true };
+	const int fd = connected(&b.stage.peer);
+
+	assert_int_equal(loop_new(&b.stage.loop), 0);
+	o.loop = b.stage.loop;
+	assert_int_equal(flow_set_new(&b.stage.set, &o), 0);
+	assert_int_equal(flow_set_add(b.stage.set, &flow_tcp_ops, &spec), 0);
+	assert_int_equal(flow_set_attach(b.stage.set, 0, fd, 0), 0);
+	loop_timer_add(b.stage.loop, &b.timer);
+	b.timer.at_ns = ktrxer_now_ns();
+	b.until_ns = b.timer.at_ns + (uint64_t)busy_ms * MS;
+	flow_set_start(b.stage.set, b.timer.at_ns);
+	flow_set_flow(b.stage.set, 0)->state = FLOW_GOING;
+	assert_int_equal(loop_run(b.stage.loop, -1), 0);
+	assert_int_equal(b.stage.ends, 1);
+	assert_int_equal(b.stage.end.reason, reason);
+	assert_int_equal(b.stage.end.error, error);
+	loop_timer_remove(b.stage.loop, &b.timer);
+	flow_set_free(b.stage.set);
+	loop_free(b.stage.loop);
+}
+
+TEST(a_receiver_that_does_not_wait_for_a_busy_sender)
+{
+	sender_cut(BUSY_FOR_MS, FLOW_PLANNED, FLOW_NO_ERROR);
+	sender_cut(0, FLOW_BROKEN, FLOW_RESET);
 }
