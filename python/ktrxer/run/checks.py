@@ -20,7 +20,7 @@ from typing import Any
 
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
-from ktrxer.runners import RunnerError
+from ktrxer.runners import RunnerError, defect
 from ktrxer.runners.own import complaint
 from ktrxer.runners.runner import Listener, Tool, Trial, lookup_name
 from ktrxer.store import one_line
@@ -193,8 +193,8 @@ def _unreadable(job: Job) -> str | None:
         job.runner.here(job.invocation.parameters, job.options).close()
     except RunnerError as error:
         return str(error)
-    except Exception as error:  # of a runner of the user
-        return f"the runner {job.runner.name} has a defect: {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # of a runner of the user
+        return defect(job.runner, error)
     return None
 
 
