@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +17,9 @@ from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 from ktrxer.summary.changes import Held, rates
-from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, interval_ns, probes_of
+from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, flow_facts, probes_of
+from ktrxer.summary.policer import Policed, policed
+from ktrxer.summary.text import ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
@@ -67,6 +69,7 @@ class Load:
     high_ms: float | None
     hops: tuple[Hop, ...]
     queue: Queue | None  # None: the load adds nothing that is above its uncertainty
+    policed: Policed | None  # the losses are those of a policer
     levels: tuple[Held, ...]  # of the rate that changed under the load; all figures are of the slowest one
 
 
@@ -111,15 +114,26 @@ def of(run: Run) -> Check | None:
         return None
     begin = min(window.from_ns for window in _times(run).values())
     idle_window = Window(0, begin)
-    for kind in ("UDP", "ICMP"):
-        members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
-        idle = _delays(run, members, idle_window)
-        if idle is None or math.isinf(idle.p50):
-            continue
+    for kind, members, idle in _idle(run, idle_window):
         made = tuple(load for way, window in loads.items() if (load := _load(run, way, window, members, idle_window, idle)) is not None)
         if made:
             return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made)
     return None
+
+
+def _idle(run: Run, window: Window) -> Iterator[tuple[str, list[Series], Delays]]:
+    """The kinds of probes that were answered, those with the most figures first."""
+    for kind in ("UDP", "ICMP", "TCP"):
+        members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
+        idle = _delays(run, members, window)
+        if idle is not None and not math.isinf(idle.p50):
+            yield kind, members, idle
+
+
+def idle_alone(run: Run) -> str:
+    """The round trips of a run without a load."""
+    parts = [f"{ms(idle.p50)} ({kind})" for kind, _, idle in _idle(run, Window(0, run.meta.length_ns))]
+    return f"the p50 of the idle round trip is {', '.join(parts)}" if parts else "no probe was answered"
 
 
 def _times(run: Run) -> dict[Way, Window]:
@@ -148,8 +162,7 @@ def _changed(run: Run) -> dict[str, tuple[Held, ...]]:
     """The levels of each direction whose rate changed, as that of a shaper whose bucket becomes empty."""
     flows = run.meta.of_kind("bytes")
     ways = {series.group or series.name: series.direction for series in flows}
-    counted = {one.id: flow_counts(run, one)[:2] for one in flows}
-    return {ways[one.name] or "": tuple(one.levels) for one in rates(run, counted, {one.id: interval_ns(run, one) for one in flows})}
+    return {ways[one.name] or "": tuple(one.levels) for one in rates(run, *flow_facts(run)[:2])}
 
 
 def _slowest(window: Window, levels: tuple[Held, ...]) -> Window:
@@ -193,7 +206,8 @@ def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_wi
     # Without an interval, at least the step to the next letter of the scale.
     above = low > 0 if low is not None else added > 5
     queue = _queue(way, added, places, hops, own, _qdisc(run)) if above else None
-    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, window.levels)
+    policer = next((one for one in policed(run, *flow_facts(run)) if one.direction == way), None)
+    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, policer, window.levels)
 
 
 def _rate(run: Run, way: Way, window: Window) -> float | None:

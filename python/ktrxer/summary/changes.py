@@ -78,8 +78,8 @@ def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) 
             continue  # other flows begin or end: a change of the plan
         window = max(WINDOW_NS, 2 * max(every_ns[one.id] for one in members), -(-(end - begin) // POINTS_MOST))
         at = edges(begin, end, window)
-        whole = _sum(members, counted, every_ns, at)
-        first = _sum(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
+        whole = received(members, counted, every_ns, at)
+        first = received(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
         # Flows begin slowly: a first second with a higher rate than any later time is, as a rule, that of a shaper whose bucket was full.
         if len(whole) >= BURST_WINDOWS_LEAST and first[0] > BURST * whole.max():
             parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, median(whole)))
@@ -87,7 +87,9 @@ def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) 
         yield from _found(name, "Mbit/s", begin, window, whole)
 
 
-def _sum(members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], at: NDArray[np.int64]) -> NDArray[np.float64]:
+def received(
+    members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], at: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """In Mbit/s. NaN: not known."""
     return sum_of_flows([bytes_rate(*counted[one.id], at, gap_ns=gap_ns(every_ns[one.id])) for one in members]).rate_bps() / 1e6
 

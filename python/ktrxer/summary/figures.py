@@ -26,7 +26,8 @@ from ktrxer.summary.where import Part, own_qdisc, parts
 if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer run` that they import
     from ktrxer.run.egress import OwnDrops
     from ktrxer.run.own_load import OwnLoad
-    from ktrxer.summary.changes import Change
+    from ktrxer.summary.changes import Change, Counts
+    from ktrxer.summary.policer import Policed
     from ktrxer.summary.voice import Voice
 
 MS, S = 1e6, 10**9
@@ -151,6 +152,7 @@ class Summary:
     voice: list[Voice] = field(default_factory=list)  # ratings of calls
     steps: list[Step] = field(default_factory=list)  # parts of a load that changes
     changes: list[Change] = field(default_factory=list)  # levels of rates and round trips that changed in mid-run
+    policed: list[Policed] = field(default_factory=list)  # directions whose losses are those of a policer
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -180,18 +182,18 @@ def summarise(run: Run) -> Summary:
     from ktrxer.run.egress import own_drops
     from ktrxer.run.own_load import own_loads
     from ktrxer.summary.changes import changes
+    from ktrxer.summary.policer import policed
 
-    made, flows = compared(run, whole=True), run.meta.of_kind("bytes")
+    made = compared(run, whole=True)
+    facts = (run, *flow_facts(run))
     return replace(
         made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) or _receivers_limit(run) else made.grade,
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), first_lateness_us=first_lateness(run),
         where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
-        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(
-            run, {one.id: flow_counts(run, one)[:2] for one in flows}, {one.id: interval_ns(run, one) for one in flows},
-            {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
-        ),
+        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(*facts),
+        policed=policed(*facts),
     )  # fmt: skip
 
 
@@ -407,6 +409,16 @@ def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np
     if not there.any():
         there, note = arrays["end"] == 1 - end, "bytes that the sender saw acknowledged"
     return arrays["t_ns"][there], arrays["bytes"][there], note
+
+
+def flow_facts(run: Run) -> tuple[dict[int, Counts], dict[int, int], dict[int, str]]:
+    """By number of the series: counts and sample intervals of flows, kinds of probes."""
+    flows = run.meta.of_kind("bytes")
+    return (
+        {one.id: flow_counts(run, one)[:2] for one in flows},
+        {one.id: interval_ns(run, one) for one in flows},
+        {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
+    )
 
 
 def interval_ns(run: Run, series: Series) -> int:
