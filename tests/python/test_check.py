@@ -141,8 +141,10 @@ def test_a_router_that_answers_slowly_is_not_the_queue(tmp_path):
     assert check is not None and check.worst.queue is not None and check.worst.queue.hop == 3
 
 
-def test_no_queue_is_named_where_nothing_is_added(tmp_path):
-    check = figures.of(stored(tmp_path))
+@pytest.mark.parametrize("up_ms", [0.0, 0.08])
+def test_no_queue_is_named_where_nothing_is_added(tmp_path, up_ms):
+    """A load over the loopback added 0.001 ms (0.000 to 0.003): "the queue is in the far host's own device (145% of the delay)"."""
+    check = figures.of(stored(tmp_path, up_ms=up_ms))
     assert check is not None and [load.queue for load in check.loads] == [None, None]
     assert answer.of(check).sentences[1] == "No queue on the path adds a delay above the uncertainty."
 

@@ -16,8 +16,8 @@ from ktrxer.estimate.throughput import bytes_rate, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
-from ktrxer.summary.changes import Held, rates
-from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, flow_facts, probes_of
+from ktrxer.summary.changes import Held, flow_facts, rates
+from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, probes_of
 from ktrxer.summary.policer import Policed, policed
 from ktrxer.summary.text import ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
@@ -25,6 +25,7 @@ from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 MS, S = 1e6, 10**9
 SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: its queue fills in this part, and the figures leave it out
 LEVEL = 0.90  # of the interval of a difference: two intervals of 95 % hold at the same time with 90 % (Bonferroni)
+QUEUE_LEAST_MS = 0.1  # a smaller delay under load is the work of the hosts, too
 HALF = 0.5  # of the added delay: a place with more is where the queue is
 
 Floats = NDArray[np.float64]
@@ -204,7 +205,7 @@ def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_wi
     places = parts(before, under, _qdisc(run))
     own = _own_added(run, idle_window, window)
     # Without an interval, at least the step to the next letter of the scale.
-    above = low > 0 if low is not None else added > 5
+    above = low > 0 and added >= QUEUE_LEAST_MS if low is not None else added > 5
     queue = _queue(way, added, places, hops, own, _qdisc(run)) if above else None
     policer = next((one for one in policed(run, *flow_facts(run)) if one.direction == way), None)
     return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, policer, window.levels)

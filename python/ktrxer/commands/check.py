@@ -179,6 +179,8 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
 
     schedule = planned()
     pins = checks.several(schedule)
+    for one in checks.others(pins):
+        complain("check", one)
     checks.pin(schedule, pins)
     checks.directory(given.directory, checks.rows_of(schedule))
     gap = blocked.Blocked()

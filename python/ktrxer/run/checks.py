@@ -76,9 +76,12 @@ def several(schedule: Schedule) -> Pins:
     return {key: addresses for key, addresses in found.items() if len(addresses) > 1}
 
 
-def alike(addresses: Sequence[str]) -> int:
-    """How many are of the family of the first one."""
-    return sum((":" in one) == (":" in addresses[0]) for one in addresses)
+def others(pins: Pins) -> Iterator[str]:
+    """A line for each far end with several addresses of the family of the first one."""
+    for (host, _), found in pins.items():
+        count = sum((":" in one) == (":" in found[0]) for one in found)
+        if count > 1:
+            yield f"{host} has {count} addresses of this family; {found[0]} alone is measured"
 
 
 def pin(schedule: Schedule, pins: Pins) -> Schedule:

@@ -26,7 +26,7 @@ from ktrxer.summary.where import Part, own_qdisc, parts
 if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer run` that they import
     from ktrxer.run.egress import OwnDrops
     from ktrxer.run.own_load import OwnLoad
-    from ktrxer.summary.changes import Change, Counts
+    from ktrxer.summary.changes import Change
     from ktrxer.summary.policer import Policed
     from ktrxer.summary.voice import Voice
 
@@ -181,7 +181,7 @@ def summarise(run: Run) -> Summary:
     from ktrxer.run.contradictions import idle_apart, idle_delayed
     from ktrxer.run.egress import own_drops
     from ktrxer.run.own_load import own_loads
-    from ktrxer.summary.changes import changes
+    from ktrxer.summary.changes import changes, flow_facts
     from ktrxer.summary.policer import policed
 
     made = compared(run, whole=True)
@@ -409,16 +409,6 @@ def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np
     if not there.any():
         there, note = arrays["end"] == 1 - end, "bytes that the sender saw acknowledged"
     return arrays["t_ns"][there], arrays["bytes"][there], note
-
-
-def flow_facts(run: Run) -> tuple[dict[int, Counts], dict[int, int], dict[int, str]]:
-    """By number of the series: counts and sample intervals of flows, kinds of probes."""
-    flows = run.meta.of_kind("bytes")
-    return (
-        {one.id: flow_counts(run, one)[:2] for one in flows},
-        {one.id: interval_ns(run, one) for one in flows},
-        {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
-    )
 
 
 def interval_ns(run: Run, series: Series) -> int:
