@@ -47,9 +47,7 @@ def loses(match: str, per_mille: int) -> str:
 POLICERS = {"10 Mbit/s": (10, police(10, "60k")), "40 Mbit/s": (40, police(40, "250k"))}
 OTHERS = {
     "FIFO of 2 ms": queue(40, "bfifo limit 10000"),
-    "FIFO of 5 ms": queue(10, "bfifo limit 6250"),
     "fq_codel": queue(10, "fq_codel"),
-    "PIE": queue(10, "pie target 2ms"),
     "random losses": loses("", 10),
     "losses of large packets": loses("meta length > 500", 20),
 }

@@ -16,8 +16,9 @@ from ktrxer.estimate.throughput import bytes_rate, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
-from ktrxer.summary.changes import Held, flow_facts, rates
-from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, probes_of
+from ktrxer.summary.changes import Held, rates
+from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
+from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES
 from ktrxer.summary.policer import Policed, policed
 from ktrxer.summary.text import ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts

@@ -16,7 +16,7 @@ from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
-from ktrxer.summary.figures import flow_counts, interval_ns, probes_of
+from ktrxer.summary.facts import Counts
 
 S, MS = 10**9, 10**6
 LEVEL_S, LEVEL_SHARE = 2.0, 0.1  # a level is at least so long, and this share of the time
@@ -41,19 +41,6 @@ class Change:
     name: str
     unit: str
     levels: list[Held]
-
-
-Counts = tuple[NDArray[np.int64], NDArray[np.int64]]  # times, received bytes so far
-
-
-def flow_facts(run: Run) -> tuple[dict[int, Counts], dict[int, int], dict[int, str]]:
-    """By number of the series: counts and sample intervals of flows, kinds of probes."""
-    flows = run.meta.of_kind("bytes")
-    return (
-        {one.id: flow_counts(run, one)[:2] for one in flows},
-        {one.id: interval_ns(run, one) for one in flows},
-        {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
-    )
 
 
 def changes(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int], kind_of: Mapping[int, str]) -> list[Change]:

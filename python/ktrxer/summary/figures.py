@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, respons
 from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.store.meta import Runner, Series
+from ktrxer.store.meta import Series
 from ktrxer.summary import VOICE
+from ktrxer.summary.facts import flow_counts, flow_facts, interval_ns, probes_of
 from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
@@ -181,7 +181,7 @@ def summarise(run: Run) -> Summary:
     from ktrxer.run.contradictions import idle_apart, idle_delayed
     from ktrxer.run.egress import own_drops
     from ktrxer.run.own_load import own_loads
-    from ktrxer.summary.changes import changes, flow_facts
+    from ktrxer.summary.changes import changes
     from ktrxer.summary.policer import policed
 
     made = compared(run, whole=True)
@@ -233,22 +233,6 @@ def _left_out(run: Run) -> dict[str, int]:
         arrays = run.arrays(series)
         wrong += int(((arrays["state"] == ANSWERED) & np.isnan(arrays["rtt_ns"])).sum())
     return {reason: count for reason, count in (("without stamps", untimed), ("shorter than 0", wrong)) if count}
-
-
-def probes_of(run: Run, series: Series) -> str:
-    """The kind of a series' probes. The hosts process each kind differently: a kernel answers an ICMP echo request, a program or XDP
-    answers a datagram. So the round trips of two kinds cannot be compared and are never pooled."""
-    runner = run.meta.runner_of(series)
-    if runner is not None and runner.protocol is not None:
-        return runner.protocol + _path(run, runner)
-    named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
-    return named[1] if named else "other"
-
-
-def _path(run: Run, runner: Runner) -> str:
-    """The far end where a run has several, and the family where the test gives one: round trips of two paths are never pooled, either."""
-    family = {"-4": " over IPv4", "-6": " over IPv6"}.get(str(runner.parameters.get("family")), "")
-    return (f" to {runner.host}" if runner.host and len(run.meta.targets) > 1 else "") + family
 
 
 def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
@@ -399,22 +383,6 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
     foreign = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
     made = responsiveness_rpm(_pooled(run, foreign, "rtt_ns", ["load"]) / MS, np.concatenate(own))
     return Responsiveness(*made, responsiveness_class(made[0]), kind) if made is not None else None
-
-
-def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
-    """Times, received bytes so far, and a note if only the sender's counts exist."""
-    arrays = run.arrays(series)
-    end = receiver_end(series.direction)
-    there, note = arrays["end"] == end, ""
-    if not there.any():
-        there, note = arrays["end"] == 1 - end, "bytes that the sender saw acknowledged"
-    return arrays["t_ns"][there], arrays["bytes"][there], note
-
-
-def interval_ns(run: Run, series: Series) -> int:
-    """Between its samples; where the run does not have it, that of Flent."""
-    runner = run.meta.runner_of(series)
-    return (runner.interval_ns if runner is not None else None) or 200_000_000
 
 
 def _gap(run: Run, series: Series) -> int:

@@ -18,7 +18,8 @@ from ktrxer.estimate.throughput import edges
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
-from ktrxer.summary.changes import SETTLED_NS, WINDOW_NS, Counts, received
+from ktrxer.summary.changes import SETTLED_NS, WINDOW_NS, received
+from ktrxer.summary.facts import Counts
 
 S, MS = 10**9, 10**6
 FRAME_BYTES, SEGMENT_BYTES = 1514, 1448
