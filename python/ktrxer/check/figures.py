@@ -153,10 +153,15 @@ def _windows(run: Run) -> dict[Way, Window]:
     made: dict[Way, Window] = {}
     changed = _changed(run)
     for way, whole in _times(run).items():
-        flows = [flow_counts(run, series)[1] for series in run.meta.of_kind("bytes") if series.direction == way]
-        if sum(int(counts.max() - counts.min()) for counts in flows if len(counts)) > FIRST_WINDOW_BYTES * len(flows):
+        counted = [flow_counts(run, series)[:2] for series in run.meta.of_kind("bytes") if series.direction == way]
+        flows = [(times, counts) for times, counts in counted if len(counts)]
+        if sum(int(counts.max() - counts.min()) for _, counts in flows) > FIRST_WINDOW_BYTES * len(counted):
             settle = min(SETTLE_NS, round(SETTLE_SHARE * (whole.to_ns - whole.from_ns)))
-            made[way] = _slowest(Window(whole.from_ns + settle, whole.to_ns), changed.get(way, ()))
+            # Where the server ends, or the user stops the run, the path has no load, and probes may have no answer.
+            last = max(int(times.max()) for times, _ in flows)
+            to_ns = whole.to_ns if last > whole.to_ns - S else last
+            if to_ns >= whole.from_ns + settle + S:
+                made[way] = _slowest(Window(whole.from_ns + settle, to_ns), changed.get(way, ()))
     return made
 
 

@@ -191,8 +191,9 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         except checks.CheckError as error:
             found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address])
             if found is None:
-                up = f"\n{address} answers ICMP echo requests, so this host is up" if answers[address] else ""
-                raise checks.CheckError(f"{error}{up}") from None
+                up = answers[address] and checks.SILENT in str(error)
+                there = f"\n{address} answers ICMP echo requests, so this host is up" if up else ""
+                raise checks.CheckError(f"{error}{there}") from None
             gap, rate = found, None
             alone = bool(given.server) and not gap.udp and not answers[address]
             parameters |= {"udp": _word(gap.udp), "load": _word(gap.load)} | ({"handshakes": str(port)} if alone else {})
