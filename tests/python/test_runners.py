@@ -40,6 +40,7 @@ while time.monotonic() < until or how in ("hangs", "after its end"):
     if how == "only complains": print("connect failed: Connection refused", file=sys.stderr); sys.exit(0)
     if how == "garbage": print("Segmentation fault")
     if how == "endless": sys.stdout.write("x" * 300000)
+    if how == "dies": os.kill(os.getpid(), 11)
     if how == "early": sys.exit("no route to host")
     if how == "stamped": print("at", int((time.time() - 1e9) * 1e9))
     if how == "hangs":
@@ -225,6 +226,7 @@ def test_a_defect_before_the_run_is_one_line(counter, where, kind, said):
     ("error in health", DEFECT + "KeyError: 'health'"),
     ("exit in health", DEFECT + "SystemExit: 0"),
     ("hangs", r"it did not end by itself, and was stopped"),
+    ("dies", r"the process was killed by signal 11"),
     ("after its end", r"it did not end by itself, and was stopped"),
     ("only complains", r"ended with exit status 0: connect failed: Connection refused"),
 ])
@@ -240,6 +242,7 @@ def test_a_bad_tool_is_named(counter, tmp_path, how, reason, monkeypatch):
     run = measure(tmp_path, how)
     print(run.meta.reasons)
     assert run.meta.verdict != "valid" and any(re.search(reason, line) for line in run.meta.reasons)
+    assert not any("exit status -" in line for line in run.meta.reasons), "a signal is named once, by its number"
     if how == "after its end":
         assert len(run.arrays(run.series(how))["value"]) > 3, "what it printed in time is kept"
 
