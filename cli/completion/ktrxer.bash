@@ -13,9 +13,9 @@ _ktrxer() {
 	fi
 	while IFS= read -r line; do
 		case $line in
-		:files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-		:directories) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-		:hosts) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") ;;
+		:files) compopt -o filenames 2>/dev/null; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$cur") ;;
+		:directories) compopt -o filenames 2>/dev/null; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$cur") ;;
+		:hosts) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -A hostname -- "$cur") ;;
 		*) COMPREPLY+=("${line%%$'\t'*}") ;;
 		esac
 	done < <("${COMP_WORDS[0]}" --complete "${words[@]}" 2>/dev/null)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
+from ktrxer import catalogue
+
 
 def offered(parser: argparse.ArgumentParser, before: Sequence[str], word: str) -> Iterator[str]:
     """`before`: the words after the subcommand's name; `word`: the beginning of the word at the cursor."""
@@ -44,6 +46,9 @@ def values(action: argparse.Action, word: str) -> Iterator[str]:
         yield from (str(choice) for choice in action.choices if str(choice).startswith(word))
     elif "HOST" in names:
         yield ":hosts"
+    elif names == "TEST":
+        yield from (f"{name}\t{about}" for name, about in catalogue.summaries().items() if name.startswith(word))
+        yield ":files"
     elif names == "DIR":
         yield ":directories"
     else:

@@ -285,6 +285,9 @@ def test_new_refuses(folder, capsys, tmp_path):
     with pytest.raises(SystemExit):
         new.main(["report", "mine"])
     assert "invalid choice: 'report'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        new.main(["test"])
+    assert "NAME is missing: name of the test: letters" in capsys.readouterr().err
 
 
 def test_a_file_cannot_replace_a_test_of_the_table(folder):
@@ -297,10 +300,11 @@ BUGS = (
     ("    return combine(icmp(setting, rate=3))", r"bug.py, line 4 \(return combine\(icmp\(setting, rate=3\)\)\): TypeError: .*rate"),
     ("    return run('ping', 'x', speed=1)", r"bug.py, line 4 \(return run.*: x: runner ping has no parameter speed"),
     ("    return 1 / 0", r"bug.py, line 4 \(return 1 / 0\): ZeroDivisionError: division by zero"),
+    ("    raise SystemExit(0)", r"bug.py, line 4 \(raise SystemExit\(0\)\): SystemExit: 0"),
     ("    return 3", r"bug.py: TypeError: `plan` returned int, not a Plan"),
-    ("    return combine(icmp(setting), plots=('pings',))", r"unknown plot 'pings' of the test; did you mean ping\? There are: all, totals"),
+    ("    return combine(icmp(setting), plots=('pings',))", r"bug.py: unknown plot 'pings' of the test; did you mean ping\? There are: all, totals"),
     ("    return combine(icmp(setting), plots=('own',), panels=[Panel('other', 'x', ('*',))])", r"unknown plot 'own' .*other, all"),
-    ("    return combine(icmp(setting), steps=[Step('x', 3, 2)])", r"step 'x' of the test lasts from 3 s to 2 s"),
+    ("    return combine(icmp(setting), steps=[Step('x', 3, 2)])", r"bug.py: step 'x' of the test lasts from 3 s to 2 s"),
     ("    return run('ftp', 'x')", r"bug.py, line 4 .*no runner is called 'ftp'"),
 )  # fmt: skip
 
@@ -313,6 +317,14 @@ def test_a_bug_in_a_users_test(folder, line, why):
     with pytest.raises(PlanError, match=why) as caught:
         catalogue.find("bug").make(Setting("h"), {})
     assert "\n" not in str(caught.value)
+
+
+def test_a_users_test_that_ends_the_program(folder):
+    """`ktrxer run` ended with status 0 and without a word."""
+    folder.mkdir(parents=True)
+    (folder / "bug.py").write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(PlanError, match=r"bug.py, line 2 \(sys.exit\(0\)\): SystemExit: 0"):
+        catalogue.find("bug")
 
 
 def test_a_users_plot_of_its_own(folder):
@@ -394,7 +406,8 @@ def test_a_name_with_several_addresses(monkeypatch):
     setting = Setting("far.example")
     schedule = make(catalogue.find("rrul46").make(setting, {}), setting, Options("k"))
     pins = checks.several(schedule)
-    assert {key: checks.alike(found) for key, found in pins.items()} == {("far.example", "-4"): 2}
+    assert list(pins) == [("far.example", "-4")]
+    assert list(checks.others(pins)) == [f"far.example has 2 addresses of this family; {pins['far.example', '-4'][0]} alone is measured"]
     checks.pin(schedule, pins)
     (pinned,) = {job.command()[2 if job.runner.name != "flow" else 3] for job in schedule.jobs if job.options.family == "-4"}
     assert pinned in known[socket.AF_INET] and {job.stored.host for job in schedule.jobs} == {"far.example"}

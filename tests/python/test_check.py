@@ -26,8 +26,8 @@ TOTAL = DOWN[1] + S
 
 
 def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=True, hops=(), up_mbit=10.0, down_mbit=50.0, lost=0.0,
-           idle_lost=0.0, burst_mbit=None, verdict="valid", seed=1, every_ms=20):
-    """A run of a path with an idle round trip of 10 ms. `burst_mbit`: the rate up in the first half of the load, which adds no delay then. `hops`: for each router, whether the queue is before it. `own_ms` and `far_ms` are
+           idle_lost=0.0, burst_mbit=None, ends_s=None, verdict="valid", seed=1, every_ms=20):
+    """A run of a path with an idle round trip of 10 ms. `ends_s`: the server ends after so much of the load up. `burst_mbit`: the rate up in the first half of the load, which adds no delay then. `hops`: for each router, whether the queue is before it. `own_ms` and `far_ms` are
     parts of `up_ms` and `down_ms`. With `stamps` the probes are of UDP and have one-way delays."""
     rng = np.random.default_rng(seed)
     kind = "stamp" if stamps else "ping"
@@ -58,6 +58,8 @@ def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=Tru
     more_up, more_down = at_load(t, UP, up_ms), at_load(t, DOWN, down_ms)
     own, far = (at_load(t, UP, own_ms), at_load(t, DOWN, far_ms))
     gone = (rng.random(len(t)) < np.where(t > IDLE, lost, idle_lost))
+    if ends_s is not None:
+        gone |= t > UP[0] + ends_s * S
     up, down = 5 + more_up + noise, 5 + more_down
 
     def column(ms, there=True):
@@ -73,6 +75,10 @@ def stored(folder, *, up_ms=0.0, down_ms=0.0, own_ms=0.0, far_ms=0.0, stamps=Tru
     for one in meta.of_kind("bytes"):
         span, rate = (UP, up_mbit) if one.direction == "up" else (DOWN, down_mbit)
         t = np.arange(span[0], span[1] + 1, 200 * MS)
+        if ends_s is not None:
+            t = t[t <= UP[0] + ends_s * S]
+        if not len(t):
+            continue
         counts = ((t - span[0]) / S * rate * 125_000).astype(int)
         if span is UP and burst_mbit:
             counts += (np.minimum(t - span[0], LOAD // 2) / S * (burst_mbit - rate) * 125_000).astype(int)
@@ -141,8 +147,10 @@ def test_a_router_that_answers_slowly_is_not_the_queue(tmp_path):
     assert check is not None and check.worst.queue is not None and check.worst.queue.hop == 3
 
 
-def test_no_queue_is_named_where_nothing_is_added(tmp_path):
-    check = figures.of(stored(tmp_path))
+@pytest.mark.parametrize("up_ms", [0.0, 0.08])
+def test_no_queue_is_named_where_nothing_is_added(tmp_path, up_ms):
+    """A load over the loopback added 0.001 ms (0.000 to 0.003): "the queue is in the far host's own device (145% of the delay)"."""
+    check = figures.of(stored(tmp_path, up_ms=up_ms))
     assert check is not None and [load.queue for load in check.loads] == [None, None]
     assert answer.of(check).sentences[1] == "No queue on the path adds a delay above the uncertainty."
 
@@ -189,6 +197,18 @@ def test_half_of_the_probes_lost(tmp_path):
     assert check is not None and check.grades[0] == "F"
     made = answer.of(check)
     assert made.bloated == "yes" and "half of the probes are lost" in made.sentences[0] and "inf" not in " ".join(made.sentences)
+
+
+@pytest.mark.parametrize("ends_s", [1.5, 2.5, 6])
+def test_a_server_that_ends_under_the_load(tmp_path, ends_s):
+    """It was killed after 1.5 s of a load: "The line is bloated", "the queue is in the far host's own device (133% of the delay)"."""
+    check = figures.of(stored(tmp_path, up_ms=50, ends_s=ends_s))
+    if ends_s < 3:
+        assert check is None, "2 s to fill the queue, and one second at least"
+        return
+    assert check is not None and check.grades == ("B", "B", "B") and check.worst.loaded.lost == 0
+    assert [load.direction for load in check.loads] == ["up"] and check.worst.rate_mbps == pytest.approx(10, rel=0.01)
+    assert "probes were lost" not in answer.of(check).sentences[2]
 
 
 def test_one_direction(tmp_path):

@@ -9,6 +9,7 @@ import time
 import pytest
 from ktrxer import runners
 from ktrxer.catalogue.recipe import PlanError, Setting, combine, icmp
+from ktrxer.catalogue.recipe import check as check_plan
 from ktrxer.catalogue.recipe import run as invoke
 from ktrxer.places import open_place
 from ktrxer.run import checks
@@ -39,6 +40,7 @@ while time.monotonic() < until or how in ("hangs", "after its end"):
     if how == "only complains": print("connect failed: Connection refused", file=sys.stderr); sys.exit(0)
     if how == "garbage": print("Segmentation fault")
     if how == "endless": sys.stdout.write("x" * 300000)
+    if how == "dies": os.kill(os.getpid(), 11)
     if how == "early": sys.exit("no route to host")
     if how == "stamped": print("at", int((time.time() - 1e9) * 1e9))
     if how == "hangs":
@@ -52,24 +54,41 @@ class Counts(Parameters):
     interval_ns: int = 50 * MS
     how: str = "good"
 
+def breaks(where, p):
+    if p.how == f"error in {where}":
+        raise KeyError(where)
+    if p.how == f"exit in {where}":
+        sys.exit(0)
+
 def validate(p):
+    breaks("validate", p)
     if p.how == "never":
         raise RunnerError("it is never possible")
 
 def command(p, o, times):
+    breaks("command", p)
     return [sys.executable, "-I", "-S", "-c", SCRIPT, p.how, str(times.length_s)]
 
 def series(p, name):
+    breaks("series", p)
     return {"number": Series(0, name, "value", "things")}
 
 def line(p, samples, line):
     if p.how == "defect":
         raise AttributeError("oops")
+    breaks("line", p)
     word = line.text.split()
     at = samples.clock.real(int(word[1])) if word[0] == "at" else line.at_ns
     samples.value("number", at, float(word[-1]))
 
-RUNNER = Runner("counter", "numbers", Counts, validate, command, series, by_line(line), ends_well, tool=Tool(TOOL, "python3"))
+def end(p, samples):
+    breaks("end", p)
+
+def health(ended):
+    breaks("health", Counts(how=ended.process.parameters["how"]))
+    return ends_well(ended)
+
+RUNNER = Runner("counter", "numbers", Counts, validate, command, series, by_line(line, end), health, tool=Tool(TOOL, "python3"))
 '''
 
 
@@ -182,14 +201,32 @@ def test_a_good_tool(counter, tmp_path):
     assert stored.started_ns < 0 <= values["t_ns"].min(), "started before, and held back until its time"
 
 
+DEFECT = r"the runner counter has a defect \(.*counter.py, line \d+\): "
+
+
+@pytest.mark.parametrize("where", ["validate", "command", "series"])
+@pytest.mark.parametrize(("kind", "said"), [("error", "KeyError: '{}'"), ("exit", "SystemExit: 0")])
+def test_a_defect_before_the_run_is_one_line(counter, where, kind, said):
+    counter()
+    with pytest.raises((PlanError, RunnerError), match=f"^x: {DEFECT}{said.format(where)}$"):
+        plan = combine(invoke("counter", "x", how=f"{kind} in {where}"))
+        check_plan(plan)
+        make(plan, Setting("far", 1, 0), Options())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how, reason", [
     ("garbage", r"printed \d+ lines? that cannot be read as results; the first: Segmentation fault"),
     ("endless", r"lines that cannot be read as results; the first: xxxx"),
     ("early", r"ended with exit status 1: no route to host"),
     ("stamped", r"lines that cannot be read as results; the first: a time stamp -\d+ ns after the start"),
-    ("defect", r"the runner counter has a defect, line \d+: AttributeError: oops"),
+    ("defect", DEFECT + "AttributeError: oops"),
+    ("exit in line", DEFECT + "SystemExit: 0"),
+    ("error in end", DEFECT + "KeyError: 'end'"),
+    ("error in health", DEFECT + "KeyError: 'health'"),
+    ("exit in health", DEFECT + "SystemExit: 0"),
     ("hangs", r"it did not end by itself, and was stopped"),
+    ("dies", r"the process was killed by signal 11"),
     ("after its end", r"it did not end by itself, and was stopped"),
     ("only complains", r"ended with exit status 0: connect failed: Connection refused"),
 ])
@@ -205,6 +242,7 @@ def test_a_bad_tool_is_named(counter, tmp_path, how, reason, monkeypatch):
     run = measure(tmp_path, how)
     print(run.meta.reasons)
     assert run.meta.verdict != "valid" and any(re.search(reason, line) for line in run.meta.reasons)
+    assert not any("exit status -" in line for line in run.meta.reasons), "a signal is named once, by its number"
     if how == "after its end":
         assert len(run.arrays(run.series(how))["value"]) > 3, "what it printed in time is kept"
 

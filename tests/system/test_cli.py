@@ -207,6 +207,21 @@ def test_bash_completion_offers():
     assert complete(SELFTEST, "help", "ti") == ["tick"]
 
 
+def test_tests_of_run_are_offered_before_files(tmp_path, monkeypatch):
+    """The names of the catalogue, those of the user's own tests, then files, which may be tests, too."""
+    own = tmp_path / "ktrxer" / "tests"
+    own.mkdir(parents=True)
+    (own / "tcp_mine.py").write_text('"""Mine."""\nraise SystemExit("completion must not execute it")\n')
+    (tmp_path / "tcp_file.py").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for command in ("run", "tests"):
+        offered = complete(KTRXER, command, "tcp_")
+        assert {"tcp_upload", "tcp_download", "tcp_mine", "tcp_file.py"} <= set(offered) and offered[-1] == "tcp_file.py"
+        assert all(one.startswith("tcp_") for one in offered)
+    assert complete(KTRXER, "run", "tcp_upload", "--again", "tcp_") == ["tcp_file.py"]
+
+
 def test_the_value_in_the_word_of_its_option_is_completed_with_it():
     """A completion as zsh and fish give it, in one word."""
     assert selftest("--complete", "say", "--verdict=inv").stdout == "--verdict=invalid\n"

@@ -23,7 +23,7 @@ pytest.importorskip("pyarrow", reason="the Python part's packages are not instal
 
 from ktrxer.estimate.throughput import bytes_rate, sum_of_flows
 from ktrxer.store import open_run
-from ktrxer.summary import figures
+from ktrxer.summary import facts, figures
 from noise import busy, least
 from routed import routed
 
@@ -212,7 +212,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
             run = open_run(told["file"])
             lines = (tmp_path / "watched").read_text().splitlines()[:-1]
             at, count, packets = np.asarray([line.split() for line in lines], np.int64).T
-            flows = [figures.flow_counts(run, series) for series in run.meta.of_kind("bytes")]
+            flows = [facts.flow_counts(run, series) for series in run.meta.of_kind("bytes")]
             # Without the two samples at each end: at the beginning and end of the traffic, interpolation between two lines of the counter is no
             # reference.
             window = np.asarray([max(t[2] for t, _, _ in flows), min(t[-3] for t, _, _ in flows)])

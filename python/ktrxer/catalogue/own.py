@@ -27,7 +27,7 @@ def from_file(path: Path) -> Test:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise PlanError(f"{error.filename or path}, line {error.lineno}: SyntaxError: {error.msg}") from error
-    except Exception as error:  # whatever the user's own program does wrong
+    except (Exception, SystemExit) as error:  # whatever the user's own program does wrong
         raise PlanError(f"{where_in(error, str(path))}{type(error).__name__}: {error}") from error
     return replace(_test_of(module, str(path)), path=str(path))
 
@@ -35,7 +35,7 @@ def from_file(path: Path) -> Test:
 def loaded(entry: EntryPoint) -> Test:
     try:
         made = entry.load()
-    except Exception as error:  # whatever the package does wrong
+    except (Exception, SystemExit) as error:  # whatever the package does wrong
         raise PlanError(f"test {entry.name} ({entry.value}): {type(error).__name__}: {error}") from error
     test = _test_of(made, f"the entry point {entry.value}")
     return replace(test, path=getattr(sys.modules.get(test.plan.__module__), "__file__", None) or "")

@@ -169,13 +169,16 @@ class Test:
             plan = self.plan(setting, parameters)
             if not isinstance(plan, Plan):
                 raise TypeError(f"`plan` returned {type(plan).__name__}, not a Plan")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if isinstance(error, PlanError) and not self.path:
                 raise
             text = str(error) if isinstance(error, PlanError) else f"{type(error).__name__}: {error}"
             where = where_in(error, self.path or getattr(getattr(self.plan, "__code__", None), "co_filename", ""))
             raise type(error)(f"{where}{text}") if isinstance(error, PlanError) else PlanError(f"{where}{text}") from error
-        check(plan)
+        try:
+            check(plan)
+        except PlanError as error:
+            raise PlanError(f"{self.path}: {error}" if self.path else str(error)) from None
         return plan
 
 
@@ -353,7 +356,9 @@ def check(plan: Plan) -> None:
         if not isinstance(one.parameters, runner.parameters):
             raise PlanError(f"{one.name}: its parameters are {type(one.parameters).__name__}, not {runner.parameters.__name__}")
         try:
-            runner.validate(one.parameters)
+            with runners.refusals(runner):
+                runner.validate(one.parameters)
+                made = runner.series(one.parameters, one.name).values()
             places.check_name(one.place)
         except (RunnerError, places.PlaceError) as error:
             raise PlanError(f"{one.name}: {error}") from None
@@ -361,7 +366,6 @@ def check(plan: Plan) -> None:
             raise PlanError(f"{one.name}: {one.parameters.family!r} is no address family; there are -4 and -6")
         if not _HOST.fullmatch(one.parameters.host) or one.parameters.host.startswith("-"):
             raise PlanError(f"{one.name}: {one.parameters.host[:40]!r} is no host")
-        made = runner.series(one.parameters, one.name).values()
         series += dict.fromkeys(single.name for single in made)
         tables += [(single.name, single.kind) for single in made]
     if len(tables) > SERIES_MOST:

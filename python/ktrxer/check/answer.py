@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
+from ktrxer.summary.policer import line
 from ktrxer.summary.text import ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
 
@@ -36,19 +37,21 @@ class Here:
     wireless: bool = False
 
 
-def unknown(reason: str) -> Answer:
+def unknown(reason: str, blocked: Sequence[str] = ()) -> Answer:
     return Answer("unknown", (
         f"It is not known whether the line is bloated: {reason}.",
         "The place of the queue is not known.",
-        "Remove the cause and measure again.",
+        f"{_begun('; '.join(blocked))}; then measure again." if blocked else "Remove the cause and measure again.",
     ), {})  # fmt: skip
 
 
-def of(check: Check, here: Here = Here()) -> Answer:
+def of(check: Check, here: Here = Here(), blocked: Sequence[str] = ()) -> Answer:
+    """`blocked`: the traffic that a firewall blocks (check/blocked.py)."""
     worst = check.worst
     bloated = word_of(worst.added_ms)
     shapers: dict[str, float] = {load.direction: SHAPED * load.rate_mbps for load in check.loads if load.rate_mbps is not None}
-    return Answer(bloated, (_first(check, bloated), _second(check), _third(check, bloated, shapers, here)), shapers)
+    third = "; ".join([_third(check, bloated, shapers, here), *blocked]) + "."
+    return Answer(bloated, (_first(check, bloated), _second(check), third), shapers)
 
 
 def word_of(added_ms: float) -> Bloated:
@@ -116,7 +119,7 @@ def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here
         "all figures are of its lowest)"
         for load in check.loads if load.levels
     )  # fmt: skip
-    return _remedy(check, bloated, shapers, here).removesuffix(".") + _losses(check) + changed + "."
+    return _remedy(check, bloated, shapers, here).removesuffix(".") + _losses(check) + _policers(check) + changed
 
 
 def _losses(check: Check) -> str:
@@ -133,12 +136,19 @@ def _losses(check: Check) -> str:
     )
 
 
+def _policers(check: Check) -> str:
+    found = [load.policed for load in check.loads if load.policed is not None]
+    shaped = " and ".join(f"{SHAPED * one.rate_mbps:.2f} Mbit/s {one.direction}" for one in found)
+    lines = "; ".join(f"a policer limits the rate: {line(one)}" for one in found)
+    return f"; {lines}: a shaper set to {shaped} avoids these losses" if found else ""
+
+
 def _remedy(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here) -> str:
     if bloated == "no":
         rates = " and ".join(f"{load.rate_mbps:.2f} Mbit/s {load.direction}" for load in check.loads if load.rate_mbps is not None)
         reached = f"a load of {rates}" if rates else "a load of unknown rate"
         more = "if the line has a higher rate, name a faster server and measure again"
-        nothing = "The delay needs no repair" if _losses(check) else "There is nothing to repair"
+        nothing = "The delay needs no repair" if _losses(check) or _policers(check) else "There is nothing to repair"
         return f"{nothing}, as far as {reached} shows: {more}."
     bad = [load for load in check.loads if word_of(load.added_ms) != "no"]
     advices = dict.fromkeys(advice for load in bad if (advice := _advice(load, here)))

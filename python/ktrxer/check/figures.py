@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,12 +17,16 @@ from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 from ktrxer.summary.changes import Held, rates
-from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES, flow_counts, interval_ns, probes_of
+from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
+from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES
+from ktrxer.summary.policer import Policed, policed
+from ktrxer.summary.text import ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9
 SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: its queue fills in this part, and the figures leave it out
 LEVEL = 0.90  # of the interval of a difference: two intervals of 95 % hold at the same time with 90 % (Bonferroni)
+QUEUE_LEAST_MS = 0.1  # a smaller delay under load is the work of the hosts, too
 HALF = 0.5  # of the added delay: a place with more is where the queue is
 
 Floats = NDArray[np.float64]
@@ -67,6 +71,7 @@ class Load:
     high_ms: float | None
     hops: tuple[Hop, ...]
     queue: Queue | None  # None: the load adds nothing that is above its uncertainty
+    policed: Policed | None  # the losses are those of a policer
     levels: tuple[Held, ...]  # of the rate that changed under the load; all figures are of the slowest one
 
 
@@ -111,15 +116,26 @@ def of(run: Run) -> Check | None:
         return None
     begin = min(window.from_ns for window in _times(run).values())
     idle_window = Window(0, begin)
-    for kind in ("UDP", "ICMP"):
-        members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
-        idle = _delays(run, members, idle_window)
-        if idle is None or math.isinf(idle.p50):
-            continue
+    for kind, members, idle in _idle(run, idle_window):
         made = tuple(load for way, window in loads.items() if (load := _load(run, way, window, members, idle_window, idle)) is not None)
         if made:
             return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made)
     return None
+
+
+def _idle(run: Run, window: Window) -> Iterator[tuple[str, list[Series], Delays]]:
+    """The kinds of probes that were answered, those with the most figures first."""
+    for kind in ("UDP", "ICMP", "TCP"):
+        members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
+        idle = _delays(run, members, window)
+        if idle is not None and not math.isinf(idle.p50):
+            yield kind, members, idle
+
+
+def idle_alone(run: Run) -> str:
+    """The round trips of a run without a load."""
+    parts = [f"{ms(idle.p50)} ({kind})" for kind, _, idle in _idle(run, Window(0, run.meta.length_ns))]
+    return f"the p50 of the idle round trip is {', '.join(parts)}" if parts else "no probe was answered"
 
 
 def _times(run: Run) -> dict[Way, Window]:
@@ -137,10 +153,15 @@ def _windows(run: Run) -> dict[Way, Window]:
     made: dict[Way, Window] = {}
     changed = _changed(run)
     for way, whole in _times(run).items():
-        flows = [flow_counts(run, series)[1] for series in run.meta.of_kind("bytes") if series.direction == way]
-        if sum(int(counts.max() - counts.min()) for counts in flows if len(counts)) > FIRST_WINDOW_BYTES * len(flows):
+        counted = [flow_counts(run, series)[:2] for series in run.meta.of_kind("bytes") if series.direction == way]
+        flows = [(times, counts) for times, counts in counted if len(counts)]
+        if sum(int(counts.max() - counts.min()) for _, counts in flows) > FIRST_WINDOW_BYTES * len(counted):
             settle = min(SETTLE_NS, round(SETTLE_SHARE * (whole.to_ns - whole.from_ns)))
-            made[way] = _slowest(Window(whole.from_ns + settle, whole.to_ns), changed.get(way, ()))
+            # Where the server ends, or the user stops the run, the path has no load, and probes may have no answer.
+            last = max(int(times.max()) for times, _ in flows)
+            to_ns = whole.to_ns if last > whole.to_ns - S else last
+            if to_ns >= whole.from_ns + settle + S:
+                made[way] = _slowest(Window(whole.from_ns + settle, to_ns), changed.get(way, ()))
     return made
 
 
@@ -148,8 +169,7 @@ def _changed(run: Run) -> dict[str, tuple[Held, ...]]:
     """The levels of each direction whose rate changed, as that of a shaper whose bucket becomes empty."""
     flows = run.meta.of_kind("bytes")
     ways = {series.group or series.name: series.direction for series in flows}
-    counted = {one.id: flow_counts(run, one)[:2] for one in flows}
-    return {ways[one.name] or "": tuple(one.levels) for one in rates(run, counted, {one.id: interval_ns(run, one) for one in flows})}
+    return {ways[one.name] or "": tuple(one.levels) for one in rates(run, *flow_facts(run)[:2])}
 
 
 def _slowest(window: Window, levels: tuple[Held, ...]) -> Window:
@@ -191,9 +211,10 @@ def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_wi
     places = parts(before, under, _qdisc(run))
     own = _own_added(run, idle_window, window)
     # Without an interval, at least the step to the next letter of the scale.
-    above = low > 0 if low is not None else added > 5
+    above = low > 0 and added >= QUEUE_LEAST_MS if low is not None else added > 5
     queue = _queue(way, added, places, hops, own, _qdisc(run)) if above else None
-    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, window.levels)
+    policer = next((one for one in policed(run, *flow_facts(run)) if one.direction == way), None)
+    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, policer, window.levels)
 
 
 def _rate(run: Run, way: Way, window: Window) -> float | None:

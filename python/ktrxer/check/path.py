@@ -38,7 +38,7 @@ def traced(options: Options, target: str, hops: int) -> tuple[list[str], str]:
     family = [options.family] if options.family else []
     why = ""
     for engine in ([], ["--engine", "udp"]):  # the second one needs no privilege
-        done = _run([*words, *engine, *family, target], TRACE_S)
+        done = ran([*words, *engine, *family, target], TRACE_S)
         found = addresses_of(done[0], target)
         if found is not None:
             return found, ""
@@ -89,7 +89,8 @@ def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], 
     return made, why
 
 
-def _run(words: list[str], seconds: float) -> tuple[dict[str, Any], str]:
+def ran(words: list[str], seconds: float) -> tuple[dict[str, Any], str]:
+    """The object that a command prints, and the last line of its standard error."""
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
@@ -112,4 +113,4 @@ def _object(text: bytes) -> dict[str, Any]:
     return made if isinstance(made, dict) else {}
 
 
-__all__ = ["StateError", "addresses_of", "answering", "route", "traced"]
+__all__ = ["StateError", "addresses_of", "answering", "ran", "route", "traced"]

@@ -39,6 +39,9 @@ class Parameters:
     flows: int = parameter(4, "connections of each load", low=1, high=32)
     hops: tuple[str, ...] = parameter((), "addresses of the first routers on the path")
     pings: bool = parameter(True, "whether the target answers ICMP echo requests")
+    udp: bool = parameter(True, "whether `ktrxer serve` answers probes of UDP")
+    load: bool = parameter(True, "whether a load is possible")
+    handshakes: int = parameter(0, "TCP port of the target for probes by handshakes; 0: none", low=0, high=65535)
     pause: float = parameter(3.0, "seconds between the two loads", low=0, high=60)
 
 
@@ -48,16 +51,18 @@ def plan(s: Setting, p: Parameters) -> Plan:
     if not ways:
         raise PlanError("no load: name a server (--server, --nq), or an URL of a web server (--download, --upload)")
     parts: list[Plan] = []
-    if p.server:
+    if p.server and p.udp:
         parts.append(udp(s, "Ping (ms) UDP"))
     if p.pings:
         parts.append(icmp(s, interval_ns=max(s.probe_interval_ns, 10 * MS)))
+    if p.handshakes:
+        parts.append(run("handshake", "Ping (ms) TCP", port=p.handshakes, interval_ns=max(s.probe_interval_ns, HOP_NS)))
     parts += [run("hop", f"Hop {n} (ms) {address}", host=address, interval_ns=HOP_NS) for n, address in enumerate(p.hops, 1)]
     at = s.delay_s
-    for way in ways:
+    for way in ways if p.load else ():
         parts.append(_load(s, p, way, When(delay_s=at, length_s=s.length_s)))
         at += s.length_s + p.pause
-    return combine(*parts, plots=PLOTS, total_s=at - p.pause + TAIL_S)
+    return combine(*parts, plots=PLOTS, total_s=at - (p.pause if p.load else 0) + TAIL_S)
 
 
 def _load(s: Setting, p: Parameters, way: str, when: When) -> Plan:

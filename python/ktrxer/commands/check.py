@@ -24,6 +24,7 @@ from ktrxer.units import duration
 
 if TYPE_CHECKING:
     from ktrxer.check.answer import Answer, Here
+    from ktrxer.check.blocked import Blocked
     from ktrxer.check.figures import Check, Load
     from ktrxer.store import Run
 
@@ -123,9 +124,19 @@ def _host_in(url: str) -> str:
     return host
 
 
+def _port_in(url: str) -> int:
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _word(value: bool) -> str:
+    return "yes" if value else "no"
+
+
 def _check(given: argparse.Namespace, arguments: list[str]) -> int:
+    from ktrxer.check import blocked
     from ktrxer.check import path as ways
-    from ktrxer.check.plan import TEST
+    from ktrxer.check.plan import PLOTS, TEST
 
     _usage(given)
     given.host = _host_of(given)
@@ -146,41 +157,63 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     else:
         routers, note = ways.traced(options, address, given.hops)
     answers, why = ways.answering(options, [address, *routers])
-    if why and not given.server:
-        raise checks.CheckError(why)
-    if not answers[address] and not given.server:
-        remedy = "name one that does by --target, for example the first router of your provider, or use --gateway"
-        raise checks.CheckError(f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known; {remedy}")
+    port = options.port if given.server else _port_in(given.nq or given.download or given.upload)
+    handshakes = not answers[address] and not given.server and not given.target and not given.gateway
+    if not answers[address] and not given.server and not handshakes:
+        remedy = "name one that does by --target, for example the first router of your provider, or leave out --target and --gateway"
+        reason = why or f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known"
+        raise checks.CheckError(f"{reason}; {remedy}")
     routers = [one for one in routers if answers[one]]
     interval = given.interval or (INTERVAL_S if given.server else FOREIGN_INTERVAL_S)
     setting = Setting(given.host, given.length, given.delay, round(interval * 1e9), timeout_ns=4 * 10**9)
     parameters = {
-        "server": "yes" if given.server else "no", "download": given.download or "", "upload": given.upload or "",
+        "server": _word(bool(given.server)), "download": given.download or "", "upload": given.upload or "",
         "nq": given.nq or "", "nq_interval": str(given.nq_interval), "ca_file": given.ca_file,
-        "flows": str(given.flows), "hops": ",".join(routers), "pings": "yes" if answers[address] else "no",
+        "flows": str(given.flows), "hops": ",".join(routers), "pings": _word(answers[address]),
+        "handshakes": str(port) if handshakes else "0",
     }  # fmt: skip
     default, missing = extras.every(replace(options, host=address))
-    plan = extras.beside(TEST.make(setting, parameters), [], default)
-    schedule = make(plan, setting, options)
+
+    def planned() -> Schedule:
+        return make(extras.beside(TEST.make(setting, parameters), [], default), setting, options)
+
+    schedule = planned()
     pins = checks.several(schedule)
+    for one in checks.others(pins):
+        complain("check", one)
     checks.pin(schedule, pins)
     checks.directory(given.directory, checks.rows_of(schedule))
+    gap = blocked.Blocked()
     with checks.places_of(schedule) as places:
-        rate = checks.far_end(schedule, estimate=bool(given.server) and given.interval is None)
+        estimate = bool(given.server) and given.interval is None
+        try:
+            rate = checks.far_end(schedule, estimate)
+        except checks.CheckError as error:
+            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address])
+            if found is None:
+                up = answers[address] and checks.SILENT in str(error)
+                there = f"\n{address} answers ICMP echo requests, so this host is up" if up else ""
+                raise checks.CheckError(f"{error}{there}") from None
+            gap, rate = found, None
+            alone = bool(given.server) and not gap.udp and not answers[address]
+            parameters |= {"udp": _word(gap.udp), "load": _word(gap.load)} | ({"handshakes": str(port)} if alone else {})
+            schedule = checks.pin(planned(), pins)
+            rate = checks.far_end(schedule, estimate)
+        if not answers[address]:
+            gap = gap.with_icmp(address, why, bool(given.server))
         if rate is not None:
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-            plan = extras.beside(TEST.make(setting, parameters), [], default)
-            schedule = checks.pin(make(plan, setting, options), pins)
+            schedule = checks.pin(planned(), pins)
         _announce(given, schedule, options)
         meta = running.describe(TEST, setting, parameters, given, arguments)
         meta.command = ["ktrxer", "check", *arguments]
-        meta.plots = list(plan.plots)
+        meta.plots = list(PLOTS)
         meta.settings["rate_estimate_bps"] = rate
         if missing:
             meta.metadata["not_collected"] = missing
-        meta.settings["check"] = {"routers": routers, "note": note, **provenance.plain(here)}
+        meta.settings["check"] = {"routers": routers, "note": note, "blocked": list(gap.traffic), **provenance.plain(here)}
         stored = running.measure(given, meta, schedule, address, places).path
-    return report(stored, given, here, note)
+    return report(stored, given, here, note, gap)
 
 
 def _announce(given: argparse.Namespace, schedule: Schedule, _: Options) -> None:
@@ -188,7 +221,7 @@ def _announce(given: argparse.Namespace, schedule: Schedule, _: Options) -> None
         print(f"Measuring for {schedule.length_ns / 1e9:.0f} s: stop other traffic, so that the line is idle at first.", flush=True)
 
 
-def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") -> int:
+def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", gap: Blocked | None = None) -> int:
     """Print the answer of a stored run."""
     from ktrxer.check import answer, figures
     from ktrxer.store import open_run
@@ -196,13 +229,16 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "") 
     run = open_run(stored)
     check = figures.of(run)
     reasons = run.meta.reasons
-    if check is None or run.meta.verdict == "invalid":
+    traffic = gap.traffic if gap is not None else ()
+    if gap is not None and not gap.load:
+        made = answer.unknown(f"no load is possible, and {figures.idle_alone(run)}", traffic)
+    elif check is None or run.meta.verdict == "invalid":
         none = "no probe was answered, or no load transferred data"
-        made = answer.unknown(f"the measurement is {run.meta.verdict}, for the reasons below" if reasons else none)
+        made = answer.unknown(f"the measurement is {run.meta.verdict}, for the reasons below" if reasons else none, traffic)
     else:
-        made = answer.of(check, here)
+        made = answer.of(check, here, traffic)
     if given.json or given.jsonl:
-        found = as_json(stored, run.meta.verdict, reasons, made, check, note) | {"responsiveness": _ends(run)}
+        found = as_json(stored, run.meta.verdict, reasons, made, check, note) | {"blocked": list(traffic), "responsiveness": _ends(run)}
         print(json.dumps(found | {"type": "end"} if given.jsonl else found, indent=None if given.jsonl else 2))
     else:
         for sentence in made.sentences:

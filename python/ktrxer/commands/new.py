@@ -48,7 +48,7 @@ TEST = Test("{name}", "Two uploads, the second of which begins later, with pings
 def parser() -> Parser:
     p = Parser("new", "Writes a working file to begin with. A file that exists is never replaced.", EXAMPLES)
     p.add_argument("kind", choices=("test",), metavar="KIND", help="what to begin: test, which is a test of your own")
-    p.add_argument("name", metavar="NAME", help="of the test: letters, digits, _ and -")
+    p.add_argument("name", metavar="NAME", help="name of the test: letters, digits, _ and -")
     folder = "where; by default ~/.config/ktrxer/tests, where `ktrxer run NAME` finds it"
     p.add_argument("-D", "--directory", type=Path, metavar="DIR", help=folder)
     return p

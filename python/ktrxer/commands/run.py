@@ -264,9 +264,8 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         if addresses[host] == addresses[other]:
             complain("run", f"{host} and {other} are one far end, {addresses[host]}: their flows share its path")
     pins = checks.several(schedule)
-    for (host, _), found in pins.items():
-        if (count := checks.alike(found)) > 1:
-            complain("run", f"{host} has {count} addresses of this family; this run measures {found[0]} alone")
+    for one in checks.others(pins):
+        complain("run", one)
     checks.pin(schedule, pins)
     checks.directory(given.directory, checks.rows_of(schedule))
     if wanted.old is not None and not given.quiet:  # before the first packet, because a file names the far end

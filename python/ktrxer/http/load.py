@@ -396,12 +396,12 @@ def end_of(load: Load, stopped: bool) -> dict[str, object]:
     return {"type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": reasons, "bytes": moved, "url": load.place.url}
 
 
-def measure(load: Load, start_ns: int, length_ns: int, interval_ns: int, stop_on_eof: bool) -> bool:
-    """True if the load was stopped before its end."""
+def stopping(on_eof: bool) -> threading.Event:
+    """It is set by a signal, and at the end of standard input if that is wanted."""
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    if stop_on_eof:
+    if on_eof:
 
         def watch() -> None:
             while os.read(0, 4096):
@@ -409,6 +409,12 @@ def measure(load: Load, start_ns: int, length_ns: int, interval_ns: int, stop_on
             stopped.set()
 
         threading.Thread(target=watch, daemon=True).start()
+    return stopped
+
+
+def measure(load: Load, start_ns: int, length_ns: int, interval_ns: int, stop_on_eof: bool) -> bool:
+    """True if the load was stopped before its end."""
+    stopped = stopping(stop_on_eof)
     stopped.wait(max(0, start_ns - time.monotonic_ns()) / S)
     if stopped.is_set():
         return True

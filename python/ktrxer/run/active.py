@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 from ktrxer import runners
 from ktrxer.places import Process
 from ktrxer.run.schedule import Job
 from ktrxer.runners.samples import GARBAGE_MOST, Chunk, Samples
-from ktrxer.store import one_line
 
 
 class Active:
@@ -29,10 +25,8 @@ class Active:
             self._reading.send(chunk)
         except StopIteration:
             return False
-        except Exception as error:
-            name = self.job.runner.name
-            where = runners.line_of(error, Path(inspect.getfile(self.job.runner.read)))
-            self.samples.note("degraded", one_line(f"the runner {name} has a defect{where}: {type(error).__name__}: {error}"))
+        except (Exception, SystemExit) as error:
+            self.samples.note("degraded", runners.defect(self.job.runner, error))
             return False
         return True
 

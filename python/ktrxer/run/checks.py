@@ -20,7 +20,7 @@ from typing import Any
 
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
-from ktrxer.runners import RunnerError
+from ktrxer.runners import RunnerError, defect
 from ktrxer.runners.own import complaint
 from ktrxer.runners.runner import Listener, Tool, Trial, lookup_name
 from ktrxer.store import one_line
@@ -76,9 +76,12 @@ def several(schedule: Schedule) -> Pins:
     return {key: addresses for key, addresses in found.items() if len(addresses) > 1}
 
 
-def alike(addresses: Sequence[str]) -> int:
-    """How many are of the family of the first one."""
-    return sum((":" in one) == (":" in addresses[0]) for one in addresses)
+def others(pins: Pins) -> Iterator[str]:
+    """A line for each far end with several addresses of the family of the first one."""
+    for (host, _), found in pins.items():
+        count = sum((":" in one) == (":" in found[0]) for one in found)
+        if count > 1:
+            yield f"{host} has {count} addresses of this family; {found[0]} alone is measured"
 
 
 def pin(schedule: Schedule, pins: Pins) -> Schedule:
@@ -193,8 +196,8 @@ def _unreadable(job: Job) -> str | None:
         job.runner.here(job.invocation.parameters, job.options).close()
     except RunnerError as error:
         return str(error)
-    except Exception as error:  # of a runner of the user
-        return f"the runner {job.runner.name} has a defect: {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # of a runner of the user
+        return defect(job.runner, error)
     return None
 
 

@@ -31,7 +31,7 @@ class Inside:
             self._source.sample(self.samples, now - self._zero_ns)
         except Strange as error:
             self.samples.not_understood(str(error))
-        except Exception as error:  # a defect of a runner must not lose the run
+        except (Exception, SystemExit) as error:  # a defect of a runner must not lose the run
             return one_line(str(error) or type(error).__name__)
         return self.samples.first_garbage if self.samples.garbage > GARBAGE_MOST else None
 

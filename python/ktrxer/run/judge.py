@@ -15,9 +15,9 @@ from ktrxer.places import LOCAL
 from ktrxer.run.contradictions import contradictions, idle_apart, idle_delayed, losses_apart
 from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs_waited
 from ktrxer.run.own_load import too_heavy
-from ktrxer.runners import NAMES, find
+from ktrxer.runners import NAMES, defect, find
 from ktrxer.runners import Runner as RunnerType
-from ktrxer.runners.runner import Ended, Severity
+from ktrxer.runners.runner import Ended, Reason, Severity
 from ktrxer.store import Run, one_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
 from ktrxer.store.meta import Runner, Series, Verdict
@@ -135,7 +135,7 @@ def _nothing(run: Run, kind: str, of_kind: list[Runner]) -> str:
 
 def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) -> None:
     if known is not None and runner.status != "planned":
-        for reason in known.health(Ended(runner, samples)):
+        for reason in _health(known, Ended(runner, samples)):
             book.say(reason.severity, reason.text, reason.name or runner.name)
     if runner.status == "failed" and not runner.argv:
         said = runner.stderr_tail.strip() or "no reason is known"
@@ -146,6 +146,13 @@ def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) 
         return
     elif runner.ended_ns is not None and runner.to_ns is not None and runner.ended_ns < runner.to_ns - EARLY_NS:
         book.say("degraded", f"it ended {(runner.to_ns - runner.ended_ns) / 1e9:.1f} s before its time", runner.name)
+
+
+def _health(runner: RunnerType, ended: Ended) -> list[Reason]:
+    try:
+        return list(runner.health(ended))
+    except (Exception, SystemExit) as error:  # a defect of a runner must not lose the run
+        return [Reason("degraded", defect(runner, error))]
 
 
 def _how(runner: Runner) -> str:

@@ -38,7 +38,8 @@ class Job:
 
     def command(self, start_real_ns: int | None = None) -> list[str]:
         """The command line; `start_real_ns` is on the clock of its place."""
-        return self.runner.command(self.invocation.parameters, self.options, Times(self.length_ns, start_real_ns))
+        with runners.refusals(self.runner):
+            return self.runner.command(self.invocation.parameters, self.options, Times(self.length_ns, start_real_ns))
 
     @property
     def inside(self) -> bool:

@@ -23,6 +23,7 @@ from ktrxer.run.own_clock import OwnClock, clocks
 from ktrxer.run.pipes import Pipes
 from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
+from ktrxer.runners import defect
 from ktrxer.runners.runner import RunnerError, Severity
 from ktrxer.runners.samples import Clock, Samples, Strange
 from ktrxer.store import RunWriter, StoreError, Zero, limits, one_line
@@ -297,8 +298,8 @@ class Session:
             source = job.runner.here(job.invocation.parameters, job.options)
         except RunnerError as error:
             self._inside_failed(job, str(error))
-        except Exception as error:  # a defect of a runner must not lose the run
-            self._inside_failed(job, f"the runner {job.runner.name} has a defect: {type(error).__name__}: {error}")
+        except (Exception, SystemExit) as error:  # a defect of a runner must not lose the run
+            self._inside_failed(job, defect(job.runner, error))
         else:
             job.stored.status = "running"
             clock = Clock(self.start_real_ns, self.zero_ns, steps=self.own_clock.steps)

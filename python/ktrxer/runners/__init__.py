@@ -7,6 +7,7 @@ A runner of a user is a file NAME.py in $XDG_CONFIG_HOME/ktrxer/runners (~/.conf
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -18,14 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, Times
+from ktrxer.store import one_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 NAMES = (
-    "abw", "capacity", "ditg", "flow", "fping", "hop", "http", "http_load", "http_rpm", "interface", "iperf", "iperf3", "iputils", "irtt",
-    "netperf", "netperf_rr", "netstat", "number", "pair", "ping", "ppt", "processor", "qdisc", "sockets", "stamp", "tcp", "trace", "video",
-    "wifi",
+    "abw", "capacity", "ditg", "flow", "fping", "handshake", "hop", "http", "http_load", "http_rpm", "interface", "iperf", "iperf3",
+    "iputils", "irtt", "netperf", "netperf_rr", "netstat", "number", "pair", "ping", "ppt", "processor", "qdisc", "sockets", "stamp",
+    "tcp", "trace", "video", "wifi",
 )  # fmt: skip
 GROUP = "ktrxer.runners"
 
@@ -69,7 +71,7 @@ def _entry_points() -> Iterator[EntryPoint]:
 def _loaded(entry: EntryPoint) -> Runner:
     try:
         return _runner_of(entry.load(), f"the entry point {entry.value}")
-    except Exception as error:  # whatever the package does wrong
+    except (Exception, SystemExit) as error:  # whatever the package does wrong
         raise RunnerError(f"runner {entry.name} ({entry.value}): {type(error).__name__}: {error}") from error
 
 
@@ -80,19 +82,36 @@ def _from_file(path: Path) -> Runner:
     sys.modules[spec.name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's own program does wrong
-        raise RunnerError(f"{path}{line_of(error, path)}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's own program does wrong
+        raise RunnerError(f"{_line_of(error, str(path)) or path}: {type(error).__name__}: {error}") from error
     return _runner_of(module, str(path))
 
 
-def line_of(error: BaseException, path: Path) -> str:
-    """`, line N`: the last line of a file that an exception went through; empty when it went through none."""
+def _line_of(error: BaseException, path: str) -> str:
+    """`FILE, line N`: the last line of a file that an exception went through; empty when it went through none."""
     at, line = error.__traceback__, ""
     while at is not None:
-        if at.tb_frame.f_code.co_filename == str(path):
-            line = f", line {at.tb_lineno}"
+        if at.tb_frame.f_code.co_filename == path:
+            line = f"{path}, line {at.tb_lineno}"
         at = at.tb_next
     return line
+
+
+def defect(runner: Runner, error: BaseException) -> str:
+    """An exception that a function of a runner let through, and where."""
+    where = _line_of(error, getattr(getattr(runner.validate, "__code__", None), "co_filename", ""))
+    return one_line(f"the runner {runner.name} has a defect{f' ({where})' if where else ''}: {type(error).__name__}: {error}")
+
+
+@contextlib.contextmanager
+def refusals(runner: Runner) -> Iterator[None]:
+    """Before the run: a refusal is a RunnerError, and so is each other exception of a runner of the user."""
+    try:
+        yield
+    except RunnerError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise RunnerError(defect(runner, error)) from error
 
 
 def _runner_of(made: object, where: str) -> Runner:
@@ -102,4 +121,4 @@ def _runner_of(made: object, where: str) -> Runner:
     return runner
 
 
-__all__ = ["NAMES", "Options", "Parameters", "Runner", "RunnerError", "Times", "find", "folder", "line_of"]
+__all__ = ["NAMES", "Options", "Parameters", "Runner", "RunnerError", "Times", "defect", "find", "folder", "refusals"]

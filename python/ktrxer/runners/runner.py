@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -169,8 +168,8 @@ class Runner:
 def ends_well(ended: Ended) -> Iterable[Reason]:
     """The health of a tool by its exit status. Some tools always end with 0: without samples, a line on standard error is a reason, too."""
     lines = [line.strip() for line in ended.process.stderr_tail.splitlines() if line.strip()]
-    # The run itself stops a process by SIGINT.
-    if ended.process.exit_status not in (0, None, -signal.SIGINT) or (lines and not ended.samples and ended.process.exit_status == 0):
+    status = ended.process.exit_status or 0  # negative: a signal, which the verdict names in any case
+    if status > 0 or (lines and not ended.samples and ended.process.exit_status == 0):
         said = f": {lines[-1]}" if lines else ""
         yield Reason("degraded", f"the process ended with exit status {ended.process.exit_status}{said}")
 

@@ -16,6 +16,7 @@ from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
+from ktrxer.summary.facts import Counts
 
 S, MS = 10**9, 10**6
 LEVEL_S, LEVEL_SHARE = 2.0, 0.1  # a level is at least so long, and this share of the time
@@ -40,9 +41,6 @@ class Change:
     name: str
     unit: str
     levels: list[Held]
-
-
-Counts = tuple[NDArray[np.int64], NDArray[np.int64]]  # times, received bytes so far
 
 
 def changes(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int], kind_of: Mapping[int, str]) -> list[Change]:
@@ -78,8 +76,8 @@ def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) 
             continue  # other flows begin or end: a change of the plan
         window = max(WINDOW_NS, 2 * max(every_ns[one.id] for one in members), -(-(end - begin) // POINTS_MOST))
         at = edges(begin, end, window)
-        whole = _sum(members, counted, every_ns, at)
-        first = _sum(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
+        whole = received(members, counted, every_ns, at)
+        first = received(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
         # Flows begin slowly: a first second with a higher rate than any later time is, as a rule, that of a shaper whose bucket was full.
         if len(whole) >= BURST_WINDOWS_LEAST and first[0] > BURST * whole.max():
             parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, median(whole)))
@@ -87,7 +85,9 @@ def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) 
         yield from _found(name, "Mbit/s", begin, window, whole)
 
 
-def _sum(members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], at: NDArray[np.int64]) -> NDArray[np.float64]:
+def received(
+    members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], at: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """In Mbit/s. NaN: not known."""
     return sum_of_flows([bytes_rate(*counted[one.id], at, gap_ns=gap_ns(every_ns[one.id])) for one in members]).rate_bps() / 1e6
 

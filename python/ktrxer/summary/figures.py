@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, respons
 from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.store.meta import Runner, Series
+from ktrxer.store.meta import Series
 from ktrxer.summary import VOICE
+from ktrxer.summary.facts import flow_counts, flow_facts, interval_ns, probes_of
 from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer
     from ktrxer.run.egress import OwnDrops
     from ktrxer.run.own_load import OwnLoad
     from ktrxer.summary.changes import Change
+    from ktrxer.summary.policer import Policed
     from ktrxer.summary.voice import Voice
 
 MS, S = 1e6, 10**9
@@ -151,6 +152,7 @@ class Summary:
     voice: list[Voice] = field(default_factory=list)  # ratings of calls
     steps: list[Step] = field(default_factory=list)  # parts of a load that changes
     changes: list[Change] = field(default_factory=list)  # levels of rates and round trips that changed in mid-run
+    policed: list[Policed] = field(default_factory=list)  # directions whose losses are those of a policer
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -180,18 +182,18 @@ def summarise(run: Run) -> Summary:
     from ktrxer.run.egress import own_drops
     from ktrxer.run.own_load import own_loads
     from ktrxer.summary.changes import changes
+    from ktrxer.summary.policer import policed
 
-    made, flows = compared(run, whole=True), run.meta.of_kind("bytes")
+    made = compared(run, whole=True)
+    facts = (run, *flow_facts(run))
     return replace(
         made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) or _receivers_limit(run) else made.grade,
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), first_lateness_us=first_lateness(run),
         where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
-        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(
-            run, {one.id: flow_counts(run, one)[:2] for one in flows}, {one.id: interval_ns(run, one) for one in flows},
-            {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
-        ),
+        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(*facts),
+        policed=policed(*facts),
     )  # fmt: skip
 
 
@@ -231,22 +233,6 @@ def _left_out(run: Run) -> dict[str, int]:
         arrays = run.arrays(series)
         wrong += int(((arrays["state"] == ANSWERED) & np.isnan(arrays["rtt_ns"])).sum())
     return {reason: count for reason, count in (("without stamps", untimed), ("shorter than 0", wrong)) if count}
-
-
-def probes_of(run: Run, series: Series) -> str:
-    """The kind of a series' probes. The hosts process each kind differently: a kernel answers an ICMP echo request, a program or XDP
-    answers a datagram. So the round trips of two kinds cannot be compared and are never pooled."""
-    runner = run.meta.runner_of(series)
-    if runner is not None and runner.protocol is not None:
-        return runner.protocol + _path(run, runner)
-    named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
-    return named[1] if named else "other"
-
-
-def _path(run: Run, runner: Runner) -> str:
-    """The far end where a run has several, and the family where the test gives one: round trips of two paths are never pooled, either."""
-    family = {"-4": " over IPv4", "-6": " over IPv6"}.get(str(runner.parameters.get("family")), "")
-    return (f" to {runner.host}" if runner.host and len(run.meta.targets) > 1 else "") + family
 
 
 def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
@@ -397,25 +383,6 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
     foreign = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
     made = responsiveness_rpm(_pooled(run, foreign, "rtt_ns", ["load"]) / MS, np.concatenate(own))
     return Responsiveness(*made, responsiveness_class(made[0]), kind) if made is not None else None
-
-
-def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
-    """Times, received bytes, and a note if only the sender has counts."""
-    arrays = run.arrays(series)
-    end = receiver_end(series.direction)
-    there, note = arrays["end"] == end, ""
-    if not there.any():
-        there, note = arrays["end"] == 1 - end, "bytes that the sender counted"
-        # iperf's last count may come seconds later.
-        if (runner := run.meta.runner_of(series)) is not None and runner.to_ns:
-            there &= arrays["t_ns"] <= runner.to_ns + interval_ns(run, series)
-    return arrays["t_ns"][there], arrays["bytes"][there], note
-
-
-def interval_ns(run: Run, series: Series) -> int:
-    """Between its samples; by default that of Flent."""
-    runner = run.meta.runner_of(series)
-    return (runner.interval_ns if runner is not None else None) or 200_000_000
 
 
 def _gap(run: Run, series: Series) -> int:

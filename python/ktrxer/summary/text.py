@@ -48,6 +48,10 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made += [f"  {by_class(one)}" for one in s.latency if one.name == ROUND_TRIP and one.classes_ms]
         made += [f"  {text}" for one in s.latency if (text := left_out(one))]
     made += [changed(one) for one in s.changes]
+    if s.policed:
+        from ktrxer.summary.policer import line  # a comparison does not need its imports
+
+        made += [f"policer  {line(one)}" for one in s.policed]
     if s.steps:
         made += ["", *table(["step", "time", "p50", "rates"], [step(one) for one in s.steps])]
     if s.where:

@@ -135,6 +135,18 @@ class Path3:
     def measure(self, *words, host=None) -> Result:
         return self.result(self.start(*words, host=host))
 
+    def check(self, serve, *words):
+        """The object of `ktrxer check`, by default against `ktrxer serve` in b."""
+        serve(self.b, "--token-file", self.token)
+        environment = os.environ | {"KTRXER_BIN": str(self.ktrxer), "PYTHONPATH": str(ROOT / "python")}
+        where = () if "--download" in words else ("--server", "10.78.0.2")
+        command = [sys.executable, "-m", "ktrxer", "check", *where, "-D", self.directory, "--token-file", self.token, "--json", *words]
+        done = self.a.run(list(map(str, command)), env=environment, check=False, timeout=120)
+        assert done.stdout, done.stderr
+        made = json.loads(done.stdout)
+        print(f"figure: {made['answer']}; {made['reasons']}")
+        return made
+
 
 @pytest.fixture
 def path(requires_namespaces, ktrxer, tmp_path):

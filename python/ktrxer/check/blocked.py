@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The kinds of packets that a firewall blocks between this host and the target, and the measurement that is possible without them."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from ktrxer.check.path import ran
+from ktrxer.runners.runner import Options
+
+REFUSED = "refused"
+STAMP_S, FLOW_S, CONNECT_S = 8.0, 10.0, 4.0
+NOT_SENT, NOTHING_UP = "could not be sent", "no datagram from here gets through"  # in messages of `ktrxer stamp` and `ktrxer flow`
+ALLOW = "in the firewall of that host and in those before it (docs/howto/firewalls.md)"
+
+
+@dataclass(frozen=True)
+class Blocked:
+    traffic: tuple[str, ...] = ()  # for each kind: what is blocked, the consequence, and what to do
+    load: bool = True  # a load is possible
+    udp: bool = True  # probes of UDP are answered
+
+    def with_icmp(self, host: str, why: str, server: bool) -> Blocked:
+        reason = f" ({why})" if why else ""
+        instead = "UDP" if server and self.udp else "TCP handshakes"
+        text = f"no ICMP echo request to {host} is answered{reason}, so the round trips are those of {instead}: allow ICMP echo {ALLOW}"
+        return Blocked((*self.traffic, text), self.load, self.udp)
+
+
+def found(options: Options, host: str, port: int, server: bool, icmp: bool) -> Blocked | None:
+    """After a trial that failed. None: nothing can be measured, or no firewall is the cause."""
+    tcp = _tcp(options, host, port)
+    udp = _udp(options, host, not tcp) if server else ""
+    # A host that answers ICMP echo and refuses no connection is there, and a firewall drops the packets.
+    if tcp and (udp or not server) and (not icmp or REFUSED in tcp):
+        return None
+    texts = []
+    if udp:
+        texts.append(f"{udp}; the other probes have no delays of each direction")
+    if tcp:
+        texts.append(f"TCP port {port} of {host} is blocked ({tcp}), so no load is possible: allow TCP port {port} {ALLOW}")
+    return Blocked(tuple(texts), load=not tcp, udp=not udp) if texts else None
+
+
+def _udp(options: Options, host: str, tcp: bool) -> str:
+    """Empty if probes are answered. A UDP flow, which is controlled by TCP, shows the direction."""
+    common = [host, "--port", str(options.port), "--json", *([options.family] if options.family else [])]
+    end, why = ran([options.ktrxer, "stamp", *common, "--count", "3", "--interval", "100ms", "--timeout", "2s"], STAMP_S)
+    if end.get("received"):
+        return ""
+    why = next((str(one) for one in end.get("reasons", ()) if NOT_SENT in str(one)), why)
+    if NOT_SENT in why:
+        return f"this host itself refuses to send UDP to port {options.port} ({why}): look at its own firewall (`nft list ruleset`)"
+    token = ["--token-file", options.token_file] if options.token_file else []
+    flow = [options.ktrxer, "flow", "up", *common, "--udp", "--bitrate", "100k", "--for", "500ms", *token]
+    end, why = ran(flow, FLOW_S) if tcp else ({}, "")
+    if end.get("bytes"):
+        return (
+            f"UDP is blocked down: datagrams arrive at port {options.port} of {host}, and its answers do not arrive here: "
+            f"allow UDP from port {options.port} {ALLOW}, and in that of this host"
+        )
+    way = " up: no datagram arrives there" if NOTHING_UP in why else ": no probe is answered"
+    return f"UDP to port {options.port} of {host} is blocked{way}: allow UDP port {options.port} {ALLOW}"
+
+
+def _tcp(options: Options, host: str, port: int) -> str:
+    """Empty if a connection is accepted."""
+    kind = {"-4": socket.AF_INET, "-6": socket.AF_INET6}.get(options.family, socket.AF_UNSPEC)
+    try:
+        where = socket.getaddrinfo(host, port, kind, socket.SOCK_STREAM)[0]
+        with socket.socket(where[0], where[1]) as sock:
+            sock.settimeout(CONNECT_S)
+            sock.connect(where[4])
+    except TimeoutError:
+        return f"no answer within {CONNECT_S:g} s"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""

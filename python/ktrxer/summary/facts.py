@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Facts about the series of a run that several figures need: counts and sample intervals of flows, kinds of probes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.estimate.throughput import receiver_end
+from ktrxer.store import Run
+from ktrxer.store.meta import Runner, Series
+
+Counts = tuple[NDArray[np.int64], NDArray[np.int64]]  # times, received bytes so far
+
+
+def probes_of(run: Run, series: Series) -> str:
+    """The kind of a series' probes. The hosts process each kind differently: a kernel answers an ICMP echo request, a program or XDP
+    answers a datagram. So the round trips of two kinds cannot be compared and are never pooled."""
+    runner = run.meta.runner_of(series)
+    if runner is not None and runner.protocol is not None:
+        return runner.protocol + _path(run, runner)
+    named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
+    return named[1] if named else "other"
+
+
+def _path(run: Run, runner: Runner) -> str:
+    """The far end where a run has several, and the family where the test gives one: round trips of two paths are never pooled, either."""
+    family = {"-4": " over IPv4", "-6": " over IPv6"}.get(str(runner.parameters.get("family")), "")
+    return (f" to {runner.host}" if runner.host and len(run.meta.targets) > 1 else "") + family
+
+
+def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:
+    """Times, received bytes so far, and a note if only the sender's counts exist."""
+    arrays = run.arrays(series)
+    end = receiver_end(series.direction)
+    there, note = arrays["end"] == end, ""
+    if not there.any():
+        there, note = arrays["end"] == 1 - end, "bytes that the sender counted"
+        # iperf's last count may come seconds later.
+        if (runner := run.meta.runner_of(series)) is not None and runner.to_ns:
+            there &= arrays["t_ns"] <= runner.to_ns + interval_ns(run, series)
+    return arrays["t_ns"][there], arrays["bytes"][there], note
+
+
+def interval_ns(run: Run, series: Series) -> int:
+    """Between its samples; where the run does not have it, that of Flent."""
+    runner = run.meta.runner_of(series)
+    return (runner.interval_ns if runner is not None else None) or 200_000_000
+
+
+def flow_facts(run: Run) -> tuple[dict[int, Counts], dict[int, int], dict[int, str]]:
+    """By number of the series: counts and sample intervals of flows, kinds of probes."""
+    flows = run.meta.of_kind("bytes")
+    return (
+        {one.id: flow_counts(run, one)[:2] for one in flows},
+        {one.id: interval_ns(run, one) for one in flows},
+        {one.id: probes_of(run, one) for one in run.meta.of_kind("latency")},
+    )
