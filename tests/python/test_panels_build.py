@@ -12,12 +12,14 @@ from ktrxer.analyse.compare import compare
 from ktrxer.analyse.figures import of_summary
 from ktrxer.analyse.grouping import Group, Member, facts
 from ktrxer.panels import comparison, plots
+from ktrxer.panels.arrange import Arrange
 from ktrxer.panels.build import build
 from ktrxer.panels.errors import BuildError, PlotError
 from ktrxer.panels.events import rises
 from ktrxer.panels.flent_variants import SPECS
 from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Panel, PlotModel
+from ktrxer.panels.picture import Picture, model
 from ktrxer.panels.spec import Options, Pick, Spec
 from ktrxer.panels.tracks import fairness, sum_at, tracks
 from ktrxer.store import Run
@@ -182,6 +184,31 @@ def test_no_samples_are_no_panel(tmp_path: Path, four: list[Run]) -> None:
         assert build(name, SPECS | plots.OWN, [lost])[0] == [], name
     with pytest.raises(PlotError, match="no samples for the plot 'ping_cdf_combine'"):
         plots.model([lost], "ping_cdf_combine")
+
+
+def test_the_plots_of_queues_have_every_queue(tmp_path: Path) -> None:
+    """`ktrxer run --with qdisc@netns:left` names its series otherwise than Flent's test qdisc-stats."""
+    made = synthetic_run(tmp_path, seconds=10, delay=2)
+    queues = [series.name for series in made.meta.of_kind("qdisc")]
+    for name in ("drops", "backlog"):
+        found = {series.key.rpartition("::")[0] for series in one(SPECS[name], [made]).series}
+        assert queues and found == set(queues), name
+
+
+@pytest.mark.parametrize("name", ["ellipsis", "totals"])
+def test_runs_beyond_the_number_of_colours_are_told_apart_by_dashes(four: list[Run], name: str) -> None:
+    panel = plots.model([*four, *four], name, Options(labels=tuple("abcdefgh"))).panels[0]
+    lines = [series for series in panel.series if series.style != "points"]
+    assert len(lines) >= 8 and len({(series.color, series.dash) for series in lines}) == len(lines)
+
+
+def test_an_ellipse_covers_the_runs_of_a_group_together(four: list[Run]) -> None:
+    def hints(arrange: Arrange) -> dict[str, int]:
+        (panel,) = model(four, Picture("ellipsis_sum", arrange)).panels
+        return {series.label: int(series.hint.split()[0].replace(",", "")) for series in panel.series if series.style == "outline"}
+
+    alone = hints("overlay")
+    assert hints("by-name") == {f"{name} (n=2)": alone[f"q-{name}-1"] + alone[f"q-{name}-2"] for name in ("short", "long")}
 
 
 @pytest.mark.slow

@@ -69,6 +69,7 @@ NOT_RUN = [
     ("docs/howto/module.md", "", "needs the headers of the running kernel: tests/lab builds and loads the module"),
     ("docs/reference/store.md", "unzip -o", "DuckDB is not a part of this project's environment"),
     ("docs/howto/topologies.md", "ktrxer lab vm", "needs QEMU: tests/lab"),
+    ("docs/tutorial/flent-paper.md", "", "hours of virtual time: tests/virtual/test_flent_paper.py makes a short batch, and the pictures"),
     ("docs/howto/virtual-time.md", "", "builds a kernel, for minutes: tests/virtual runs `ktrxer lab vm --device uml`"),
 ]  # fmt: skip
 

@@ -42,7 +42,7 @@ def quantiles(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) 
 def ellipses(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> Panel | None:
     """The first pick on x, which is delay, against each further one."""
     found: list[tuple[Item, str, Floats, Floats]] = []
-    if spec.combine == "each":
+    if spec.combine is not None:
         groups = [(group.label if chosen.options.count else group.name, members) for group, members in chosen.groups(spec)]
     else:
         groups = [(chosen.labels[number], [number]) for number in numbers]
@@ -68,8 +68,9 @@ def ellipses(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -
     across = measure([first], first.pick.axis, spec.y, [x for _, _, x, _ in found])
     upward = measure([item for item, *_ in found], found[0][0].pick.axis, spec.y2, [y for *_, y in found])
     drawn = []
+    taken: set[palette.Look] = set()
     for item, label, x, y in found:
-        color, dash = look(replace(item, place=item.place - 1), True, True)
+        color, dash = palette.free(look(replace(item, place=item.place - 1), True, True), taken)
         shape = shapes.ellipse(x / across.divisor, y / upward.divisor)
         if shape is not None:
             key = f"{item.number}: {item.label}"

@@ -223,14 +223,12 @@ SPECS: dict[str, Spec] = {
     "backlog": Spec(
         "series",
         "backlog of the queue",
-        (Pick("qdisc-stats::backlog_pkts"), Pick("qdisc-stats::backlog_bytes", axis=2)),
+        (Pick("**::backlog_pkts"), Pick("**::backlog_bytes", axis=2)),
         "Packets",
         "Bytes",
     ),
-    "drops": Spec(
-        "series", "packets that the queue dropped and marked", (Pick("qdisc-stats::dropped"), Pick("qdisc-stats::ecn_mark")), "Packets"
-    ),
-    "delay": Spec("series", "delay that the queue reports", (Pick("qdisc-stats::delay"),), DELAY),
+    "drops": Spec("series", "packets that the queue dropped and marked", (Pick("**::dropped"), Pick("**::ecn_mark")), "Packets"),
+    "delay": Spec("series", "delay that the queue reports", (Pick("qdisc-stats::delay"), Pick("**: delay"), Pick("**: ldelay")), DELAY),
     "command-values": Spec("series", "values of a command", (Pick("command-values"),), "Value"),
     "mqtt_data": Spec("series", "values of an MQTT topic", (Pick("mqtt_data"),), "Value"),
     "cpu_runners": Spec("series", "processes that load the processors", (Pick("cpu_stressor"),), "Processes"),

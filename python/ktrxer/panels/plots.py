@@ -231,6 +231,7 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
         drawn: list[Series] = []
         event_rows: list[EventRow] = []
         notes: list[str] = []
+        taken: set[palette.Look] = set()
         for i, label, panel in found:
             factor = ratio(panel.y.unit, first.y.unit)
             across = ratio(panel.x.unit, first.x.unit)
@@ -238,10 +239,10 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
             chosen = sums or [series for series in panel.series if series.color != palette.GREY or i == 0]
             for j, series in enumerate(chosen):
                 name = label if len(chosen) == 1 else f"{label}: {series.label}"
-                look = palette.DASHES[j % len(palette.DASHES)]
+                color, dash = palette.free((palette.FIRST + i % palette.COUNT, palette.DASHES[j % len(palette.DASHES)]), taken)
                 drawn.append(
                     replace(
-                        series, key=f"{i}: {series.key}", label=name, color=palette.FIRST + i % palette.COUNT, dash=look,
+                        series, key=f"{i}: {series.key}", label=name, color=color, dash=dash,
                         x=series.x * across, y=series.y * factor, width=max(1.2, series.width) if sums else series.width,
                         low=None if series.low is None else series.low * factor, high=None if series.high is None else series.high * factor,
                     )
