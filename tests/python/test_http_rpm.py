@@ -406,6 +406,24 @@ def test_curl_is_served(served):
     assert upload.stdout.startswith("2 200"), upload.stderr
 
 
+def test_the_objects_without_load_by_http_1(served):
+    """Cloudflare's client measures the idle round trip so, and gives up when it has no answer."""
+    _, _, ca, config_url = served
+    base = config_url.removesuffix("/nq")
+    words = ["curl", "-sS", "--http1.1", "--cacert", ca, "-w", " %{http_version} %{http_code} %{content_type}"]
+
+    def said(*more):
+        return subprocess.run([*words, *more], capture_output=True, text=True, timeout=30)
+
+    assert said(f"{base}/small").stdout == "x 1.1 200 application/octet-stream"
+    text, _, status = said(config_url).stdout.rpartition(" 1.1 ")
+    assert nq.parse(text.encode()).small == f"{base}/small" and status == "200 application/json"
+    assert said("--no-alpn", "--head", f"{base}/small").stdout.split()[-3:] == ["1.1", "200", "application/octet-stream"]
+    for status, more in (("404", [f"{base[:-1]}/small"]), ("405", ["--data", "x", f"{base}/small"]), ("505", [f"{base}/large"]), ("505", ["--data", "x", f"{base}/upload"])):
+        assert said(*more).stdout.split()[:2] == ["1.1", status], more
+    assert said("-H", f"x: {'y' * 20_000}", f"{base}/small").stdout.split()[:2] == ["1.1", "400"]
+
+
 @pytest.mark.parametrize(("given", "complaint"), [
     ({"url": "http://far"}, "https://HOST"), ({"url": "https://far", "connections_most": 0}, "0 connections"),
     ({"url": "https://far", "interval_ns": 1}, "samples every"),
