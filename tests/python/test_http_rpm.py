@@ -69,7 +69,8 @@ def test_configurations_that_are_ignored(text, complaint):
 
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
 
-from ktrxer.http import rpm  # noqa: E402
+from ktrxer.commands import serve_http  # noqa: E402
+from ktrxer.http import rpm, server  # noqa: E402
 
 TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
 
@@ -225,15 +226,98 @@ def test_a_server_that_sends_a_byte_at_a_time(monkeypatch):
             thread.join()
 
 
+def against_odd_server(monkeypatch, answers, way, length_ns=0):
+    """The client in a process with our server, whose `answers` (by object: method of its connections, stream) replace its own. The reasons."""
+    class Odd(server.Peer):
+        def _request(self, stream, headers, whole):
+            kind = self.site.kind(headers[":path"])
+            if kind in answers:
+                answers[kind](self, stream)
+            else:
+                super()._request(stream, headers, whole)
+
+    async def both():
+        site, listening = server.Site("https://127.0.0.1", TOKEN), asyncio.get_running_loop().create_future()
+
+        def ready(port):
+            site.base += f":{port}"
+            listening.set_result(None)
+
+        with contextlib.ExitStack() as stack:
+            cert, key = serve_http._certificate("127.0.0.1", stack)
+            context = server.context_of(cert, key)
+            trusting = ssl.create_default_context(cafile=cert)
+        trusting.set_alpn_protocols(["h2"])
+        serving = asyncio.create_task(server.serve(site, context, "127.0.0.1", 0, ready))
+        try:
+            await listening
+            config = await rpm.configured(site.base, TOKEN, trusting, 0)
+            target = rpm.target_of(config.small)
+            address, ramp = await rpm.looked_up(target.connect, target.port, 0), rpm.Ramp(rpm.Parameters(id_ns=S))
+            made = rpm.Test(way, config, target, address, trusting, lambda _: None, ramp=ramp)
+            if length_ns:
+                await made.run(length_ns)
+                return made.reasons
+            await rpm.tried(made)
+            return []
+        except rpm.NqError as error:
+            return [str(error)]
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    monkeypatch.setattr(server, "Peer", Odd)
+    return asyncio.run(both())
+
+
+def answer(status, size=0, **more):
+    fields = {name: str(value) for name, value in more.items()}
+    return lambda peer, stream: peer._answer(stream, status, size, fields, follows=size > 0)
+
+
+@pytest.mark.parametrize(("answers", "way", "complaint"), [
+    ({}, "up", None), ({}, "down", None), ({"upload": answer(204)}, "up", None), ({"upload": answer(405)}, "down", None),
+    ({"upload": answer(405)}, "up", "the upload with status 405: it takes no uploads at the URL"),
+    ({"upload": answer(413)}, "up", "the upload with status 413: it takes no body of 100 MB"),
+    ({"large": answer(302, location="https://other/large")}, "down", "the download with status 302: it redirects"),
+    ({"large": answer(204)}, "down", "the download with status 204"), ({"small": answer(503)}, "down", "a probe with status 503"),
+    ({"nq": answer(302, location="https://other.example/secret")}, "down", "redirects to https://other.example: name the configuration there"),
+    ({"nq": answer(302, location="there")}, "down", "redirects to https://127.0.0.1:"),
+    ({"nq": answer(200, nq.LARGE_BYTES)}, "down", "the configuration has more than 65536 bytes"),
+])
+def test_a_server_that_is_not_as_the_draft_says_is_found_before_the_load(monkeypatch, answers, way, complaint):
+    reasons = against_odd_server(monkeypatch, answers, way)
+    assert bool(reasons) == bool(complaint) and (not complaint or complaint in reasons[0]) and "secret" not in str(reasons), reasons
+
+
+@pytest.mark.parametrize(("status", "complaint"), [(200, "answers an upload before its end: it does not take the body"), (405, "with status 405")])
+def test_an_upload_that_is_answered_at_once(monkeypatch, status, complaint):
+    """nginx answers like that where nothing reads the body: the load would be requests without bodies."""
+    (reason,) = against_odd_server(monkeypatch, {"upload": answer(status)}, "up", 3 * S)
+    assert "a connection of the load ended" in reason and complaint in reason
+
+
+def test_bodies_of_an_upload_follow_each_other(monkeypatch):
+    """Servers limit the size of a body. The next one begins before the last one's answer."""
+    monkeypatch.setattr(rpm, "UPLOAD_BYTES", 200_000)
+    begun = []
+
+    def counted(peer, stream):
+        begun.append(stream)
+        peer.uploads.add(stream)
+
+    assert against_odd_server(monkeypatch, {"upload": counted}, "up", 2 * S) == [] and len(begun) > 3
+
+
 def test_a_server_that_ends_in_the_middle(tmp_path):
     """The draft: the test is aborted when one connection of the load ends with an error."""
     ca, token = tmp_path / "ca.pem", tmp_path / "token"
     token.write_text("0123456789abcdefghijkl")
     token.chmod(0o600)
     words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--token-file", token, "--cert-out", ca, "--json"]
-    server = subprocess.Popen([sys.executable, "-m", "ktrxer", *map(str, words)], stdout=subprocess.PIPE, env=environment(), text=True)
-    assert server.stdout is not None
-    url = json.loads(server.stdout.readline())["url"]
+    far = subprocess.Popen([sys.executable, "-m", "ktrxer", *map(str, words)], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert far.stdout is not None
+    url = json.loads(far.stdout.readline())["url"]
     client = subprocess.Popen(
         [sys.executable, str(PROGRAM), "down", url, "--ca-file", str(ca), "--token-file", str(token), "--for", f"{60 * S}ns", "--interval", f"{S}ns"],
         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(), text=True)
@@ -242,8 +326,8 @@ def test_a_server_that_ends_in_the_middle(tmp_path):
         while '"rpm_interval"' not in client.stdout.readline():
             assert client.poll() is None
     finally:
-        server.kill()
-        server.wait()
+        far.kill()
+        far.wait()
     end = json.loads(client.stdout.read().splitlines()[-1])
     assert client.wait(timeout=30) == 1 and end["type"] == "end"
     # The connection that ended, or the next one, which the ramp was about to add.
@@ -283,14 +367,15 @@ def test_requests_of_our_server(served):
 
         client = (await connected(target, (socket.AF_INET, (target.host, target.port)), context)).client
         try:
-            answers = {path: await asyncio.wait_for(client.get(path), 10) for path in (f"{root}/small", f"{root}/nq", f"{root}/upload", f"{root}/", "/nq")}
+            paths = (f"{root}/small", f"{root}/nq", f"{root}/upload", f"{root}/", "/nq")
+            answers = {path: await asyncio.wait_for(client.asked("GET", path), 10) for path in paths}
         finally:
             client.close()
         return answers
 
     answers = asyncio.run(ask())
-    assert [status for status, _ in answers.values()] == [200, 200, 405, 404, 404]
-    assert len(answers[f"{root}/small"][1]) == nq.SMALL_BYTES and nq.parse(answers[f"{root}/nq"][1]).small == f"{url}{root}/small"
+    assert [answer.status for answer in answers.values()] == [200, 200, 405, 404, 404]
+    assert len(answers[f"{root}/small"].body) == nq.SMALL_BYTES and nq.parse(answers[f"{root}/nq"].body).small == f"{url}{root}/small"
 
 
 def test_a_token_that_others_can_read(capsys, tmp_path):
@@ -310,14 +395,14 @@ def test_a_token_that_others_can_read(capsys, tmp_path):
 def test_an_open_server_answers_at_the_well_known_url(tmp_path):
     ca = tmp_path / "ca.pem"
     words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--open", "--cert-out", str(ca), "--json"]
-    server = subprocess.Popen([sys.executable, "-m", "ktrxer", *words], stdout=subprocess.PIPE, env=environment(), text=True)
-    assert server.stdout is not None
+    far = subprocess.Popen([sys.executable, "-m", "ktrxer", *words], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert far.stdout is not None
     try:
-        status, made = program("down", json.loads(server.stdout.readline())["url"], "--ca-file", str(ca), "--trial")
+        status, made = program("down", json.loads(far.stdout.readline())["url"], "--ca-file", str(ca), "--trial")
         assert status == 0, made
     finally:
-        server.terminate()
-        assert server.wait(timeout=20) == 0
+        far.terminate()
+        assert far.wait(timeout=20) == 0
 
 
 def test_clients_that_do_not_speak_http_2(served):

@@ -21,7 +21,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -32,13 +32,16 @@ import h2.exceptions
 from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second, tls_round_trips
 from ktrxer.http import nq
 from ktrxer.http.load import ns, parser, say
-from ktrxer.http.two import Connection, Headers, sparing
+from ktrxer.http.two import Connection, secured
 
 S = 10**9
 WAIT_S = 5.0  # for a connection, a handshake, an answer: then a probe is lost, and a connection has failed
 LAG_NS = 20_000_000  # between two measurements of this program's own delay
 LAG_SHARE = 0.1  # of a trimmed mean: if this program's delay is larger, the figure is doubtful
 KINDS = ("tcp", "tls", "http", "self")
+UPLOAD_BYTES = 100_000_000  # of one body: larger ones are refused by many servers; the next begins when the last one has been sent
+TRIAL_BYTES = 1000
+NO_HTTP_2 = "the server has no HTTP/2 (ALPN); the responsiveness test needs it"
 
 
 class NqError(Exception):
@@ -74,70 +77,117 @@ def path_of(url: str) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
+@dataclass
+class Answer:
+    status: int
+    location: str = ""
+    body: bytes = b""
+
+
+def refused(status: int, way: str) -> str:
+    """Why a load does not work; empty if it does."""
+    if status == 200 or (way == "up" and 200 <= status < 300):
+        return ""
+    what = f"the server answers the {way}load with status {status}"
+    if way == "up" and status == 413:
+        return f"{what}: it takes no body of {UPLOAD_BYTES // 1_000_000} MB (nginx: client_max_body_size)"
+    if way == "up" and status in (403, 404, 405, 411, 501):
+        return f"{what}: it takes no uploads at the URL of its configuration"
+    if 300 <= status < 400:
+        return f"{what}: it redirects, and this client follows no redirection"
+    return what
+
+
 class Client(Connection):
     """The client's side of a connection: requests, and one transfer that loads."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(client=True)
         self.target = target
-        self.waiting: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
-        self.status: dict[int, int] = {}
-        self.bodies: dict[int, bytes] = {}
+        self.waiting: dict[int, asyncio.Future[Answer]] = {}
+        self.answers: dict[int, Answer] = {}
         self.received = 0  # bytes of the body of the load
-        self.loading: int | None = None
-        self.again: Callable[[], None] | None = None
+        self.loading: set[int] = set()
+        self.way, self.path = "down", ""  # of the load
+        self.head_only: int | None = None  # stream of a request whose answer is complete with its head
 
-    def send(self, method: str, path: str, end: bool = True, more: Headers | None = None) -> int:
+    def send(self, method: str, path: str, body: int = 0) -> int:
         stream: int = self.h2.get_next_available_stream_id()
         fields = [(":method", method), (":scheme", self.target.scheme), (":authority", self.target.authority), (":path", path)]
-        self.h2.send_headers(stream, [*fields, ("accept-encoding", "identity"), ("user-agent", "ktrxer"), *(more or [])], end_stream=end)
+        more = [("content-type", "application/octet-stream"), ("content-length", str(body))] if body else []
+        self.h2.send_headers(stream, [*fields, ("accept-encoding", "identity"), ("user-agent", "ktrxer"), *more], end_stream=not body)
+        if body:
+            self.sending[stream] = body
         return stream
 
-    def get(self, path: str) -> asyncio.Future[tuple[int, bytes]]:
-        future: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
+    def asked(self, method: str, path: str, body: int = 0, head: bool = False) -> asyncio.Future[Answer]:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         if self.closed or self.lost is not None:
             future.set_exception(ConnectionError(str(self.lost or "the connection is closed")))
             return future
-        self.waiting[self.send("GET", path)] = future
+        stream = self.send(method, path, body)
+        self.waiting[stream] = future
+        self.head_only = stream if head else self.head_only
         self.pump()
         return future
 
     def load(self, way: str, path: str) -> None:
-        """The object again and again, or an endless body."""
-        self.again = lambda: self.load(way, path)
-        if way == "down":
-            self.loading = self.send("GET", path)
-        else:
-            self.loading = self.send("POST", path, end=False, more=[("content-type", "application/octet-stream")])
-            self.sending[self.loading] = None
+        """The object again and again, or one body after the other."""
+        self.way, self.path = way, path
+        self._next()
         self.pump()
 
+    def _next(self) -> None:
+        if self.path and self.lost is None:
+            self.loading.add(self.send("GET", self.path) if self.way == "down" else self.send("POST", self.path, UPLOAD_BYTES))
+
     def data(self, stream: int, count: int, piece: bytes) -> None:
-        if stream == self.loading:
+        if stream in self.loading:
             self.received += count
         elif stream in self.waiting:
-            self.bodies[stream] = (self.bodies.get(stream, b"") + piece)[: nq.MOST_BYTES + 1]
+            answer = self.answers[stream]
+            answer.body = (answer.body + piece)[: nq.MOST_BYTES + 1]
+            if len(answer.body) > nq.MOST_BYTES:
+                self._whole(stream)
+
+    def sent(self, stream: int) -> None:
+        if stream in self.loading:
+            self._next()
 
     def other(self, event: h2.events.Event) -> None:
         if isinstance(event, h2.events.ResponseReceived):
-            status = int(dict(event.headers).get(":status", "0"))  # type: ignore[call-overload]
-            self.status[event.stream_id] = status
-            if event.stream_id == self.loading and status != 200:
-                self.fail(ConnectionError(f"the server answers the load with status {status}"))
+            fields = {str(name): str(value) for name, value in event.headers}
+            status = fields[":status"]
+            answer = Answer(int(status) if status.isdecimal() else 0, fields.get("location", ""))
+            stream = event.stream_id
+            if stream in self.loading:
+                if wrong := refused(answer.status, self.way):
+                    self.fail(ConnectionError(wrong))
+                elif stream in self.sending:
+                    self.fail(ConnectionError("the server answers an upload before its end: it does not take the body"))
+            elif stream in self.waiting:
+                self.answers[stream] = answer
+                if answer.status != 200 or stream == self.head_only:
+                    self._whole(stream)
         elif isinstance(event, h2.events.StreamEnded):
             stream = event.stream_id
-            self.sending.pop(stream, None)
-            future = self.waiting.pop(stream, None)
-            if future is not None and not future.done():
-                future.set_result((self.status.pop(stream, 0), self.bodies.pop(stream, b"")))
-            if stream == self.loading and self.again is not None and self.lost is None:
-                self.again()
+            self._whole(stream)
+            if stream in self.loading:
+                self.loading.discard(stream)
+                if not self.loading:
+                    self._next()
+
+    def _whole(self, stream: int) -> None:
+        answer, future = self.answers.pop(stream, Answer(0)), self.waiting.pop(stream, None)
+        self.sending.pop(stream, None)
+        if future is not None and not future.done():
+            future.set_result(answer)
 
     def reset(self, stream: int, code: int) -> None:
         future = self.waiting.pop(stream, None)
         if future is not None and not future.done():
             future.set_exception(ConnectionError(f"the server reset the request (HTTP/2 error {code})"))
-        if stream == self.loading:
+        if stream in self.loading:
             self.fail(ConnectionError(f"the server reset the load (HTTP/2 error {code})"))
 
     def ended(self) -> None:
@@ -161,27 +211,31 @@ async def connected(target: Target, address: tuple[int, Any], context: ssl.SSLCo
     sock = socket.socket(address[0], socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        sparing(sock)
         begun = time.monotonic_ns()
         await asyncio.wait_for(loop.sock_connect(sock, address[1]), WAIT_S)
         there = time.monotonic_ns()
-        transport, client = await loop.create_connection(
-            lambda: Client(target), sock=sock, ssl=context, server_hostname=target.host, ssl_handshake_timeout=WAIT_S
-        )
-        secured = time.monotonic_ns()
+        raw, _ = await loop.create_connection(asyncio.Protocol, sock=sock)
+        client = Client(target)
+        transport = await secured(raw, client, context, server_hostname=target.host, ssl_handshake_timeout=WAIT_S)
+        done = time.monotonic_ns()
     except BaseException:
         sock.close()
         raise
+    if transport is None:
+        raise ConnectionError("the server closed the connection in the TLS handshake")
     secure = transport.get_extra_info("ssl_object")
     if secure.selected_alpn_protocol() != "h2":
-        client.close()
-        raise NqError(f"{target.authority}: the server has no HTTP/2 (ALPN); the responsiveness test needs it")
-    return Opened(client, (there - begun) / 1e6, (secured - there) / 1e6 / tls_round_trips(secure.version() or ""))
+        transport.abort()
+        raise NqError(f"{target.authority}: {NO_HTTP_2}")
+    client.connection_made(transport)
+    return Opened(client, (there - begun) / 1e6, (done - there) / 1e6 / tls_round_trips(secure.version() or ""))
 
 
 def said(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message}); --ca-file names another authority"
+    if isinstance(error, ssl.SSLError) and error.reason == "TLSV1_ALERT_NO_APPLICATION_PROTOCOL":
+        return NO_HTTP_2
     if isinstance(error, TimeoutError):
         return f"no answer within {WAIT_S:g} s"
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
@@ -332,11 +386,11 @@ class Test:
     async def _small(self, client: Client) -> float:
         begun = time.monotonic_ns()
         try:
-            status, _ = await asyncio.wait_for(client.get(path_of(self.config.small)), WAIT_S)
+            answer = await asyncio.wait_for(client.asked("GET", path_of(self.config.small)), WAIT_S)
         except (OSError, h2.exceptions.H2Error):
             return math.inf
-        if status != 200:
-            self.abort(f"{self.target.authority}: the server answers a probe with status {status}")
+        if answer.status != 200:
+            self.abort(f"{self.target.authority}: the server answers a probe with status {answer.status}")
             return math.inf
         return (time.monotonic_ns() - begun) / 1e6
 
@@ -366,6 +420,9 @@ class Test:
         reasons = list(self.reasons)
         if result is None:
             reasons.append("no responsiveness: a kind of probe has no answer")
+        elif lost := [kind for kind, rate in (("foreign", result.foreign), ("self", result.own)) if not rate]:
+            share = f"more than {1 - ramp.p.tmp:.0%} of the {' and '.join(lost)} probes"
+            reasons.append(f"{share} had no answer within {WAIT_S:g} s, and count as 0 round trips a minute")
         elif lag_ms > max(1.0, LAG_SHARE * result.self_ms):
             reasons.append(f"limited by this host: the program was up to {lag_ms:.1f} ms late (p99), which is a part of the probes' times")
         verdict = "invalid" if result is None else "degraded" if reasons else "valid"
@@ -408,21 +465,46 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
     target = target_of(url)
     shown = f"https://{target.authority}"
     address = await looked_up(target.connect, target.port, family)
+    answer = await asked_once(target, address, context, "GET", path_of(url))
+    if 300 <= answer.status < 400:
+        parts = urlsplit(urljoin(url, answer.location))
+        there = f"{parts.scheme}://{parts.netloc[:200]}"
+        raise NqError(f"{shown}: the server redirects to {there}: name the configuration there, if you want to load that host")
+    if answer.status != 200:
+        remedy = "is the path of the configuration right, or does --token-file name the server's token?"
+        what = f"the server answers with status {answer.status}: there is no configuration of a responsiveness test"
+        raise NqError(f"{shown}: {what}; {remedy}")
+    try:
+        return nq.parse(answer.body)
+    except nq.ConfigError as error:
+        raise NqError(f"{shown}: {error}") from None
+
+
+async def asked_once(
+    target: Target, address: tuple[int, Any], context: ssl.SSLContext, method: str, path: str, body: int = 0, head: bool = False
+) -> Answer:
     try:
         opened = await connected(target, address, context)
         try:
-            status, body = await asyncio.wait_for(opened.client.get(path_of(url)), WAIT_S)
+            return await asyncio.wait_for(opened.client.asked(method, path, body, head), WAIT_S)
         finally:
             opened.client.close()
     except OSError as error:
-        raise NqError(f"{shown}: {said(error)}") from None
-    if status != 200:
-        remedy = "is the path of the configuration right, or does --token-file name the server's token?"
-        raise NqError(f"{shown}: the server answers with status {status}: there is no configuration of a responsiveness test; {remedy}")
-    try:
-        return nq.parse(body)
-    except nq.ConfigError as error:
-        raise NqError(f"{shown}: {error}") from None
+        raise NqError(f"https://{target.authority}: {said(error)}") from None
+
+
+async def tried(test: Test) -> None:
+    """One probe, and the begin of one load."""
+    target, where = test.target, (test.target, test.address, test.context)
+    probe = await asked_once(*where, "GET", path_of(test.config.small))
+    if probe.status != 200:
+        raise NqError(f"{target.authority}: the server answers a probe with status {probe.status}")
+    if test.way == "up":
+        load = await asked_once(*where, "POST", path_of(test.config.upload), TRIAL_BYTES)
+    else:
+        load = await asked_once(*where, "GET", path_of(test.config.large), head=True)
+    if wrong := refused(load.status, test.way):
+        raise NqError(f"{target.authority}: {wrong}")
 
 
 def token_of(path: str | None) -> str:
@@ -447,6 +529,8 @@ async def work(given: argparse.Namespace) -> int:
     real_minus_mono = time.time_ns() - time.monotonic_ns()
     try:
         test = await prepared(given)
+        if given.trial:
+            await tried(test)
     except (NqError, OSError) as error:
         text = str(error) if isinstance(error, NqError) else f"{given.ca_file}: {said(error)}"
         say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": [text], "bytes": 0})

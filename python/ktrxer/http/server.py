@@ -23,7 +23,7 @@ import h2.events
 import h2.exceptions
 
 from ktrxer.http import nq
-from ktrxer.http.two import Connection
+from ktrxer.http.two import Connection, secured
 
 CONNECTIONS_MOST = 128
 LIFE_S = 120.0  # of a connection
@@ -93,9 +93,7 @@ class Door(asyncio.Protocol):
         assert self.transport is not None
         peer = Peer(self.site, self)
         with contextlib.suppress(OSError):  # ssl.SSLError is one, and so is the end of the patience
-            secure = await asyncio.get_running_loop().start_tls(
-                self.transport, peer, self.context, server_side=True, ssl_handshake_timeout=HANDSHAKE_S
-            )
+            secure = await secured(self.transport, peer, self.context, server_side=True, ssl_handshake_timeout=HANDSHAKE_S)
             if secure is not None and secure.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
                 peer.connection_made(secure)
                 return
@@ -178,17 +176,6 @@ class Peer(Connection):
         self.site, self.door = site, door
         self.uploads: set[int] = set()
         self.requests = 0
-        self.early = b""  # came with the end of the handshake, before _open() went on
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        super().data_received(self.early)
-
-    def data_received(self, data: bytes) -> None:
-        if self.transport is None:
-            self.early += data
-        else:
-            super().data_received(data)
 
     def ended(self) -> None:
         self.door.leave()
