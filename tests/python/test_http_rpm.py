@@ -276,8 +276,9 @@ def answer(status, size=0, **more):
 
 
 @pytest.mark.parametrize(("answers", "way", "complaint"), [
-    ({}, "up", None), ({}, "down", None), ({"upload": answer(204)}, "up", None), ({"upload": answer(405)}, "down", None),
+    ({}, "up", None), ({}, "down", None), ({"upload": answer(405)}, "down", None),
     ({"upload": answer(405)}, "up", "the upload with status 405: it takes no uploads at the URL"),
+    ({"upload": lambda peer, stream: peer.uploads.add(stream)}, "up", None),
     ({"upload": answer(413)}, "up", "the upload with status 413: it takes no body of 100 MB"),
     ({"large": answer(302, location="https://other/large")}, "down", "the download with status 302: it redirects"),
     ({"large": answer(204)}, "down", "the download with status 204"), ({"small": answer(503)}, "down", "a probe with status 503"),
@@ -288,6 +289,26 @@ def answer(status, size=0, **more):
 def test_a_server_that_is_not_as_the_draft_says_is_found_before_the_load(monkeypatch, answers, way, complaint):
     reasons = against_odd_server(monkeypatch, answers, way)
     assert bool(reasons) == bool(complaint) and (not complaint or complaint in reasons[0]) and "secret" not in str(reasons), reasons
+
+
+def test_a_server_without_http_2():
+    with contextlib.ExitStack() as stack:
+        cert, key = serve_http._certificate("127.0.0.1", stack)
+        context, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=cert)
+        context.load_cert_chain(cert, key)
+    trusting.set_alpn_protocols(["h2"])
+
+    async def refused(protocols):
+        context.set_alpn_protocols(protocols)
+        far = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context)
+        try:
+            with pytest.raises(rpm.NqError, match=r"the server has no HTTP/2 \(ALPN\)"):
+                await rpm.configured(f"https://127.0.0.1:{far.sockets[0].getsockname()[1]}/nq", "", trusting, 0)
+        finally:
+            far.close()
+
+    asyncio.run(refused(["http/1.1"]))
+    assert rpm.said(ssl.SSLError(1, "[SSL] tlsv1 alert no application protocol (_ssl.c:1006)")) == rpm.NO_HTTP_2, "OpenSSL of nginx and Go sends it"
 
 
 @pytest.mark.parametrize(("status", "complaint"), [(200, "answers an upload before its end: it does not take the body"), (405, "with status 405")])

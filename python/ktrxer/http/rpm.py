@@ -39,7 +39,7 @@ WAIT_S = 5.0  # for a connection, a handshake, an answer: then a probe is lost, 
 LAG_NS = 20_000_000  # between two measurements of this program's own delay
 LAG_SHARE = 0.1  # of a trimmed mean: if this program's delay is larger, the figure is doubtful
 KINDS = ("tcp", "tls", "http", "self")
-UPLOAD_BYTES = 100_000_000  # of one body: larger ones are refused by many servers; the next begins when the last one has been sent
+UPLOAD_BYTES = 100 * 10**6  # of one body: larger ones are refused by many servers; the next begins when the last one has been sent
 TRIAL_BYTES = 1000
 NO_HTTP_2 = "the server has no HTTP/2 (ALPN); the responsiveness test needs it"
 
@@ -90,7 +90,7 @@ def refused(status: int, way: str) -> str:
         return ""
     what = f"the server answers the {way}load with status {status}"
     if way == "up" and status == 413:
-        return f"{what}: it takes no body of {UPLOAD_BYTES // 1_000_000} MB (nginx: client_max_body_size)"
+        return f"{what}: it takes no body of {UPLOAD_BYTES // 10**6} MB (nginx: client_max_body_size)"
     if way == "up" and status in (403, 404, 405, 411, 501):
         return f"{what}: it takes no uploads at the URL of its configuration"
     if 300 <= status < 400:
@@ -109,7 +109,6 @@ class Client(Connection):
         self.received = 0  # bytes of the body of the load
         self.loading: set[int] = set()
         self.way, self.path = "down", ""  # of the load
-        self.head_only: int | None = None  # stream of a request whose answer is complete with its head
 
     def send(self, method: str, path: str, body: int = 0) -> int:
         stream: int = self.h2.get_next_available_stream_id()
@@ -120,14 +119,12 @@ class Client(Connection):
             self.sending[stream] = body
         return stream
 
-    def asked(self, method: str, path: str, body: int = 0, head: bool = False) -> asyncio.Future[Answer]:
+    def asked(self, method: str, path: str, body: int = 0) -> asyncio.Future[Answer]:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         if self.closed or self.lost is not None:
             future.set_exception(ConnectionError(str(self.lost or "the connection is closed")))
             return future
-        stream = self.send(method, path, body)
-        self.waiting[stream] = future
-        self.head_only = stream if head else self.head_only
+        self.waiting[self.send(method, path, body)] = future
         self.pump()
         return future
 
@@ -167,7 +164,7 @@ class Client(Connection):
                     self.fail(ConnectionError("the server answers an upload before its end: it does not take the body"))
             elif stream in self.waiting:
                 self.answers[stream] = answer
-                if answer.status != 200 or stream == self.head_only:
+                if answer.status != 200:
                     self._whole(stream)
         elif isinstance(event, h2.events.StreamEnded):
             stream = event.stream_id
@@ -234,10 +231,12 @@ async def connected(target: Target, address: tuple[int, Any], context: ssl.SSLCo
 def said(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message}); --ca-file names another authority"
-    if isinstance(error, ssl.SSLError) and error.reason == "TLSV1_ALERT_NO_APPLICATION_PROTOCOL":
+    if isinstance(error, ssl.SSLError) and "no application protocol" in str(error):
         return NO_HTTP_2
     if isinstance(error, TimeoutError):
         return f"no answer within {WAIT_S:g} s"
+    if isinstance(error, ConnectionRefusedError):
+        return "Connection refused"  # asyncio's text has the address alone
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
@@ -481,12 +480,12 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
 
 
 async def asked_once(
-    target: Target, address: tuple[int, Any], context: ssl.SSLContext, method: str, path: str, body: int = 0, head: bool = False
+    target: Target, address: tuple[int, Any], context: ssl.SSLContext, method: str, path: str, body: int = 0
 ) -> Answer:
     try:
         opened = await connected(target, address, context)
         try:
-            return await asyncio.wait_for(opened.client.asked(method, path, body, head), WAIT_S)
+            return await asyncio.wait_for(opened.client.asked(method, path, body), WAIT_S)
         finally:
             opened.client.close()
     except OSError as error:
@@ -494,17 +493,25 @@ async def asked_once(
 
 
 async def tried(test: Test) -> None:
-    """One probe, and the begin of one load."""
+    """A small upload, and a probe beside the load: a server that refuses large bodies, or does not read them, answers before the probe."""
     target, where = test.target, (test.target, test.address, test.context)
-    probe = await asked_once(*where, "GET", path_of(test.config.small))
+    if test.way == "up":
+        small = await asked_once(*where, "POST", path_of(test.config.upload), TRIAL_BYTES)
+        if wrong := refused(small.status, test.way):
+            raise NqError(f"{target.authority}: {wrong}")
+    try:
+        client = (await connected(*where)).client
+        try:
+            client.load(test.way, path_of(test.config.large if test.way == "down" else test.config.upload))
+            probe = await asyncio.wait_for(client.asked("GET", path_of(test.config.small)), WAIT_S)
+        finally:
+            client.close()
+    except OSError as error:
+        raise NqError(f"{target.authority}: {said(error)}") from None
+    if client.lost is not None:
+        raise NqError(f"{target.authority}: {said(client.lost)}")
     if probe.status != 200:
         raise NqError(f"{target.authority}: the server answers a probe with status {probe.status}")
-    if test.way == "up":
-        load = await asked_once(*where, "POST", path_of(test.config.upload), TRIAL_BYTES)
-    else:
-        load = await asked_once(*where, "GET", path_of(test.config.large), head=True)
-    if wrong := refused(load.status, test.way):
-        raise NqError(f"{target.authority}: {wrong}")
 
 
 def token_of(path: str | None) -> str:

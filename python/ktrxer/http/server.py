@@ -154,7 +154,7 @@ class Single(asyncio.Protocol):
         path, _, version = rest.rpartition(" ")
         kind = self.site.kind(path)
         more, body = {}, b""
-        if b"\r\n\r\n" not in self.head or not version.startswith("HTTP/1."):
+        if len(self.head) > HEAD_BYTES_MOST or not version.startswith("HTTP/1."):
             status = "400 Bad Request"
         elif kind is None:
             status = "404 Not Found"
