@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
 
-from ktrxer.commands import serve_http  # noqa: E402
-from ktrxer.http import client, nq, rpm, server  # noqa: E402
+from ktrxer.commands import serve_http
+from ktrxer.http import client, nq, rpm, server
 
 pytestmark = pytest.mark.slow
 
