@@ -1,3 +1,3 @@
 .PHONY: interop
-interop: build ## serve and stamp with other STAMP implementations, in both roles (tests/interop/README.md)
+interop: build ## STAMP and RPM with other implementations, in both roles (tests/interop/README.md)
 	@scripts/netns-root scripts/interop

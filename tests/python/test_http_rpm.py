@@ -69,7 +69,7 @@ def test_configurations_that_are_ignored(text, complaint):
 
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
 
-from ktrxer.http import rpm  # noqa: E402
+from ktrxer.http import client, rpm  # noqa: E402
 
 TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
 
@@ -165,7 +165,7 @@ def test_connections_that_take_longer_than_an_interval_are_no_more_than_wanted(m
 
         async def connected(*_):
             await opens.wait()
-            return rpm.Opened(Idle(), 1.0, 1.0)
+            return client.Opened(Idle(), 1.0, 1.0)
 
         monkeypatch.setattr(rpm, "connected", connected)
         test.ramp.connections = 2
@@ -200,7 +200,7 @@ def test_a_certificate_that_is_not_trusted(served):
 
 def test_a_server_that_sends_a_byte_at_a_time(monkeypatch):
     """The beginning of a TLS record of 16 KiB, a byte each 20 ms: the handshake has one limit, and not each wait in it."""
-    monkeypatch.setattr(rpm, "WAIT_S", 1.0)
+    monkeypatch.setattr(client, "WAIT_S", 1.0)
     ended = threading.Event()
 
     def drip(listener):
@@ -231,9 +231,9 @@ def test_a_server_that_ends_in_the_middle(tmp_path):
     token.write_text("0123456789abcdefghijkl")
     token.chmod(0o600)
     words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--token-file", token, "--cert-out", ca, "--json"]
-    server = subprocess.Popen([sys.executable, "-m", "ktrxer", *map(str, words)], stdout=subprocess.PIPE, env=environment(), text=True)
-    assert server.stdout is not None
-    url = json.loads(server.stdout.readline())["url"]
+    far = subprocess.Popen([sys.executable, "-m", "ktrxer", *map(str, words)], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert far.stdout is not None
+    url = json.loads(far.stdout.readline())["url"]
     client = subprocess.Popen(
         [sys.executable, str(PROGRAM), "down", url, "--ca-file", str(ca), "--token-file", str(token), "--for", f"{60 * S}ns", "--interval", f"{S}ns"],
         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(), text=True)
@@ -242,8 +242,8 @@ def test_a_server_that_ends_in_the_middle(tmp_path):
         while '"rpm_interval"' not in client.stdout.readline():
             assert client.poll() is None
     finally:
-        server.kill()
-        server.wait()
+        far.kill()
+        far.wait()
     end = json.loads(client.stdout.read().splitlines()[-1])
     assert client.wait(timeout=30) == 1 and end["type"] == "end"
     # The connection that ended, or the next one, which the ramp was about to add.
@@ -283,14 +283,15 @@ def test_requests_of_our_server(served):
 
         client = (await connected(target, (socket.AF_INET, (target.host, target.port)), context)).client
         try:
-            answers = {path: await asyncio.wait_for(client.get(path), 10) for path in (f"{root}/small", f"{root}/nq", f"{root}/upload", f"{root}/", "/nq")}
+            paths = (f"{root}/small", f"{root}/nq", f"{root}/upload", f"{root}/", "/nq")
+            answers = {path: await asyncio.wait_for(client.asked("GET", path), 10) for path in paths}
         finally:
             client.close()
         return answers
 
     answers = asyncio.run(ask())
-    assert [status for status, _ in answers.values()] == [200, 200, 405, 404, 404]
-    assert len(answers[f"{root}/small"][1]) == nq.SMALL_BYTES and nq.parse(answers[f"{root}/nq"][1]).small == f"{url}{root}/small"
+    assert [answer.status for answer in answers.values()] == [200, 200, 405, 404, 404]
+    assert len(answers[f"{root}/small"].body) == nq.SMALL_BYTES and nq.parse(answers[f"{root}/nq"].body).small == f"{url}{root}/small"
 
 
 def test_a_token_that_others_can_read(capsys, tmp_path):
@@ -310,14 +311,14 @@ def test_a_token_that_others_can_read(capsys, tmp_path):
 def test_an_open_server_answers_at_the_well_known_url(tmp_path):
     ca = tmp_path / "ca.pem"
     words = ["serve-http", "--port", "0", "--bind", "127.0.0.1", "--name", "127.0.0.1", "--open", "--cert-out", str(ca), "--json"]
-    server = subprocess.Popen([sys.executable, "-m", "ktrxer", *words], stdout=subprocess.PIPE, env=environment(), text=True)
-    assert server.stdout is not None
+    far = subprocess.Popen([sys.executable, "-m", "ktrxer", *words], stdout=subprocess.PIPE, env=environment(), text=True)
+    assert far.stdout is not None
     try:
-        status, made = program("down", json.loads(server.stdout.readline())["url"], "--ca-file", str(ca), "--trial")
+        status, made = program("down", json.loads(far.stdout.readline())["url"], "--ca-file", str(ca), "--trial")
         assert status == 0, made
     finally:
-        server.terminate()
-        assert server.wait(timeout=20) == 0
+        far.terminate()
+        assert far.wait(timeout=20) == 0
 
 
 def test_clients_that_do_not_speak_http_2(served):
@@ -404,6 +405,24 @@ def test_curl_is_served(served):
     assert (version, status) == ("2", "200") and int(size) > 1_000_000
     upload = subprocess.run([*words, "--data-binary", "@-", f"{base}/upload"], input="x" * 3_000_000, capture_output=True, text=True, timeout=30)
     assert upload.stdout.startswith("2 200"), upload.stderr
+
+
+def test_the_objects_without_load_by_http_1(served):
+    """Cloudflare's client measures the idle round trip so, and gives up when it has no answer."""
+    _, _, ca, config_url = served
+    base = config_url.removesuffix("/nq")
+    words = ["curl", "-sS", "--http1.1", "--cacert", ca, "-w", " %{http_version} %{http_code} %{content_type}"]
+
+    def said(*more):
+        return subprocess.run([*words, *more], capture_output=True, text=True, timeout=30)
+
+    assert said(f"{base}/small").stdout == "x 1.1 200 application/octet-stream"
+    text, _, status = said(config_url).stdout.rpartition(" 1.1 ")
+    assert nq.parse(text.encode()).small == f"{base}/small" and status == "200 application/json"
+    assert said("--no-alpn", "--head", f"{base}/small").stdout.split()[-3:] == ["1.1", "200", "application/octet-stream"]
+    for status, more in (("404", [f"{base[:-1]}/small"]), ("405", ["--data", "x", f"{base}/small"]), ("505", [f"{base}/large"]), ("505", ["--data", "x", f"{base}/upload"])):
+        assert said(*more).stdout.split()[:2] == ["1.1", status], more
+    assert said("-H", f"x: {'y' * 20_000}", f"{base}/small").stdout.split()[:2] == ["1.1", "400"]
 
 
 @pytest.mark.parametrize(("given", "complaint"), [

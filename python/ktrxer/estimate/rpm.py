@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Responsiveness under working conditions: the rules of draft-ietf-ippm-responsiveness, without any I/O. The section names are those of
-version 06. Version 09 has the same rules with intervals of 5 s instead of 1 s (networkQuality of macOS: --draft9).
+version 06. Version 09 has the same rules with intervals of 5 s instead of 1 s, after other implementations of it (networkQuality of macOS:
+--draft9; mach of Cloudflare).
 
 The draft fills a path in one direction with HTTP transactions on a growing number of connections until the goodput is stable, and goes on
 until the responsiveness is stable. Probes of two kinds measure the responsiveness: *foreign* probes (a TCP connection, a TLS handshake and

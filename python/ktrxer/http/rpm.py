@@ -21,170 +21,23 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import h2.events
 import h2.exceptions
 
-from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second, tls_round_trips
+from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second
 from ktrxer.http import nq
+from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, connected, path_of, refused, said, target_of
 from ktrxer.http.load import ns, parser, say
-from ktrxer.http.two import Connection, Headers, sparing
 
 S = 10**9
-WAIT_S = 5.0  # for a connection, a handshake, an answer: then a probe is lost, and a connection has failed
 LAG_NS = 20_000_000  # between two measurements of this program's own delay
 LAG_SHARE = 0.1  # of a trimmed mean: if this program's delay is larger, the figure is doubtful
 KINDS = ("tcp", "tls", "http", "self")
-
-
-class NqError(Exception):
-    """One line: what failed, on what, why, what to do."""
-
-
-@dataclass(frozen=True)
-class Target:
-    scheme: str
-    host: str  # of the URLs
-    port: int
-    connect: str  # host to connect to
-
-    @property
-    def authority(self) -> str:
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return name if self.port == 443 else f"{name}:{self.port}"
-
-
-def target_of(url: str, endpoint: str = "") -> Target:
-    try:
-        parts = urlsplit(url)
-        port = parts.port or 443
-    except ValueError as error:
-        raise NqError(f"not an URL of a server: {error}") from None
-    if parts.scheme != "https" or not parts.hostname:
-        raise NqError(f"{(parts.hostname or '')[:200]}: the responsiveness test needs https://HOST[:PORT]")
-    return Target(parts.scheme, parts.hostname, port, endpoint or parts.hostname)
-
-
-def path_of(url: str) -> str:
-    parts = urlsplit(url)
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-
-
-class Client(Connection):
-    """The client's side of a connection: requests, and one transfer that loads."""
-
-    def __init__(self, target: Target) -> None:
-        super().__init__(client=True)
-        self.target = target
-        self.waiting: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
-        self.status: dict[int, int] = {}
-        self.bodies: dict[int, bytes] = {}
-        self.received = 0  # bytes of the body of the load
-        self.loading: int | None = None
-        self.again: Callable[[], None] | None = None
-
-    def send(self, method: str, path: str, end: bool = True, more: Headers | None = None) -> int:
-        stream: int = self.h2.get_next_available_stream_id()
-        fields = [(":method", method), (":scheme", self.target.scheme), (":authority", self.target.authority), (":path", path)]
-        self.h2.send_headers(stream, [*fields, ("accept-encoding", "identity"), ("user-agent", "ktrxer"), *(more or [])], end_stream=end)
-        return stream
-
-    def get(self, path: str) -> asyncio.Future[tuple[int, bytes]]:
-        future: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
-        if self.closed or self.lost is not None:
-            future.set_exception(ConnectionError(str(self.lost or "the connection is closed")))
-            return future
-        self.waiting[self.send("GET", path)] = future
-        self.pump()
-        return future
-
-    def load(self, way: str, path: str) -> None:
-        """The object again and again, or an endless body."""
-        self.again = lambda: self.load(way, path)
-        if way == "down":
-            self.loading = self.send("GET", path)
-        else:
-            self.loading = self.send("POST", path, end=False, more=[("content-type", "application/octet-stream")])
-            self.sending[self.loading] = None
-        self.pump()
-
-    def data(self, stream: int, count: int, piece: bytes) -> None:
-        if stream == self.loading:
-            self.received += count
-        elif stream in self.waiting:
-            self.bodies[stream] = (self.bodies.get(stream, b"") + piece)[: nq.MOST_BYTES + 1]
-
-    def other(self, event: h2.events.Event) -> None:
-        if isinstance(event, h2.events.ResponseReceived):
-            status = int(dict(event.headers).get(":status", "0"))  # type: ignore[call-overload]
-            self.status[event.stream_id] = status
-            if event.stream_id == self.loading and status != 200:
-                self.fail(ConnectionError(f"the server answers the load with status {status}"))
-        elif isinstance(event, h2.events.StreamEnded):
-            stream = event.stream_id
-            self.sending.pop(stream, None)
-            future = self.waiting.pop(stream, None)
-            if future is not None and not future.done():
-                future.set_result((self.status.pop(stream, 0), self.bodies.pop(stream, b"")))
-            if stream == self.loading and self.again is not None and self.lost is None:
-                self.again()
-
-    def reset(self, stream: int, code: int) -> None:
-        future = self.waiting.pop(stream, None)
-        if future is not None and not future.done():
-            future.set_exception(ConnectionError(f"the server reset the request (HTTP/2 error {code})"))
-        if stream == self.loading:
-            self.fail(ConnectionError(f"the server reset the load (HTTP/2 error {code})"))
-
-    def ended(self) -> None:
-        for future in self.waiting.values():
-            if not future.done():
-                future.set_exception(ConnectionError(str(self.lost or "the server closed the connection")))
-                future.exception()  # read here: its task may have been cancelled
-        self.waiting.clear()
-
-
-@dataclass
-class Opened:
-    client: Client
-    tcp_ms: float
-    tls_ms: float  # of one round trip
-
-
-async def connected(target: Target, address: tuple[int, Any], context: ssl.SSLContext) -> Opened:
-    """A new connection, with the times of its two handshakes."""
-    loop = asyncio.get_running_loop()
-    sock = socket.socket(address[0], socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        sparing(sock)
-        begun = time.monotonic_ns()
-        await asyncio.wait_for(loop.sock_connect(sock, address[1]), WAIT_S)
-        there = time.monotonic_ns()
-        transport, client = await loop.create_connection(
-            lambda: Client(target), sock=sock, ssl=context, server_hostname=target.host, ssl_handshake_timeout=WAIT_S
-        )
-        secured = time.monotonic_ns()
-    except BaseException:
-        sock.close()
-        raise
-    secure = transport.get_extra_info("ssl_object")
-    if secure.selected_alpn_protocol() != "h2":
-        client.close()
-        raise NqError(f"{target.authority}: the server has no HTTP/2 (ALPN); the responsiveness test needs it")
-    return Opened(client, (there - begun) / 1e6, (secured - there) / 1e6 / tls_round_trips(secure.version() or ""))
-
-
-def said(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({error.verify_message}); --ca-file names another authority"
-    if isinstance(error, TimeoutError):
-        return f"no answer within {WAIT_S:g} s"
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+TRIAL_BYTES = 1000
 
 
 @dataclass
@@ -332,11 +185,11 @@ class Test:
     async def _small(self, client: Client) -> float:
         begun = time.monotonic_ns()
         try:
-            status, _ = await asyncio.wait_for(client.get(path_of(self.config.small)), WAIT_S)
+            answer = await asyncio.wait_for(client.asked("GET", path_of(self.config.small)), WAIT_S)
         except (OSError, h2.exceptions.H2Error):
             return math.inf
-        if status != 200:
-            self.abort(f"{self.target.authority}: the server answers a probe with status {status}")
+        if answer.status != 200:
+            self.abort(f"{self.target.authority}: the server answers a probe with status {answer.status}")
             return math.inf
         return (time.monotonic_ns() - begun) / 1e6
 
@@ -366,6 +219,9 @@ class Test:
         reasons = list(self.reasons)
         if result is None:
             reasons.append("no responsiveness: a kind of probe has no answer")
+        elif lost := [kind for kind, rate in (("foreign", result.foreign), ("self", result.own)) if not rate]:
+            share = f"more than {1 - ramp.p.tmp:.0%} of the {' and '.join(lost)} probes"
+            reasons.append(f"{share} had no answer within {WAIT_S:g} s, and count as 0 round trips a minute")
         elif lag_ms > max(1.0, LAG_SHARE * result.self_ms):
             reasons.append(f"limited by this host: the program was up to {lag_ms:.1f} ms late (p99), which is a part of the probes' times")
         verdict = "invalid" if result is None else "degraded" if reasons else "valid"
@@ -408,21 +264,54 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
     target = target_of(url)
     shown = f"https://{target.authority}"
     address = await looked_up(target.connect, target.port, family)
+    answer = await asked_once(target, address, context, "GET", path_of(url))
+    if 300 <= answer.status < 400:
+        parts = urlsplit(urljoin(url, answer.location))
+        there = f"{parts.scheme}://{parts.netloc[:200]}"
+        raise NqError(f"{shown}: the server redirects to {there}: name the configuration there, if you want to load that host")
+    if answer.status != 200:
+        remedy = "is the path of the configuration right, or does --token-file name the server's token?"
+        what = f"the server answers with status {answer.status}: there is no configuration of a responsiveness test"
+        raise NqError(f"{shown}: {what}; {remedy}")
+    try:
+        return nq.parse(answer.body)
+    except nq.ConfigError as error:
+        raise NqError(f"{shown}: {error}") from None
+
+
+async def asked_once(
+    target: Target, address: tuple[int, Any], context: ssl.SSLContext, method: str, path: str, body: int = 0
+) -> Answer:
     try:
         opened = await connected(target, address, context)
         try:
-            status, body = await asyncio.wait_for(opened.client.get(path_of(url)), WAIT_S)
+            return await asyncio.wait_for(opened.client.asked(method, path, body), WAIT_S)
         finally:
             opened.client.close()
     except OSError as error:
-        raise NqError(f"{shown}: {said(error)}") from None
-    if status != 200:
-        remedy = "is the path of the configuration right, or does --token-file name the server's token?"
-        raise NqError(f"{shown}: the server answers with status {status}: there is no configuration of a responsiveness test; {remedy}")
+        raise NqError(f"https://{target.authority}: {said(error)}") from None
+
+
+async def tried(test: Test) -> None:
+    """A small upload, and a probe beside the load: a server that refuses large bodies, or does not read them, answers before the probe."""
+    target, where = test.target, (test.target, test.address, test.context)
+    if test.way == "up":
+        small = await asked_once(*where, "POST", path_of(test.config.upload), TRIAL_BYTES)
+        if wrong := refused(small.status, test.way):
+            raise NqError(f"{target.authority}: {wrong}")
     try:
-        return nq.parse(body)
-    except nq.ConfigError as error:
-        raise NqError(f"{shown}: {error}") from None
+        client = (await connected(*where)).client
+        try:
+            client.load(test.way, path_of(test.config.large if test.way == "down" else test.config.upload))
+            probe = await asyncio.wait_for(client.asked("GET", path_of(test.config.small)), WAIT_S)
+        finally:
+            client.close()
+    except OSError as error:
+        raise NqError(f"{target.authority}: {said(error)}") from None
+    if client.lost is not None:
+        raise NqError(f"{target.authority}: {said(client.lost)}")
+    if probe.status != 200:
+        raise NqError(f"{target.authority}: the server answers a probe with status {probe.status}")
 
 
 def token_of(path: str | None) -> str:
@@ -447,6 +336,8 @@ async def work(given: argparse.Namespace) -> int:
     real_minus_mono = time.time_ns() - time.monotonic_ns()
     try:
         test = await prepared(given)
+        if given.trial:
+            await tried(test)
     except (NqError, OSError) as error:
         text = str(error) if isinstance(error, NqError) else f"{given.ca_file}: {said(error)}"
         say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": [text], "bytes": 0})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A server of the responsiveness test: HTTP/2 over TLS, with a small object, a large one, an upload, and the configuration.
+"""A server of the responsiveness test: HTTP/2 over TLS, with a small object, a large one, an upload, and the configuration. The small
+object and the configuration are also there by HTTP/1.1: some clients measure the idle round trip so.
 
 The objects are below a path that contains a token, so that only clients with the token can make this server send. With `open` the server
 also gives the configuration, and with it the token, to every client at /.well-known/nq. Connections are limited in number and time,
@@ -22,12 +23,13 @@ import h2.events
 import h2.exceptions
 
 from ktrxer.http import nq
-from ktrxer.http.two import Connection
+from ktrxer.http.two import Connection, secured
 
 CONNECTIONS_MOST = 128
 LIFE_S = 120.0  # of a connection
 HANDSHAKE_S = 10.0  # of TLS
 REQUESTS_MOST = 20_000  # of a connection
+HEAD_BYTES_MOST = 1 << 13  # of a request by HTTP/1.1
 HEADERS = {"content-type": "application/octet-stream", "cache-control": "no-store"}
 
 
@@ -63,6 +65,12 @@ class Site:
         known = hmac.compare_digest(before.encode(), self.root.encode())
         return name if known and name in ("small", "large", "upload", "nq") else None
 
+    def whole(self, kind: str) -> tuple[dict[str, str], bytes]:
+        """The header fields and the body of an object that is sent at once."""
+        if kind == "nq":
+            return {"content-type": "application/json"}, nq.write(f"{self.base}{self.root}")
+        return HEADERS, b"x" * nq.SMALL_BYTES
+
 
 class Door(asyncio.Protocol):
     """A connection from its acceptance to its end. TLS begins when it has a place."""
@@ -85,11 +93,15 @@ class Door(asyncio.Protocol):
         assert self.transport is not None
         peer = Peer(self.site, self)
         with contextlib.suppress(OSError):  # ssl.SSLError is one, and so is the end of the patience
-            secure = await asyncio.get_running_loop().start_tls(
-                self.transport, peer, self.context, server_side=True, ssl_handshake_timeout=HANDSHAKE_S
-            )
+            secure = await secured(self.transport, peer, self.context, server_side=True, ssl_handshake_timeout=HANDSHAKE_S)
             if secure is not None and secure.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
                 peer.connection_made(secure)
+                return
+            if secure is not None:  # without ALPN it is HTTP/1.1 (RFC 9113, section 3.2)
+                single = Single(self.site, self)
+                secure.set_protocol(single)
+                single.connection_made(secure)
+                single.data_received(peer.early)
                 return
         self.site.refused += 1
         self.close()
@@ -116,23 +128,54 @@ def network_of(peer: tuple[Any, ...] | None) -> bytes:
         return b""
 
 
+class Single(asyncio.Protocol):
+    """One request by HTTP/1.1 (RFC 9112), for an object without load; then the connection ends."""
+
+    def __init__(self, site: Site, door: Door) -> None:
+        self.site, self.door = site, door
+        self.transport: asyncio.Transport | None = None
+        self.head = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.door.leave()
+
+    def data_received(self, data: bytes) -> None:
+        assert self.transport is not None
+        if self.transport.is_closing():
+            return
+        self.head += data
+        if b"\r\n\r\n" not in self.head and len(self.head) <= HEAD_BYTES_MOST:
+            return
+        self.site.requests += 1
+        method, _, rest = self.head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
+        path, _, version = rest.rpartition(" ")
+        kind = self.site.kind(path)
+        more, body = {}, b""
+        if len(self.head) > HEAD_BYTES_MOST or not version.startswith("HTTP/1."):
+            status = "400 Bad Request"
+        elif kind is None:
+            status = "404 Not Found"
+        elif kind in ("large", "upload"):
+            status = "505 HTTP Version Not Supported"  # the load is HTTP/2
+        elif method not in ("GET", "HEAD"):
+            status, more = "405 Method Not Allowed", {"allow": "GET, HEAD"}
+        else:
+            status, (more, body) = "200 OK", self.site.whole(kind)
+        fields = {"content-length": str(len(body)), "connection": "close", **more}
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode("latin-1") + (b"" if method == "HEAD" else body))
+        self.transport.close()
+
+
 class Peer(Connection):
     def __init__(self, site: Site, door: Door) -> None:
         super().__init__(client=False)
         self.site, self.door = site, door
         self.uploads: set[int] = set()
         self.requests = 0
-        self.early = b""  # came with the end of the handshake, before _open() went on
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        super().data_received(self.early)
-
-    def data_received(self, data: bytes) -> None:
-        if self.transport is None:
-            self.early += data
-        else:
-            super().data_received(data)
 
     def ended(self) -> None:
         self.door.leave()
@@ -166,20 +209,18 @@ class Peer(Connection):
                 self.uploads.add(stream)
         elif method not in ("GET", "HEAD"):
             self._answer(stream, 405, 0, {"allow": "GET, HEAD"})
-        elif kind == "nq":
-            body = nq.write(f"{self.site.base}{self.site.root}")
-            self._answer(stream, 200, len(body), {"content-type": "application/json"}, body if method == "GET" else b"")
+        elif kind == "large":
+            self._answer(stream, 200, nq.LARGE_BYTES, HEADERS, follows=method == "GET")
         else:
-            size = nq.SMALL_BYTES if kind == "small" else nq.LARGE_BYTES
-            self._answer(stream, 200, size, HEADERS, b"x" if kind == "small" and method == "GET" else b"", endless=method == "GET")
+            more, body = self.site.whole(kind)
+            self._answer(stream, 200, len(body), more, body if method == "GET" else b"")
 
     def _answer(
-        self, stream: int, status: int, size: int, more: dict[str, str] | None = None, body: bytes = b"", endless: bool = False
+        self, stream: int, status: int, size: int, more: dict[str, str] | None = None, body: bytes = b"", follows: bool = False
     ) -> None:
-        """With `endless` a body of `size` zeros follows if no `body` is given."""
+        """With `follows`: a body of `size` zeros."""
         fields = [(":status", str(status)), ("content-length", str(size)), *(more or {}).items()]
         with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has reset the stream meanwhile
-            follows = endless and not body and size > 0
             self.h2.send_headers(stream, fields, end_stream=not body and not follows)
             if body:
                 self.h2.send_data(stream, body, end_stream=True)
@@ -191,7 +232,7 @@ def context_of(certificate: str, key: str) -> ssl.SSLContext:
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.load_cert_chain(certificate, key)
-    made.set_alpn_protocols(["h2"])
+    made.set_alpn_protocols(["h2", "http/1.1"])
     return made
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
+import os
 import socket
+import ssl
 import struct
 from collections.abc import Callable
 from typing import Any, cast
@@ -19,25 +22,29 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
-PIECE = 1 << 16  # of a body, between two other streams
+PIECES = 1 << 12, 1 << 16  # of a body, between two other streams: least and most
 WINDOW = 1 << 24  # of a stream, and of a connection: 1 Gbit/s at 130 ms
 FRAME_BYTES = 1 << 18  # the largest frame that this side receives: less work for each byte
 STREAMS_MOST = 100  # at once, of a connection
 HEADERS_MOST = 1 << 16
-UNSENT_BYTES = 1 << 17
+UNSENT_BYTES = 1 << 12, 1 << 17  # in the socket: least and most
+UNSENT_S = 0.02  # of the connection's rate
+ROUNDS = 8
+FIRST_UNSENT = 1 << 14  # before the rate is known
+SIOCOUTQNSD = 0x894B
 UNREAD_BYTES = 1 << 20  # of answers to a peer that does not read them
 TCP_NOTSENT_LOWAT = 25
-RTT_AT, ACKED_AT = 68, 120  # of tcpi_rtt (32 bits, microseconds) and tcpi_bytes_acked (64 bits) in struct tcp_info
-BODY = bytes(PIECE)  # TLS encrypts it, so that no device can compress it
+# In struct tcp_info: tcpi_rtt (32 bits, microseconds), tcpi_bytes_acked and tcpi_delivery_rate (64 bits; bytes, bytes a second).
+RTT_AT, ACKED_AT, RATE_AT = 68, 120, 160
+BODY = bytes(PIECES[1])  # TLS encrypts it, so that no device can compress it
 
-Headers = list[tuple[str, str]]
 
-
-def sparing(sock: socket.socket) -> None:
-    """Little unsent data waits in the socket, where a probe on the same connection would wait behind it."""
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+async def secured(raw: asyncio.Transport, peer: Connection, context: ssl.SSLContext, **more: Any) -> asyncio.Transport | None:
+    """The TLS layer above `raw`; None if the connection has ended. Neither layer keeps data that the layer below has not taken, because a
+    probe on the same connection would wait behind them. asyncio gives only the owner of `raw` the means to limit its buffer."""
+    raw.set_write_buffer_limits(high=0)
+    peer.raw = raw
+    return await asyncio.get_running_loop().start_tls(raw, peer, context, **more)
 
 
 class Connection(asyncio.Protocol):
@@ -54,8 +61,13 @@ class Connection(asyncio.Protocol):
         })  # fmt: skip
         self.h2.max_inbound_frame_size = FRAME_BYTES
         self.transport: asyncio.Transport | None = None
-        self.sending: dict[int, int | None] = {}  # bytes that are left, by stream; None: endless
+        self.raw: asyncio.Transport | None = None  # below TLS
+        self.sending: dict[int, int] = {}  # bytes that are left, by stream
         self.paused = False
+        self.early = b""  # came with the end of the handshake, before connection_made()
+        self.unsent = 0  # limit of the unsent data in the socket
+        self.until_look = 0  # bytes of bodies
+        self.watched: int | None = None  # copy of the socket's descriptor: asyncio lets only the transport wait for the descriptor itself
         self.lost: Exception | None = None
         self.closed = False
         self.on_close: Callable[[], None] | None = None
@@ -64,13 +76,21 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.transport.set_write_buffer_limits(high=PIECE)
-        sparing(self.transport.get_extra_info("socket"))
+        self.transport.set_write_buffer_limits(high=1)  # with 0 the TLS layer would pause an empty buffer
+        sock = self.transport.get_extra_info("socket")
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.watched = os.dup(sock.fileno())
+        self._limit(FIRST_UNSENT)
         self.h2.initiate_connection()
         self.h2.increment_flow_control_window(WINDOW)
         self.flush()
+        self.data_received(self.early)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport is None:
+            self.early += data
+            return
         try:
             for event in self.h2.receive_data(data):
                 self._event(event)
@@ -86,8 +106,15 @@ class Connection(asyncio.Protocol):
         self.paused = False
         self.pump()
 
+    def eof_received(self) -> None:
+        self.sending.clear()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
+        if self.watched is not None:
+            asyncio.get_running_loop().remove_writer(self.watched)
+            os.close(self.watched)
+            self.watched = None
         self.lost = self.lost or exc
         self.ended()
         if self.on_close is not None:
@@ -99,7 +126,7 @@ class Connection(asyncio.Protocol):
         if isinstance(event, h2.events.DataReceived):
             if event.flow_controlled_length:
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            self.data(event.stream_id, len(event.data), event.data if len(event.data) <= PIECE else b"")
+            self.data(event.stream_id, len(event.data), event.data if len(event.data) <= PIECES[1] else b"")
         elif isinstance(event, h2.events.StreamReset):
             self.sending.pop(event.stream_id, None)
             self.reset(event.stream_id, int(event.error_code or 0))
@@ -107,6 +134,11 @@ class Connection(asyncio.Protocol):
             self.fail(ConnectionError(f"the far end ended the connection (HTTP/2 error {int(event.error_code or 0)})"))
         else:
             self.other(event)
+
+    @property
+    def ending(self) -> bool:
+        """asyncio discards what is written now; the layer below TLS ends first."""
+        return self.transport is None or self.transport.is_closing() or self.raw is None or self.raw.is_closing()
 
     def fail(self, error: Exception) -> None:
         self.lost = self.lost or error
@@ -121,50 +153,87 @@ class Connection(asyncio.Protocol):
     def flush(self) -> None:
         """Bodies wait for the transport (pause_writing). Answers to a flood of PING, SETTINGS or requests do not, so they have a limit."""
         data = self.h2.data_to_send()
-        if data and self.transport is not None and not self.transport.is_closing():
+        if data and self.transport is not None and not self.ending:
             self.transport.write(data)
             if self.transport.get_write_buffer_size() > UNREAD_BYTES:
                 self.lost = self.lost or ConnectionError(f"the far end does not read: more than {UNREAD_BYTES} bytes wait for it")
                 self.close()
 
     def pump(self) -> None:
-        """A piece of each stream in turn, until the transport or the windows are full."""
+        """A piece of each stream in turn, until the socket, the transport or the windows are full. After ROUNDS it is the turn of other
+        connections."""
         self.flush()
-        moved = True
-        while moved and not self.paused and not self.closed:
+        for _ in range(ROUNDS):
             moved = False
             for stream, left in list(self.sending.items()):
-                size = min(PIECE, left if left is not None else PIECE)
+                if self.paused or self.ending or self._full():
+                    return
+                size = min(max(PIECES[0], self.unsent // 2), left)
                 try:
                     size = min(size, self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)
                     if size <= 0:
                         continue
-                    last = left is not None and left == size
+                    last = left == size
                     self.h2.send_data(stream, BODY[:size], end_stream=last)
                 except h2.exceptions.ProtocolError:  # the stream has been reset
                     self.sending.pop(stream, None)
                     continue
                 if last:
                     self.sending.pop(stream)
-                elif left is not None:
+                    self.sent(stream)
+                else:
                     self.sending[stream] = left - size
                 moved = True
+                self.until_look -= size
                 self.flush()
-                if self.paused:
-                    break
+            if not moved:
+                return
+        if self.watched is not None:
+            asyncio.get_running_loop().add_writer(self.watched, self._writable)
 
-    def kernel(self) -> tuple[int, int]:
-        """Acknowledged bytes of this connection, and its round trip in nanoseconds, by the kernel."""
+    def _full(self) -> bool:
+        """Whether a piece more would delay probes of this connection. The kernel fills its newest segment, of up to 64 KiB, whatever
+        TCP_NOTSENT_LOWAT says, and obeys that limit in poll() alone."""
+        if self.watched is None:
+            return False
+        if self.until_look <= 0:
+            self._limit(round(self.kernel()[2] * UNSENT_S))
+        with contextlib.suppress(OSError):
+            (unsent,) = struct.unpack("=i", fcntl.ioctl(self.watched, SIOCOUTQNSD, bytes(4)))
+            if unsent >= self.unsent:
+                asyncio.get_running_loop().add_writer(self.watched, self._writable)
+                return True
+        return False
+
+    def _writable(self) -> None:
+        if self.watched is not None:
+            asyncio.get_running_loop().remove_writer(self.watched)
+        self.pump()
+
+    def _limit(self, unsent: int) -> None:
+        """Unsent data in the socket delays probes of the same connection, and too little of it starves a fast one."""
+        self.unsent = min(max(unsent, UNSENT_BYTES[0]), UNSENT_BYTES[1])
+        self.until_look = 8 * self.unsent
+        sock: Any = self.transport.get_extra_info("socket") if self.transport is not None else None
+        with contextlib.suppress(OSError, AttributeError):  # the connection has ended
+            sock.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, self.unsent)
+
+    def kernel(self) -> tuple[int, int, int]:
+        """Acknowledged bytes of this connection, its round trip in nanoseconds, and its rate in bytes a second, by the kernel."""
         sock: Any = self.transport.get_extra_info("socket") if self.transport is not None and not self.closed else None
         try:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
-            return struct.unpack_from("=Q", info, ACKED_AT)[0], struct.unpack_from("=I", info, RTT_AT)[0] * 1000
+            (acked,), (rtt_us,), (rate,) = (
+                struct.unpack_from(kind, info, at) for kind, at in (("=Q", ACKED_AT), ("=I", RTT_AT), ("=Q", RATE_AT))
+            )
+            return acked, rtt_us * 1000, rate
         except (AttributeError, OSError, struct.error):
-            return 0, 0
+            return 0, 0, 0
 
     # ----------------------------------------------------------------------------------------------------- for one side
 
     def data(self, stream: int, count: int, piece: bytes) -> None: ...
+    def sent(self, stream: int) -> None: ...
     def reset(self, stream: int, _: int) -> None: ...
     def other(self, event: h2.events.Event) -> None: ...
     def ended(self) -> None: ...
