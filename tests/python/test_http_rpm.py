@@ -65,6 +65,15 @@ def test_configurations_that_are_ignored(text, complaint):
         nq.parse(text)
 
 
+@pytest.mark.parametrize(("named", "there", "loaded"), [
+    ("far", "far", True), ("far", "near", False), ("aim.example.com", "h3.speed.example.com", True), ("Example.com.", "a.example.COM", True),
+    ("example.com", "example.org", False), ("example.com", "badexample.com", False), ("com", "example.com", False),
+    ("192.0.2.1", "192.0.2.1", True), ("192.0.2.1", "198.51.2.1", False), ("2001:db8::1", "2001:db8::2", False),
+])
+def test_a_host_of_another_domain_is_not_loaded(named, there, loaded):
+    assert nq.one_domain(named, there) is loaded
+
+
 # ------------------------------------------------------------------------------------------------------------- our own server
 
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
@@ -196,6 +205,20 @@ def test_without_the_token_nothing_is_served(served):
 def test_a_certificate_that_is_not_trusted(served):
     status, made = program("down", served[0], "--trial")
     assert status == 1 and "its certificate is not trusted" in made[-1]["reasons"][0]
+
+
+def test_a_configuration_that_names_a_host_of_another_domain(monkeypatch):
+    async def answered(*_):
+        return client.Answer(200, body=config())
+
+    async def address(*_):
+        return None
+
+    monkeypatch.setattr(rpm, "asked_once", answered)
+    monkeypatch.setattr(rpm, "looked_up", address)
+    assert asyncio.run(rpm.configured("https://a/nq", "", None, 0)).small == "https://a/s"
+    with pytest.raises(client.NqError, match="https://far.example: its configuration names a, a host of another domain, which is not loaded"):
+        asyncio.run(rpm.configured("https://far.example/nq", "", None, 0))
 
 
 def test_a_server_that_sends_a_byte_at_a_time(monkeypatch):

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from ktrxer.analyse import dataset
+from ktrxer.analyse.collection import in_parallel
 from ktrxer.analyse.figures import of_run
 from ktrxer.analyse.query import Limits, QueryError, query
 from ktrxer.cli import main
@@ -254,6 +257,31 @@ def vanishing(path: Path):
     if path.name == "r1.ktrxer":
         path.unlink()
     return run
+
+
+class Threaded:
+    """Stands for an object of a library whose threads do not exist in a forked process: its end kills any other process."""
+
+    def __init__(self):
+        self.me, self.pid = self, os.getpid()
+
+    def __del__(self):
+        if os.getpid() != self.pid:
+            os._exit(9)
+
+
+def collected(number: int) -> int:
+    gc.collect()
+    return number
+
+
+def test_garbage_of_this_process_is_not_collected_in_those_that_read_files():
+    gc.disable()
+    try:
+        Threaded()
+        assert list(in_parallel(collected, range(8), 1)) == list(range(8))
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow

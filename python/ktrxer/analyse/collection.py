@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -140,6 +141,8 @@ def in_parallel(work: Callable[[A], B], items: Sequence[A], few: int) -> Iterato
     from concurrent.futures.process import BrokenProcessPool
 
     done = 0
+    # Otherwise the garbage collector of the processes finalises objects of this one, some of which need its threads: DuckDB's then crash.
+    gc.freeze()
     try:
         with ProcessPoolExecutor(min(processors, 8), mp_context=multiprocessing.get_context("fork")) as pool:
             for made in pool.map(work, items, chunksize=max(1, len(items) // (8 * processors))):
@@ -147,6 +150,8 @@ def in_parallel(work: Callable[[A], B], items: Sequence[A], few: int) -> Iterato
                 yield made
     except BrokenProcessPool:
         yield from [None] * (len(items) - done)
+    finally:
+        gc.unfreeze()
 
 
 def _compute(wanted: tuple[Path, Sequence[str]], opened: Opened, keys: Sequence[str]) -> dict[str, str] | Failure:

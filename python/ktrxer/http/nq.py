@@ -56,6 +56,12 @@ def parse(text: bytes) -> Config:
     return Config(found["small"], found["large"], found["upload"], endpoint)
 
 
+def one_domain(host: str, other: str) -> bool:
+    """The same host, or two names with the same last two labels: another domain belongs to other people, and its host is not loaded."""
+    ends = [name.lower().rstrip(".").split(".")[-2:] for name in (host, other)]
+    return host == other or (ends[0] == ends[1] and len(ends[0]) == 2 and not ends[0][1].isdecimal())
+
+
 def _url(urls: dict[str, Any], names: tuple[str, str]) -> str:
     url = next((urls[name] for name in names if name in urls), None)
     try:

@@ -274,9 +274,14 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
         what = f"the server answers with status {answer.status}: there is no configuration of a responsiveness test"
         raise NqError(f"{shown}: {what}; {remedy}")
     try:
-        return nq.parse(answer.body)
+        config = nq.parse(answer.body)
     except nq.ConfigError as error:
         raise NqError(f"{shown}: {error}") from None
+    named, there = urlsplit(url).hostname or "", urlsplit(config.small).hostname or ""
+    # Not test_endpoint: a host there must prove by its certificate that it serves this name.
+    if not nq.one_domain(named, there):
+        raise NqError(f"{shown}: its configuration names {there[:200]}, a host of another domain, which is not loaded: name a configuration there")
+    return config
 
 
 async def asked_once(
