@@ -217,7 +217,7 @@ def test_a_configuration_that_names_a_host_of_another_domain(monkeypatch):
     monkeypatch.setattr(rpm, "asked_once", answered)
     monkeypatch.setattr(rpm, "looked_up", address)
     assert asyncio.run(rpm.configured("https://a/nq", "", None, 0)).small == "https://a/s"
-    with pytest.raises(client.NqError, match="https://far.example: its configuration names a, a host of another domain, which is not loaded"):
+    with pytest.raises(client.NqError, match=r"https://far\.example: its configuration names a, a host of another domain, which is not loaded"):
         asyncio.run(rpm.configured("https://far.example/nq", "", None, 0))
 
 

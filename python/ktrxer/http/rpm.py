@@ -280,7 +280,8 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
     named, there = urlsplit(url).hostname or "", urlsplit(config.small).hostname or ""
     # Not test_endpoint: a host there must prove by its certificate that it serves this name.
     if not nq.one_domain(named, there):
-        raise NqError(f"{shown}: its configuration names {there[:200]}, a host of another domain, which is not loaded: name a configuration there")
+        other = f"names {there[:200]}, a host of another domain, which is not loaded: name a configuration there"
+        raise NqError(f"{shown}: its configuration {other}")
     return config
 
 
