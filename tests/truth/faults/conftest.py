@@ -107,8 +107,8 @@ class Path3:
         return (host or self.a).popen(list(map(str, command)), env=environment)
 
     def wait_for_run(self):
-        """Wait until a run has begun."""
-        for _ in range(1000):
+        """Wait until a run has begun. On a full path the trial flows before it repeat lost segments: 20 s were too few twice."""
+        for _ in range(3000):
             if any(self.directory.glob("*.part")):
                 return
             time.sleep(0.02)
