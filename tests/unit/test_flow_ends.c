@@ -343,7 +343,7 @@ static void busy_due(struct loop_timer *timer, uint64_t now_ns)
 	flow->source.ready(&flow->source, EPOLLERR | EPOLLHUP);
 }
 
-static void sender_cut(int busy_ms, enum flow_reason reason, enum flow_error error)
+static void sender_cut(int busy_ms, enum flow_reason reason)
 {
 	struct busy b = { .timer = { .due = busy_due } };
 	struct flow_set_options o = { .flows = 1,
@@ -369,7 +369,8 @@ static void sender_cut(int busy_ms, enum flow_reason reason, enum flow_error err
 	assert_int_equal(loop_run(b.stage.loop, -1), 0);
 	assert_int_equal(b.stage.ends, 1);
 	assert_int_equal(b.stage.end.reason, reason);
-	assert_int_equal(b.stage.end.error, error);
+	/* The user mode of qemu does not translate the number of SO_ERROR, and MIPS has other numbers. */
+	assert_int_equal(b.stage.end.error != FLOW_NO_ERROR, reason == FLOW_BROKEN);
 	loop_timer_remove(b.stage.loop, &b.timer);
 	flow_set_free(b.stage.set);
 	loop_free(b.stage.loop);
@@ -377,6 +378,6 @@ static void sender_cut(int busy_ms, enum flow_reason reason, enum flow_error err
 
 TEST(a_receiver_that_does_not_wait_for_a_busy_sender)
 {
-	sender_cut(BUSY_FOR_MS, FLOW_PLANNED, FLOW_NO_ERROR);
-	sender_cut(0, FLOW_BROKEN, FLOW_RESET);
+	sender_cut(BUSY_FOR_MS, FLOW_PLANNED);
+	sender_cut(0, FLOW_BROKEN);
 }
