@@ -1,3 +1,3 @@
 .PHONY: interop
-interop: build ## STAMP and RPM with other implementations, in both roles (tests/interop/README.md)
-	@scripts/netns-root scripts/interop
+interop: build .venv/.ok ## STAMP and RPM with other implementations, in both roles (tests/interop/README.md)
+	@scripts/netns-root .venv/bin/python scripts/interop
