@@ -250,7 +250,7 @@ def test_a_host_that_cannot_be_reached(server, monkeypatch, destination, options
 
 
 @pytest.mark.parametrize("text, reason", [
-    ("ssh:-oProxyCommand=x", "not a destination"), ("ssh:", "is not a place"), ("ssh:a b", "not a destination"), ("ssh:far:2222", r"its port stands in ~/.ssh/config"), ("moon", "is not a place"),
+    ("ssh:-oProxyCommand=x", "not a destination"), ("ssh:", "is not a place"), ("ssh:a b", "not a destination"), ("ssh:far:2222", r"set the port in ~/.ssh/config"), ("moon", "is not a place"),
     ("netns:../../etc", "not a name"), ("netns:ktrxer-no-such", "no such network namespace"), ("netns:..", "not a name"),
 ])
 def test_names_that_are_none(text, reason):

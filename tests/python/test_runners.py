@@ -2,9 +2,11 @@
 """Runners: how they are found, what a tool must be, and what is made of output that is right, wrong, endless, or of another tool."""
 
 import contextlib
+import re
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from ktrxer import runners
@@ -15,7 +17,7 @@ from ktrxer.places import open_place
 from ktrxer.run import checks
 from ktrxer.run.schedule import make
 from ktrxer.run.session import Session
-from ktrxer.runners import Options, RunnerError
+from ktrxer.runners import Options, RunnerError, flow
 from ktrxer.runners.runner import Tool
 from ktrxer.runners.samples import DOCUMENT_MOST, Chunk, Clock, Samples, by_line, whole
 from ktrxer.store import Host, Meta, Series, Zero, open_run
@@ -351,3 +353,9 @@ def test_times_after_a_step_of_this_hosts_clock(size_ms):
         assert found == true_ms * MS or 1000 <= true_ms <= 1100, true_ms
         assert abs(found - true_ms * MS) <= 50 * MS, "beside a large step nothing is wrong"
     assert clock.corrected
+
+
+def test_a_run_waits_for_udp_flows_as_long_as_their_receiver_does():
+    limits = (Path(__file__).parents[2] / "lib/base/limits.h").read_text()
+    (seconds,) = re.findall(r"KTRXER_FLOW_QUEUE_S = (\d+),", limits)
+    assert int(seconds) * S == flow.QUEUE_NS

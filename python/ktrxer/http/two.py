@@ -22,6 +22,8 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
+from ktrxer.http.load import ACKED_AT, RTT_AT, TCP_NOTSENT_LOWAT
+
 PIECES = 1 << 12, 1 << 16  # of a body, between two other streams: least and most
 WINDOW = 1 << 24  # of a stream, and of a connection: 1 Gbit/s at 130 ms
 FRAME_BYTES = 1 << 18  # the largest frame that this side receives: less work for each byte
@@ -33,9 +35,7 @@ ROUNDS = 8
 FIRST_UNSENT = 1 << 14  # before the rate is known
 SIOCOUTQNSD = 0x894B
 UNREAD_BYTES = 1 << 20  # of answers to a peer that does not read them
-TCP_NOTSENT_LOWAT = 25
-# In struct tcp_info: tcpi_rtt (32 bits, microseconds), tcpi_bytes_acked and tcpi_delivery_rate (64 bits; bytes, bytes a second).
-RTT_AT, ACKED_AT, RATE_AT = 68, 120, 160
+RATE_AT = 160  # of tcpi_delivery_rate (64 bits, bytes a second) in struct tcp_info
 BODY = bytes(PIECES[1])  # TLS encrypts it, so that no device can compress it
 
 

@@ -78,7 +78,7 @@ class Ssh:
         if not destination or destination.startswith("-") or not destination.isprintable() or " " in destination:
             raise PlaceError(f"{self.name[:60]}: not a destination of ssh; it is [USER@]HOST")
         if re.fullmatch(r"[^:]+:\d+", destination):
-            raise PlaceError(f"{self.name[:60]}: not a destination of ssh; its port stands in ~/.ssh/config (Host, Port)")
+            raise PlaceError(f"{self.name[:60]}: a destination of ssh has no port here: set the port in ~/.ssh/config (Host, Port)")
         self._destination = destination
         self._client = shlex.split(os.environ.get("KTRXER_SSH", "ssh"))
         if not self._client or shutil.which(self._client[0]) is None:

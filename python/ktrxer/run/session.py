@@ -457,7 +457,7 @@ class Session:
             if self.after is not None:
                 self._look_again(self.after)
             self._compare_clocks()
-            self.writer.sync(meta=self._news)
+            self.writer.sync()
             tables = {kind: in_order(table) for kind, table in self.writer.tables().items()}
             run = Run(self.writer.part, self.meta, {kind: partial(tables.__getitem__, kind) for kind in tables})
             self.closed, replaced = closed(run, self.notes, {job.runner.name: job.runner for job in self.schedule.jobs})

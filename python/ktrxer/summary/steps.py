@@ -15,6 +15,7 @@ from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end, sum_of_
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
+from ktrxer.summary.facts import interval_ns
 
 STEPS_MOST = 1000  # of a file that another program may have written
 FLOWS_MOST = 16  # of more flows their sums by group are shown
@@ -71,10 +72,9 @@ class _Counts(NamedTuple):
 
 
 def _counts(run: Run, series: Series) -> _Counts:
-    arrays, runner = run.arrays(series), run.meta.runner_of(series)
+    arrays = run.arrays(series)
     there = arrays["end"] == receiver_end(series.direction)
-    gap = gap_ns((runner.interval_ns if runner is not None else None) or WINDOW_NS)
-    return _Counts(arrays["t_ns"][there], arrays["bytes"][there], gap)
+    return _Counts(arrays["t_ns"][there], arrays["bytes"][there], gap_ns(interval_ns(run, series)))
 
 
 def _rate(flows: Sequence[_Counts], begin: int, end: int) -> float | None:
