@@ -35,6 +35,9 @@ struct cli {
 	struct run_delay run_delay;
 	struct verdict_builder *builder;
 	bool no_result; /* the command ended with complaints alone */
+#ifndef KTRXER_SMALL
+	const char *part; /* a second measurement of the same command, see cli_part_open(); NULL: the command's own */
+#endif
 };
 
 /*
@@ -141,6 +144,18 @@ void host_watch_expect_busy(struct cli *cli);
  */
 struct json *out_end(struct cli *cli);
 int out_finish(struct cli *cli, struct json *object);
+
+#ifndef KTRXER_SMALL
+/*
+ * A second measurement in the same process, with a verdict of its own. Its objects have the name of the part in `of`,
+ * its lines of text begin with it, and its end object comes before that of the command. 0 or -ENOMEM.
+ */
+int cli_part_open(struct cli *part, const struct cli *command, const char *name);
+void cli_part_close(struct cli *part);
+/* As out_end() and out_finish(). NULL: no memory. */
+struct json *out_part_end(struct cli *part);
+int out_part_finish(struct cli *part, struct json *end);
+#endif
 
 /* "target", "to", "from", "device": what a client measures, and from where. */
 void json_target(struct json *json, const char *host, const struct ktrxer_path *path);

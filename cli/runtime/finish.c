@@ -5,11 +5,26 @@
 #include "verdict.h"
 
 /* Into the open `end` object, and for people as text. The exit status. */
-static int record_end(struct cli *cli, struct json *end)
+static int record_verdict(struct cli *cli, struct json *end)
 {
 	static const char *const words[] = { "valid", "degraded", "invalid" };
+	const int reasons = verdict_reasons(cli);
+
+	json_string(end, "verdict", words[verdict_now(cli)]);
+	json_array(end, "reasons");
+	for (int i = 0; i < reasons; i++)
+		json_string(end, NULL, verdict_reason(cli, i));
+	json_array_end(end);
+	if (!cli->no_result)
+		out_text(cli, "verdict: %s", words[verdict_now(cli)]);
+	for (int i = 0; i < reasons && !cli->no_result; i++)
+		out_text(cli, "  - %s", verdict_reason(cli, i));
+	return verdict_now(cli) == VERDICT_VALID ? EXIT_VALID : EXIT_BAD;
+}
+
+static int record_end(struct cli *cli, struct json *end)
+{
 	uint64_t dropped = out_dropped(cli);
-	int reasons;
 
 	json_u64(end, "end_ns", ktrxer_now_ns());
 	if (!cli->command->measures)
@@ -21,17 +36,7 @@ static int record_end(struct cli *cli, struct json *end)
 	if (dropped)
 		verdict_say(cli, VERDICT_DEGRADED, "the reader of the output was too slow: %llu objects are lost",
 			    (unsigned long long)dropped);
-	reasons = verdict_reasons(cli);
-	json_string(end, "verdict", words[verdict_now(cli)]);
-	json_array(end, "reasons");
-	for (int i = 0; i < reasons; i++)
-		json_string(end, NULL, verdict_reason(cli, i));
-	json_array_end(end);
-	if (!cli->no_result)
-		out_text(cli, "verdict: %s", words[verdict_now(cli)]);
-	for (int i = 0; i < reasons && !cli->no_result; i++)
-		out_text(cli, "  - %s", verdict_reason(cli, i));
-	return verdict_now(cli) == VERDICT_VALID ? EXIT_VALID : EXIT_BAD;
+	return record_verdict(cli, end);
 }
 
 int out_finish(struct cli *cli, struct json *object)
@@ -46,3 +51,39 @@ int out_finish(struct cli *cli, struct json *object)
 	}
 	return status;
 }
+
+#ifndef KTRXER_SMALL
+int cli_part_open(struct cli *part, const struct cli *command, const char *name)
+{
+	*part = *command;
+	part->part = name;
+	return verdict_open(part);
+}
+
+void cli_part_close(struct cli *part)
+{
+	verdict_close(part);
+}
+
+struct json *out_part_end(struct cli *part)
+{
+	struct json *end = json_new(false);
+
+	if (!end)
+		return NULL;
+	out_start(part);
+	json_object(end, NULL);
+	json_string(end, "type", "end");
+	json_string(end, "of", part->part);
+	return end;
+}
+
+int out_part_finish(struct cli *part, struct json *end)
+{
+	int status;
+
+	json_u64(end, "end_ns", ktrxer_now_ns());
+	status = record_verdict(part, end);
+	return out_put_part(part, end) ? status : EXIT_BAD;
+}
+#endif

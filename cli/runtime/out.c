@@ -294,6 +294,10 @@ static struct json *object_new(struct cli *cli, const char *type)
 		return NULL;
 	json_object(object, NULL);
 	json_string(object, "type", type);
+#ifndef KTRXER_SMALL
+	if (cli->part)
+		json_string(object, "of", cli->part);
+#endif
 	return object;
 }
 
@@ -331,15 +335,20 @@ void out_text(struct cli *cli, const char *format, ...)
 	char line[LINE_MAX_TEXT];
 	struct json *item;
 	va_list args;
-	int length;
+	int length, name = 0;
 
 	if (!cli->out || !cli->out->text)
 		return;
 	va_start(args, format);
-	length = vsnprintf(line, sizeof line - 1, format, args);
+#ifndef KTRXER_SMALL
+	if (cli->part)
+		name = snprintf(line, sizeof line / 2, "%s: ", cli->part);
+#endif
+	length = vsnprintf(line + name, sizeof line - 1 - (size_t)name, format, args);
 	va_end(args);
 	if (length < 0)
 		return;
+	length += name;
 	if ((size_t)length > sizeof line - 2)
 		length = sizeof line - 2;
 	ktrxer_text_clean(line, true);
@@ -474,6 +483,22 @@ bool out_put_end(struct cli *cli, struct json *object)
 		item_put(out, object);
 	return true;
 }
+
+#ifndef KTRXER_SMALL
+bool out_put_part(struct cli *part, struct json *object)
+{
+	bool made;
+
+	json_object_end(object);
+	json_line_end(object);
+	made = json_text(object, NULL);
+	if (made && (part->common.json || part->common.jsonl))
+		item_put(part->out, object);
+	else
+		json_free(object);
+	return made;
+}
+#endif
 
 /* A reader that takes something is waited for; one that stalls is left. */
 static bool wait_for_reader(struct out *out)

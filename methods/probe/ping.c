@@ -97,6 +97,14 @@ void ping_run(struct ping *ping, uint64_t start_ns, int stop_fd, const struct pi
 	prober_run(&ping->p, start_ns, stop_fd, &events->probe);
 }
 
+#ifndef KTRXER_SMALL
+void ping_join(struct ping *ping, struct prober *leader, const struct ping_events *events)
+{
+	ping->events = *events;
+	prober_join(leader, &ping->p, &events->probe);
+}
+#endif
+
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
 static int make_frame(void *client, struct ktrxer_error *err)

@@ -29,6 +29,10 @@ struct ping;
 int ping_new(struct ping **ping, const struct ping_spec *spec, struct ktrxer_error *err);
 /* See prober_run(). Once. */
 void ping_run(struct ping *ping, uint64_t start_ns, int stop_fd, const struct ping_events *events);
+#ifndef KTRXER_SMALL
+/* Instead of ping_run(): it runs beside `leader`, see prober_join(). */
+void ping_join(struct ping *ping, struct prober *leader, const struct ping_events *events);
+#endif
 void ping_counts(const struct ping *ping, struct echo_counts *counts);
 /* Path, engine and figures (prober->result); valid until ping_free(). */
 const struct prober *ping_prober(const struct ping *ping);

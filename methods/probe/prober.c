@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 /* Arrived packets are read within about this time. Well below KTX_STAMP_WAIT_NS. */
@@ -135,6 +136,68 @@ static void wait_exactly(struct prober *p)
 		;
 }
 
+#ifndef KTRXER_SMALL
+static void unwatch(struct prober *p)
+{
+	if (p->events_source.fd >= 0)
+		loop_unwatch(p->leader->loop, &p->events_source);
+	if (p->reply_source.fd >= 0)
+		loop_unwatch(p->leader->loop, &p->reply_source);
+}
+
+/* One that has ended reads what still arrives until the other one has ended. */
+static uint64_t step_one(struct prober *p)
+{
+	uint64_t next = 0;
+
+	p->exact_ns = KTRXER_NEVER;
+	if (!p->done)
+		next = p->step(p);
+	else if (!p->result.failure.code)
+		prober_take(p);
+	if (!p->done && !next && p->result.failure.code)
+		unwatch(p);
+	p->done = !next;
+	return next ? next : KTRXER_NEVER;
+}
+
+/*
+ * The prober beside is first as often as each probe of the train: on an idle path the first one is slower by some
+ * microseconds.
+ */
+static uint64_t step_both(struct prober *p)
+{
+	struct prober *const other = p->beside;
+	const bool first = p->turn++ % (p->each + 1) == p->each;
+	uint64_t next;
+
+	/* Both send before either of them takes answers. */
+	pump(first ? other : p, false);
+	pump(first ? p : other, false);
+	other->sends = p->sends;
+	other->blind = p->blind;
+	next = step_one(p);
+	next = earliest(next, step_one(other));
+	p->exact_ns = earliest(p->exact_ns, other->exact_ns);
+	return p->done && other->done ? 0 : next;
+}
+#endif
+
+/* The time of the next round; 0: there is none. */
+static uint64_t round_of(struct prober *p)
+{
+	uint64_t next;
+
+#ifndef KTRXER_SMALL
+	if (p->beside)
+		return step_both(p);
+#endif
+	p->exact_ns = KTRXER_NEVER;
+	next = p->step(p);
+	p->done = !next;
+	return next;
+}
+
 static void round_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct prober *p = (struct prober *)((char *)timer - offsetof(struct prober, timer));
@@ -143,11 +206,8 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 
 	wait_exactly(p);
 	p->sends = !p->unhurried && p->exact_ns <= ktrxer_now_ns();
-	p->exact_ns = KTRXER_NEVER;
-	next = p->step(p);
-
-	p->done = !next;
-	if (p->done) {
+	next = round_of(p);
+	if (!next) {
 		loop_stop(p->loop);
 		return;
 	}
@@ -177,7 +237,7 @@ static void round_due(struct loop_timer *timer, uint64_t now_ns)
 /* One round takes from both; it comes right after the sources have been looked at. */
 static void wake(struct prober *p)
 {
-	p->timer.at_ns = p->wake_ns = 0;
+	p->leader->timer.at_ns = p->leader->wake_ns = 0;
 }
 
 static void events_ready(struct loop_source *source, uint32_t events)
@@ -192,17 +252,31 @@ static void reply_ready(struct loop_source *source, uint32_t events)
 	wake((struct prober *)((char *)source - offsetof(struct prober, reply_source)));
 }
 
+static int watch_sources(struct prober *p, struct prober *leader)
+{
+	int rc = 0;
+
+	p->leader = leader;
+	p->events_source = (struct loop_source){ .fd = ktx_fd(p->tx), .ready = events_ready };
+	p->reply_source = (struct loop_source){ .fd = p->receiver.fd, .ready = reply_ready };
+	if (p->events_source.fd >= 0)
+		rc = loop_watch(leader->loop, &p->events_source, EPOLLIN);
+	if (rc == 0 && p->reply_source.fd >= 0)
+		rc = loop_watch(leader->loop, &p->reply_source, EPOLLIN);
+	return rc;
+}
+
 static int watch(struct prober *p)
 {
 	int rc = loop_new(&p->loop);
 
 	p->timer.due = round_due;
-	p->events_source = (struct loop_source){ .fd = ktx_fd(p->tx), .ready = events_ready };
-	p->reply_source = (struct loop_source){ .fd = p->receiver.fd, .ready = reply_ready };
-	if (rc == 0 && p->events_source.fd >= 0)
-		rc = loop_watch(p->loop, &p->events_source, EPOLLIN);
-	if (rc == 0 && p->reply_source.fd >= 0)
-		rc = loop_watch(p->loop, &p->reply_source, EPOLLIN);
+	if (rc == 0)
+		rc = watch_sources(p, p);
+#ifndef KTRXER_SMALL
+	if (rc == 0 && p->beside)
+		rc = watch_sources(p->beside, p);
+#endif
 	if (rc == 0)
 		loop_timer_add(p->loop, &p->timer);
 	return rc;
@@ -257,24 +331,14 @@ static uint64_t send_step(struct prober *p)
 
 static int start(struct prober *p, uint64_t start_ns, struct ktrxer_error *err)
 {
+	(void)ktrxer_device_qdiscs(&p->result.qdiscs, &p->path.device);
 	p->start_ns = start_ns ? start_ns : ktrxer_now_ns() + SETTLE_NS;
 	p->end_ns = p->spec.for_ns ? p->start_ns + p->spec.for_ns : KTRXER_NEVER;
 	return prober_schedule(p, err);
 }
 
-void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct probe_events *events)
+static void finish(struct prober *p)
 {
-	struct ktrxer_error err;
-	int rc;
-
-	p->events = *events;
-	(void)ktrxer_device_qdiscs(&p->result.qdiscs, &p->path.device);
-	if (start(p, start_ns, &err) < 0)
-		prober_fail(p, err.code, err.text);
-	else if ((rc = watch(p)) < 0)
-		prober_fail(p, rc, "the event loop does not take a socket");
-	else
-		p->result.stopped = !prober_loop(p, stop_fd, send_step);
 	ktx_cancel(p->tx);
 	ktx_drain(p->tx, ktrxer_now_ns() + 500 * KTRXER_NS_PER_MS);
 	prober_take(p);
@@ -286,6 +350,57 @@ void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct p
 		p->result.accounts.requested += never;
 		p->result.accounts.cancelled += never;
 	}
+}
+
+#ifndef KTRXER_SMALL
+void prober_join(struct prober *leader, struct prober *p, const struct probe_events *events)
+{
+	leader->beside = p;
+	p->leader = leader;
+	p->events = *events;
+	p->step = send_step;
+	memcpy(p->seed, leader->seed, sizeof p->seed); /* equal random intervals */
+}
+
+/* After the loop: the prober beside has no part in the further rounds of its leader. */
+static void part(struct prober *leader)
+{
+	struct prober *p = leader->beside;
+
+	if (!p)
+		return;
+	leader->beside = NULL;
+	if (leader->loop)
+		unwatch(p);
+	p->result.stopped = !p->done;
+	p->result.receiver_drops = reply_receiver_drops(&p->receiver);
+	finish(p);
+}
+#endif
+
+void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct probe_events *events)
+{
+	struct ktrxer_error err;
+	int rc;
+
+	p->events = *events;
+	rc = start(p, start_ns, &err);
+#ifndef KTRXER_SMALL
+	if (rc == 0 && p->beside)
+		rc = start(p->beside, p->start_ns, &err);
+#endif
+	if (rc < 0)
+		prober_fail(p, err.code, err.text);
+	else if ((rc = watch(p)) < 0)
+		prober_fail(p, rc, "the event loop does not take a socket");
+	else
+		p->result.stopped = !prober_loop(p, stop_fd, send_step);
+#ifndef KTRXER_SMALL
+	if (rc < 0 && p->beside)
+		prober_fail(p->beside, rc, p->result.failure.text);
+	part(p);
+#endif
+	finish(p);
 }
 
 bool prober_record(struct prober *p, int64_t rtt_ns, int64_t own_queue_ns, uint8_t sent_source, uint8_t arrival_source)

@@ -95,6 +95,11 @@ struct prober {
 	struct loop_source events_source, reply_source;
 	uint64_t (*step)(struct prober *p);
 	bool done;
+	struct prober *leader; /* in its loop this prober runs; most often itself */
+#ifndef KTRXER_SMALL
+	struct prober *beside; /* a prober that runs in the loop of this one; NULL: none. See prober_join() */
+	uint32_t turn;         /* of the order of both */
+#endif
 	struct probe_result result;
 };
 
@@ -118,6 +123,14 @@ void prober_close(struct prober *p);
  * (result.failure), or stop_fd is readable (result.stopped). Afterwards all of the result is valid.
  */
 void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct probe_events *events);
+
+#ifndef KTRXER_SMALL
+/*
+ * `p` will run in the loop of `leader`, at the same send times: one wake-up and one spin serve both. Their
+ * specifications have equal times. prober_run(leader) runs both, and returns when both have ended.
+ */
+void prober_join(struct prober *leader, struct prober *p, const struct probe_events *events);
+#endif
 
 /* For clients. The first failure counts. */
 void prober_fail(struct prober *p, int rc, const char *text);

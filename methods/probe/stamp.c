@@ -319,6 +319,13 @@ static void settle(struct stamp *stamp, int stop_fd)
 	take_samples(stamp, true);
 }
 
+#ifndef KTRXER_SMALL
+void stamp_join(struct stamp *stamp, struct ping *ping, const struct ping_events *events)
+{
+	ping_join(ping, &stamp->p, events);
+}
+#endif
+
 void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct stamp_events *events)
 {
 	struct stamp_result *r = &stamp->result;

@@ -8,7 +8,7 @@
 #define KTRXER_METHODS_STAMP_H
 
 #include "one_way.h"
-#include "prober.h"
+#include "ping.h"
 #include "sha256.h"
 #include "stamp_session.h"
 
@@ -86,6 +86,10 @@ struct stamp;
 int stamp_new(struct stamp **stamp, const struct stamp_spec *spec, struct ktrxer_error *err);
 /* See prober_run(). Once. */
 void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct stamp_events *events);
+#ifndef KTRXER_SMALL
+/* Before stamp_run(): it runs `ping` as well, at the same send times (prober_join()). */
+void stamp_join(struct stamp *stamp, struct ping *ping, const struct ping_events *events);
+#endif
 /* Payload and ssid are valid at once, the rest after stamp_run(). Until stamp_free(). */
 const struct stamp_result *stamp_result(const struct stamp *stamp);
 /* Path, engine and figures (prober->result); likewise. */

@@ -50,6 +50,7 @@ static int ping_all(struct ping_run *run)
 	struct ping_events events = { .probe = probe_report_events, .answer = ping_say_answer };
 	struct ping_spec spec;
 	struct ktrxer_error err = { 0 };
+	struct json *end;
 	uint64_t start_ns;
 	int rc = make_spec(&spec, run->o, &err);
 
@@ -63,15 +64,17 @@ static int ping_all(struct ping_run *run)
 		return EXIT_BAD;
 	events.probe.context = run;
 	ping_run(run->ping, start_ns, run->report.cli->stop_fd, &events);
-	return ping_finish(run);
+	probe_batch_flush(&run->report);
+	end = out_end(run->report.cli);
+	ping_report(run, end);
+	return out_finish(run->report.cli, end);
 }
 
 static int run_ping(struct cli *cli, const void *options)
 {
-	static const char *const columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "own_queue_ns", NULL };
 	const struct ping_options *o = options;
 	struct ping_run run = { .o = o,
-				.report = { .cli = cli, .o = &o->p, .each = 1, .batch = { .columns = columns } } };
+				.report = { .cli = cli, .o = &o->p, .each = 1, .batch = { .columns = ping_columns } } };
 	const int status = ping_all(&run);
 
 	ping_free(run.ping);

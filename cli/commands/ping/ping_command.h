@@ -19,8 +19,10 @@ struct ping_run {
 };
 
 /* ping_report.c */
+extern const char *const ping_columns[]; /* of a round trip under --brief */
 void ping_say_what(const struct ping_run *run);
 void ping_say_answer(void *run, enum echo_event event, const struct echo_result *result);
-int ping_finish(struct ping_run *run);
+/* Judges, and prints: into the open end object, and as text. */
+void ping_report(struct ping_run *run, struct json *end);
 
 #endif

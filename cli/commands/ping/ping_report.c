@@ -9,6 +9,8 @@
 
 static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
 
+const char *const ping_columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "own_queue_ns", NULL };
+
 void ping_say_what(const struct ping_run *run)
 {
 	const struct prober *p = run->report.prober;
@@ -130,16 +132,12 @@ static void finish_verdict(const struct ping_run *run, const struct echo_counts 
 	probe_judge_answers(&run->report, c->sent, c->received, c->too_late, "", "");
 }
 
-int ping_finish(struct ping_run *run)
+void ping_report(struct ping_run *run, struct json *end)
 {
-	struct json *end;
 	struct echo_counts c;
 
-	probe_batch_flush(&run->report);
-	end = out_end(run->report.cli);
 	ping_counts(run->ping, &c);
 	finish_verdict(run, &c);
 	finish_text(run, &c);
 	finish_json(run, end, &c);
-	return out_finish(run->report.cli, end);
 }

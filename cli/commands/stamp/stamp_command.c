@@ -46,6 +46,12 @@ static const struct opt stamp_opts[] = {
 		  "remains of the hosts in the delays is printed" },
 #endif
 
+#ifndef KTRXER_SMALL
+	{ .name = "echo", .type = OPT_FLAG, .offset = FIELD(echo),
+	  .help = "Beside the probes, at the same send times, ICMP echo to the same host: `ktrxer ping` without a process "
+		  "of its own. Its objects have \"of\": \"ping\"" },
+#endif
+
 	PROBE_HOW_OPTIONS(PROBING),
 	{ 0 },
 };
@@ -82,6 +88,10 @@ static int stamp_open(struct stamp_command *run)
 	if (rc == 0)
 		rc = stamp_new(&run->stamp, &spec, &err);
 	secret_forget(&keys, sizeof keys);
+#ifndef KTRXER_SMALL
+	if (rc == 0 && run->o->echo)
+		rc = stamp_echo_open(run, &spec.probe, &err);
+#endif
 	if (rc < 0)
 		return cli_fail(run->report.cli, &err);
 	run->report.prober = stamp_prober(run->stamp);
@@ -114,8 +124,11 @@ static int run_stamp(struct cli *cli, const void *options)
 {
 	const struct stamp_options *o = options;
 	struct stamp_command run = { .o = o, .report = { .cli = cli, .o = &o->p } };
-	const int status = stamp_all(&run);
+	int status = stamp_all(&run);
 
+#ifndef KTRXER_SMALL
+	stamp_echo_free(run.echo);
+#endif
 	stamp_free(run.stamp);
 	return status;
 }

@@ -14,7 +14,7 @@ struct stamp_options {
 	const char *dscp;
 	uint8_t ecn;
 	uint64_t ssid;
-	bool ptp, follow_up, clock, limits, host_delay;
+	bool ptp, follow_up, clock, limits, host_delay, echo;
 };
 
 struct stamp_command {
@@ -22,11 +22,22 @@ struct stamp_command {
 	const struct stamp_options *o;
 	struct stamp *stamp;
 	const struct stamp_result *result;
+	struct stamp_echo *echo; /* NULL: none */
 };
 
 /* stamp_options.c */
 int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o,
 		    struct ktrxer_error *err);
+
+/*
+ * stamp_echo.c. ICMP echo at the same send times, in this process: a measurement of its own, with its own verdict. Not
+ * in small builds.
+ */
+#define STAMP_ECHO_PAYLOAD 56 /* bytes, as `ping` */
+int stamp_echo_open(struct stamp_command *run, const struct probe_spec *spec, struct ktrxer_error *err);
+/* Prints the result before that of the probes. The worse of its exit status and `status`. */
+int stamp_echo_finish(struct stamp_command *run);
+void stamp_echo_free(struct stamp_echo *echo);
 
 /* stamp_report.c */
 void stamp_say_what(const struct stamp_command *run);

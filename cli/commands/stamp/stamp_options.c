@@ -70,10 +70,15 @@ int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const stru
 				     .clock = o->clock,
 				     .limits = o->limits,
 				     .host_delay = o->host_delay };
+#ifndef KTRXER_SMALL
+	if (rc == 0 && o->echo && o->p.precise)
+		rc = ktrxer_fail(err, -EINVAL,
+				 "--echo goes without --precise: a thread of one engine would wait for the other");
+#endif
 	if (rc == 0 && o->host_delay && !o->follow_up)
 		rc = ktrxer_fail(err, -EINVAL,
 				 "--host-delay needs the reflector's driver stamps: not with --no-follow-up");
 	if (rc == 0 && (rc = read_tlvs(spec, o, err)) == 0 && (rc = read_classes(spec, o, err)) == 0)
-		rc = probe_spec_make(&spec->probe, &o->p, spec->class_count, err);
+		rc = probe_spec_make(&spec->probe, &o->p, spec->class_count + o->echo, err);
 	return rc;
 }
