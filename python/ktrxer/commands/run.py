@@ -359,7 +359,7 @@ def _dry_run(schedule: Schedule, address: str) -> int:
     for job in schedule.jobs:
         begin = f"after {job.invocation.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
         where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""
-        command = "read by this program" if job.inside else shlex.join(job.command())
+        command = "read by this program" if job.inside else "by the process of UDP probes" if job.rides else shlex.join(job.command())
         print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {command}")
     checks.far_end(schedule)
     print("All is ready.")

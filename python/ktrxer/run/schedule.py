@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ktrxer import runners
 from ktrxer.catalogue.recipe import Invocation, Plan, PlanError, S, Setting
@@ -30,6 +30,12 @@ class Job:
     from_ns: int | None
     length_ns: int
     series: Mapping[Hashable, Series]
+    riders: list[Job] = field(default_factory=list)  # jobs that the process of this one does as well
+
+    @property
+    def rides(self) -> bool:
+        """Another job's process does its work."""
+        return self.stored.process is not None
 
     @property
     def timeout_ns(self) -> int:
@@ -39,7 +45,17 @@ class Job:
     def command(self, start_real_ns: int | None = None) -> list[str]:
         """The command line; `start_real_ns` is on the clock of its place."""
         with runners.refusals(self.runner):
-            return self.runner.command(self.invocation.parameters, self.options, Times(self.length_ns, start_real_ns))
+            command = self.runner.command(self.invocation.parameters, self.options, Times(self.length_ns, start_real_ns))
+        return [*command, *(word for rider in self.riders for word in self._carried(rider) or [])]
+
+    def _carried(self, rider: Job) -> list[str] | None:
+        carries = self.runner.carries
+        return carries(self.invocation.parameters, self.options, rider.runner.name, rider.invocation.parameters) if carries else None
+
+    def carries(self, other: Job) -> bool:
+        """Can this job's process do the other job as well?"""
+        same = (self.invocation.when, self.invocation.place) == (other.invocation.when, other.invocation.place)
+        return same and is_here(self.invocation.place) and not self.riders and self._carried(other) is not None
 
     @property
     def inside(self) -> bool:
@@ -102,6 +118,7 @@ def make(plan: Plan, setting: Setting, options: Options) -> Schedule:
             series.id, series.runner = len(every), job.stored.id
             every.append(series)
         jobs.append(job)
+    _share(jobs, {name for one in plan.runs for name in (one.when.start_after, one.when.stop_after)})
     return Schedule(jobs, every, _phases(plan, jobs, total), total)
 
 
@@ -130,6 +147,17 @@ def together(runs: Sequence[Invocation]) -> list[Invocation]:
         else:
             made.append(one)
     return made
+
+
+def _share(jobs: Sequence[Job], named: Iterable[str | None]) -> None:
+    """Jobs that the process of another one can do as well ride with it, but for those that others wait for."""
+    for job in jobs:
+        if job.invocation.name in named or job.invocation.when.start_after or job.invocation.when.stop_after:
+            continue
+        carrier = next((other for other in jobs if other is not job and other.carries(job)), None)
+        if carrier is not None:
+            carrier.riders.append(job)
+            job.stored.process = carrier.stored.id
 
 
 def _job(invocation: Invocation, number: int, total: int, options: Options) -> Job:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
-from ktrxer.run.active import Active
+from ktrxer.run.active import Active, Output
 from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
 from ktrxer.run.own_clock import OwnClock, clocks
@@ -81,7 +81,7 @@ class Session:
         self.after: Callable[[], dict[str, object]] | None = None  # metadata of the end
         self.places: dict[str, Place] = {LOCAL: open_place(LOCAL), **(places or {})}
         self.closed: Run | None = None  # after run(): what the file contains
-        self._waiting = list(schedule.jobs)
+        self._waiting = [job for job in schedule.jobs if not job.rides]
         self._active: list[Active] = []
         self._inside: list[Inside] = []
         self._pipes = Pipes()
@@ -249,24 +249,26 @@ class Session:
             return
         place, offset = self.places[job.invocation.place], self._offsets[job.invocation.place]
         start_real_ns = self.start_real_ns + job.from_ns + offset.offset_ns + (self.own_clock.moved_ns if place.shares_clock else 0)
-        job.stored.started_ns = self.now_ns
+        jobs = [job, *job.riders]
         try:
-            job.stored.argv = argv = job.command(start_real_ns)
+            argv = job.command(start_real_ns)
+            for one in jobs:
+                one.stored.started_ns, one.stored.argv = self.now_ns, argv
             # A command of ktrxer waits for its time by itself, and ends with its standard input.
             process = place.start(argv, guarded=not job.runner.own, at_real_ns=None if job.runner.own else start_real_ns)
         except (OSError, RunnerError) as error:
-            job.stored.status = "failed"
             why = f"{job.stored.argv[0]}: cannot be started: {error.strerror}" if isinstance(error, OSError) else str(error)
-            job.stored.stderr_tail = why
-            self._has_ended(job)
+            for one in jobs:
+                one.stored.status, one.stored.stderr_tail = "failed", why
+                self._has_ended(one)
             return
-        job.stored.status = "running"
         until = self.zero_ns + job.from_ns + job.length_ns
         clock = Clock(self.start_real_ns + offset.offset_ns, None, offset.bound_ns)
         if place.shares_clock:
             clock = Clock(self.start_real_ns, self.zero_ns, steps=self.own_clock.steps)
-        samples = self._samples(job, clock)
-        active = Active(job, process, samples, until, job.timeout_ns + GRACE_NS)
+        for one in jobs:
+            one.stored.status = "running"
+        active = Active(process, [Output(one, self._samples(one, clock)) for one in jobs], until, job.timeout_ns + GRACE_NS)
         self._active.append(active)
         self._pipes.add(active)
 
@@ -337,13 +339,18 @@ class Session:
 
     def _ended(self, active: Active) -> None:
         self._active.remove(active)
-        stored, process, samples = active.job.stored, active.process, active.samples
         self.own_clock.look()
-        active.finish()
+        active.finish(self.now_ns)
+        exit_status = active.process.close()
+        active.job.stored.processor_ns = active.process.processor_ns
+        for output in active.outputs:
+            self._output_ended(active, output, exit_status)
+
+    def _output_ended(self, active: Active, output: Output, exit_status: int) -> None:
+        stored, process, samples = output.job.stored, active.process, output.samples
         if samples.clock.corrected:
             samples.note("degraded", self.own_clock.said(self.start_real_ns))
-        stored.exit_status = process.close()
-        stored.processor_ns = process.processor_ns
+        stored.exit_status = exit_status
         stored.ended_ns = self.now_ns
         stored.stderr_tail = process.stderr_tail
         if samples.result is not None:
@@ -352,11 +359,11 @@ class Session:
             except StoreError as error:
                 samples.not_understood(str(error))
         self._news = True
-        own = active.job.runner.own  # a command of ktrxer that ended well has printed its end object
+        own = output.job.runner.own  # a command of ktrxer that ended well has printed its end object
         asked = active.kill_at_ns is not None and stored.exit_status == -signal.SIGINT
         killed = stored.exit_status < 0 and not asked
         stored.status = "killed" if killed else "ended" if stored.end is not None or not own else "failed"
-        loss = self.places[active.job.invocation.place].loss()
+        loss = self.places[output.job.invocation.place].loss()
         if loss is not None:
             at = f"{max(0, self.now_ns) / S:.1f} s into the run"
             self.notes.append(("degraded", f"the place {stored.place} was lost {at}: {loss}", stored.name))
@@ -364,10 +371,10 @@ class Session:
             what = "a line" if samples.garbage == 1 else f"{samples.garbage} lines"
             said = f"it printed {what} that cannot be read as results; the first: {samples.first_garbage}"
             self.notes.append(("degraded", said, stored.name))
-        self._store(active)
+        self._store(output)
         self.notes += [(severity, text, name or stored.name) for severity, text, name in samples.notes]
         self.writer.event(self.now_ns, "runner_ended", f"{stored.status}, exit status {stored.exit_status}", stored.id)
-        self._has_ended(active.job)
+        self._has_ended(output.job)
 
     def _has_ended(self, job: Job) -> None:
         name = job.invocation.name
@@ -383,20 +390,21 @@ class Session:
 
     # -------------------------------------------------------------------------------------------------------------- storing
 
-    def _store(self, active: Active | Inside) -> None:
+    def _store(self, part: Output | Inside) -> None:
         if self._watched:
-            self.newest.update(active.job.stored.id, active.samples, self.meta.series, taken=True)
-        for kind, rows in active.samples.take().items():
+            self.newest.update(part.job.stored.id, part.samples, self.meta.series, taken=True)
+        for kind, rows in part.samples.take().items():
             self.writer.append(kind, rows)
-        events, active.samples.events = active.samples.events, []
+        events, part.samples.events = part.samples.events, []
         for at, name, text in events:
             self._events += 1
             if self._events <= EVENTS_MOST:
-                self.writer.event(at, name, text, active.job.stored.id)
+                self.writer.event(at, name, text, part.job.stored.id)
 
     def _sync(self) -> None:
         for active in self._active:
-            self._store(active)
+            for output in active.outputs:
+                self._store(output)
         for inside in self._inside:
             self._store(inside)
         if self._disk is not None:
@@ -410,7 +418,8 @@ class Session:
 
     def _look(self) -> None:
         for active in self._active if self._watched else ():
-            self.newest.update(active.job.stored.id, active.samples, self.meta.series, taken=False)
+            for output in active.outputs:
+                self.newest.update(output.job.stored.id, output.samples, self.meta.series, taken=False)
 
     def _end_all(self) -> None:
         """No process stays behind, whatever happened."""

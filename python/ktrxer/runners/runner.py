@@ -155,6 +155,9 @@ class Runner:
     ends_itself: bool = False  # it ends as soon as it has its result: its time in the plan is the longest that it may take
     # Parameters of one process that also does the work of a second one, whose series has this name; None: each needs a process.
     merge: Callable[[Any, str, Any], Any | None] | None = None
+    # The options with which its process also does the work of another runner's process, of this name and these parameters, and marks the
+    # objects of that work ("of" and the name). None: it cannot.
+    carries: Callable[[Any, Options, str, Any], list[str] | None] | None = None
     trial: Callable[[Any, Options, bool], Trial] | None = None  # True: the trial must estimate the rate of the path
     listeners: Callable[[Any, Options], Sequence[Listener]] = lambda _, __: ()
     timeout_ns: Callable[[Any, Options], int] = lambda _, __: 0  # the process waits so long for its last answers

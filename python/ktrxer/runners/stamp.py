@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ktrxer.runners import marks, own, probes
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.probes import Probes
-from ktrxer.runners.runner import Options, Runner, RunnerError, Times, Trial
+from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, Times, Trial
 from ktrxer.store.meta import Series
 
 CLASSES_MOST = 8  # of one process
@@ -56,11 +56,20 @@ def merge(p: Classes, name: str, other: Classes) -> Classes | None:
     return made if same and len(made.more) < CLASSES_MOST else None
 
 
+def carries(p: Classes, o: Options, runner: str, other: Parameters) -> list[str] | None:
+    """ICMP echo at the same send times, as `ktrxer ping` sends it without further options."""
+    if runner != "ping" or o.precise or (p.host, p.family, p.interval_ns) != (other.host, other.family, other.interval_ns):
+        return None
+    assert isinstance(other, Probes)
+    plain = other.mark is None and other.ecn == "off" and other.payload_bytes is None
+    return ["--echo"] if plain else None
+
+
 def trial(p: Classes, o: Options, _: bool) -> Trial:
     return Trial(probes.trial(_words(p, o)), server=True)
 
 
 RUNNER = Runner(
     "stamp", "STAMP (UDP) by `ktrxer stamp`", Classes, validate, command, series, probes.read, own.health,
-    protocol="UDP", own=True, merge=merge, trial=trial, timeout_ns=probes.timeout_of, probes=lambda p: 1 + len(p.more),
+    protocol="UDP", own=True, merge=merge, carries=carries, trial=trial, timeout_ns=probes.timeout_of, probes=lambda p: 1 + len(p.more),
 )  # fmt: skip

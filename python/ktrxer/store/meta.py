@@ -74,6 +74,7 @@ class Runner:
     parameters: dict[str, Any] = field(default_factory=dict)  # resolved parameters of its runner
     tool_version: str | None = None  # version of a foreign program
     auxiliary: bool = False  # it recorded the state of a host beside the measurement
+    process: int | None = None  # Runner.id of the process that did its work; None: a process of its own
 
     def __post_init__(self) -> None:
         if self.protocol is None:

@@ -19,7 +19,9 @@ def first_lateness(run: Run) -> Delays | None:
         arrays = run.arrays(series)
         sent = ~np.isnan(arrays["lateness_ns"]) & (arrays["state"] != DUPLICATE)
         late = arrays["lateness_ns"][sent]
-        senders.setdefault(series.runner, []).append((arrays["t_ns"][sent] - late.astype(np.int64), late))
+        runner = run.meta.runner_of(series)
+        process = runner.process if runner is not None and runner.process is not None else series.runner
+        senders.setdefault(process, []).append((arrays["t_ns"][sent] - late.astype(np.int64), late))
     firsts, trains = [np.empty(0)], False
     for columns in senders.values():
         planned, late = (np.concatenate(column) for column in zip(*columns, strict=True))
