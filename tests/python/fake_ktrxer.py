@@ -20,8 +20,14 @@ def option(name, fallback=None):
 
 
 def say(made):
-    sys.stdout.write(json.dumps(made) + "\n")
+    sys.stdout.write(json.dumps(made, separators=(",", ":")) + "\n")
     sys.stdout.flush()
+
+
+def say_echo(made, *left_out):
+    """--echo: the same of ICMP echo, as another command."""
+    if "--echo" in words:
+        say({"type": made["type"], "of": "ping"} | {name: value for name, value in made.items() if name not in left_out})
 
 
 def stop(*_):
@@ -87,12 +93,15 @@ while not stopped:
         lost += 1
         for which in classes:
             say({"type": "sample", "kind": "lost", "number": n, **which})
+        say_echo({"type": "sample", "kind": "lost", "number": n})
     else:
         answered += 1
         far = {"reflector_received_real_ns": due + real_minus_mono + 5_000_000 + 1_000_000, "reflector_sequence": n} if command == "stamp" else {}
+        trip = {"type": "sample", "kind": "round_trip", "number": n, "scheduled_ns": due, "sent_ns": due + 2000, "lateness_ns": 2000,
+                "rtt_ns": -5_000 if behaviour == "backwards" and n % 10 == 5 else 10_000_000 + 1000 * (n % 7)}
         for which in classes:
-            say({"type": "sample", "kind": "round_trip", "number": n, "scheduled_ns": due, "sent_ns": due + 2000, "lateness_ns": 2000,
-                 "rtt_ns": -5_000 if behaviour == "backwards" and n % 10 == 5 else 10_000_000 + 1000 * (n % 7), **far, **which})
+            say(trip | far | which)
+        say_echo(trip)
     n += 1
 end = {"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "received": answered * several, "sent": (answered + lost) * several,
        "host": {"cpu_percent": 1.0, "steal_percent": 0.0, "clock_steps": 0}, "output": {"dropped": 0}, "clock": {"offset_ns": 10**9, "bound_ns": 777, "at_ns": start, "skew_ppm": 0.0}}
@@ -102,6 +111,7 @@ if behaviour == "bleached":
     end["mark_changed_up"] = answered
 if behaviour == "late":
     end |= {"verdict": "invalid", "reasons": ["30 of 100 probes (30.0 %) left more than 1 ms late"]}
+say_echo(end | {"sent": answered + lost, "received": answered}, "clock")
 if several > 1:
     end["classes"] = [{"dscp": 0, "ecn": "off", "received": answered, "unanswered_at_end": 0, "untimed": 0} for _ in classes]
 if behaviour == "miscounts":
