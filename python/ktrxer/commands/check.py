@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 RESPONSIVENESS = (
     "direction", "goodput_bps", "connections", "interval_ns", "goodput_confidence", "responsiveness_confidence", "rpm_spread", "lag_p99_ms",
+    "replaced",
 )  # fmt: skip
 EXAMPLES = """\
 examples:
