@@ -169,6 +169,25 @@ def our_client_and_nginx(where: Path) -> None:
     print(f"figure: uploads were not compared: this host was busy, the client {late:.0f} ms late (p99)")
 
 
+def nginx_that_ends_its_connections(where: Path) -> None:
+    """GOAWAY after some requests of a connection, as after 1,000 by default: another connection takes its place."""
+
+    def most(count: int) -> Callable[[str], str]:
+        return lambda text: text.replace("access_log off;", f"access_log off; keepalive_requests {count};")
+
+    for way in ("down", "up"):
+        with shaped() as path, nginx(path.b, where, most(8)) as url:
+            end = measured(path, where, url, way)
+        good(end, f"our client, nginx with 8 requests a connection, {way}")
+        figure(f"connections that nginx ended, {way}", replaced=end["replaced"], reasons=end["reasons"])
+        if end["replaced"] < 5 or any("connection" in reason for reason in end["reasons"]):
+            raise AssertionError(end)
+    with shaped() as path, nginx(path.b, where, most(1)) as url:
+        (reason,) = measured(path, where, url, "down", "--trial")["reasons"]
+    if "keepalive_requests" not in reason:
+        raise AssertionError(reason)
+
+
 def nginx_that_is_no_such_server(where: Path) -> None:
     """Each is found by the trial, before a run, with its reason."""
     proxied = re.compile(r"location = /upload \{.*?\n\t\t\}", re.DOTALL)
@@ -228,6 +247,7 @@ def cases(build: Path, crate: Callable[[str, str], Path], unavailable: type[Exce
 
     return [
         ("RPM: our client, nginx as server", needs("nginx", our_client_and_nginx)),
+        ("RPM: nginx that ends its connections", needs("nginx", nginx_that_ends_its_connections)),
         ("RPM: nginx that is no server of the test", needs("nginx", nginx_that_is_no_such_server)),
         ("RPM: mach of Cloudflare as client, our server", lambda: mach_and_our_server(where, crate("cf-mach", "mach"))),
     ]

@@ -78,6 +78,10 @@ def test_a_host_of_another_domain_is_not_loaded(named, there, loaded):
 
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
 
+import h2.config  # noqa: E402
+import h2.connection  # noqa: E402
+import h2.events  # noqa: E402
+from hyperframe.frame import GoAwayFrame  # noqa: E402
 from ktrxer.http import client, rpm  # noqa: E402
 
 TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
@@ -164,17 +168,26 @@ def test_a_direction(served, way):
         one["connections"] for one in made if one.get("name") == "rpm_interval")
 
 
-def test_connections_that_take_longer_than_an_interval_are_no_more_than_wanted(monkeypatch):
-    class Idle:
-        def load(self, *_):
-            pass
+class Loading:
+    """A connection of the load."""
 
+    def __init__(self):
+        self.leaving, self.received, self.waiting, self.loads, self.closed, self.on_close = False, 0, {}, 0, False, None
+
+    def load(self, *_):
+        self.loads += 1
+
+    def close(self):
+        self.closed = True
+
+
+def test_connections_that_take_longer_than_an_interval_are_no_more_than_wanted(monkeypatch):
     async def grown():
         test, opens = rpm.Test("down", nq.parse(config()), None, None, None, print), asyncio.Event()
 
         async def connected(*_):
             await opens.wait()
-            return client.Opened(Idle(), 1.0, 1.0)
+            return client.Opened(Loading(), 1.0, 1.0)
 
         monkeypatch.setattr(rpm, "connected", connected)
         test.ramp.connections = 2
@@ -185,6 +198,125 @@ def test_connections_that_take_longer_than_an_interval_are_no_more_than_wanted(m
         return len(test.loads)
 
     assert asyncio.run(grown()) == 2
+
+
+class Wire:
+    """A transport of a client: what it writes is read by h2 as the server."""
+
+    def __init__(self, server):
+        self.server, self.requests, self.closed, self.sock = server, [], False, socket.socket()
+
+    def write(self, data):
+        self.requests += [one.stream_id for one in self.server.receive_data(data) if isinstance(one, h2.events.RequestReceived)]
+
+    def get_extra_info(self, _):
+        return self.sock
+
+    def set_write_buffer_limits(self, **_):
+        pass
+
+    def get_write_buffer_size(self):
+        return 0
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    abort = close
+
+
+def goaway(last, error=0):
+    return GoAwayFrame(0, last_stream_id=last, error_code=error).serialize()
+
+
+def connection():
+    """Our client beside a server: one load (stream 1)."""
+    server = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+    server.initiate_connection()
+    made, wire = client.Client(client.Target("https", "far", 443, "far")), Wire(server)
+    made.raw = wire
+    made.connection_made(wire)
+    made.load("down", "/large")
+    answers(made, server, 1)
+    return made, server, wire
+
+
+def answers(made, server, stream, body=b"", end=False):
+    if not body:
+        server.send_headers(stream, [(":status", "200")])
+    else:
+        server.send_data(stream, body, end_stream=end)
+    made.data_received(server.data_to_send())
+
+
+def test_requests_before_goaway_go_on():
+    async def work():
+        made, server, wire = connection()
+        left = []
+        made.on_leave = lambda: left.append(True)
+        probes = [made.asked("GET", "/small") for _ in range(2)]  # streams 3 and 5
+        assert wire.requests == [1, 3, 5]
+        # The frame and data of a stream that goes on, in one segment. A server may send the frame twice.
+        server.send_data(1, bytes(1000))
+        made.data_received(goaway(2**31 - 1) + server.data_to_send())
+        assert made.received == 1000 and left == [True] and not any(one.done() for one in probes)
+        made.data_received(goaway(3))
+        with pytest.raises(client.Unprocessed):
+            await probes[1]
+        with pytest.raises(client.Unprocessed, match="takes no more requests"):
+            await made.asked("GET", "/small")
+        assert wire.requests == [1, 3, 5] and left == [True]
+        answers(made, server, 3)
+        answers(made, server, 3, b"x", end=True)
+        assert (await probes[0]).status == 200
+        answers(made, server, 1, bytes(1000), end=True)
+        assert made.received == 2000 and wire.requests == [1, 3, 5] and made.lost is None and not wire.closed
+
+    asyncio.run(work())
+
+
+def test_goaway_with_an_error_ends_the_connection():
+    async def work():
+        made, _, wire = connection()
+        made.data_received(goaway(1, error=2))
+        assert wire.closed and str(made.lost) == "the far end ended the connection (HTTP/2 error 2)"
+
+    asyncio.run(work())
+
+
+def test_a_connection_after_goaway_is_replaced(monkeypatch):
+    async def work():
+        test, made = rpm.Test("down", nq.parse(config()), client.Target("https", "far", 443, "far"), None, None, print), []
+
+        async def connected(*_):
+            made.append(Loading())
+            return client.Opened(made[-1], 1.0, 1.0)
+
+        monkeypatch.setattr(rpm, "connected", connected)
+        test.ramp.connections = 2
+        await test._grow()
+        first = made[0]
+        probe = asyncio.get_running_loop().create_future()
+        first.received, first.waiting = 1000, {3: probe}
+        first.on_leave()
+        assert test.loads == [made[1]] and test.moved() == 1000 and first.on_close is None
+        await asyncio.sleep(0.01)
+        assert test.loads == made[1:] and len(made) == 3 and made[2].loads == 1 and not first.closed
+        first.received = 1500
+        probe.set_result(None)
+        await asyncio.sleep(0.01)
+        assert first.closed and not test.leaving and test.moved() == 1500 and test.replaced == 1 and not test.reasons
+        # A server that allows nothing beside the load.
+        for _ in range(4):
+            assert not test.over.is_set()
+            test.loads[0].on_leave()
+            await asyncio.sleep(0.01)
+        assert test.over.is_set() and len(test.reasons) == 1
+        assert "far: no probe beside a load is answered" in test.reasons[0] and "keepalive_requests" in test.reasons[0]
+
+    asyncio.run(work())
 
 
 def test_the_url_of_the_configuration(served):

@@ -132,6 +132,39 @@ def test_each_client_has_one_line(shared_pair, flow, stamp, serve, token):
     assert probes["bytes_in"] >= 20 * 44 and probes["port"] > 0 and 0 < probes["duration_ns"] < lasted
 
 
+def test_the_classes_of_one_client_have_one_line(shared_pair, ktrxer, stamp, serve):
+    """Those of an earlier command have their own: no session of it overlaps."""
+    a, b = shared_pair
+    server = serve(b)
+    first, _ = stamp(a, b.address, "-c", 20, "-i", "5ms")
+    done = a.run([ktrxer, "stamp", b.address, "-c", "20", "-i", "20ms", "--dscp", "0,EF,AF41", "--jsonl"], check=False, timeout=30)
+    ends = [one for one in map(json.loads, done.stdout.splitlines()) if one["type"] == "end"]
+    one, three = sorted(events_of(server), key=lambda event: event["sessions"])
+    assert (one["sessions"], three["sessions"]) == (1, 3) and one["packets_in"] == requests(first)
+    assert three["packets_in"] == three["packets_out"] >= 60 and three["end"] == one["end"] == "stopping", (three, ends)
+    assert 350 * MS < three["duration_ns"] < 20_000 * MS and three["left_out_before"] == 0
+
+
+@pytest.mark.plain_build
+def test_an_idle_client_of_several_classes_has_one_line(shared_pair, ktrxer):
+    """A session of fewer than 16 packets is over after 10 s; the table is reviewed in 4 s."""
+    a, b = shared_pair
+    child = b.popen([ktrxer, "serve"])
+    try:
+        while not (line := child.stdout.readline()).startswith("client: ktrxer stamp"):
+            assert line, child.communicate()
+        a.run([ktrxer, "stamp", b.address, "-c", "8", "-i", "200ms", "--dscp", "0,EF,AF41,CS1"], check=False, timeout=30)
+        line = child.stdout.readline()
+        while "STAMP" not in line:
+            line = child.stdout.readline()
+            assert line, child.communicate()
+        assert line.startswith("client 10.77.0.1: STAMP, 4 sessions, ") and line.endswith(" s: idle\n"), line
+    finally:
+        child.terminate()
+        rest = child.communicate(timeout=20)[0]
+    assert "client 10" not in rest, rest
+
+
 def test_a_client_that_is_gone_is_counted(shared_pair, ktrxer, serve, token):
     """Its flows have no end message; their bytes count nevertheless."""
     a, b = shared_pair

@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 
+#define STAMP_WAIT_NS (5 * (uint64_t)KTRXER_NS_PER_S) /* the reflector's table is reviewed in 4 s */
+
 struct amount {
 	uint64_t bytes[2], packets[2]; /* [0] received, [1] sent */
 	uint64_t began_ns, ended_ns;
@@ -104,29 +106,80 @@ void client_log_flows(void *context, const struct serve_client *c)
 	event_end(log, json, &a);
 }
 
-void client_log_stamp(void *context, const struct reflector_client *c)
+static void stamp_line(struct client_log *log, struct client_log_stamp *s)
 {
 	static const char *const ends[REFLECTOR_ENDS] = { [REFLECTOR_IDLE] = "idle",
 							  [REFLECTOR_RESTARTED] = "restarted",
 							  [REFLECTOR_DISPLACED] = "displaced",
 							  [REFLECTOR_STOPPED] = "stopping" };
+	const struct reflector_client *c = &s->client;
 	const struct amount a = { .bytes = { c->bytes, c->bytes },
-				  .packets = { c->answers, c->answers },
+				  .packets = { s->answers, s->answers },
 				  .began_ns = c->began_ns,
 				  .ended_ns = c->seen_ns,
 				  .end = ends[c->end] };
-	struct client_log *log = context;
+	const uint32_t sessions = s->sessions;
 	char address[KTRXER_ADDR_TEXT], action[64];
 	struct json *json;
 
+	s->sessions = 0;
 	if (!admitted(log, &c->from, false))
 		return;
 	ktrxer_addr_format(&c->from, address);
-	snprintf(action, sizeof action, "STAMP from port %u, %" PRIu32 " answers", c->from_port, c->answers);
+	if (sessions == 1)
+		snprintf(action, sizeof action, "STAMP from port %u, %" PRIu64 " answers", c->from_port, s->answers);
+	else
+		snprintf(action, sizeof action, "STAMP, %" PRIu32 " sessions, %" PRIu64 " answers", sessions,
+			 s->answers);
 	text_of(log, address, action, &a);
 	json = event_begin(log, address, "stamp");
 	if (!json)
 		return;
 	json_u64(json, "port", c->from_port);
+	json_u64(json, "sessions", sessions);
 	event_end(log, json, &a);
+}
+
+void client_log_review(struct client_log *log, bool all, uint64_t now_ns)
+{
+	for (int i = 0; i < CLIENT_LOG_STAMPS; i++)
+		if (log->stamps[i].sessions && (all || now_ns > log->stamps[i].noted_ns + STAMP_WAIT_NS))
+			stamp_line(log, &log->stamps[i]);
+}
+
+/* Sessions of one client: they ended for the same reason, and at some time there were both. */
+static bool together(const struct reflector_client *c, const struct reflector_client *d)
+{
+	return c->end == d->end && ktrxer_addr_equal(&c->from, &d->from) && c->began_ns <= d->seen_ns &&
+	       d->began_ns <= c->seen_ns;
+}
+
+void client_log_stamp(void *context, const struct reflector_client *c)
+{
+	struct client_log *log = context;
+	struct client_log_stamp *place = &log->stamps[0], *s = NULL;
+
+	for (int i = 0; i < CLIENT_LOG_STAMPS; i++) {
+		s = &log->stamps[i];
+		if (s->sessions && together(&s->client, c)) {
+			s->sessions++;
+			s->answers += c->answers;
+			s->client.bytes += c->bytes;
+			if (c->from_port < s->client.from_port)
+				s->client.from_port = c->from_port;
+			if (c->began_ns < s->client.began_ns)
+				s->client.began_ns = c->began_ns;
+			if (c->seen_ns > s->client.seen_ns)
+				s->client.seen_ns = c->seen_ns;
+			return;
+		}
+		if (place->sessions && (!s->sessions || s->noted_ns < place->noted_ns))
+			place = s;
+	}
+	if (place->sessions)
+		stamp_line(log, place);
+	*place = (struct client_log_stamp){ .client = *c,
+					    .answers = c->answers,
+					    .sessions = 1,
+					    .noted_ns = ktrxer_now_ns() };
 }

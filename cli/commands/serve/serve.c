@@ -126,8 +126,10 @@ static int run_serve(struct cli *cli, const void *options)
 	if (rc < 0)
 		cli_complain(cli, "the event loop failed: %s", strerror(-rc));
 	serve_control_end(s.control);
-	if (KTRXER_SERVER_EXTRAS)
+	if (KTRXER_SERVER_EXTRAS) {
 		reflector_review(s.reflector, true, ktrxer_now_ns());
+		client_log_review(&s.log, true, ktrxer_now_ns());
+	}
 	status = server_say_end(&s);
 	server_close(&s);
 	return rc < 0 ? EXIT_BAD : status;

@@ -14,6 +14,7 @@ static void sessions_review(struct loop_timer *timer, uint64_t now_ns)
 	struct server *s = (struct server *)((char *)timer - offsetof(struct server, review_timer));
 
 	reflector_review(s->reflector, false, now_ns);
+	client_log_review(&s->log, false, now_ns);
 	timer->at_ns = now_ns + REVIEW_MS * (uint64_t)KTRXER_NS_PER_MS;
 }
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ktrxer.catalogue.recipe import Test
 
 GROUP = "ktrxer.tests"
+UNREAD = "cannot be read: "  # begins the summary of a file with an error of syntax
 OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}")
 
 
@@ -93,9 +94,5 @@ def _docstring(path: Path) -> str:
     try:
         text = ast.get_docstring(ast.parse(path.read_bytes(), str(path))) or ""
     except (OSError, SyntaxError, ValueError) as error:
-        return f"cannot be read: {type(error).__name__}: {error}"
+        return f"{UNREAD}{type(error).__name__}: {error}"
     return text.splitlines()[0] if text else ""
-
-
-def everything() -> list[Test]:
-    return [find(name) for name in summaries()]

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from dataclasses import dataclass
+from typing import Any
 
 from ktrxer.check.path import ran
 from ktrxer.runners.runner import Options
@@ -29,31 +31,56 @@ class Blocked:
 
 
 def found(options: Options, host: str, port: int, server: bool, icmp: bool) -> Blocked | None:
-    """After a trial that failed. None: nothing can be measured, or no firewall is the cause."""
+    """After a trial that failed. None: packets are not the cause, or a web server is not there."""
     tcp = _tcp(options, host, port)
-    udp = _udp(options, host, not tcp) if server else ""
-    # A host that answers ICMP echo and refuses no connection is there, and a firewall drops the packets.
-    if tcp and (udp or not server) and (not icmp or REFUSED in tcp):
+    end, why = _probes(options, host) if server else ({"received": 1}, "")
+    udp = not end.get("received")
+    if tcp and not udp and not server and (not icmp or REFUSED in tcp):
         return None
+    if tcp and udp and NOT_SENT not in why and (not icmp or REFUSED in tcp):
+        return Blocked((_no_server(options, host, tcp, bool(end.get("network_errors")), icmp),), load=False, udp=False)
     texts = []
     if udp:
-        texts.append(f"{udp}; the other probes have no delays of each direction")
+        texts.append(f"{_udp(options, host, not tcp, why)}; the other probes have no delays of each direction")
     if tcp:
         texts.append(f"TCP port {port} of {host} is blocked ({tcp}), so no load is possible: allow TCP port {port} {ALLOW}")
     return Blocked(tuple(texts), load=not tcp, udp=not udp) if texts else None
 
 
-def _udp(options: Options, host: str, tcp: bool) -> str:
-    """Empty if probes are answered. A UDP flow, which is controlled by TCP, shows the direction."""
-    common = [host, "--port", str(options.port), "--json", *([options.family] if options.family else [])]
-    end, why = ran([options.ktrxer, "stamp", *common, "--count", "3", "--interval", "100ms", "--timeout", "2s"], STAMP_S)
-    if end.get("received"):
-        return ""
-    why = next((str(one) for one in end.get("reasons", ()) if NOT_SENT in str(one)), why)
+def _no_server(options: Options, host: str, tcp: str, errors: bool, icmp: bool) -> str:
+    """Neither kind of packets of `ktrxer serve` is answered. `errors`: ICMP errors answered the datagrams."""
+    port = options.port
+    if REFUSED not in tcp:
+        seen = f"{host} answers nothing: no ICMP echo request, no connection to TCP port {port} and no datagram to UDP port {port} ({tcp})"
+        means = "the address is wrong, the host is down, or a firewall drops everything"
+    else:
+        seen = f"TCP port {port} of {host} refuses connections, and UDP port {port} "
+        seen += "refuses datagrams (ICMP errors)" if errors else "gives no answer"
+        up = "the host is up (it answers ICMP echo requests)" if icmp else "ICMP echo gives no answer, so that host or a firewall refuses"
+        drops = "" if errors else " (then a firewall drops UDP or the ICMP errors)"
+        does = "its TCP and UDP" if errors else "its TCP and drops its UDP"
+        means = f"{up}, and no `ktrxer serve` runs there on this port{drops}, or a firewall refuses {does}"
+    known = options.token_file or os.environ.get("KTRXER_TOKEN")
+    token = " with the same token as here" if known else " (it names the file of its token: copy that, add --token-file FILE)"
+    return f"{seen}: {means}: start `ktrxer serve` on that host{token}, and allow TCP and UDP port {port} {ALLOW}"
+
+
+def _common(options: Options, host: str) -> list[str]:
+    return [host, "--port", str(options.port), "--json", *([options.family] if options.family else [])]
+
+
+def _probes(options: Options, host: str) -> tuple[dict[str, Any], str]:
+    words = [options.ktrxer, "stamp", *_common(options, host), "--count", "3", "--interval", "100ms", "--timeout", "2s"]
+    end, why = ran(words, STAMP_S)
+    return end, next((str(one) for one in end.get("reasons", ()) if NOT_SENT in str(one)), why)
+
+
+def _udp(options: Options, host: str, tcp: bool, why: str) -> str:
+    """Probes were not answered, for the reason `why`. A UDP flow, which is controlled by TCP, shows the direction."""
     if NOT_SENT in why:
         return f"this host itself refuses to send UDP to port {options.port} ({why}): look at its own firewall (`nft list ruleset`)"
     token = ["--token-file", options.token_file] if options.token_file else []
-    flow = [options.ktrxer, "flow", "up", *common, "--udp", "--bitrate", "100k", "--for", "500ms", *token]
+    flow = [options.ktrxer, "flow", "up", *_common(options, host), "--udp", "--bitrate", "100k", "--for", "500ms", *token]
     end, why = ran(flow, FLOW_S) if tcp else ({}, "")
     if end.get("bytes"):
         return (

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 RESPONSIVENESS = (
     "direction", "goodput_bps", "connections", "interval_ns", "goodput_confidence", "responsiveness_confidence", "rpm_spread", "lag_p99_ms",
+    "replaced",
 )  # fmt: skip
 EXAMPLES = """\
 examples:
@@ -188,12 +189,12 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         estimate = bool(given.server) and given.interval is None
         try:
             rate = checks.far_end(schedule, estimate)
-        except checks.CheckError as error:
+        except checks.CheckError:
             found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address])
             if found is None:
-                up = answers[address] and checks.SILENT in str(error)
-                there = f"\n{address} answers ICMP echo requests, so this host is up" if up else ""
-                raise checks.CheckError(f"{error}{there}") from None
+                raise
+            if not (answers[address] or found.load or found.udp):
+                raise checks.CheckError("; ".join(found.traffic)) from None
             gap, rate = found, None
             alone = bool(given.server) and not gap.udp and not answers[address]
             parameters |= {"udp": _word(gap.udp), "load": _word(gap.load)} | ({"handshakes": str(port)} if alone else {})

@@ -9,7 +9,7 @@ import sys
 import typing
 
 from ktrxer import catalogue
-from ktrxer.commands.common import USAGE, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
 
 if typing.TYPE_CHECKING:
     from ktrxer.catalogue.recipe import Plan, Setting, Test
@@ -25,47 +25,71 @@ def parser() -> Parser:
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     if not given.tests and not given.json:
-        _list()
-        return VALID
+        return _list()
     from ktrxer.catalogue.recipe import PlanError
 
-    try:
-        tests = [catalogue.find(name) for name in given.tests] or catalogue.everything()
-    except PlanError as error:
-        complain("tests", str(error))
-        return USAGE
+    made: list[dict[str, object]] = []
+    status = VALID
+    for name in given.tests or catalogue.summaries():
+        try:
+            found, broken = _described(name, given.json)
+        except PlanError as error:
+            summary = catalogue.summaries().get(name, "")
+            found, broken = {"name": name, "summary": summary, "series": [], "parameters": {}, "plots": []}, str(error)
+        if broken:
+            complain("tests", broken)
+            status = USAGE if given.tests else BAD
+        made.append(found | ({"error": broken} if broken else {}))
     if given.json:
-        json.dump({"tests": [_json(test) for test in tests]}, sys.stdout, indent=2)
+        json.dump({"tests": made}, sys.stdout, indent=2)
         print()
-    else:
-        print("\n\n".join("\n".join(_explained(test)) for test in tests))
-    return VALID
+    elif texts := [str(one["text"]) for one in made if "text" in one]:
+        print("\n\n".join(texts))
+    return status
 
 
-def _list() -> None:
+def _list() -> int:
     found = catalogue.summaries()
     width = max(map(len, found))
     for name, summary in found.items():
         print(f"{name:<{width}}  {summary}")
     print("\n`ktrxer tests TEST` explains one, `ktrxer run TEST -H HOST` runs it, `ktrxer new test NAME` writes one of your own.")
+    unread = [f"{name}: {summary}" for name, summary in found.items() if summary.startswith(catalogue.UNREAD)]
+    for one in unread:
+        complain("tests", one)
+    return BAD if unread else VALID
 
 
-def _plan(test: Test) -> tuple[Setting, Plan | None, str]:
-    """The plan for the defaults; None and the reason where this installation cannot make one."""
+def _described(name: str, as_json: bool) -> tuple[dict[str, object], str]:
+    """A test, and the error of a user's own one whose program fails. PlanError: there is no such test, or none in its file."""
+    from ktrxer.catalogue.recipe import PlanError, where_in
+
+    test = catalogue.find(name)
+    try:
+        setting, plan, why, broken = _plan(test)
+        return (_json(test, plan, why) if as_json else {"text": "\n".join(_explained(test, setting, plan, why))}), broken
+    except Exception as error:
+        if not test.path:
+            raise
+        raise PlanError(f"{where_in(error, test.path)}{type(error).__name__}: {error}") from error
+
+
+def _plan(test: Test) -> tuple[Setting, Plan | None, str, str]:
+    """The plan for the defaults; None and the reason where this installation cannot make one, and again where the user's program fails."""
     from ktrxer.catalogue.recipe import PlanError, example
 
     setting = example(test)
     try:
-        return setting, test.make(setting, {}), ""
+        return setting, test.make(setting, {}), "", ""
     except PlanError as error:
-        return setting, None, str(error)
+        meant = not test.path or isinstance(error.__cause__, PlanError)
+        return setting, None, str(error), "" if meant else str(error)
 
 
-def _explained(test: Test) -> list[str]:
+def _explained(test: Test, setting: Setting, plan: Plan | None, why: str) -> list[str]:
     from ktrxer.catalogue import reference
 
     made = [f"{test.name}: {test.summary}"] + ([test.description] if test.description else [])
-    setting, plan, why = _plan(test)
     if test.hosts != (1, 1):
         made.append(f"Far ends (-H): {test.hosts[0] if len(set(test.hosts)) == 1 else ' to '.join(map(str, test.hosts))}")
     made += _timetable(setting, plan) if plan is not None else [f"The test cannot run here with its defaults: {why}"]
@@ -104,10 +128,9 @@ def _when(delay: float, length: float | None, total: float, after: str | None, u
     return f"{begin} to {end}"
 
 
-def _json(test: Test) -> dict[str, object]:
+def _json(test: Test, plan: Plan | None, why: str) -> dict[str, object]:
     from ktrxer import runners
 
-    _, plan, why = _plan(test)
     runs = plan.runs if plan is not None else ()
     made: dict[str, object] = {
         "name": test.name,

@@ -7,6 +7,7 @@ import asyncio
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +25,13 @@ NO_HTTP_2 = "the server has no HTTP/2 (ALPN); the responsiveness test needs it"
 
 class NqError(Exception):
     """One line: what failed, on what, why, what to do."""
+
+
+class Unprocessed(ConnectionError):
+    """The server has sent GOAWAY, and has not processed the request."""
+
+    def __init__(self) -> None:
+        super().__init__("the server takes no more requests on this connection (GOAWAY; nginx: keepalive_requests)")
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ class Client(Connection):
         self.received = 0  # bytes of the body of the load
         self.loading: set[int] = set()
         self.way, self.path = "down", ""  # of the load
+        self.leaving = False  # after GOAWAY: the requests that the server has accepted go on
+        self.on_leave: Callable[[], None] | None = None
 
     def send(self, method: str, path: str, body: int = 0) -> int:
         stream: int = self.h2.get_next_available_stream_id()
@@ -102,6 +112,9 @@ class Client(Connection):
         if self.closed or self.lost is not None:
             future.set_exception(ConnectionError(str(self.lost or "the connection is closed")))
             return future
+        if self.leaving:
+            future.set_exception(Unprocessed())
+            return future
         self.waiting[self.send(method, path, body)] = future
         self.pump()
         return future
@@ -113,7 +126,7 @@ class Client(Connection):
         self.pump()
 
     def _next(self) -> None:
-        if self.path and self.lost is None:
+        if self.path and self.lost is None and not self.leaving:
             self.loading.add(self.send("GET", self.path) if self.way == "down" else self.send("POST", self.path, UPLOAD_BYTES))
 
     def data(self, stream: int, count: int, piece: bytes) -> None:
@@ -164,6 +177,19 @@ class Client(Connection):
             future.set_exception(ConnectionError(f"the server reset the request (HTTP/2 error {code})"))
         if stream in self.loading:
             self.fail(ConnectionError(f"the server reset the load (HTTP/2 error {code})"))
+
+    def leave(self, last: int) -> None:
+        """A server may send GOAWAY twice: without a limit, and a round trip later with its last stream."""
+        for stream in [one for one in self.waiting if one > last]:
+            future = self.waiting.pop(stream)
+            if not future.done():
+                future.set_exception(Unprocessed())
+        self.loading = {one for one in self.loading if one <= last}
+        self.sending = {one: left for one, left in self.sending.items() if one <= last}
+        if not self.leaving:
+            self.leaving = True
+            if self.on_leave is not None:
+                self.on_leave()
 
     def ended(self) -> None:
         for future in self.waiting.values():

@@ -30,7 +30,7 @@ import h2.exceptions
 
 from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second
 from ktrxer.http import nq
-from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, connected, path_of, refused, said, target_of
+from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, Unprocessed, connected, path_of, refused, said, target_of
 from ktrxer.http.load import ns, parser, say
 
 S = 10**9
@@ -38,6 +38,7 @@ LAG_NS = 20_000_000  # between two measurements of this program's own delay
 LAG_SHARE = 0.1  # of a trimmed mean: if this program's delay is larger, the figure is doubtful
 KINDS = ("tcp", "tls", "http", "self")
 TRIAL_BYTES = 1000
+USELESS_MOST = 3  # and one for each connection, because a server that is loaded anew ends all of them at once
 
 
 @dataclass
@@ -53,10 +54,13 @@ class Test:
     sample_ns: int = S // 5
     ramp: Ramp = field(default_factory=Ramp)
     loads: list[Client] = field(default_factory=list)
+    leaving: list[Client] = field(default_factory=list)  # after GOAWAY: they load until another connection does
+    replaced: int = 0
+    useless: int = 0  # of those that were replaced: one after the other, without an answer to a probe on a connection of the load
     found: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     lags_ns: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
-    counted: dict[int, int] = field(default_factory=dict)  # of each load connection, by its identity
+    counted: dict[Client, int] = field(default_factory=dict)
     moved_before: int = 0
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -104,7 +108,7 @@ class Test:
         self.over.set()
         for task in self.tasks:
             task.cancel()
-        for client in self.loads:
+        for client in [*self.loads, *self.leaving]:
             client.on_close = None
             client.close()
 
@@ -116,9 +120,9 @@ class Test:
 
     def moved(self) -> int:
         """Bytes of all loads: of received bodies, or acknowledged by the far kernel."""
-        for client in self.loads:
+        for client in [*self.loads, *self.leaving]:
             count = client.received if self.way == "down" else client.kernel()[0]
-            self.counted[id(client)] = max(count, self.counted.get(id(client), 0))
+            self.counted[client] = max(count, self.counted.get(client, 0))
         return sum(self.counted.values())
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
@@ -141,8 +145,31 @@ class Test:
         client.on_close = lambda: self.abort(
             f"{self.target.authority}: a connection of the load ended: {client.lost or 'the server closed it'}"
         )
+        client.on_leave = lambda: self._left(client)
         self.loads.append(client)
+        if client.leaving:
+            self._left(client)
         client.load(self.way, path_of(self.config.large if self.way == "down" else self.config.upload))
+
+    def _left(self, old: Client) -> None:
+        """The server takes no more requests on a connection: another one takes its place."""
+        old.on_close = old.on_leave = None
+        self.loads.remove(old)
+        self.leaving.append(old)
+        self.replaced += 1
+        self.useless += 1
+        if self.useless > len(self.loads) + USELESS_MOST:
+            self.abort(f"{self.target.authority}: no probe beside a load is answered: {Unprocessed()}")
+        self._task(self._replace(old))
+
+    async def _replace(self, old: Client) -> None:
+        """The old connection loads until the other one does, and its probes end."""
+        await self._grow()
+        if old.waiting:
+            await asyncio.wait(list(old.waiting.values()), timeout=WAIT_S)
+        self.moved()
+        self.leaving.remove(old)
+        old.close()
 
     # ------------------------------------------------------------------------------------------------------------ probes
 
@@ -172,7 +199,8 @@ class Test:
         self._result("tcp", opened.tcp_ms, begun)
         self._result("tls", opened.tls_ms, begun)
         try:
-            self._result("http", await self._small(opened.client), begun)
+            with contextlib.suppress(Unprocessed):
+                self._result("http", await self._small(opened.client), begun)
         finally:
             opened.client.close()
 
@@ -180,12 +208,17 @@ class Test:
         """On one of the connections of the load, all with the same probability."""
         if self.loads:
             begun = time.monotonic_ns()
-            self._result("self", await self._small(random.choice(self.loads)), begun)
+            with contextlib.suppress(Unprocessed):  # no probe: the server has not seen the request
+                ms = await self._small(random.choice(self.loads))
+                self.useless = self.useless if math.isinf(ms) else 0
+                self._result("self", ms, begun)
 
     async def _small(self, client: Client) -> float:
         begun = time.monotonic_ns()
         try:
             answer = await asyncio.wait_for(client.asked("GET", path_of(self.config.small)), WAIT_S)
+        except Unprocessed:
+            raise
         except (OSError, h2.exceptions.H2Error):
             return math.inf
         if answer.status != 200:
@@ -231,6 +264,7 @@ class Test:
             "intervals": len(ramp.bytes), "interval_ns": ramp.p.id_ns, "goodput_confidence": ramp.confidence("goodput"),
             "responsiveness_confidence": ramp.confidence("responsiveness"), "responsiveness": figures(result),
             "rpm_spread": [round(value) for value in ramp.spread] if ramp.spread is not None else None, "lag_p99_ms": round(lag_ms, 3),
+            "replaced": self.replaced,
         }  # fmt: skip
 
 

@@ -47,12 +47,24 @@ async def secured(raw: asyncio.Transport, peer: Connection, context: ssl.SSLCont
     return await asyncio.get_running_loop().start_tls(raw, peer, context, **more)
 
 
+class Http2(h2.connection.H2Connection):
+    """h2 ends a connection at its first GOAWAY and discards what follows (python-hyper/h2, issue 1181). By RFC 9113, 6.8, the streams up to
+    the one that GOAWAY names go on."""
+
+    def _receive_goaway_frame(self, frame: Any) -> tuple[list[Any], list[h2.events.Event]]:
+        if frame.error_code or not self.config.client_side:
+            return super()._receive_goaway_frame(frame)
+        event = h2.events.ConnectionTerminated()
+        event.error_code, event.last_stream_id = h2.errors.ErrorCodes.NO_ERROR, frame.last_stream_id
+        return [], [event]
+
+
 class Connection(asyncio.Protocol):
     """One connection. A subclass handles the events of its side."""
 
     def __init__(self, client: bool) -> None:
         config = h2.config.H2Configuration(client_side=client, header_encoding="utf-8")
-        self.h2 = h2.connection.H2Connection(config)
+        self.h2 = Http2(config)
         # Set before the first frame: h2 applies a later change too late for frames that arrive with its acknowledgement.
         codes = h2.settings.SettingCodes
         self.h2.local_settings = h2.settings.Settings(client=client, initial_values={
@@ -130,6 +142,8 @@ class Connection(asyncio.Protocol):
         elif isinstance(event, h2.events.StreamReset):
             self.sending.pop(event.stream_id, None)
             self.reset(event.stream_id, int(event.error_code or 0))
+        elif isinstance(event, h2.events.ConnectionTerminated) and not event.error_code and self.h2.config.client_side:
+            self.leave(event.last_stream_id or 0)
         elif isinstance(event, h2.events.ConnectionTerminated):
             self.fail(ConnectionError(f"the far end ended the connection (HTTP/2 error {int(event.error_code or 0)})"))
         else:
@@ -235,5 +249,6 @@ class Connection(asyncio.Protocol):
     def data(self, stream: int, count: int, piece: bytes) -> None: ...
     def sent(self, stream: int) -> None: ...
     def reset(self, stream: int, _: int) -> None: ...
+    def leave(self, last: int) -> None: ...
     def other(self, event: h2.events.Event) -> None: ...
     def ended(self) -> None: ...

@@ -138,14 +138,17 @@ class Path3:
     def check(self, serve, *words):
         """The object of `ktrxer check`, by default against `ktrxer serve` in b."""
         serve(self.b, "--token-file", self.token)
-        environment = os.environ | {"KTRXER_BIN": str(self.ktrxer), "PYTHONPATH": str(ROOT / "python")}
         where = () if "--download" in words else ("--server", "10.78.0.2")
-        command = [sys.executable, "-m", "ktrxer", "check", *where, "-D", self.directory, "--token-file", self.token, "--json", *words]
-        done = self.a.run(list(map(str, command)), env=environment, check=False, timeout=120)
+        done = self.checked(*where, *words)
         assert done.stdout, done.stderr
         made = json.loads(done.stdout)
         print(f"figure: {made['answer']}; {made['reasons']}")
         return made
+
+    def checked(self, *words):
+        environment = os.environ | {"KTRXER_BIN": str(self.ktrxer), "PYTHONPATH": str(ROOT / "python")}
+        command = [sys.executable, "-m", "ktrxer", "check", "-D", self.directory, "--token-file", self.token, "--json", *words]
+        return self.a.run(list(map(str, command)), env=environment, check=False, timeout=120)
 
 
 @pytest.fixture

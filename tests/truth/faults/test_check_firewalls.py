@@ -78,3 +78,34 @@ def test_this_hosts_own_firewall(path, serve):
     made = path.check(serve, *QUICK)
     assert made["probes"] == "ICMP" and "this host itself refuses to send UDP to port 8620" in made["answer"][2], made["answer"]
     assert "Operation not permitted" in made["answer"][2]
+
+
+@pytest.mark.parametrize(
+    ("rules", "says", "measured"),
+    [
+        ((), "TCP port 8620 of 10.78.0.2 refuses connections, and UDP port 8620 refuses datagrams (ICMP errors): the host is up", True),
+        (["meta l4proto udp counter drop"], "and UDP port 8620 gives no answer: the host is up (it answers ICMP echo requests), and", True),
+        (["meta l4proto { udp, icmp } counter drop"], "UDP port 8620 gives no answer: ICMP echo gives no answer, so that host or a firewall refuses", False),
+        (["counter drop"], "10.78.0.2 answers nothing: no ICMP echo request, no connection to TCP port 8620 and no datagram", False),
+    ],
+    ids=["no-firewall", "udp", "udp-and-icmp", "all"],
+)  # fmt: skip
+def test_without_a_server_the_check_says_so(path, rules, says, measured):
+    if rules:
+        blocks(path.r, "forward", *rules)
+    done = path.checked("--server", "10.78.0.2", *QUICK)
+    told = " ".join((json.loads(done.stdout)["answer"][2] if measured else done.stderr).replace("ktrxer check: ", "").split())
+    print(f"figure: {told}")
+    assert done.returncode == 1 and says in told
+    assert "start `ktrxer serve` on that host" in told and "allow TCP and UDP port 8620 in the firewall of that host" in told
+    assert not rules or dropped(path.r) > 0
+    if measured:
+        made = json.loads(done.stdout)
+        assert made["bloated"] == "unknown" and "p50 of the idle round trip is 0." in made["answer"][0] and "(ICMP)" in made["answer"][0]
+
+
+def test_a_firewall_that_refuses_tcp_and_drops_udp(path, serve):
+    blocks(path.r, "forward", "meta l4proto tcp counter reject with tcp reset", "meta l4proto udp counter drop")
+    made = path.check(serve, *QUICK)
+    assert "TCP port 8620 of 10.78.0.2 refuses connections, and UDP port 8620 gives no answer" in made["answer"][2], made
+    assert "or a firewall refuses its TCP and drops its UDP" in made["answer"][2] and "(ICMP)" in made["answer"][0]
