@@ -17,6 +17,7 @@ from typing import Protocol
 
 from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
 from ktrxer.run.active import Active
+from ktrxer.run.arrow import without_pandas
 from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
 from ktrxer.run.own_clock import OwnClock, clocks
@@ -72,6 +73,7 @@ class Session:
         places: Mapping[str, Place] | None = None,
     ) -> None:
         """`places`: opened by the caller, by the names that the plan uses; this host needs no entry."""
+        without_pandas()  # an import while the run goes on would delay the reads of its pipes
         self.schedule = schedule
         self.meta = meta
         self.view = view or NoView()
