@@ -101,10 +101,7 @@ class Session:
         slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
         at_once = any(job.runner.loads and job.from_ns is not None and job.from_ns < CONNECT_NS for job in schedule.jobs)
         lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest + (CONNECT_NS if at_once else 0)
-        mono, real, bound = clocks()
-        self.zero_ns, self.start_real_ns = mono + lead, real + lead
-        self.own_clock = OwnClock(mono, real)
-        meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())
+        self._set_zero(lead)
         meta.phases = schedule.phases
         meta.length_ns = schedule.length_ns
         meta.runners = [job.stored for job in schedule.jobs]
@@ -113,6 +110,13 @@ class Session:
             self.writer = RunWriter(directory, meta)
         except OSError as error:
             raise StoreError(f"{directory}: no run can be stored there: {error.strerror}") from None
+        self._set_zero(lead)  # again: a busy disk may have taken seconds
+
+    def _set_zero(self, lead_ns: int) -> None:
+        mono, real, bound = clocks()
+        self.zero_ns, self.start_real_ns = mono + lead_ns, real + lead_ns
+        self.own_clock = OwnClock(mono, real)
+        self.meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())
 
     # ------------------------------------------------------------------------------------------------------------ outside
 
