@@ -2,9 +2,9 @@
 /*
  * A step of CLOCK_REALTIME in one process, without touching the machine's clock. Preloaded; $CLOCK_SHIM_AFTER_MS
  * after the process has begun to wait for steps the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and
- * $CLOCK_SHIM_BACK_MS after that it is right again. $CLOCK_SHIM_AT instead of $CLOCK_SHIM_AFTER_MS: a file with the time of the change, 8
- * bytes, nanoseconds; 0: it is not known yet. With $CLOCK_SHIM_SLEW_PPM the clock and CLOCK_MONOTONIC gain by so
- * much in that time, and keep what they have gained.
+ * $CLOCK_SHIM_BACK_MS after that it is right again. $CLOCK_SHIM_AT instead of $CLOCK_SHIM_AFTER_MS: a file with the
+ * time of the change, 8 bytes, nanoseconds; 0: it is not known yet. With $CLOCK_SHIM_SLEW_PPM the clock and
+ * CLOCK_MONOTONIC gain by so much in that time, and keep what they have gained.
  *
  * Changed are: clock_gettime() of these clocks; the kernel's stamps in control messages, each by what the clock's
  * error was when it was made (as a real step leaves stamps from before it alone); and timers that are to be
