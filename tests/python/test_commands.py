@@ -193,7 +193,7 @@ def test_a_run_does_not_load_pandas():
         folder = pathlib.Path(tempfile.mkdtemp())
         (folder / "pandas.py").write_text("__version__ = '3.0.0'")
         sys.path.insert(0, str(folder))
-        from ktrxer.commands.common import without_pandas
+        from ktrxer.run.arrow import without_pandas
         without_pandas()
         import pyarrow as pa
         pa.array([1, 2])
@@ -201,6 +201,30 @@ def test_a_run_does_not_load_pandas():
         import pandas
         assert pandas.__file__.startswith(str(folder))"""
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nothing_is_imported_while_a_run_goes_on(tmp_path):
+    """An import takes seconds on a busy machine. Output that is read so late would have the time of that read."""
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from ktrxer.catalogue.recipe import Setting, run
+        from ktrxer.run.schedule import make
+        from ktrxer.run.session import S, Session
+        from ktrxer.runners import Options
+        from ktrxer.store import Host, Meta, Zero
+        meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), 0)
+        session = Session(make(run("processor", "x", interval_ns=S // 10), Setting("far", 1.1, 0), Options()), meta, Path({str(tmp_path)!r}))
+        loop, imported = session._loop, []
+        def watched():
+            before = set(sys.modules)
+            loop()
+            imported.extend(set(sys.modules) - before)
+        session._loop = watched
+        session.run()
+        print(*imported)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 @pytest.mark.slow
@@ -211,7 +235,7 @@ def test_the_end_of_a_run_imports_no_more_than_it_needs(tmp_path):
         import sys
         from pathlib import Path
         from ktrxer.commands import run as command
-        from ktrxer.commands.common import without_pandas
+        from ktrxer.run.arrow import without_pandas
         without_pandas()
         from ktrxer.run import closing, session
         from ktrxer.store import open_run, writer

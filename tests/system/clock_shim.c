@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A step of CLOCK_REALTIME in one process, without touching the machine's clock. Preloaded; after
- * $CLOCK_SHIM_AFTER_MS the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and $CLOCK_SHIM_BACK_MS after
- * that it is right again. $CLOCK_SHIM_AT instead of $CLOCK_SHIM_AFTER_MS: a file with the time of the change, 8
- * bytes, nanoseconds; 0: it is not known yet. With $CLOCK_SHIM_SLEW_PPM the clock and CLOCK_MONOTONIC gain by so
- * much in that time, and keep what they have gained.
+ * A step of CLOCK_REALTIME in one process, without touching the machine's clock. Preloaded; $CLOCK_SHIM_AFTER_MS
+ * after the process has begun to wait for steps the clock is ahead by $CLOCK_SHIM_STEP_NS (may be negative), and
+ * $CLOCK_SHIM_BACK_MS after that it is right again. $CLOCK_SHIM_AT instead of $CLOCK_SHIM_AFTER_MS: a file with the
+ * time of the change, 8 bytes, nanoseconds; 0: it is not known yet. With $CLOCK_SHIM_SLEW_PPM the clock and
+ * CLOCK_MONOTONIC gain by so much in that time, and keep what they have gained.
  *
  * Changed are: clock_gettime() of these clocks; the kernel's stamps in control messages, each by what the clock's
  * error was when it was made (as a real step leaves stamps from before it alone); and timers that are to be
@@ -28,8 +28,8 @@
 #define SECOND 1000000000LL
 enum { STAMPS_OLD = 37, STAMPS_NEW = 65 };
 
-static int64_t begin_ns, end_ns, step_ns; /* on the true CLOCK_REALTIME */
-static int64_t slew_ppm, back_ns = INT64_MAX;
+static int64_t begin_ns = INT64_MAX, end_ns = INT64_MAX, step_ns; /* on the true CLOCK_REALTIME */
+static int64_t slew_ppm, after_ns, back_ns = INT64_MAX;
 static volatile const int64_t *at_ns;
 static int timer_fd = -1;
 
@@ -87,16 +87,14 @@ __attribute__((constructor)) static void shim_start(void)
 
 	step_ns = step ? atoll(step) : 0;
 	slew_ppm = slew ? atoll(slew) : 0;
-	begin_ns = true_ns() + (after ? atoll(after) : 0) * 1000000;
+	after_ns = (after ? atoll(after) : 0) * 1000000;
 	back_ns = back ? atoll(back) * 1000000 : INT64_MAX;
-	end_ns = back ? begin_ns + back_ns : INT64_MAX;
 	if (file < 0)
 		return;
 	at_ns = mmap(NULL, sizeof *at_ns, PROT_READ, MAP_SHARED, file, 0);
 	if (at_ns == MAP_FAILED)
 		abort();
 	close(file);
-	begin_ns = end_ns = INT64_MAX;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *t)
@@ -152,6 +150,11 @@ int timerfd_create(int clock, int flags)
 
 	if (clock != CLOCK_REALTIME || timer_fd >= 0)
 		return (int)syscall(SYS_timerfd_create, clock, flags);
+	/* Not from the start of the process: on a busy machine the step would be before its first look at the clock. */
+	if (!at_ns) {
+		begin_ns = true_ns() + after_ns;
+		end_ns = back_ns < INT64_MAX ? begin_ns + back_ns : INT64_MAX;
+	}
 	timer_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (timer_fd >= 0 && pthread_create(&thread, NULL, announce, NULL) == 0)
 		pthread_detach(thread);

@@ -58,8 +58,8 @@ def ahead(measure: Callable[[int], Result], too_late: Callable[[Result], bool]) 
 
 
 def before_others() -> list[str]:
-    """Words before a command which other work of this machine must not delay; none if SCHED_FIFO is not permitted."""
-    words = ["chrt", "-f", "40"]
+    """Words before a command which other work of this machine must not delay, also that of real_time_work.py; none if SCHED_FIFO is not permitted."""
+    words = ["chrt", "-f", "60"]
     return words if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0 else []
 
 

@@ -90,7 +90,9 @@ def test_each_method_once_and_again(measured, tmp_path):
     assert by_name["Web lost up", "range"]["low"][-1] <= by_name["Web lost up", "range"]["value"][-1] <= by_name["Web lost up", "range"]["high"][-1]
 
     load, ended = by_name["Maximum", "ip_capacity"], ends["capacity"]
-    assert len(load["t_ns"]) == 4 and load["t_ns"].min() > 4 * S and load["t_ns"].max() < 20 * S
+    assert load["t_ns"].min() > 4 * S and load["t_ns"].max() < 20 * S
+    # A receiver without a processor ends a sub-interval late, and so counts fewer of them in the 2.5 s in which the server sends.
+    assert load["lasts_ns"].sum() > 1.9 * S and (len(load["t_ns"]) == 4 or (busy(ended) and len(load["t_ns"]) < 4)), ended["reasons"]
     # A server without a processor sends less, and the verdict names the busy processors.
     assert (0 if busy(ended) else 10) < by_name["Maximum", "range"]["value"][-1] < 21, f"of 20 Mbit/s; {ended['reasons']}"
 

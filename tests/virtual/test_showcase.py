@@ -31,9 +31,7 @@ COUNTED = ("--with", "qdisc@netns:left,device=to-middle,classes=no")
 LOADS = {"fifo": ("-l", "30"), "codel": ("-l", "20", *COUNTED), "pie": ("-l", "20")}  # of the uploads
 RRUL_S = {"fifo": 15, "codel": 20, "pie": 15, "fq_codel": 15}
 LIMIT_S = 900
-# Each run begins as the first one: a kernel keeps ssthresh and more of a former connection to the same host.
-FORGET = "echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save"
-BESIDE = ("--beside", f"client={FORGET}", "--beside", f"server={FORGET}; exec ktrxer serve")
+BESIDE = ("--beside", "server=exec ktrxer serve")
 
 Cells = dict[tuple[str, str], Run]  # by test and congestion control
 

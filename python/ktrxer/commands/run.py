@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options, without_pandas
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Schedule, make, ns
@@ -381,7 +381,6 @@ def measure(
     """The run, which is stored in the file `path`. `old`: the run that it repeats."""
     from ktrxer.run.session import DiskError, NoView, Session, View
 
-    without_pandas()
     view: View = NoView()
     if given.jsonl and not given.quiet:
         from ktrxer.run.json_lines import JsonLines

@@ -40,10 +40,12 @@ tune() {
 bare() { step "ethtool -K $2" ip netns exec "$1" ethtool -K "$2" tso off gso off gro off; }
 [ -e /proc/sys/net/ipv6 ] && v6=1 || v6=0
 """
-# Settings of a node: it sends no packets of its own, its addresses are valid at once, and it answers on the link of the request.
+# Settings of a node: it sends no packets of its own, its addresses are valid at once, it answers on the link of the request, and each TCP
+# connection begins as the first one: a kernel keeps round trips and windows of a former connection to the same host.
 QUIET = (
     "ipv4/conf/all/rp_filter=0",
     "ipv4/conf/default/rp_filter=0",
+    "ipv4/tcp_no_metrics_save=1",
     "ipv6/conf/all/accept_dad=0",
     "ipv6/conf/all/router_solicitations=0",
     "ipv6/conf/default/accept_dad=0",

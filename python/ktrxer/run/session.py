@@ -17,6 +17,7 @@ from typing import Protocol
 
 from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
 from ktrxer.run.active import Active, Output
+from ktrxer.run.arrow import without_pandas
 from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
 from ktrxer.run.own_clock import OwnClock, clocks
@@ -72,6 +73,7 @@ class Session:
         places: Mapping[str, Place] | None = None,
     ) -> None:
         """`places`: opened by the caller, by the names that the plan uses; this host needs no entry."""
+        without_pandas()  # an import while the run goes on would delay the reads of its pipes
         self.schedule = schedule
         self.meta = meta
         self.view = view or NoView()
@@ -99,10 +101,7 @@ class Session:
         slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
         at_once = any(job.runner.loads and job.from_ns is not None and job.from_ns < CONNECT_NS for job in schedule.jobs)
         lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest + (CONNECT_NS if at_once else 0)
-        mono, real, bound = clocks()
-        self.zero_ns, self.start_real_ns = mono + lead, real + lead
-        self.own_clock = OwnClock(mono, real)
-        meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())
+        self._set_zero(lead)
         meta.phases = schedule.phases
         meta.length_ns = schedule.length_ns
         meta.runners = [job.stored for job in schedule.jobs]
@@ -111,6 +110,13 @@ class Session:
             self.writer = RunWriter(directory, meta)
         except OSError as error:
             raise StoreError(f"{directory}: no run can be stored there: {error.strerror}") from None
+        self._set_zero(lead)  # again: a busy disk may have taken seconds
+
+    def _set_zero(self, lead_ns: int) -> None:
+        mono, real, bound = clocks()
+        self.zero_ns, self.start_real_ns = mono + lead_ns, real + lead_ns
+        self.own_clock = OwnClock(mono, real)
+        self.meta.zero = Zero(self.zero_ns, self.start_real_ns, bound, boot_id())
 
     # ------------------------------------------------------------------------------------------------------------ outside
 
