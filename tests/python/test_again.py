@@ -252,6 +252,14 @@ def test_parameters_that_cannot_be(capsys, value):
     assert (status, err.count("\n")) == (1, 1) if value != 99 else status in (0, 1)
 
 
+def test_an_imported_run_is_not_repeated(capsys):
+    plain = changed(first(capsys, "ping"), settings=None)  # else members are added
+    for settings in ({}, {"parameters": {"upload_streams": "4"}}):
+        path = changed(plain, settings=settings)
+        status, _, err = go(capsys, "--again", path)
+        assert (status, err) == (1, f"ktrxer run: {path}: it has no settings: it was imported, so `ktrxer run` cannot repeat it\n")
+
+
 def test_files_that_are_no_runs(capsys, tmp_path):
     (tmp_path / "text.ktrxer").write_text("hello")
     for path, message in ((tmp_path / "text.ktrxer", "text.ktrxer"), (tmp_path / "none.ktrxer", "none.ktrxer"), (tmp_path, "not a run")):
