@@ -414,14 +414,6 @@ def test_a_name_with_several_addresses(monkeypatch):
     assert all("far.example" in job.command() for job in schedule.jobs if job.options.family == "-6"), "it has one address of IPv6"
 
 
-def test_a_dry_run_names_the_addresses_of_all_far_ends(capsys, monkeypatch):
-    from ktrxer.commands import run as command
-
-    monkeypatch.setattr(checks, "far_end", lambda _: None)
-    status = command.main(["rtt_fair_var", "-H", "127.0.0.1", "-H", "127.0.0.2", "-l", "1", "--delay", "0", "--dry-run", "--no-extras"])
-    assert (status, capsys.readouterr().out.splitlines()[0]) == (0, "Nothing was measured. 1 seconds to 127.0.0.1, 127.0.0.2:")
-
-
 def test_addresses_of_all_far_ends():
     test = catalogue.find("rtt_fair_var")
     setting = Setting("127.0.0.1", more_hosts=("127.0.0.2", "::1"))

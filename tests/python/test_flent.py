@@ -145,27 +145,6 @@ def test_a_runner_that_failed_is_named(tmp_path: Path) -> None:
     assert run.meta.runners[0].status == "failed"
 
 
-@pytest.mark.parametrize(("own", "found"), [
-    ({"verdict": "invalid", "reasons": ["the probes left late", 5]}, ("invalid", ["the probes left late"])),
-    ({"verdict": "degraded", "reasons": "x"}, ("degraded", ["ktrxer has judged this run as degraded"])),
-    ({"verdict": "valid", "reasons": []}, ("valid", [])), ({"verdict": ["invalid"]}, ("valid", [])), ("invalid", ("valid", [])),
-])
-def test_the_verdict_of_an_exported_run_is_kept(tmp_path: Path, own: Any, found: Any) -> None:
-    value = files.four()
-    value["metadata"]["KTRXER"] = own
-    meta = run_of(tmp_path, value).meta
-    assert (meta.verdict, meta.reasons) == found
-
-
-def test_a_verdict_of_ktrxer_hides_no_failed_runner(tmp_path: Path) -> None:
-    value = files.four()
-    value["raw_values"]["Ping (ms) ICMP"], value["results"]["Ping (ms) ICMP"] = [], files.grid(None)
-    for own, found in (("valid", "degraded"), ("invalid", "invalid")):
-        value["metadata"]["KTRXER"] = {"verdict": own, "reasons": ["a reason"]}
-        meta = run_of(tmp_path, value).meta
-        assert meta.verdict == found and "Ping (ms) ICMP gave no samples" in meta.reasons
-
-
 @pytest.mark.parametrize(
     ("name", "pack"), [("a.flent", lambda b: b), ("a.flent.gz", gzip.compress), ("a.flent.bz2", bz2.compress), ("a.flnt", bz2.compress), ("a.flent.gz", bz2.compress)]
 )

@@ -230,7 +230,8 @@ def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     for line in said:
         complain("run", line)
     if not test.path and test.name != old.meta.test:
-        raise again.AgainError(f"{old.path}: it is a run of {one_line(old.meta.test, 60)}, not of {test.name}: --again repeats a run with its own test")
+        other = f"it is a run of {one_line(old.meta.test, 60)}, not of {test.name}"
+        raise again.AgainError(f"{old.path}: {other}: --again repeats a run with its own test")
     parameters, different = again.parameters(old, test, stored)
     given.host, given.precise, given.interval = [stored.host, *stored.more_hosts], stored.precise, stored.probe_interval_ns / 1e9
     given.port = given.port if given.port is not None else stored.port
