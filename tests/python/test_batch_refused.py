@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from ktrxer.batch import journal, plan, spec

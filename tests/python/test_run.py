@@ -336,7 +336,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
     run = open_run(path)
     assert run.meta.verdict == "degraded" and any("stopped by Ctrl-C" in reason for reason in run.meta.reasons) and str(path) in out
     follows = ("before its time", "are recorded", "is covered by byte counts")
-    assert not [reason for reason in run.meta.reasons if any(words in reason for words in follows)], "it is the user that ended them"
+    assert not [reason for reason in run.meta.reasons if any(words in reason for words in follows)], "these follow"
     assert len(run.table("latency")) > 100 and len(run.table("bytes")) >= 8
 
 
