@@ -88,7 +88,9 @@ def main(arguments: list[str] | None = None) -> int:
         remedy = "`make .venv/.ok` in the source tree, or `make install`, installs it (python/requirements.txt)"
         print(f"ktrxer {words[0]}: {needs}: {remedy}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        if stop.args:
+            print(f"ktrxer {words[0]}: {stop}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         _drop_output()

@@ -109,6 +109,14 @@ def test_another_name_of_a_recipe_again(capsys):
     assert open_run(out.strip()).meta.test == open_run(path).meta.test and status in (0, 1)
 
 
+def test_another_test_than_the_stored_one_is_refused(capsys):
+    """tcp_download with the parameters of a stored upload would be an upload by another name."""
+    path = first(capsys, "tcp_upload")
+    status, out, err = go(capsys, "tcp_download", "--again", path, "--dry-run")
+    assert (status, out) == (1, "") and err == f"ktrxer run: {path}: it is a run of tcp_upload, not of tcp_download: --again repeats a run with its own test\n"
+    assert go(capsys, "tcp_upload", "--again", path, "--dry-run")[0] == 0
+
+
 def test_a_dry_run_names_what_differs_and_measures_nothing(capsys, tmp_path):
     path = changed(first(capsys, "ping"), version="0.0.1", host={"name": "elsewhere", "kernel": "2.6.32"})
     before = sorted(tmp_path.iterdir())
@@ -124,7 +132,7 @@ def test_a_dry_run_names_what_differs_and_measures_nothing(capsys, tmp_path):
 def test_where_the_far_end_is_may_be_said_anew(capsys):
     path = changed(first(capsys, "ping"), targets=["nowhere.invalid"], settings={"host": "nowhere.invalid"})
     status, _, err = go(capsys, "--again", path)
-    assert status == 1 and "nowhere.invalid: no address of this host is known" in err
+    assert status == 1 and "nowhere.invalid: no address is known for it" in err
     status, _, err = go(capsys, "--again", path, "-H", "localhost", "-p", "8621", "--dry-run")
     assert status == 0 and "  far end: it was nowhere.invalid, it is localhost" in err and "  port: it was 8620, it is 8621" in err
 
@@ -242,6 +250,14 @@ def test_parameters_that_cannot_be(capsys, value):
     status, _, err = go(capsys, "--again", path, "--dry-run")
     assert "Traceback" not in err
     assert (status, err.count("\n")) == (1, 1) if value != 99 else status in (0, 1)
+
+
+def test_an_imported_run_is_not_repeated(capsys):
+    plain = changed(first(capsys, "ping"), settings=None)  # else members are added
+    for settings in ({}, {"parameters": {"upload_streams": "4"}}):
+        path = changed(plain, settings=settings)
+        status, _, err = go(capsys, "--again", path)
+        assert (status, err) == (1, f"ktrxer run: {path}: it has no settings: it was imported, so `ktrxer run` cannot repeat it\n")
 
 
 def test_files_that_are_no_runs(capsys, tmp_path):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 from ktrxer.batch import journal, plan, spec
@@ -102,3 +103,11 @@ def test_no_text_of_a_run_is_markup_of_the_terminal(text):
     view.progress.update(view.task, description=text, at=text)
     view.console.print(view.progress)
     assert view.console.file.getvalue().count(text) == 2
+
+
+def test_the_title_of_a_run_has_no_markup():
+    view, phase = TerminalView(io.StringIO()), SimpleNamespace(name="load", from_ns=0, to_ns=10)
+    session = SimpleNamespace(now_ns=5, stopping="", newest=None, meta=SimpleNamespace(test="ping", series=[], runners=[]),
+                              schedule=SimpleNamespace(length_ns=10, phases=[phase], jobs=[]))
+    view.console.print(view.picture(session))
+    assert "ping under load" in view.console.file.getvalue() and "[bold]" not in view.console.file.getvalue()

@@ -161,9 +161,9 @@ def test_each_plot_that_a_test_may_name_exists():
 
 
 @pytest.mark.parametrize("name, hosts, why", [
-    ("rtt_fair", ("a", "b", "c"), r"rtt_fair is for 4 far ends, not 3: give -H once for each"),
-    ("rrul", ("a", "b"), r"rrul is for 1 far end, not 2"),
-    ("rtt_fair_var", ("a",) * 65, r"for 1 to 64 far ends, not 65"),
+    ("rtt_fair", ("a", "b", "c"), r"rtt_fair has 4 far ends: give -H 4 times; it was given 3 times$"),
+    ("rrul", ("a", "b"), r"rrul has 1 far end: give -H 1 time; it was given 2 times$"),
+    ("rtt_fair_var", ("a",) * 65, r"has 1 to 64 far ends: give -H 1 to 64 times; it was given 65 times$"),
 ])
 def test_the_number_of_far_ends(name, hosts, why):
     with pytest.raises(PlanError, match=why):
@@ -240,7 +240,7 @@ def test_values_that_cannot_be():
         ("power_usage", {"mqtt_topic": ""}, "neither mqtt_topic nor ipmi_power_command"),
         ("command-output", {"command": " "}, "the command is empty"),
         ("command-output", {"command": "'"}, "cannot be split into words"),
-        ("bursts", {"burst_length": "58"}, "no burst fits"),
+        ("bursts", {"burst_length": "58"}, r"no burst fits into 60 s \(-l\): the first begins after 5 s \(--delay\) and lasts 58 s \(burst_length\)$"),
         ("voip", {"load": "all"}, "'all'; it may be none, up, down, rrul"),
     ):
         with pytest.raises(PlanError, match=why):
@@ -424,7 +424,7 @@ def test_addresses_of_all_far_ends():
     with pytest.raises(checks.CheckError, match=r"127.0.0.1:80: a host has no port"):
         checks.hosts(make(test.make(wrong, {}), wrong, Options("k")), wrong.hosts)
     both = Setting("127.0.0.1")
-    with pytest.raises(checks.CheckError, match=r"127.0.0.1: no IPv6 address of this host is known"):
+    with pytest.raises(checks.CheckError, match=r"127.0.0.1: no IPv6 address is known for it"):
         checks.hosts(make(catalogue.find("rrul46").make(both, {}), both, Options("k")), both.hosts)
 
 

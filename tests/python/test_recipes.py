@@ -86,7 +86,9 @@ def test_more_probes_than_a_server_answers_are_told_before():
     (Plan(icmp(Setting("H")).runs + udp(Setting("H"), "Ping (ms) ICMP").runs), "called 'Ping"),
     (udp(Setting("H"), "x", "EFF"), "no marking is called 'EFF'"),
     (icmp(Setting("H"), when=When(start_after="absent")), "waits for 'absent'"),
-    (combine(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a"))), "waits for itself"),
+    (combine(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a"))),
+     "a waits for itself, by way of b"),
+    (icmp(Setting("H"), "a", when=When(start_after="a")), "a waits for itself$"),
     (icmp(Setting("H", probe_interval_ns=1000)), "0.1 ms to 60 s"),
     (icmp(Setting("H"), "a\x1b[2J"), "control characters"),
     (icmp(Setting("H"), place="moon"), "'moon' is not a place; there are local, netns:NAME, ssh:"),
@@ -131,7 +133,8 @@ TEST = Test("mine", "two uploads, one after another", plan, Parameters)
 '''
 
 
-def test_a_users_own_test_by_its_path(tmp_path):
+def test_a_users_own_test_by_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "own.py"
     path.write_text(OWN)
     test = find(str(path))
@@ -146,6 +149,13 @@ def test_a_users_own_test_by_its_path(tmp_path):
         find(str(path))
     with pytest.raises(PlanError, match=r"none.py: no such file; `ktrxer new test none` writes one"):
         find("./none.py")
+    (tmp_path / "folder").mkdir()
+    for no_file in ("./folder", str(tmp_path / "folder"), "/dev/null"):
+        with pytest.raises(PlanError, match=r"(folder|null): a test is a Python file, NAME.py$"):
+            find(no_file)
+    path.write_bytes(b"x = 1\0\n")
+    with pytest.raises(PlanError, match=r"own.py: SyntaxError: source code string cannot contain null bytes"):
+        find(str(path))
     path.write_text("x = (1\n")
     with pytest.raises(PlanError, match=r"own.py, line 1: SyntaxError"):
         find(str(path))
@@ -203,3 +213,11 @@ def test_another_name_of_a_recipe_sets_its_parameters():
     assert parameters_of(find("tcp_2down"), {}).download_streams == 2 and find("tcp_2down").name == "tcp_2down"
     with pytest.raises(PlanError, match="did you mean tcp_12up"):
         find("tcp_12upp")
+
+
+def test_a_dry_run_names_the_addresses_of_all_far_ends(capsys, monkeypatch):
+    from ktrxer.commands import run as command
+
+    monkeypatch.setattr(checks, "far_end", lambda _: None)
+    status = command.main(["rtt_fair_var", "-H", "127.0.0.1", "-H", "127.0.0.2", "-l", "1", "--delay", "0", "--dry-run", "--no-extras"])
+    assert (status, capsys.readouterr().out.splitlines()[0]) == (0, "Nothing was measured. 1 seconds to 127.0.0.1, 127.0.0.2:")

@@ -237,3 +237,17 @@ def test_two_far_ends_have_a_row_each(tmp_path):
 ])
 def test_a_place_with_a_share_of_the_delay_is_not_zero(added, words):
     assert text.places([Part("up", 90.0, 0.99), Part("down", added, 0.01)]).endswith(f", {words} down (1%)")
+
+
+def test_the_handshakes_of_the_flows_are_no_responsiveness_under_load(tmp_path):
+    """The kernel's first estimate of the round trip is that of the path before the flow loads it."""
+    series = [Series(0, "TCP upload", "tcp_info", "", 0, direction="up")]
+    rows = {"series": [0] * 6, "end": [0] * 6, "t_ns": [1, 200 * MS, 400 * MS, 600 * MS, 800 * MS, S], "rtt_us": [20.0, *[20_000.0] * 5]}
+    made = figures.summarise(stored(tmp_path, meta_of(series, [Phase("load", 0, S)]), tcp_info=rows)).responsiveness
+    assert made.self_rpm == made.rpm == 3000
+
+
+def test_a_flow_with_its_handshake_alone_has_no_responsiveness(tmp_path):
+    series = [Series(0, "TCP upload", "tcp_info", "", 0, direction="up")]
+    rows = {"series": [0, 0], "end": [0, 0], "t_ns": [1, 240 * MS], "rtt_us": [20.0, 20_000.0]}
+    assert figures.summarise(stored(tmp_path, meta_of(series, [Phase("load", 0, 200 * MS)]), tcp_info=rows)).responsiveness is None

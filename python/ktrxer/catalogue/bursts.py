@@ -31,7 +31,8 @@ def plan(setting: Setting, p: Parameters) -> Plan:
     period = setting.delay_s + p.burst_length
     count = int(setting.length_s / period + 1e-9)
     if count < 1:
-        raise PlanError(f"no burst fits: after {setting.delay_s:g} s one lasts {p.burst_length:g} s, and -l is {setting.length_s:g} s")
+        first = f"the first begins after {setting.delay_s:g} s (--delay) and lasts {p.burst_length:g} s (burst_length)"
+        raise PlanError(f"no burst fits into {setting.length_s:g} s (-l): {first}")
     if count > BURSTS_MOST:
         raise PlanError(f"{count} bursts; 1 to {BURSTS_MOST} are possible: a longer burst_length or --delay makes fewer")
     starts = [setting.delay_s + i * period for i in range(count)]

@@ -16,17 +16,18 @@ if TYPE_CHECKING:
 
 
 def from_file(path: Path) -> Test:
-    if not path.is_file():
+    if not path.exists():
         raise PlanError(f"{path}: no such file; `ktrxer new test {path.stem}` writes one")
     spec = importlib.util.spec_from_file_location("ktrxer_user_test", path)
-    if spec is None or spec.loader is None:
+    if not path.is_file() or spec is None or spec.loader is None:
         raise PlanError(f"{path}: a test is a Python file, NAME.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise PlanError(f"{error.filename or path}, line {error.lineno}: SyntaxError: {error.msg}") from error
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise PlanError(f"{error.filename or path}{line}: SyntaxError: {error.msg}") from error
     except (Exception, SystemExit) as error:  # whatever the user's own program does wrong
         raise PlanError(f"{where_in(error, str(path))}{type(error).__name__}: {error}") from error
     return replace(_test_of(module, str(path)), path=str(path))

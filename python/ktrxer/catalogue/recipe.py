@@ -161,9 +161,10 @@ class Test:
         """The plan for these parameters, checked as a whole. An error of the recipe's own names its line."""
         least, most = self.hosts
         if not least <= len(setting.hosts) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            ends = "far end" if most == 1 else "far ends"
-            raise PlanError(f"{self.name} is for {wanted} {ends}, not {len(setting.hosts)}: give -H once for each of them")
+            wanted, hosts = str(least) if least == most else f"{least} to {most}", len(setting.hosts)
+            ends, times = ("far end", "time") if most == 1 else ("far ends", "times")
+            was = f"it was given {hosts} time{'' if hosts == 1 else 's'}"
+            raise PlanError(f"{self.name} has {wanted} {ends}: give -H {wanted} {times}; {was}")
         parameters = parameters_of(self, given)
         try:
             plan = self.plan(setting, parameters)
@@ -387,7 +388,7 @@ def check(plan: Plan) -> None:
     for one in plan.runs:
         when = one.when
         for other in (when.start_after, when.stop_after):
-            if other is not None and (other not in names or other == one.name):
+            if other is not None and other not in names:
                 raise PlanError(f"{one.name} waits for {other!r}, which the test does not have")
         if when.delay_s < 0 or (when.length_s is not None and when.length_s <= 0):
             raise PlanError(f"{one.name}: it cannot begin {when.delay_s:g} s after the start and last {when.length_s} s")
@@ -416,12 +417,12 @@ def where_in(error: BaseException, path: str) -> str:
 def _no_circle(runs: Sequence[Invocation]) -> None:
     waits = {one.name: one.when.start_after for one in runs}
     for name in waits:
-        seen = {name}
+        way: list[str] = []
         at = waits[name]
-        while at is not None:
-            if at in seen:
-                raise PlanError(f"{name} waits for itself, by way of {at}")
-            seen.add(at)
+        while at is not None and at not in way:
+            if at == name:
+                raise PlanError(f"{name} waits for itself" + (f", by way of {', '.join(way)}" if way else ""))
+            way.append(at)
             at = waits[at]
 
 

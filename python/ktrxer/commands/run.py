@@ -220,7 +220,7 @@ class Wanted:
 def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     """The stored run of --again. Options that say where the far end is may replace those of the run."""
     from ktrxer.run import again
-    from ktrxer.store import open_run
+    from ktrxer.store import one_line, open_run
 
     old = open_run(given.again)
     stored = again.settings_of(old)
@@ -229,6 +229,9 @@ def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     test, said = (catalogue.find(given.test), []) if given.test is not None else stack.enter_context(again.recipe(old, given.trust_recipe))
     for line in said:
         complain("run", line)
+    if not test.path and test.name != old.meta.test:
+        other = f"it is a run of {one_line(old.meta.test, 60)}, not of {test.name}"
+        raise again.AgainError(f"{old.path}: {other}: --again repeats a run with its own test")
     parameters, different = again.parameters(old, test, stored)
     given.host, given.precise, given.interval = [stored.host, *stored.more_hosts], stored.precise, stored.probe_interval_ns / 1e9
     given.port = given.port if given.port is not None else stored.port
@@ -275,7 +278,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         if given.dry_run:
             if wanted.old is not None:
                 _say_different(given, _different(wanted, describe(test, setting, parameters, given, arguments), schedule))
-            return _dry_run(schedule, address)
+            return _dry_run(schedule, addresses)
         rate = checks.far_end(schedule, estimate=given.interval is None)
         if rate is not None:
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
@@ -353,9 +356,9 @@ def _origin(test: Test) -> dict[str, Any]:
     return {"recipe": provenance.recipe(test)} | ({"topology": lab} if lab is not None else {})
 
 
-def _dry_run(schedule: Schedule, address: str) -> int:
+def _dry_run(schedule: Schedule, addresses: Mapping[str, str]) -> int:
     """The plan, and whether the far end answers: the plan is printed also where it does not."""
-    print(f"Nothing was measured. {schedule.length_ns / 1e9:g} seconds to {address}:")
+    print(f"Nothing was measured. {schedule.length_ns / 1e9:g} seconds to {', '.join(dict.fromkeys(addresses.values()))}:")
     for job in schedule.jobs:
         begin = f"after {job.invocation.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
         where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""

@@ -383,7 +383,8 @@ def _meta(document: Document, tables: Tables, t0_ns: int, runners: list[Runner])
     hosts = metadata.get("HOSTS")
     parameters = metadata.get("TEST_PARAMETERS")
     failed = [runner.name for runner in runners if runner.status == "failed"]
-    reasons = [f"{name} gave no samples" for name in failed]
+    judged, why = _judged(metadata.get("KTRXER"))
+    reasons = [*why, *(f"{name} gave no samples" for name in failed)]
     created = time_text(time_ns(metadata.get("TIME")) or t0_ns)
     content = f"{test} {created} {metadata.get('LOCAL_HOST')} {[(one.name, one.kind) for one in tables.series]} {tables.last_s}"
     return Meta(
@@ -400,7 +401,17 @@ def _meta(document: Document, tables: Tables, t0_ns: int, runners: list[Runner])
         settings={"parameters": parameters} if isinstance(parameters, dict) and parameters else {},
         runners=runners,
         series=tables.series,
-        verdict="invalid" if not tables.series else "degraded" if reasons else "valid",
+        verdict="invalid" if not tables.series or judged == "invalid" else "degraded" if judged or failed else "valid",
         reasons=reasons or ([] if tables.series else ["this file contains no samples"]),
         metadata={"flent": metadata, "notes": document.notes},
     )
+
+
+def _judged(own: Any) -> tuple[str, list[str]]:
+    """The verdict of a run that ktrxer has exported, if it is not `valid`, and its reasons."""
+    verdict = own.get("verdict") if isinstance(own, dict) else None
+    if verdict not in ("degraded", "invalid"):
+        return "", []
+    reasons = own.get("reasons")
+    given = [one for one in reasons if isinstance(one, str)] if isinstance(reasons, list) else []
+    return verdict, given or [f"ktrxer has judged this run as {verdict}"]

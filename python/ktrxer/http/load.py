@@ -106,7 +106,7 @@ def place_of(url: str, family: int = 0) -> Place:
         remedy = "check /etc/resolv.conf, or name the server by its address"
         raise LoadError(f"{parts.hostname}: no answer of the DNS within {DNS_S:g} s; {remedy}")
     if not found:
-        raise LoadError(f"{parts.hostname}: no address of this host is known: {failed[0] if failed else 'the DNS has none'}")
+        raise LoadError(f"{parts.hostname}: no address is known for it: {failed[0] if failed else 'the DNS has none'}")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Place(url, parts.scheme == "https", parts.hostname, port, path, found[0])
 

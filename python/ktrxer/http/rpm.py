@@ -286,7 +286,7 @@ async def looked_up(host: str, port: int, family: int) -> tuple[int, Any]:
     except TimeoutError:
         raise NqError(f"{host}: no answer of the DNS within {WAIT_S:g} s; name the server by its address") from None
     except (OSError, UnicodeError) as error:
-        raise NqError(f"{host}: no address of this host is known: {said(error)}") from None
+        raise NqError(f"{host}: no address is known for it: {said(error)}") from None
     return found[0][0], found[0][4]
 
 

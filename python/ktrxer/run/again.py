@@ -75,7 +75,7 @@ class Origin:
 
 
 def settings_of(run: Run) -> Stored:
-    if not run.meta.settings:
+    if not run.meta.settings.keys() - {"parameters"}:
         raise AgainError(f"{run.path}: it has no settings: it was imported, so `ktrxer run` cannot repeat it")
     made = parse(Stored, run.meta.settings, f"{run.path}: settings")
     used = run.meta.settings.get("congestion_control")

@@ -61,7 +61,7 @@ def _addresses(host: str, family: str) -> list[str]:
         found = socket.getaddrinfo(lookup_name(host), None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise CheckError(f"{one_line(host, 80)}: no {what} of this host is known: {why}; check the spelling, or give an address") from None
+        raise CheckError(f"{one_line(host, 80)}: no {what} is known for it: {why}; check the spelling, or give an address") from None
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 

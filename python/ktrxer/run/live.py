@@ -36,7 +36,7 @@ class TerminalView:
     def __init__(self, stream: TextIO = sys.stderr) -> None:
         self.console = Console(file=stream, highlight=False)
         self.progress = Progress(
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(None),
             TextColumn("{task.fields[at]}", markup=False),
             console=self.console,
@@ -65,7 +65,7 @@ class TerminalView:
         at = min(max(now, 0), length)
         phase = next((p.name for p in session.schedule.phases if p.from_ns <= at < p.to_ns), "")
         doing = "starting" if now < 0 else f"stopping ({session.stopping})" if session.stopping else PHASES.get(phase, "last answers")
-        title = f"[bold]{session.meta.test}[/] {doing}"
+        title = f"{session.meta.test} {doing}"
         self.progress.update(self.task, completed=at / length, description=title, at=f"{at / S:.0f} of {length / S:.0f} s")
         table = Table.grid(padding=(0, 2))
         for justify in ("left", "right", "left", "left"):

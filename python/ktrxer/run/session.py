@@ -166,7 +166,7 @@ class Session:
                 self._pipes.were_read(now, self._active, watched=self._watched)
             if self._watched and now >= next_view:
                 self._look()
-                self.view.show(self)
+                self._show()
                 next_view = now + VIEW_NS
             if now >= next_sync:
                 self._sync()
@@ -183,6 +183,13 @@ class Session:
             due = [next_sync, *([next_view] if self._watched else []), *(inside.next_ns for inside in self._inside)]
             self._pipes.wait(min(due), time.monotonic_ns())
 
+    def _show(self) -> None:
+        try:
+            self.view.show(self)
+        except OSError as error:  # the caller finds the same error when it prints the summary
+            self.view = NoView()
+            self.stopping = self.stopping or f"an output that cannot be written ({error.strerror})"
+
     def _watch(self, now: int) -> None:
         """Processes that should have ended, that were asked to stop, and that wait for others."""
         if self.stopping:
@@ -190,6 +197,8 @@ class Session:
         if self._measures and not any(not one.job.runner.auxiliary for one in self._active) and self._begun_all():
             self._end_auxiliaries(now)
         for active in list(self._active):
+            if self.stopping:  # a reason of the verdict, of which an early end is none
+                self._ends_now(active.job)
             if self._signals > 1:
                 active.process.kill()
             elif active.kill_at_ns is not None:
@@ -212,12 +221,16 @@ class Session:
             self._cut_short(inside)
         for active in self._active:
             if active.kill_at_ns is None:
-                active.job.stored.to_ns = min(active.job.stored.to_ns or self.now_ns, self.now_ns)
+                self._ends_now(active.job)
                 self._ask_to_stop(active, now)
+
+    def _ends_now(self, job: Job) -> None:
+        now = max(job.stored.from_ns or 0, self.now_ns)
+        job.stored.to_ns = min(job.stored.to_ns or now, now)
 
     def _cut_short(self, inside: Inside) -> None:
         """It ends before its time for a reason that the verdict has already, or for none."""
-        inside.job.stored.to_ns = min(inside.job.stored.to_ns or self.now_ns, self.now_ns)
+        self._ends_now(inside.job)
         self._inside_ended(inside)
 
     def _ask_to_stop(self, active: Active, now: int) -> None:
@@ -478,6 +491,11 @@ class Session:
             self.closed, replaced = closed(run, self.notes, {job.runner.name: job.runner for job in self.schedule.jobs})
             self.closed.path = path = self.writer.finish(tables | replaced)
             return path
+        except KeyboardInterrupt:
+            self.writer.abandon()
+            part = self.writer.part
+            told = [f"{part}: stopped before the file was closed; `ktrxer recover {part}` closes it"] if part.exists() else []
+            raise KeyboardInterrupt(*told) from None
         except OSError as error:
             self.writer.abandon()
             part = self.writer.part

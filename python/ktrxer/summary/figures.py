@@ -377,7 +377,10 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
             continue  # a socket of another program
         arrays = run.arrays(series)
         sender = arrays["end"] == 1 - receiver_end(series.direction)
-        own.append(arrays["rtt_us"][sender & (arrays["t_ns"] >= load.from_ns) & (arrays["t_ns"] < load.to_ns)] / 1e3)
+        # The first estimate is that of the handshake, before the flow has loaded the path.
+        first_ns = np.min(arrays["t_ns"][sender], initial=load.to_ns)
+        loaded = sender & (arrays["t_ns"] > max(first_ns, load.from_ns)) & (arrays["t_ns"] < load.to_ns)
+        own.append(arrays["rtt_us"][loaded] / 1e3)
     trip = headline(latency)
     kind = trip.probes if trip is not None and trip.loaded is not None else ""
     foreign = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
