@@ -15,6 +15,26 @@ static bool waits_for_window(const uint64_t v[FLOW_TCP_VALUES])
 	       v[FLOW_MIN_RTT_US] != UINT64_MAX && v[FLOW_RTT_US] <= v[FLOW_MIN_RTT_US] + v[FLOW_MIN_RTT_US] / 4;
 }
 
+#ifndef KTRXER_SMALL
+/* tcpi_sndbuf_limited stays zero where the kernel has sent the last full segment before the call for more data fails. */
+static void record_buffer(struct flow_record *record, const struct flow_sample *sample)
+{
+	const uint64_t *v = sample->values;
+
+	if (v[FLOW_DELIVERY_BPS] != UINT64_MAX && v[FLOW_DELIVERY_BPS] > record->delivery_bps)
+		record->delivery_bps = v[FLOW_DELIVERY_BPS];
+	if (v[FLOW_NOTSENT] || !v[FLOW_UNACKED] || v[FLOW_UNACKED] >= v[FLOW_CWND] ||
+	    v[FLOW_RCV_WINDOW] == UINT64_MAX || (v[FLOW_UNACKED] + 2) * v[FLOW_MSS] > v[FLOW_RCV_WINDOW])
+		return;
+	record->empty_samples += v[FLOW_MIN_RTT_US] != UINT64_MAX &&
+				 v[FLOW_RTT_US] <= v[FLOW_MIN_RTT_US] + v[FLOW_MIN_RTT_US] / 8;
+	if (!record->buffer_samples++) {
+		record->buffer_ns = sample->time_ns;
+		record->buffer_bytes = sample->bytes;
+	}
+}
+#endif
+
 void flow_record_sample(struct flow_record *record, const struct flow_spec *spec, bool remote,
 			const struct flow_sample *sample)
 {
@@ -31,6 +51,9 @@ void flow_record_sample(struct flow_record *record, const struct flow_spec *spec
 	if (sample->kind == FLOW_TCP) {
 		record->tcp_samples++;
 		record->window_samples += waits_for_window(sample->values);
+#ifndef KTRXER_SMALL
+		record_buffer(record, sample);
+#endif
 	}
 }
 
@@ -107,6 +130,34 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 	r->missing_samples =
 		missing(s, r->start_ns, UINT64_MAX, sample_ns) + missing(d, r->start_ns, until_ns, sample_ns);
 }
+
+#ifndef KTRXER_SMALL
+void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *specs, const struct flow_record *records,
+			     struct flow_result *results)
+{
+	uint64_t sum_bps = 0, most_bps = 0;
+
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct flow_record *record = &records[i];
+		struct flow_result *r = &results[i];
+
+		if (specs[i].down != down)
+			continue;
+		r->sender_limited = record->buffer_samples >= WINDOW_SAMPLES_LEAST &&
+				    record->buffer_samples > record->tcp_samples / 3;
+		/* Without the slow start. */
+		sum_bps += r->sender_limited ? flow_rate_bps(r->sender->last_bytes - record->buffer_bytes,
+							     span(record->buffer_ns, r->sender->last_ns))
+					     : r->rate_bps;
+		if (record->delivery_bps > most_bps)
+			most_bps = record->delivery_bps;
+	}
+	for (uint32_t i = 0; i < flows; i++)
+		if (specs[i].down == down && most_bps / 9 <= sum_bps / 8 &&
+		    records[i].empty_samples <= records[i].buffer_samples / 2)
+			results[i].sender_limited = false;
+}
+#endif
 
 void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct flow_spec *specs,
 		const struct flow_record *records, const struct flow_result *results)

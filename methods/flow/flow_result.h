@@ -22,6 +22,10 @@ struct flow_record {
 	bool info; /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
 	uint32_t tcp_samples,
 		window_samples; /* of a TCP sender, and those in which it waits for the receiver's window */
+	/* All data is sent, and both windows have room: in so many samples, of these through an empty path; the first. */
+	uint32_t buffer_samples, empty_samples;
+	uint64_t buffer_ns, buffer_bytes;
+	uint64_t delivery_bps; /* the largest one */
 	uint64_t values[FLOW_VALUES_MAX];
 };
 
@@ -49,6 +53,7 @@ struct flow_result {
 	uint64_t rate_bps; /* of these bytes over duration_ns */
 	bool received_known, acked_known;
 	bool receiver_limited; /* a TCP flow waits for the receiver's window in most samples, through an empty path */
+	bool sender_limited;   /* flow_find_buffer_limits() sets it */
 	uint64_t received_bytes, acked_bytes; /* by the receiver and by the sender alone */
 	uint64_t samples,
 		missing_samples; /* of both ends; missing: between start and end, by the interval of samples */
@@ -57,6 +62,14 @@ struct flow_result {
 /* `start_ns`: of all flows; the flow's own start is spec->start_ns after it. */
 void flow_result(struct flow_result *result, const struct flow_spec *spec, const struct flow_record *record,
 		 uint64_t start_ns, uint64_t sample_ns);
+
+/*
+ * Sets sender_limited of the TCP flows of a direction whose sender has all its data sent in a third of the samples,
+ * while both windows have room, because its send buffer is too small, and where the path would carry more: it is empty in most of
+ * these samples, or all flows of the direction together get less than 8/9 of the largest delivery rate of one flow.
+ */
+void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *specs, const struct flow_record *records,
+			     struct flow_result *results);
 
 /* The flows of one direction together. */
 struct flow_total {

@@ -154,6 +154,51 @@ TEST(a_full_window_of_the_receiver_limits_a_flow_through_an_empty_path)
 	assert_false(limited(20, 60, 51000, UINT64_MAX, 10)); /* Linux before 5.4 */
 }
 
+/* Two flows, of which the first has all its data sent in `of_ten` of ten samples. True: its send buffer limits it. */
+static bool buffer_limited(int of_ten, uint64_t rtt_us, uint64_t delivery_bps, uint64_t window)
+{
+	const struct flow_spec specs[2] = { 0 };
+	struct flow_record records[2] = { 0 };
+	struct flow_result results[2];
+
+	for (int i = 0; i < 2; i++) {
+		for (int n = 1; n <= 10; n++) {
+			const uint64_t bytes = 9000000 / 10 * (uint64_t)n; /* 36 Mbit/s, so 72 together */
+			struct flow_sample s = sample_at(START + (uint64_t)n * 200 * MS, bytes, FLOW_TCP);
+
+			s.values[FLOW_UNACKED] = 20;
+			s.values[FLOW_CWND] = 60;
+			s.values[FLOW_MSS] = 1448;
+			s.values[FLOW_RTT_US] = rtt_us;
+			s.values[FLOW_MIN_RTT_US] = 48000;
+			s.values[FLOW_RCV_WINDOW] = window;
+			s.values[FLOW_DELIVERY_BPS] = delivery_bps;
+			s.values[FLOW_NOTSENT] = i || n > of_ten ? 1448 : 0;
+			flow_record_sample(&records[i], &specs[i], false, &s);
+		}
+		flow_result(&results[i], &specs[i], &records[i], START, 200 * MS);
+	}
+	flow_find_buffer_limits(true, 2, specs, records, results);
+	assert_false(results[0].sender_limited);
+	flow_find_buffer_limits(false, 2, specs, records, results);
+	assert_false(results[1].sender_limited);
+	return results[0].sender_limited;
+}
+
+TEST(a_send_buffer_limits_a_flow_where_the_path_delivers_more)
+{
+	const uint64_t window = 100 * 1448, full = 80000000, more = 82000000;
+
+	assert_true(buffer_limited(10, 90000, more, window));
+	assert_true(buffer_limited(10, 51000, full, window));
+	assert_true(buffer_limited(5, 51000, full, window));
+	assert_false(buffer_limited(10, 90000, full, window));     /* the path is full */
+	assert_false(buffer_limited(10, 90000, UINT64_MAX, window)); /* Linux before 4.9 */
+	assert_false(buffer_limited(4, 90000, more, window));      /* too few samples */
+	assert_false(buffer_limited(10, 51000, more, 21 * 1448));  /* the receiver's window is full */
+	assert_false(buffer_limited(10, 51000, more, UINT64_MAX)); /* Linux before 5.4: not known */
+}
+
 /* Two flows up, the second one 5 s later; one down that does not count there. */
 TEST(a_direction_is_from_the_first_start_to_the_last_end)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Flows that the receiver's window limits do not fill the path: a grade of the delay that this load adds would be false.
-Reference: the path's rate of 50 Mbit/s, and tcp_rmem of both hosts."""
+"""Flows that a socket of a host limits do not fill the path: a grade of the delay that this load adds would be false.
+Reference: the path's rate of 50 Mbit/s, and tcp_rmem and tcp_wmem of both hosts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,47 @@ from guests import FOR_RUNS, Lab
 
 HERE = Path(__file__).parent
 TIMES = ("-H", "server", "-l", "8", "--delay", "2", "-i", "50ms", "--no-extras", "--json", "-D", ".")
-WAYS = {"tcp_upload": "up: limited by the server", "tcp_download": "down: limited by this host"}
-REASON = ": the window of its socket (tcp_rmem) was full in 1 of 1 flows, and the path had no queue: the path may carry more"
+WAYS = ("up", "down")
+RECEIVER = ": the window of its socket (tcp_rmem) was full in 1 of 1 flows, and the path had no queue: the path may carry more"
+SENDER = ": the send buffer of its socket (tcp_wmem) was too small in 1 of 1 flows: all its data was sent, and both windows had room: the path may carry more"
 
 
-@pytest.mark.parametrize("small", [True, False])
-def test_a_receivers_window_is_named_and_gives_no_grade(tmp_path: Path, small: bool) -> None:
-    lab = Lab(tmp_path, FOR_RUNS)
-    (lab.folder / "words").write_text(json.dumps([("run", name, *TIMES) for name in WAYS]))
-    settings = ("--set", "rate=50mbit", "--set", "delay=25ms", "--set", "leaf=pfifo limit 500")
-    before = "echo 4096 131072 131072 >/proc/sys/net/ipv4/tcp_rmem; " if small else ""
-    done = lab("run", "flent", "--time", "virtual", *settings, "--beside", f"server={before}exec ktrxer serve", "--",
+def results(folder: Path, *settings: str) -> list[Any]:
+    """Of an upload and a download, while each host has the sysctl commands `settings`."""
+    lab = Lab(folder, FOR_RUNS)
+    (lab.folder / "words").write_text(json.dumps([("run", f"tcp_{way}load", *TIMES) for way in WAYS]))
+    path = ("--set", "rate=50mbit", "--set", "delay=25ms", "--set", "leaf=pfifo limit 500")
+    before = "".join(f"echo {value} >/proc/sys/net/ipv4/{name}; " for name, value in (one.split("=") for one in settings))
+    done = lab("run", "flent", "--time", "virtual", *path, "--beside", f"server={before}exec ktrxer serve", "--",
                "sh", "-c", f"{before}exec {sys.executable} {HERE / 'several.py'} words", timeout=400)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for number, limited in enumerate(WAYS.values()):
-        made: dict[str, Any] = json.loads((lab.folder / f"{number}.out").read_text())
-        rate = made["summary"]["throughput"][0]["mean_mbps"]
-        print(rate, made["verdict"], made["reasons"], made["summary"].get("grade"))
-        assert (rate < 25) == small, "the reference"
-        assert any(limited + REASON in reason for reason in made["reasons"]) == small
-        assert (made["verdict"] == "degraded") == small and (made["summary"].get("grade") is None) == small
+    made = [json.loads((lab.folder / f"{number}.out").read_text()) for number in range(len(WAYS))]
+    for one in made:
+        print("figure:", one["summary"]["throughput"][0]["mean_mbps"], one["verdict"], one["reasons"], one["summary"].get("grade"))
+    return made
+
+
+def check(made: list[Any], reasons: tuple[str, str], most_mbps: float) -> None:
+    for one, reason in zip(made, reasons, strict=True):
+        assert one["summary"]["throughput"][0]["mean_mbps"] < most_mbps, "the reference"
+        assert any(reason in each for each in one["reasons"])
+        assert one["verdict"] == "degraded" and one["summary"].get("grade") is None
+
+
+def test_a_receivers_window_is_named_and_gives_no_grade(tmp_path: Path) -> None:
+    made = results(tmp_path, "tcp_rmem=4096 131072 131072")
+    check(made, ("up: limited by the server" + RECEIVER, "down: limited by this host" + RECEIVER), 25)
+    assert not any("tcp_wmem" in reason for one in made for reason in one["reasons"])
+
+
+def test_a_senders_buffer_is_named_and_gives_no_grade(tmp_path: Path) -> None:
+    made = results(tmp_path, "tcp_wmem=4096 16384 131072")
+    check(made, ("up: limited by this host" + SENDER, "down: limited by the server" + SENDER), 40)
+    assert not any("tcp_rmem" in reason for one in made for reason in one["reasons"])
+
+
+@pytest.mark.parametrize("settings", [(), ("tcp_wmem=4096 16384 1048576", "tcp_rmem=4096 131072 33554432")])
+def test_a_path_that_is_full_has_a_grade(tmp_path: Path, settings: tuple[str, ...]) -> None:
+    for one in results(tmp_path, *settings):
+        assert one["summary"]["throughput"][0]["mean_mbps"] > 40, "the reference"
+        assert one["verdict"] == "valid" and one["summary"]["grade"]

@@ -22,6 +22,9 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
 	json_bool(json, "receiver_limited", run->results[i].receiver_limited);
+#ifndef KTRXER_SMALL
+	json_bool(json, "sender_limited", run->results[i].sender_limited);
+#endif
 	json_string(json, "cc",
 		    run->shown[i].cc[0]                 ? run->shown[i].cc
 		    : run->results[i].sender->end.cc[0] ? run->results[i].sender->end.cc

@@ -254,6 +254,28 @@ static void judge_windows(struct flow_run *run, bool down)
 			down ? "down" : "up", down ? "this host" : "the server", limited, flows);
 }
 
+static void judge_buffers(struct flow_run *run, bool down)
+{
+#ifndef KTRXER_SMALL
+	uint32_t limited = 0, flows = 0;
+
+	flow_find_buffer_limits(down, run->plan.request.flows, run->specs, run->records, run->results);
+	for (uint32_t i = 0; i < run->plan.request.flows; i++)
+		if (run->specs[i].down == down) {
+			flows++;
+			limited += run->results[i].sender_limited;
+		}
+	if (limited)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%s: limited by %s: the send buffer of its socket (tcp_wmem) was too small in %u of %u "
+			    "flows: all its data was sent, and both windows had room: the path may carry more",
+			    down ? "down" : "up", down ? "the server" : "this host", limited, flows);
+#else
+	(void)run;
+	(void)down;
+#endif
+}
+
 void flow_judge(struct flow_run *run)
 {
 	const struct control_request *q = &run->plan.request;
@@ -280,6 +302,8 @@ void flow_judge(struct flow_run *run)
 	judge_waits(run);
 	judge_windows(run, false);
 	judge_windows(run, true);
+	judge_buffers(run, false);
+	judge_buffers(run, true);
 	if (run->late_ns > 0)
 		verdict_say(
 			run->cli, VERDICT_DEGRADED,

@@ -187,7 +187,7 @@ def summarise(run: Run) -> Summary:
     made = compared(run, whole=True)
     facts = (run, *flow_facts(run))
     return replace(
-        made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) or _receivers_limit(run) else made.grade,
+        made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) or _hosts_limit(run) else made.grade,
         series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
         lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), first_lateness_us=first_lateness(run),
         where=_where(run, made.latency),
@@ -324,10 +324,10 @@ def _load_got_through(run: Run) -> bool:
     return not flows or moved > FIRST_WINDOW_BYTES * len(flows)
 
 
-def _receivers_limit(run: Run) -> bool:
-    """Whether the windows of the receivers limit all flows of a process, so that the load does not fill the path in this direction."""
+def _hosts_limit(run: Run) -> bool:
+    """Whether the sockets of a host limit all flows of a process, so that the load does not fill the path in this direction."""
     ends = [(runner.end or {}).get("flows") for runner in run.meta.runners if runner.kind == "flow"]
-    flows = [[one.get("receiver_limited") is True for one in end if isinstance(one, dict)] for end in ends if isinstance(end, list)]
+    flows = [[True in (one.get("receiver_limited"), one.get("sender_limited")) for one in end if isinstance(one, dict)] for end in ends if isinstance(end, list)]
     return any(limited and all(limited) for limited in flows)
 
 
