@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import counts
@@ -22,11 +21,11 @@ def build(suite: Suite) -> None:
 
 
 def meson(
-    suite: Suite, where: Path, kind: str, timeout: float, environment: dict[str, str] | None = None, *options: str, before: Sequence[str] = ()
+    suite: Suite, where: Path, kind: str, timeout: float, environment: dict[str, str] | None = None, *options: str
 ) -> None:
     log = where / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
-    command = [*before, "meson", "test", "-C", str(where), "--no-rebuild", "--suite", kind, *options]
+    command = ["meson", "test", "-C", str(where), "--no-rebuild", "--suite", kind, *options]
     status, output = suite.run(command, timeout, environment)
     suite.add(f"meson test {where.name}", counts.meson(log), status, output)
 
@@ -61,9 +60,11 @@ def threads(suite: Suite) -> None:
     reports.mkdir()
     options = f"log_path={reports}/report:second_deadlock_stack=1:exitcode=0"
     programs(suite, where, "threads", 600, {"TSAN_OPTIONS": options}, "-t", "5")
+    suite.run_again()  # before the reports are read
     timed = Suite(suite.name, suite.log)
     without = (word for name in NOT_THREADED for word in ("--deselect", f"{SYSTEM}/test_live.py::{name}"))
     system_tests(timed, where, {"TSAN_OPTIONS": options}, (*THREADED, *without, *POOL))
+    timed.run_again()
     if timed.count("passed") < timed.count("failed"):
         suite.failed("system tests", "\n".join(case.text for case in timed.cases if case.outcome == "failed")[-20_000:])
     found: dict[str, str] = {}
@@ -84,7 +85,7 @@ FUZZ_JOBS = min(2, CORES)
 def fuzz_tree(seconds: float) -> Tree:
     targets = len(list((ROOT / "tests" / "fuzz").glob("fuzz_*.c")))
     each = max(2, round(seconds * FUZZ_JOBS / targets))
-    return Tree("build-fuzz", ("-Dfuzz=true", "-Dman=false", f"-Dfuzz_seconds={each}"))
+    return Tree("build-fuzz", ("-Dfuzz=true", "-Dman=false", f"-Dfuzz_seconds={each}"), "fuzz")
 
 
 def fuzz(suite: Suite, seconds: float) -> None:
@@ -92,7 +93,6 @@ def fuzz(suite: Suite, seconds: float) -> None:
     if not where:
         return
     before = set(CRASHES.glob("*"))
-    # With idle priority: the sanitized suites run beside it.
-    meson(suite, where, "fuzz", seconds + 300, SANITIZERS, "--num-processes", str(FUZZ_JOBS), before=("chrt", "--idle", "0"))
+    meson(suite, where, "fuzz", seconds + 300, SANITIZERS, "--num-processes", str(FUZZ_JOBS))
     for path in sorted(set(CRASHES.glob("*")) - before):
         print(f"kept: {path.relative_to(ROOT)}; again: build-fuzz/tests/fuzz/fuzz_{path.name.split('-')[0]} {path.relative_to(ROOT)}")

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import tempfile
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import counts
 
 from runner.suite import BUILD, CORES, ROOT, VENV, Suite
-from runner.trees import build_ahead
 
 SYSTEM, FIGURES, FAULTS = "tests/system", "tests/system/test_figures.py", "tests/truth/faults"
 PAGES = ["tests/system/test_docs.py", "tests/system/test_how_to_add.py"]
@@ -44,7 +41,7 @@ THREADED = [
     )
 ]
 # Of these, what is about time alone.
-NOT_THREADED = ("test_a_rate_past_what_calls_can_do", "test_idle_ends_the_polling", "test_times_are_met")
+NOT_THREADED = ("test_a_rate_past_what_calls_can_do", "test_expedited_grace_periods_end_beside_it", "test_idle_ends_the_polling", "test_times_are_met")
 
 
 def pytest(suite: Suite, part: str, timeout: float, environment: dict[str, str], *arguments: str) -> None:
@@ -75,26 +72,29 @@ def pytest_again(suite: Suite, environment: dict[str, str]) -> None:
 TWO_FILES = ("-n", "2", "--dist", "loadfile")
 POOL = ("-n", str(CORES + 1), "--dist", "worksteal")
 PLAIN_POOL = ("-n", str(2 * CORES), "--dist", "worksteal")
-SLEEPERS_POOL = ("-n", str(3 * CORES), "--dist", "worksteal")
+SLEEPERS_POOL = ("-n", str(4 * CORES), "--dist", "worksteal")
 
 
-def system_tests(
-    suite: Suite, where: Path, environment: dict[str, str], *parts: tuple[str, ...], beside: Callable[[], None] | None = None, since: int = 0
-) -> None:
-    """A part is files and options of pytest. Most tests wait most of the time. `beside` begins with the part of the number `since`."""
+def system_tests(suite: Suite, where: Path, environment: dict[str, str], *parts: tuple[str, ...]) -> None:
+    """A part is files and options of pytest. Most tests wait most of the time."""
     environment = environment | {"KTRXER_BUILD": str(where)}
     for number, part in enumerate(parts, 1):
-        if beside and number == since:
-            threading.Thread(target=beside, daemon=True).start()
         pytest(suite, f"system-{number}", 900, environment, *part)
     pytest_again(suite, environment)
 
 
+def figures(suite: Suite) -> None:
+    system_tests(suite, BUILD, {}, (FIGURES,))
+
+
+def timed(suite: Suite) -> None:
+    system_tests(suite, BUILD, {}, (*TIMED, *TWO_FILES))
+
+
 def system(suite: Suite) -> None:
-    pytest(suite, "figures", 300, {"KTRXER_BUILD": str(BUILD)}, FIGURES)
     others = (f"--ignore={file}" for file in (FIGURES, *TIMED, *SLEEPERS))
     sleepers = (*SLEEPERS, FAULTS, *(f"--ignore={file}" for file in TIMED_FAULTS), *SLEEPERS_POOL)
-    system_tests(suite, BUILD, {}, (*TIMED, *TWO_FILES), (SYSTEM, *others, *PLAIN_POOL), sleepers, beside=build_ahead, since=2)
+    system_tests(suite, BUILD, {}, (SYSTEM, *others, *PLAIN_POOL), sleepers)
 
 
 def python(suite: Suite, quick: bool) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import re
 import signal
@@ -22,6 +23,9 @@ VENV = ROOT / ".venv" / "bin"
 CORES = len(os.sched_getaffinity(0))
 # Where the environment forbids bytecode, as in many containers, each worker of pytest compiles all tests again (5 s), and each program of Python itself.
 BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+# Words before a command that gets only the processor time that others leave. Each command begins a session, and where the kernel groups tasks by session,
+# a priority counts within the session alone; the group has a priority of its own (sched(7), "The autogroup feature").
+IDLE = ("sh", "-c", '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@"', "idle")
 
 
 @dataclass
@@ -30,6 +34,7 @@ class Suite:
     log: Path
     cases: list[counts.Case] = field(default_factory=list)
     late: list[str] = field(default_factory=list)  # tests that failed at first and passed later, with the first failure
+    failures: list[tuple[set[str], Callable[[list[str], Suite], None], Callable[[str], str | None]]] = field(default_factory=list)  # to run again
 
     def passed(self, name: str) -> None:
         self.cases.append(counts.Case(name, "passed"))
@@ -41,15 +46,25 @@ class Suite:
         self.cases.append(counts.Case(name, "skipped", reason.strip()))
 
     def again(self, run: Callable[[list[str], Suite], None], argument: Callable[[str], str | None]) -> None:
-        """Run failed tests again (counts.again). `run` takes the arguments that select the tests, and the suite for their counts."""
+        """The tests that have failed will run again, when no other suite runs. `run` takes the arguments that select them, and the suite for their counts."""
+        known = {name for names, _, _ in self.failures for name in names}
+        failed = {case.name for case in self.cases if case.outcome == "failed"} - known
+        if failed:
+            self.failures.append((failed, run, argument))
 
-        def cases(selected: list[str]) -> list[counts.Case]:
-            later = Suite(self.name, self.log)
-            run(selected, later)
-            return later.cases
+    def run_again(self) -> None:
+        """See counts.again."""
+        for failed, run, argument in self.failures:
 
-        self.cases, late = counts.again(self.cases, cases, argument)
-        self.late += [f"{self.name}: {words}" for words in late]
+            def cases(selected: list[str], run: Callable[[list[str], Suite], None] = run) -> list[counts.Case]:
+                later = Suite(self.name, self.log)
+                run(selected, later)
+                return later.cases
+
+            found, late = counts.again([case for case in self.cases if case.name in failed], cases, argument)
+            self.cases = [case for case in self.cases if case.name not in failed] + found
+            self.late += [f"{self.name}: {words}" for words in late]
+        self.failures = []
 
     def count(self, outcome: str) -> int:
         return sum(case.outcome == outcome for case in self.cases)
@@ -84,6 +99,13 @@ def stop_all(*_: object) -> None:
     for child in list(RUNNING):
         stop_group(child)
     os._exit(143)
+
+
+def stop_idle() -> None:
+    """Stops the commands that begin with IDLE. On a busy machine they last for ever."""
+    for child in list(RUNNING):
+        if tuple(child.args[: len(IDLE)]) == IDLE:  # type: ignore[index]
+            stop_group(child)
 
 
 def run_logged(log: Path, command: list[str], timeout: float, environment: dict[str, str] | None = None) -> tuple[int, str]:
@@ -132,16 +154,26 @@ def stop_group(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def one_suite(name: str, body: Callable[[Suite], None]) -> Suite:
-    suite = Suite(name, LOGS / f"{name}.log")
-    suite.log.unlink(missing_ok=True)
+def part(suite: Suite, body: Callable[[Suite], None]) -> float:
+    """Its seconds."""
     start = time.monotonic()
     try:
         body(suite)
     except Exception as error:  # the runner must reach its last line
-        suite.failed(f"tests/run {name}", f"{type(error).__name__}: {error}")
-    report(suite, time.monotonic() - start)
-    return suite
+        suite.failed(f"tests/run {suite.name}", f"{type(error).__name__}: {error}")
+    return time.monotonic() - start
+
+
+def side_by_side(suites: dict[str, Callable[[Suite], None]]) -> list[Suite]:
+    """Runs suites at the same time, and then their failed tests again, alone."""
+    done = [Suite(name, LOGS / f"{name}.log") for name in suites]
+    for suite in done:
+        suite.log.unlink(missing_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(max(1, len(suites))) as pool:
+        spent = list(pool.map(part, done, suites.values()))
+    for suite, seconds in zip(done, spent, strict=True):
+        report(suite, seconds + part(suite, Suite.run_again))
+    return done
 
 
 def report(suite: Suite, seconds: float) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.suite import LOGS, ROOT, Suite, run_logged
+from runner.suite import IDLE, LOGS, ROOT, Suite, run_logged, stop_idle
 
 SANITIZERS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1",
@@ -33,16 +33,15 @@ TREES = {
     "sanitized": Tree("build-sanitized", ("-Db_sanitize=address,undefined", "-Db_lundef=false")),
     "threads": Tree("build-tsan", ("-Db_sanitize=thread", "-Db_lundef=false", "-Dman=false"), "threads"),
 }
-PLANNED: set[str] = set()  # the suites of this run
 
 
 def built(suite: Suite, tree: Tree) -> Path | None:
-    """None if the build failed. Waits for another build of this source tree."""
+    """None if the build failed. Waits for another build of this source tree, but for one ahead, which it stops: ninja goes on with what is left."""
+    stop_idle()
     return ROOT / tree.name if suite.step(f"build {tree.name}", tree.command(), 720, tree.environment()) else None
 
 
-def build_ahead() -> None:
+def build_ahead(names: list[str]) -> None:
     """The trees of later suites, with the processor time that others leave. A failure is reported by the suite, which builds again."""
-    for name, tree in TREES.items():
-        if name in PLANNED:
-            run_logged(LOGS / "trees.log", ["chrt", "--idle", "0", *tree.command()], 1200, tree.environment())
+    for name in names:
+        run_logged(LOGS / "trees.log", [*IDLE, *TREES[name].command()], 1200, TREES[name].environment())

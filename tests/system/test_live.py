@@ -135,9 +135,9 @@ def test_hand_over_leaves_no_hole(live, pair):
     """With few repeats a call, several calls alternate during the run; each probe is sent once, in order and on time."""
     a, b = pair
     listener = Listener(b)
-    count = 40_000
+    count = 10_000
     before = b.counters()["rx"]["packets"]
-    done = a.run([str(contest.build() / "tests/system/live_calls"), a.device, b.address, str(count), "8000000"], check=False, timeout=60)
+    done = a.run([str(contest.build() / "tests/system/live_calls"), a.device, b.address, str(count), "2000000"], check=False, timeout=60)
     assert done.stdout == f"{count}\n", done.stderr
     # A busy receiver may miss packets; the device's counter does not.
     numbers = [number for _, number in listener.probes()]
@@ -183,7 +183,7 @@ def test_grace_periods_of_rcu_end_beside_it(live, pair, how):
     flowing(a)
     libc, took = ctypes.CDLL(None, use_errno=True), []
     try:
-        for _ in range(20):
+        for _ in range(10):
             before = time.monotonic()
             assert libc.syscall(MEMBARRIER, GLOBAL, 0, 0) == 0, os.strerror(ctypes.get_errno())
             took.append(time.monotonic() - before)
@@ -191,7 +191,7 @@ def test_grace_periods_of_rcu_end_beside_it(live, pair, how):
     finally:
         os.kill(child_of(child.pid), signal.SIGKILL)
         child.communicate(timeout=10)
-    assert sorted(took)[10] < 0.2 and max(took) < 2, took
+    assert sorted(took)[5] < 0.2 and max(took) < 2, took
 
 
 def device_changes(host, count=20):
@@ -205,6 +205,7 @@ def device_changes(host, count=20):
     return sorted(took["down"]), sorted(took["up"])
 
 
+@pytest.mark.plain_build  # the words of the test above
 @pytest.mark.parametrize("how", [("--rate", "10k"), ("--rate", "200k")])
 def test_expedited_grace_periods_end_beside_it(live, pair, how):
     """On a busy machine `ip` itself waits for a processor, some hundreds of milliseconds with two processors; the same when it sets the device up,
