@@ -56,6 +56,7 @@ extern const char *const shared_models[], *const shared_engines[];
 
 /* Protocol, port and size of the packets. */
 #define OPTION_UDP(OFFSET, ...) { .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }
+#define OPTION_ECHO(OFFSET, ...) { .name = "echo", .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }
 #define OPTION_PORT(OFFSET, ...) \
 	{ .name = "port", .letter = 'p', .type = OPT_UINT, .offset = OFFSET, .argument = "N", .min = 1, .max = 65535, \
 	  __VA_ARGS__ }

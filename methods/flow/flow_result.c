@@ -16,7 +16,9 @@ static bool waits_for_window(const uint64_t v[FLOW_TCP_VALUES])
 }
 
 #ifndef KTRXER_SMALL
-/* tcpi_sndbuf_limited stays zero where the kernel has sent the last full segment before the call for more data fails. */
+/*
+ * tcpi_sndbuf_limited stays zero where the kernel has sent the last full segment before the call for more data fails.
+ */
 static void record_buffer(struct flow_record *record, const struct flow_sample *sample)
 {
 	const uint64_t *v = sample->values;
@@ -26,8 +28,8 @@ static void record_buffer(struct flow_record *record, const struct flow_sample *
 	if (v[FLOW_NOTSENT] || !v[FLOW_UNACKED] || v[FLOW_UNACKED] >= v[FLOW_CWND] ||
 	    v[FLOW_RCV_WINDOW] == UINT64_MAX || (v[FLOW_UNACKED] + 2) * v[FLOW_MSS] > v[FLOW_RCV_WINDOW])
 		return;
-	record->empty_samples += v[FLOW_MIN_RTT_US] != UINT64_MAX &&
-				 v[FLOW_RTT_US] <= v[FLOW_MIN_RTT_US] + v[FLOW_MIN_RTT_US] / 8;
+	record->empty_samples +=
+		v[FLOW_MIN_RTT_US] != UINT64_MAX && v[FLOW_RTT_US] <= v[FLOW_MIN_RTT_US] + v[FLOW_MIN_RTT_US] / 8;
 	if (!record->buffer_samples++) {
 		record->buffer_ns = sample->time_ns;
 		record->buffer_bytes = sample->bytes;
@@ -132,8 +134,8 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 }
 
 #ifndef KTRXER_SMALL
-void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *specs, const struct flow_record *records,
-			     struct flow_result *results)
+void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *specs,
+			     const struct flow_record *records, struct flow_result *results)
 {
 	uint64_t sum_bps = 0, most_bps = 0;
 

@@ -22,7 +22,9 @@ struct flow_record {
 	bool info; /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
 	uint32_t tcp_samples,
 		window_samples; /* of a TCP sender, and those in which it waits for the receiver's window */
-	/* All data is sent, and both windows have room: in so many samples, of these through an empty path; the first. */
+	/*
+	 * All data is sent, and both windows have room: in so many samples, of these through an empty path; the first.
+	 */
 	uint32_t buffer_samples, empty_samples;
 	uint64_t buffer_ns, buffer_bytes;
 	uint64_t delivery_bps; /* the largest one */
@@ -65,11 +67,12 @@ void flow_result(struct flow_result *result, const struct flow_spec *spec, const
 
 /*
  * Sets sender_limited of the TCP flows of a direction whose sender has all its data sent in a third of the samples,
- * while both windows have room, because its send buffer is too small, and where the path would carry more: it is empty in most of
- * these samples, or all flows of the direction together get less than 8/9 of the largest delivery rate of one flow.
+ * while both windows have room, because its send buffer is too small, and where the path would carry more: it is empty
+ * in most of these samples, or all flows of the direction together get less than 8/9 of the largest delivery rate of one
+ * flow.
  */
-void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *specs, const struct flow_record *records,
-			     struct flow_result *results);
+void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *specs,
+			     const struct flow_record *records, struct flow_result *results);
 
 /* The flows of one direction together. */
 struct flow_total {

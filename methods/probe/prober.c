@@ -174,7 +174,7 @@ static uint64_t step_one(struct prober *p)
 	return next ? next : KTRXER_NEVER;
 }
 
-/* Each engine compensates by another time for the cost of its send calls, so the other one may be due a little later. */
+/* Each engine compensates by its own time for the cost of its send calls, so one may be due later than the other. */
 static void pump_within(struct prober *p, uint64_t margin_ns)
 {
 	const uint64_t at = pump(p, false), now = ktrxer_now_ns();

@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -17,11 +16,8 @@ import time
 from pathlib import Path
 
 import pytest
-from ktrxer import runners
 from ktrxer.http import nq
-from ktrxer.runners import Options, RunnerError, Times
-from ktrxer.runners.http_rpm import PROBES, PROGRAM, Responsiveness
-from ktrxer.runners.samples import Chunk, Clock, Samples
+from ktrxer.runners.http_rpm import PROBES, PROGRAM
 
 pytestmark = pytest.mark.slow
 
@@ -78,10 +74,6 @@ def test_a_host_of_another_domain_is_not_loaded(named, there, loaded):
 
 pytest.importorskip("h2", reason="the Python package h2 is not installed (python/requirements.txt)")
 
-import h2.config  # noqa: E402
-import h2.connection  # noqa: E402
-import h2.events  # noqa: E402
-from hyperframe.frame import GoAwayFrame  # noqa: E402
 from ktrxer.http import client, rpm  # noqa: E402
 
 TOKEN, TOKEN_IN_URL = "0123456789abcdefghij+/==", "0123456789abcdefghij%2B%2F%3D%3D"  # as base64 prints one
@@ -198,92 +190,6 @@ def test_connections_that_take_longer_than_an_interval_are_no_more_than_wanted(m
         return len(test.loads)
 
     assert asyncio.run(grown()) == 2
-
-
-class Wire:
-    """A transport of a client: what it writes is read by h2 as the server."""
-
-    def __init__(self, server):
-        self.server, self.requests, self.closed, self.sock = server, [], False, socket.socket()
-
-    def write(self, data):
-        self.requests += [one.stream_id for one in self.server.receive_data(data) if isinstance(one, h2.events.RequestReceived)]
-
-    def get_extra_info(self, _):
-        return self.sock
-
-    def set_write_buffer_limits(self, **_):
-        pass
-
-    def get_write_buffer_size(self):
-        return 0
-
-    def is_closing(self):
-        return self.closed
-
-    def close(self):
-        self.closed = True
-
-    abort = close
-
-
-def goaway(last, error=0):
-    return GoAwayFrame(0, last_stream_id=last, error_code=error).serialize()
-
-
-def connection():
-    """Our client beside a server: one load (stream 1)."""
-    server = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
-    server.initiate_connection()
-    made, wire = client.Client(client.Target("https", "far", 443, "far")), Wire(server)
-    made.raw = wire
-    made.connection_made(wire)
-    made.load("down", "/large")
-    answers(made, server, 1)
-    return made, server, wire
-
-
-def answers(made, server, stream, body=b"", end=False):
-    if not body:
-        server.send_headers(stream, [(":status", "200")])
-    else:
-        server.send_data(stream, body, end_stream=end)
-    made.data_received(server.data_to_send())
-
-
-def test_requests_before_goaway_go_on():
-    async def work():
-        made, server, wire = connection()
-        left = []
-        made.on_leave = lambda: left.append(True)
-        probes = [made.asked("GET", "/small") for _ in range(2)]  # streams 3 and 5
-        assert wire.requests == [1, 3, 5]
-        # The frame and data of a stream that goes on, in one segment. A server may send the frame twice.
-        server.send_data(1, bytes(1000))
-        made.data_received(goaway(2**31 - 1) + server.data_to_send())
-        assert made.received == 1000 and left == [True] and not any(one.done() for one in probes)
-        made.data_received(goaway(3))
-        with pytest.raises(client.Unprocessed):
-            await probes[1]
-        with pytest.raises(client.Unprocessed, match="takes no more requests"):
-            await made.asked("GET", "/small")
-        assert wire.requests == [1, 3, 5] and left == [True]
-        answers(made, server, 3)
-        answers(made, server, 3, b"x", end=True)
-        assert (await probes[0]).status == 200
-        answers(made, server, 1, bytes(1000), end=True)
-        assert made.received == 2000 and wire.requests == [1, 3, 5] and made.lost is None and not wire.closed
-
-    asyncio.run(work())
-
-
-def test_goaway_with_an_error_ends_the_connection():
-    async def work():
-        made, _, wire = connection()
-        made.data_received(goaway(1, error=2))
-        assert wire.closed and str(made.lost) == "the far end ended the connection (HTTP/2 error 2)"
-
-    asyncio.run(work())
 
 
 def test_a_connection_after_goaway_is_replaced(monkeypatch):
@@ -578,34 +484,3 @@ def test_the_objects_without_load_by_http_1(served):
     for status, more in (("404", [f"{base[:-1]}/small"]), ("405", ["--data", "x", f"{base}/small"]), ("505", [f"{base}/large"]), ("505", ["--data", "x", f"{base}/upload"])):
         assert said(*more).stdout.split()[:2] == ["1.1", status], more
     assert said("-H", f"x: {'y' * 20_000}", f"{base}/small").stdout.split()[:2] == ["1.1", "400"]
-
-
-@pytest.mark.parametrize(("given", "complaint"), [
-    ({"url": "http://far"}, "https://HOST"), ({"url": "https://far", "connections_most": 0}, "0 connections"),
-    ({"url": "https://far", "interval_ns": 1}, "samples every"),
-])
-def test_parameters_that_are_refused(given, complaint):
-    with pytest.raises(RunnerError, match=complaint):
-        runners.find("http_rpm").validate(Responsiveness(**given))
-
-
-def test_the_runner_reads_its_program():
-    runner = runners.find("http_rpm")
-    p = Responsiveness(url="https://far", direction="up")
-    words = runner.command(p, Options(token_file="token"), Times(S))
-    assert "--token-file" in words and re.search(r"rpm\.py$", words[2])
-    series = runner.series(p, "RPM upload")
-    for number, one in enumerate(series.values()):
-        one.id = number
-    samples = Samples(series, Clock(0, 0), to_ns=10 * S)
-    reading = runner.read(p, samples)
-    next(reading)
-    lines = [
-        {"type": "start"}, {"type": "sample", "kind": "bytes", "flow": 0, "time_ns": S, "bytes": 7, "end": "remote", "bound_ns": 9},
-        {"type": "sample", "kind": "rpm_probe", "probe": "self", "time_ns": S, "ms": 12.5},
-        {"type": "sample", "kind": "rpm_probe", "probe": "tcp", "time_ns": S, "ms": None},
-        {"type": "sample", "kind": "rpm_probe", "probe": "other", "time_ns": S, "ms": 1}, {"type": "end", "verdict": "valid"},
-    ]
-    reading.send(Chunk(b"".join(json.dumps(line).encode() + b"\n" for line in lines), 0))
-    rows = samples.take()
-    assert rows["bytes"]["end"] == [1] and rows["value"]["value"] == [12.5] and samples.garbage == 1

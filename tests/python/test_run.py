@@ -328,7 +328,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
     child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1")
     wait_for_part(runs, 20)
     processes = children_of(child.pid)
-    assert len(processes) == 4
+    assert len(processes) == 3
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=50)
     assert child.returncode == 1 and not err and gone(processes)

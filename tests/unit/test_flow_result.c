@@ -192,11 +192,11 @@ TEST(a_send_buffer_limits_a_flow_where_the_path_delivers_more)
 	assert_true(buffer_limited(10, 90000, more, window));
 	assert_true(buffer_limited(10, 51000, full, window));
 	assert_true(buffer_limited(5, 51000, full, window));
-	assert_false(buffer_limited(10, 90000, full, window));     /* the path is full */
+	assert_false(buffer_limited(10, 90000, full, window));       /* the path is full */
 	assert_false(buffer_limited(10, 90000, UINT64_MAX, window)); /* Linux before 4.9 */
-	assert_false(buffer_limited(4, 90000, more, window));      /* too few samples */
-	assert_false(buffer_limited(10, 51000, more, 21 * 1448));  /* the receiver's window is full */
-	assert_false(buffer_limited(10, 51000, more, UINT64_MAX)); /* Linux before 5.4: not known */
+	assert_false(buffer_limited(4, 90000, more, window));        /* too few samples */
+	assert_false(buffer_limited(10, 51000, more, 21 * 1448));    /* the receiver's window is full */
+	assert_false(buffer_limited(10, 51000, more, UINT64_MAX));   /* Linux before 5.4: not known */
 }
 
 /* Two flows up, the second one 5 s later; one down that does not count there. */

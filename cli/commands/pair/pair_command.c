@@ -16,10 +16,9 @@ enum { PAYLOAD_LEAST = 256, PAYLOAD_USUAL = 1472, MODE_SHARE = 100 /* of a gap: 
 
 static const struct opt pair_opts[] = {
 	TRAIN_OPTION_DIRECTION(TRAIN_FIELD, .fallback = "both", .heading = "Pairs"),
-	{ .name = "echo",
-	  .type = OPT_FLAG,
-	  .offset = FIELD(echo),
-	  .help = "ICMP echo requests to any host, without `ktrxer serve`: one capacity for both directions together" },
+	OPTION_ECHO(FIELD(echo),
+		    .help = "ICMP echo requests to any host, without `ktrxer serve`: one capacity for both directions "
+			    "together"),
 	OPTION_COUNT(FIELD(count), .fallback = "200", .min = 2 * PAIRS_LEAST, .max = 1000,
 		     .help = "Pairs of each of two sizes, in each direction"),
 	OPTION_INTERVAL(FIELD(interval_ns), "two pairs of one size", .fallback = "20ms", .min = 1000000,

@@ -178,8 +178,7 @@ void client_log_stamp(void *context, const struct reflector_client *c)
 	}
 	if (place->sessions)
 		stamp_line(log, place);
-	*place = (struct client_log_stamp){ .client = *c,
-					    .answers = c->answers,
-					    .sessions = 1,
-					    .noted_ns = ktrxer_now_ns() };
+	*place = (struct client_log_stamp){
+		.client = *c, .answers = c->answers, .sessions = 1, .noted_ns = ktrxer_now_ns()
+	};
 }

@@ -2,8 +2,8 @@
 /*
  * One line for each client of the server, once it has ended: its address, what it did, how much, and how it ended.
  * A flood of clients must not fill a disk: each /24 and /56 has its own limit of lines, and all clients that have not
- * shown the token have one together. Lines that are left out are counted. Sessions of STAMP packets from one address, as
- * those of the classes of one command, have one line together, so it is printed some seconds after their end.
+ * shown the token have one together. Lines that are left out are counted. Sessions of STAMP packets from one address,
+ * as those of the classes of one command, have one line together, so it is printed some seconds after their end.
  */
 #ifndef KTRXER_CLI_SERVE_CLIENT_LOG_H
 #define KTRXER_CLI_SERVE_CLIENT_LOG_H

@@ -47,9 +47,9 @@ static const struct opt stamp_opts[] = {
 #endif
 
 #ifndef KTRXER_SMALL
-	{ .name = "echo", .type = OPT_FLAG, .offset = FIELD(echo),
-	  .help = "Beside the probes, at the same send times, ICMP echo to the same host: `ktrxer ping` without a "
-		  "process of its own. Its objects have \"of\": \"ping\"" },
+	OPTION_ECHO(FIELD(echo),
+		.help = "Beside the probes, at the same send times, ICMP echo to the same host: `ktrxer ping` without "
+			"a process of its own. Its objects have \"of\": \"ping\""),
 #endif
 
 	PROBE_HOW_OPTIONS(PROBING),

@@ -7,7 +7,9 @@ their later samples."""
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
+from ktrxer.places import ClockOffset
 from ktrxer.runners.samples import ClockStep
 
 S, MS = 10**9, 10**6
@@ -56,3 +58,14 @@ class OwnClock:
             f"CLOCK_REALTIME of this host, which this tool's times are of, was stepped {', '.join(parts[:3])}{more}: later times are "
             "corrected; times and round trips within some 0.3 s of a step may be wrong by it"
         )
+
+
+def boot_id() -> str | None:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def as_stored(offset: ClockOffset) -> dict[str, int]:
+    return {"offset_ns": offset.offset_ns, "bound_ns": offset.bound_ns, "at_real_ns": offset.at_real_ns}

@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
-from ktrxer.places import LOCAL, ClockOffset, Place, PlaceError, open_place
+from ktrxer.places import LOCAL, Place, PlaceError, open_place
 from ktrxer.run.active import Active, Output
 from ktrxer.run.arrow import without_pandas
 from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
-from ktrxer.run.own_clock import OwnClock, clocks
+from ktrxer.run.own_clock import OwnClock, as_stored, boot_id, clocks
 from ktrxer.run.pipes import Pipes
 from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
+from ktrxer.run.watching import NoView, View
 from ktrxer.runners import defect
 from ktrxer.runners.runner import RunnerError, Severity
 from ktrxer.runners.samples import Clock, Samples, Strange
@@ -45,18 +45,6 @@ PATIENCE_NS = 4 * S  # from SIGINT to SIGKILL
 EVENTS_MOST = 20_000
 NAME_MOST = 100  # characters of the name of a series
 DRIFT = 500e-6  # of a clock in a place, at most: more during a run is a step
-
-
-class View(Protocol):
-    def begin(self) -> None: ...
-    def show(self, session: Session) -> None: ...
-    def end(self) -> None: ...
-
-
-class NoView:
-    def begin(self) -> None: ...
-    def show(self, session: Session) -> None: ...
-    def end(self) -> None: ...
 
 
 class DiskError(Exception):
@@ -105,7 +93,7 @@ class Session:
         meta.phases = schedule.phases
         meta.length_ns = schedule.length_ns
         meta.runners = [job.stored for job in schedule.jobs]
-        meta.settings["places"] = {name: _offset(self._offsets[name]) for name, place in self.places.items() if not place.shares_clock}
+        meta.settings["places"] = {name: as_stored(self._offsets[name]) for name, place in self.places.items() if not place.shares_clock}
         try:
             self.writer = RunWriter(directory, meta)
         except OSError as error:
@@ -466,7 +454,7 @@ class Session:
             except PlaceError as error:
                 self.notes.append(("degraded", f"the clocks could not be compared at the end: {error}", name))
                 continue
-            self.meta.settings["places"][name]["after"] = _offset(after)
+            self.meta.settings["places"][name]["after"] = as_stored(after)
             # A step of this host's clock moves the offset, too.
             moved = abs(after.offset_ns - before.offset_ns + self.own_clock.moved_ns)
             allowed = before.bound_ns + after.bound_ns + DRIFT * self.meta.length_ns
@@ -501,17 +489,6 @@ class Session:
             part = self.writer.part
             remedy = f"make room, then `ktrxer recover {part}` keeps what was measured until then"
             raise DiskError(f"{part}: {error.strerror}; {remedy}") from None
-
-
-def boot_id() -> str | None:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None
-
-
-def _offset(offset: ClockOffset) -> dict[str, int]:
-    return {"offset_ns": offset.offset_ns, "bound_ns": offset.bound_ns, "at_real_ns": offset.at_real_ns}
 
 
 __all__ = ["DiskError", "NoView", "Session", "View", "clocks"]
