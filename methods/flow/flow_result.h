@@ -68,8 +68,8 @@ void flow_result(struct flow_result *result, const struct flow_spec *spec, const
 /*
  * Sets sender_limited of the TCP flows of a direction whose sender has all its data sent in a third of the samples,
  * while both windows have room, because its send buffer is too small, and where the path would carry more: it is empty
- * in most of these samples, or all flows of the direction together get less than 8/9 of the largest delivery rate of one
- * flow.
+ * in most of these samples, or all flows of the direction together get less than 8/9 of the largest delivery rate of
+ * one flow.
  */
 void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *specs,
 			     const struct flow_record *records, struct flow_result *results);
