@@ -35,8 +35,8 @@ def test_a_thinned_window_keeps_every_extreme_of_each_pixel(y: np.ndarray, a: fl
         shown = y[kept[(x[kept] >= start) & (x[kept] <= end)]]
         assert np.nanmax(shown) == np.nanmax(values) and np.nanmin(shown) == np.nanmin(values)
     if len(inside):
-        # The slices are those of the kept range, of which each keeps its extremes.
-        first, last = max(0, inside[0] - 1), min(len(y), inside[-1] + 2)
+        # The slices are those of the samples inside: a neighbour outside hides no extreme.
+        first, last = inside[0], inside[-1] + 1
         count = last - first
         if count > 2 * max(2, pixels) >= 4:
             cuts = np.unique(np.linspace(0, count, max(2, pixels), endpoint=False).astype(int)) + first

@@ -255,10 +255,10 @@ def _spaced(low: float, high: float, count: int) -> Floats:
 def window(x: Floats, y: Floats, start: float, end: float, pixels: int) -> NDArray[np.int64]:
     """The indices of the samples to draw between `start` and `end` on so many pixels: the extremes of each part, and the neighbours
     outside, so that a line reaches the border. `x` is sorted."""
-    first = max(0, int(np.searchsorted(x, start, "left")) - 1)
-    last = min(len(x), int(np.searchsorted(x, end, "right")) + 1)
+    first, last = int(np.searchsorted(x, start, "left")), int(np.searchsorted(x, end, "right"))
     inside = envelope(y[first:last], 2 * max(2, pixels)) + first
-    return np.unique(np.concatenate([inside, np.array([first, last - 1][: 2 * (last > first)], np.int64)]))
+    outside = [one for one in (first - 1, last) if 0 <= one < len(x)]
+    return np.unique(np.concatenate([inside, np.array([*outside, *([first, last - 1] if last > first else [])], np.int64)]))
 
 
 def limits(columns: Sequence[Floats], low: float, high: float) -> tuple[float, float] | None:

@@ -214,7 +214,8 @@ class Session:
 
     def _ends_now(self, job: Job) -> None:
         now = max(job.stored.from_ns or 0, self.now_ns)
-        job.stored.to_ns = min(job.stored.to_ns or now, now)
+        for one in (job, *job.riders):
+            one.stored.to_ns = min(one.stored.to_ns or now, now)
 
     def _cut_short(self, inside: Inside) -> None:
         """It ends before its time for a reason that the verdict has already, or for none."""
