@@ -36,7 +36,9 @@ struct cli {
 	struct verdict_builder *builder;
 	bool no_result; /* the command ended with complaints alone */
 #ifndef KTRXER_SMALL
-	const char *part; /* a second measurement of the same command, see cli_part_open(); NULL: the command's own */
+	const char *part;   /* a second measurement of the same command, see cli_part_open(); NULL: the command's own */
+	struct cli *second; /* of a command: its part that has ended, see out_part_finish() */
+	struct json *part_end;
 #endif
 };
 
@@ -152,9 +154,10 @@ int out_finish(struct cli *cli, struct json *object);
  */
 int cli_part_open(struct cli *part, const struct cli *command, const char *name);
 void cli_part_close(struct cli *part);
-/* As out_end() and out_finish(). NULL: no memory. */
+/* As out_end(). NULL: no memory. */
 struct json *out_part_end(struct cli *part);
-int out_part_finish(struct cli *part, struct json *end);
+/* out_finish() of the command will write the part's end first, and judge the host for both. */
+void out_part_finish(struct cli *command, struct cli *part, struct json *end);
 #endif
 
 /* "target", "to", "from", "device": what a client measures, and from where. */

@@ -39,10 +39,25 @@ static int record_end(struct cli *cli, struct json *end)
 	return record_verdict(cli, end);
 }
 
+#ifndef KTRXER_SMALL
+static int record_part(struct cli *part)
+{
+	int status;
+
+	json_u64(part->part_end, "end_ns", ktrxer_now_ns());
+	status = record_verdict(part, part->part_end);
+	return out_put_part(part, part->part_end) ? status : EXIT_BAD;
+}
+#endif
+
 int out_finish(struct cli *cli, struct json *object)
 {
 	int status = record_end(cli, object);
 
+#ifndef KTRXER_SMALL
+	if (cli->second)
+		status |= record_part(cli->second);
+#endif
 	if (out_finished(cli))
 		return status;
 	if (!out_put_end(cli, object)) {
@@ -78,12 +93,9 @@ struct json *out_part_end(struct cli *part)
 	return end;
 }
 
-int out_part_finish(struct cli *part, struct json *end)
+void out_part_finish(struct cli *command, struct cli *part, struct json *end)
 {
-	int status;
-
-	json_u64(end, "end_ns", ktrxer_now_ns());
-	status = record_verdict(part, end);
-	return out_put_part(part, end) ? status : EXIT_BAD;
+	part->part_end = end;
+	command->second = part;
 }
 #endif

@@ -311,6 +311,10 @@ void host_watch_stop(struct cli *cli, struct json *end)
 		json_object_end(end);
 	}
 	judge(cli, watch);
+#ifndef KTRXER_SMALL
+	if (cli->second)
+		judge(cli->second, watch);
+#endif
 	cli->host = NULL;
 	watch_free(watch);
 }

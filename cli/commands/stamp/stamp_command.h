@@ -35,8 +35,8 @@ int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const stru
  */
 #define STAMP_ECHO_PAYLOAD 56 /* bytes, as `ping` */
 int stamp_echo_open(struct stamp_command *run, const struct probe_spec *spec, struct ktrxer_error *err);
-/* Prints the result before that of the probes. The worse of its exit status and `status`. */
-int stamp_echo_finish(struct stamp_command *run);
+/* Its result: out_finish() of the command prints it before that of the probes. */
+void stamp_echo_finish(struct stamp_command *run);
 void stamp_echo_free(struct stamp_echo *echo);
 
 /* stamp_report.c */

@@ -40,17 +40,19 @@ int stamp_echo_open(struct stamp_command *run, const struct probe_spec *spec, st
 	return 0;
 }
 
-int stamp_echo_finish(struct stamp_command *run)
+void stamp_echo_finish(struct stamp_command *run)
 {
 	struct stamp_echo *echo = run->echo;
 	struct json *end;
 
 	probe_batch_flush(&echo->run.report);
 	end = out_part_end(&echo->cli);
-	if (!end)
-		return EXIT_BAD;
+	if (!end) {
+		cli_complain(run->report.cli, "no memory for the result of the echo");
+		return;
+	}
 	ping_report(&echo->run, end);
-	return out_part_finish(&echo->cli, end);
+	out_part_finish(run->report.cli, &echo->cli, end);
 }
 
 void stamp_echo_free(struct stamp_echo *echo)
