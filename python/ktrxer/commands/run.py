@@ -24,7 +24,7 @@ from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
-from ktrxer.run.schedule import Schedule, make, ns
+from ktrxer.run.schedule import Job, Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
 from ktrxer.units import duration
@@ -362,11 +362,16 @@ def _dry_run(schedule: Schedule, addresses: Mapping[str, str]) -> int:
     for job in schedule.jobs:
         begin = f"after {job.invocation.when.start_after}" if job.from_ns is None else f"{job.from_ns / 1e9:g} s"
         where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""
-        command = "read by this program" if job.inside else "by the process of UDP probes" if job.rides else shlex.join(job.command())
+        command = "read by this program" if job.inside else _carrier(schedule, job) or shlex.join(job.command())
         print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {command}")
     checks.far_end(schedule)
     print("All is ready.")
     return VALID
+
+
+def _carrier(schedule: Schedule, job: Job) -> str:
+    carrier = next((other for other in schedule.jobs if job in other.riders), None)
+    return f"by the process of {carrier.stored.name}" if carrier is not None else ""
 
 
 def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places: Mapping[str, Place]) -> dict[str, Any]:
