@@ -154,6 +154,7 @@ TEST(a_full_window_of_the_receiver_limits_a_flow_through_an_empty_path)
 	assert_false(limited(20, 60, 51000, UINT64_MAX, 10)); /* Linux before 5.4 */
 }
 
+#ifndef KTRXER_SMALL
 /* Two flows, of which the first has all its data sent in `of_ten` of ten samples. True: its send buffer limits it. */
 static bool buffer_limited(int of_ten, uint64_t rtt_us, uint64_t delivery_bps, uint64_t window)
 {
@@ -198,6 +199,7 @@ TEST(a_send_buffer_limits_a_flow_where_the_path_delivers_more)
 	assert_false(buffer_limited(10, 51000, more, 21 * 1448));    /* the receiver's window is full */
 	assert_false(buffer_limited(10, 51000, more, UINT64_MAX));   /* Linux before 5.4: not known */
 }
+#endif
 
 /* Two flows up, the second one 5 s later; one down that does not count there. */
 TEST(a_direction_is_from_the_first_start_to_the_last_end)
