@@ -26,6 +26,14 @@ def test_device_is_what_it_says() -> None:
     assert os.uname().nodename == os.environ["KTRXER_LAB_DEVICE"]
 
 
+@in_device("pc", "router", "phone")
+def test_the_root_has_room_for_the_output_of_tests(tmp_path: Path) -> None:
+    with (tmp_path / "output").open("wb") as file:
+        for _ in range(32):
+            file.write(bytes(1 << 20))
+    (tmp_path / "output").unlink()
+
+
 @in_device("pc", "router", "phone", slow=("phone",))
 def test_timers_are_fine(pair: None) -> None:
     """High resolution timers: a sleep of 200 us ends within 200 us of its deadline, in the median."""

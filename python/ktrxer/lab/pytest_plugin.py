@@ -450,7 +450,8 @@ def _report(item: pytest.Item, outcome: str, words: str) -> pytest.TestReport:
 
 
 def _files(items: list[pytest.Item], built: dict[str, bytes]) -> Any:
-    """The files for the device: the Python files of the tests' folders and of the folders above, this package, and pytest."""
+    """The files for the device: the Python files of the tests' folders and of the folders above, `ktrxer.lab` with the modules that it
+    imports, and pytest. They are in the device's memory: the rest of ktrxer, which needs packages that no device has, stays outside."""
     from ktrxer.lab import cpio, image
 
     tree = cpio.Tree()
@@ -463,7 +464,7 @@ def _files(items: list[pytest.Item], built: dict[str, bytes]) -> Any:
     for name, data in built.items():
         tree.file(f"root/{name}", data)
     package = Path(__file__).resolve().parents[1]
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted([*package.glob("*.py"), *package.glob("lab/**/*.py")]):
         tree.file(f"{ROOT}/python/ktrxer/{path.relative_to(package)}", path.read_bytes())
     for name in ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging"):
         _module(tree, name)
