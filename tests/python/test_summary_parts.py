@@ -136,6 +136,17 @@ def test_counts_of_a_sender_that_come_after_the_load(tmp_path):
     assert (row.mean_mbps, row.seconds, row.note) == (pytest.approx(8), 2, "bytes that the sender counted")
 
 
+def test_flows_without_a_byte_are_counted(tmp_path):
+    """A receiver counts bytes in order: CoDel may drop the first segment of a flow again and again."""
+    series = [Series(i, f"TCP {i}", "bytes", "Mbit/s", 0, 0, "down", group="TCP") for i in range(5)]
+    at = [n * S // 5 for n in range(6)]
+    rows = {"series": [i for i in range(5) for _ in at], "t_ns": at * 5, "end": [0] * 30, "bytes": [t // 1000 if i < 3 else 0 for i in range(5) for t in at]}
+    made = figures.summarise(stored(tmp_path, meta_of(series, [Phase("load", 0, S)]), bytes=rows))
+    (row,) = made.throughput
+    assert (row.mean_mbps, row.flows, row.note) == (pytest.approx(24), 5, "2 of 5 flows got no byte")
+    assert any("over 1.0 s; 2 of 5 flows got no byte" in line for line in text.lines(made))
+
+
 @pytest.mark.parametrize("steps", [
     None, 3, "x", [3, None], [{"name": "x"}], [{"name": 3, "from_ns": 0, "to_ns": 1}], [{"name": "x", "from_ns": 5, "to_ns": 2}],
     [{"name": "x", "from_ns": 0.5, "to_ns": 2}], [{"name": "x", "from_ns": 0, "to_ns": 11 * S}], [{"name": "x", "from_ns": True, "to_ns": 2}],

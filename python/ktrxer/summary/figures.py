@@ -419,6 +419,9 @@ def _group(run: Run, name: str, members: list[Series]) -> Throughput:
     rate = total.total_rate_bps()
     if rate is None:
         notes.append(f"only {float(total.coverage[0]):.1%} of the time is covered: no sum")
+    silent = sum(c[-1] == c[0] for _, c, _ in counted)
+    if silent and len(members) > 1:
+        notes.append(f"{silent} of {len(members)} flows got no byte")
     mean, seconds = rate / 1e6 if rate is not None else None, float(window[1] - window[0]) / S
     return Throughput(name, direction, len(members), mean, seconds, "; ".join(notes))
 
