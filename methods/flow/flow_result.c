@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { WINDOW_SAMPLES_LEAST = 5 };
+enum { WINDOW_SAMPLES_LEAST = 5, IDLE_MOST = 100 /* thousandths of a flow's time */ };
 
 /*
  * The receiver's window is full, the congestion window is not, and the round trip is that of an empty path: the path
@@ -131,6 +131,9 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 	r->samples = record->local.samples + record->remote.samples;
 	r->missing_samples =
 		missing(s, r->start_ns, UINT64_MAX, sample_ns) + missing(d, r->start_ns, until_ns, sample_ns);
+	/* A sender on a path as fast as its processor is idle at times, too, but takes all samples. */
+	r->sender_idle = s->ended && !spec->udp && s->end.idle != UINT32_MAX && s->end.idle > IDLE_MOST &&
+			 missing(s, r->start_ns, UINT64_MAX, sample_ns);
 }
 
 #ifndef KTRXER_SMALL

@@ -364,6 +364,7 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	flow->end.error = (uint8_t)flow_error_of(error ? error : flow->ops->error ? flow->ops->error(flow) : 0);
 	flow->end.missed = flow->missed;
 	flow->end.due_packets = flow->end.late_packets = UINT64_MAX;
+	flow->end.idle = UINT32_MAX;
 	if (was_going && flow->sends && flow->ops->account)
 		flow->ops->account(flow, &flow->end);
 	if (was_going)

@@ -365,10 +365,32 @@ static int tcp_attach(struct flow *flow, int fd, uint64_t pace_bps)
 	return flow_tcp_prepare(fd, &flow->spec, flow->sends, pace_bps);
 }
 
+#ifndef KTRXER_SMALL
+static uint32_t idle_share(const struct flow *flow)
+{
+	const uint64_t now_ns = ktrxer_now_ns();
+	struct tcp_info info;
+	uint64_t busy_ns;
+
+	/* After the planned bytes it waits for the receiver. */
+	if (flow_set_options(flow->set)->bytes || now_ns <= flow->began_ns ||
+	    !HAS(info_read(flow->source.fd, &info), tcpi_busy_time))
+		return UINT32_MAX;
+	busy_ns = info.tcpi_busy_time * (uint64_t)KTRXER_NS_PER_US;
+	if (busy_ns > now_ns - flow->began_ns)
+		return 0;
+	return (uint32_t)((now_ns - flow->began_ns - busy_ns) / ((now_ns - flow->began_ns) / 1000 + 1));
+}
+#endif
+
 static void tcp_account(struct flow *flow, struct flow_end *end)
 {
-	if (flow->source.fd >= 0)
-		flow_tcp_cc_name(flow->source.fd, end->cc);
+	if (flow->source.fd < 0)
+		return;
+	flow_tcp_cc_name(flow->source.fd, end->cc);
+#ifndef KTRXER_SMALL
+	end->idle = idle_share(flow);
+#endif
 }
 
 const struct flow_ops flow_tcp_ops = {

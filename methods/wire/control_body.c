@@ -293,6 +293,7 @@ uint32_t control_flow_end_write(uint8_t *out, uint32_t flow, const struct flow_e
 	memcpy(w.at, end->cc, FLOW_CC_MAX);
 	w.at += FLOW_CC_MAX;
 	put32(&w, end->waited);
+	put32(&w, end->idle);
 	return (uint32_t)(w.at - out);
 }
 
@@ -317,6 +318,7 @@ int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct con
 			return -EPROTO;
 	}
 	end->waited = bytes_left(&b) >= 4 ? bytes_be32(&b) : UINT32_MAX;
+	end->idle = bytes_left(&b) >= 4 ? bytes_be32(&b) : UINT32_MAX;
 	if (end->reason == FLOW_RUNNING || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS)
 		return -EPROTO;
 	return done(&b);

@@ -156,6 +156,8 @@ struct flow_end {
 	 * not known.
 	 */
 	uint32_t waited;
+	/* Of a TCP sender: so many thousandths of the flow's time it had no data in flight; UINT32_MAX: not known. */
+	uint32_t idle;
 };
 
 #endif

@@ -141,6 +141,27 @@ static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t rtt_us, uint64_t w
 	return r.receiver_limited;
 }
 
+TEST(a_sender_without_data_in_flight_limits_a_flow)
+{
+	const uint32_t thousandths[] = { 0, 100, 101, 1000, UINT32_MAX };
+	const struct flow_spec tcp = { 0 }, udp = { .udp = true };
+
+	for (int i = 0; i < 5; i++) {
+		struct flow_record record = { .local = { .samples = 9, .ended = true } };
+		struct flow_result r;
+
+		record.local.end = (struct flow_end){ .time_ns = START + 2 * S, .idle = thousandths[i] };
+		flow_result(&r, &tcp, &record, START, 200 * MS);
+		assert_int_equal(r.sender_idle, i == 2 || i == 3);
+		record.local.samples = 10;
+		flow_result(&r, &tcp, &record, START, 200 * MS);
+		assert_false(r.sender_idle);
+		record.local.samples = 9;
+		flow_result(&r, &udp, &record, START, 200 * MS);
+		assert_false(r.sender_idle);
+	}
+}
+
 TEST(a_full_window_of_the_receiver_limits_a_flow_through_an_empty_path)
 {
 	const uint64_t window = 20 * 1448;

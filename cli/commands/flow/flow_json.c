@@ -17,17 +17,20 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 {
 	const struct flow_record *r = &run->records[i];
 	const uint64_t options = flow_value(r, FLOW_OPTIONS);
+	const struct flow_side *sender = run->results[i].sender;
 
 	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
 	json_bool(json, "receiver_limited", run->results[i].receiver_limited);
 #ifndef KTRXER_SMALL
-	json_bool(json, "sender_limited", run->results[i].sender_limited);
+	json_bool(json, "sender_limited", run->results[i].sender_limited || run->results[i].sender_idle);
+	json_fixed_or_null(json, "sender_idle_percent", sender->ended && sender->end.idle != UINT32_MAX,
+			   sender->end.idle, 1);
 #endif
 	json_string(json, "cc",
 		    run->shown[i].cc[0]                 ? run->shown[i].cc
-		    : run->results[i].sender->end.cc[0] ? run->results[i].sender->end.cc
+		    : sender->end.cc[0]    ? sender->end.cc
 		    : run->specs[i].cc[0]               ? run->specs[i].cc
 							: NULL);
 	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");

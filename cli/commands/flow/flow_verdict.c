@@ -276,6 +276,32 @@ static void judge_buffers(struct flow_run *run, bool down)
 #endif
 }
 
+/* A sender whose process is stopped leaves the path empty, however large its buffers are. */
+static void judge_idle(struct flow_run *run, bool down)
+{
+#ifndef KTRXER_SMALL
+	uint32_t idle = 0, flows = 0, most = 0;
+
+	for (uint32_t i = 0; i < run->plan.request.flows; i++)
+		if (run->specs[i].down == down) {
+			flows++;
+			if (!run->results[i].sender_idle)
+				continue;
+			idle++;
+			if (run->results[i].sender->end.idle > most)
+				most = run->results[i].sender->end.idle;
+		}
+	if (idle)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "%s: limited by %s: the sender of %u of %u flows had no data in flight during up to %u %% "
+			    "of its time, because its process did not run: the path may carry more",
+			    down ? "down" : "up", down ? "the server" : "this host", idle, flows, most / 10);
+#else
+	(void)run;
+	(void)down;
+#endif
+}
+
 void flow_judge(struct flow_run *run)
 {
 	const struct control_request *q = &run->plan.request;
@@ -304,6 +330,8 @@ void flow_judge(struct flow_run *run)
 	judge_windows(run, true);
 	judge_buffers(run, false);
 	judge_buffers(run, true);
+	judge_idle(run, false);
+	judge_idle(run, true);
 	if (run->late_ns > 0)
 		verdict_say(
 			run->cli, VERDICT_DEGRADED,
