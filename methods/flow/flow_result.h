@@ -56,7 +56,7 @@ struct flow_result {
 	bool received_known, acked_known;
 	bool receiver_limited; /* a TCP flow waits for the receiver's window in most samples, through an empty path */
 	bool sender_limited;   /* flow_find_buffer_limits() sets it */
-	/* A TCP sender had no data in flight for more than a tenth of its time, and samples of it are missing. */
+	/* A TCP sender had no unacknowledged data for more than a tenth of its time, and samples of it are missing. */
 	bool sender_idle;
 	uint64_t received_bytes, acked_bytes; /* by the receiver and by the sender alone */
 	uint64_t samples,

@@ -156,7 +156,7 @@ struct flow_end {
 	 * not known.
 	 */
 	uint32_t waited;
-	/* Of a TCP sender: so many thousandths of the flow's time it had no data in flight; UINT32_MAX: not known. */
+	/* Of a TCP sender: so many thousandths of its time it had no unacknowledged data; UINT32_MAX: not known. */
 	uint32_t idle;
 };
 

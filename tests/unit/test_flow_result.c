@@ -141,7 +141,7 @@ static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t rtt_us, uint64_t w
 	return r.receiver_limited;
 }
 
-TEST(a_sender_without_data_in_flight_limits_a_flow)
+TEST(a_sender_without_unacknowledged_data_limits_a_flow)
 {
 	const uint32_t thousandths[] = { 0, 100, 101, 1000, UINT32_MAX };
 	const struct flow_spec tcp = { 0 }, udp = { .udp = true };

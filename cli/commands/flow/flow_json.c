@@ -29,10 +29,10 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 			   sender->end.idle, 1);
 #endif
 	json_string(json, "cc",
-		    run->shown[i].cc[0]                 ? run->shown[i].cc
-		    : sender->end.cc[0]    ? sender->end.cc
-		    : run->specs[i].cc[0]               ? run->specs[i].cc
-							: NULL);
+		    run->shown[i].cc[0]   ? run->shown[i].cc
+		    : sender->end.cc[0]   ? sender->end.cc
+		    : run->specs[i].cc[0] ? run->specs[i].cc
+					  : NULL);
 	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 }
 

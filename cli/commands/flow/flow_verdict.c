@@ -293,8 +293,8 @@ static void judge_idle(struct flow_run *run, bool down)
 		}
 	if (idle)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%s: limited by %s: the sender of %u of %u flows had no data in flight during up to %u %% "
-			    "of its time, because its process did not run: the path may carry more",
+			    "%s: limited by %s: the sender of %u of %u flows had no unacknowledged data during up to "
+			    "%u %% of its time, because its process did not run: the path may carry more",
 			    down ? "down" : "up", down ? "the server" : "this host", idle, flows, most / 10);
 #else
 	(void)run;

@@ -35,7 +35,7 @@ def test_the_sender_is_named(path, serve, direction, stopped_s):
     end = json.loads(out.splitlines()[-1])
     (flow,) = end["flows"]
     through = path.counted(device)["bytes"] * 8 / FOR_S / 1e6
-    named = f"{direction}: limited by {'this host' if direction == 'up' else 'the server'}: the sender of 1 of 1 flows had no data in flight during up to"
+    named = f"{direction}: limited by {'this host' if direction == 'up' else 'the server'}: the sender of 1 of 1 flows had no unacknowledged data during up to"
     print(f"figure: {through:.1f} of {MBIT} Mbit/s through the router, the sender was idle for {flow['sender_idle_percent']} %; {end['reasons']}")
     assert (through < 0.85 * MBIT) == bool(stopped_s), "the reference: the stops leave the path empty for a part of the time"
     assert any(named in reason for reason in end["reasons"]) == flow["sender_limited"] == bool(stopped_s)
@@ -49,5 +49,5 @@ def test_such_a_run_has_no_grade(path, serve):
     path.wait_for_samples(100)
     stop_again_and_again(server.process, 0.4, time.monotonic() + 7)
     made = path.result(child)
-    assert made.verdict != "valid" and made.says("down: limited by the server: the sender of 1 of 1 flows had no data in flight")
+    assert made.verdict != "valid" and made.says("down: limited by the server: the sender of 1 of 1 flows had no unacknowledged data")
     assert made.summary.grade is None
