@@ -193,7 +193,7 @@ def test_a_run_does_not_load_pandas():
         folder = pathlib.Path(tempfile.mkdtemp())
         (folder / "pandas.py").write_text("__version__ = '3.0.0'")
         sys.path.insert(0, str(folder))
-        from ktrxer.run.arrow import without_pandas
+        from ktrxer.imports import without_pandas
         without_pandas()
         import pyarrow as pa
         pa.array([1, 2])
@@ -235,7 +235,7 @@ def test_the_end_of_a_run_imports_no_more_than_it_needs(tmp_path):
         import sys
         from pathlib import Path
         from ktrxer.commands import run as command
-        from ktrxer.run.arrow import without_pandas
+        from ktrxer.imports import without_pandas
         without_pandas()
         from ktrxer.run import closing, session
         from ktrxer.store import open_run, writer

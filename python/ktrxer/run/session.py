@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ktrxer.places import LOCAL, Place, PlaceError, open_place
 from ktrxer.run.active import Active, Output
-from ktrxer.run.arrow import without_pandas
+from ktrxer.imports import without_pandas
 from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
 from ktrxer.run.own_clock import OwnClock, as_stored, boot_id, clocks
