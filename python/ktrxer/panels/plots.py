@@ -15,7 +15,7 @@ from ktrxer.panels.build import build
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.groups import distinct
 from ktrxer.panels.latency import DASHES_OF_LOAD
-from ktrxer.panels.makers import MAKERS, others
+from ktrxer.panels.makers import MAKERS
 from ktrxer.panels.model import EventRow, Panel, PlotModel, Series
 from ktrxer.panels.parts import ratio
 from ktrxer.panels.spec import Kind, Options, Pick, Spec
