@@ -11,7 +11,7 @@ import pytest
 from ktrxer.analyse.compare import compare
 from ktrxer.analyse.figures import of_summary
 from ktrxer.analyse.grouping import Group, Member, facts
-from ktrxer.panels import comparison, plots
+from ktrxer.panels import comparison, order, plots
 from ktrxer.panels.arrange import Arrange
 from ktrxer.panels.build import build
 from ktrxer.panels.errors import BuildError, PlotError
@@ -160,7 +160,7 @@ def test_the_plots_of_a_recipe_are_drawn_by_name_and_in_reports(tmp_path: Path) 
     (panel,) = plots.model([made], "mine").panels
     assert panel.title == "Delay of EF" and [s.label for s in panel.series] == ["UDP EF"]
     assert set(plots.of_recipe(made)) == {"mine", "tail"}
-    keys = [one.key for one in plots.report_panels(made, headline(summarise(made)))]
+    keys = [one.key for one in order.report_panels(made, headline(summarise(made)))]
     assert "mine" in keys and "tail" in keys
     with pytest.raises(PlotError, match="unknown plot 'bad'"):
         plots.model([made], "bad")

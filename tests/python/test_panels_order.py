@@ -11,14 +11,14 @@ import pytest
 from ktrxer.panels import palette, plots
 from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Axis, Band, Panel, Series
-from ktrxer.panels.order import axis_of_delays, coincident, same_colours
+from ktrxer.panels.order import axis_of_delays, coincident, report_panels, same_colours
 from ktrxer.summary.figures import summarise
 from panel_runs import run
 
 
 def arranged(directory: Path, **more: Any) -> list[Panel]:
     made = run(directory, **more)
-    return plots.report_panels(made, headline(summarise(made)))
+    return report_panels(made, headline(summarise(made)))
 
 
 def line(key: str, y: np.ndarray, x: np.ndarray | None = None, **more: Any) -> Series:

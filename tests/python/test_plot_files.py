@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree
 import zlib
 from dataclasses import replace
@@ -24,6 +27,7 @@ from ktrxer.store import open_run
 from ktrxer.view import arguments, figure
 from synthetic import synthetic
 
+ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE = 2.0  # points of 1/72 inch: a release of matplotlib may measure a text a little differently
 
 
@@ -229,3 +233,20 @@ def test_a_changed_picture_differs_from_the_golden_one(tmp_path: Path) -> None:
     for what, panel in changes.items():
         figure.save(replace(model, panels=(panel,)), tmp_path / "x.svg", "svg")
         assert what in different(golden, golden_plots.parts(tmp_path / "x.svg")), what
+
+
+def test_a_picture_imports_no_more_than_it_needs(tmp_path):
+    """matplotlib's module of three dimensions, the summary of a run and the file systems of other hosts are a tenth of its time."""
+    path = synthetic(tmp_path, seconds=4, delay=1, seed=1, name="whole")
+    code = f"""if True:
+        import sys
+        from ktrxer.cli import main
+        assert main(["plot", {str(path)!r}, "-o", {str(tmp_path / "whole.png")!r}]) == 0
+        import mpl_toolkits  # a recipe may use it
+        print(*sys.modules)"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    loaded = set(done.stdout.split())
+    assert {"matplotlib.figure", "pyarrow.parquet", "ktrxer.panels.plots"} <= loaded and done.stderr == ""
+    unused = {"mpl_toolkits.mplot3d", "pandas", "pyarrow._s3fs", "matplotlib.pyplot", "ktrxer.summary.figures", "ktrxer.panels.headline"}
+    assert not unused & loaded

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from explore_server import SIZES, numbers
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
-from ktrxer.panels import makers, picture, plots
+from ktrxer.panels import makers, order, picture, plots
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Panel, PlotModel
@@ -189,7 +189,7 @@ def test_the_queues_of_both_hosts_are_drawn_where_they_were_measured(tmp_path: P
 
 def test_nothing_to_show_is_no_panel(tmp_path: Path) -> None:
     run = made(tmp_path, [PING, up(1)], {"latency": [probes([1, 1], [None, None])]})
-    assert [panel for panel in plots.report_panels(run, headline(summarise(run))) if panel.key != "lateness"] == []
+    assert [panel for panel in order.report_panels(run, headline(summarise(run))) if panel.key != "lateness"] == []
     with pytest.raises(PlotError, match="no samples for the plot"):
         plots.model([run], "all")
 

@@ -9,8 +9,9 @@ from ktrxer.estimate.one_way import one_way
 from ktrxer.run.contradictions import contradictions
 from ktrxer.store import open_run
 from ktrxer.summary import figures
-from ktrxer.summary.text import late_of, lines, not_in_figures, places, share
+from ktrxer.summary.text import late_of, lines, not_in_figures, places
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, parts
+from ktrxer.units import share
 from synthetic import synthetic
 
 MS = 1_000_000

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.commands import run as running
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, server_options, stored_options
 from ktrxer.run import checks, provenance
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
@@ -73,8 +73,7 @@ def parser() -> Parser:
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     try:
-        with few_collections():
-            return _check(given, arguments)
+        return _check(given, arguments)
     except (PlanError, RunnerError) as error:
         complain("check", str(error))
         return USAGE

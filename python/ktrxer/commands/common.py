@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -75,17 +74,6 @@ class Parser(argparse.ArgumentParser):
             about = next(a.help for a in self._actions if first in ("/".join(a.option_strings), a.metavar))
             message = f"{first} is missing" + (f": {about}" if about else "")
         self.exit(USAGE, f"{self.prog}: {one_line(message)} (see `{self.prog} --help`)\n")
-
-
-@contextlib.contextmanager
-def few_collections() -> Iterator[None]:
-    """Imports make a million small objects, and lines of JSON more: the collector would look at them again and again, in vain."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 def attempt(command: str, path: Path, work: Callable[[], None]) -> int:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
 
 if TYPE_CHECKING:
     from ktrxer.analyse.compare import Check, Comparison, Margin
@@ -59,8 +59,7 @@ class Incomparable(Exception):
 def main(arguments: list[str]) -> int:
     given, second, two = parser().parse_groups(arguments, "runs")
     try:
-        with few_collections():
-            return _compare(given, second, two)
+        return _compare(given, second, two)
     except Refusal as error:
         complain("compare", str(error))
         return USAGE

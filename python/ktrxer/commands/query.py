@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
 from ktrxer.store import one_line
 from ktrxer.units import duration
 
@@ -55,8 +55,7 @@ def main(arguments: list[str]) -> int:
     if given.memory < 0 or given.timeout <= 0:
         complain("query", "--memory and --timeout need positive numbers")
         return USAGE
-    with few_collections():
-        return _query(given)
+    return _query(given)
 
 
 def _query(given: argparse.Namespace) -> int:

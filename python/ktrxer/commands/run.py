@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, server_options, stored_options
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, server_options, stored_options
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Job, Schedule, make, ns
@@ -129,8 +129,7 @@ def main(arguments: list[str]) -> int:
         arguments = asked
     given = parsed(arguments)
     try:
-        with few_collections():
-            return _run(given, arguments)
+        return _run(given, arguments)
     except (PlanError, RunnerError) as error:
         complain("run", str(error))
         return USAGE

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
 from ktrxer.store import StoreError, one_line
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def main(arguments: list[str]) -> int:
     if not given.directory.is_dir():
         complain("runs", f"{given.directory}: no such directory")
         return BAD
-    with few_collections():
-        return _runs(given)
+    return _runs(given)
 
 
 def _runs(given: argparse.Namespace) -> int:

@@ -14,8 +14,8 @@ from ktrxer.estimate.latency import GRADES, Delays
 from ktrxer.panels.parts import count_of
 from ktrxer.summary import figures, where
 from ktrxer.summary.figures import Loss, Summary
-from ktrxer.summary.text import share
 from ktrxer.summary.where import Part
+from ktrxer.units import share
 
 # added    the load adds delay
 # little   it adds less than the best grade allows

@@ -16,7 +16,7 @@ from ktrxer.panels.parts import DELAYS, S, bands, count_of, key_of, label_of, ti
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKIPPED
-from ktrxer.summary.text import share
+from ktrxer.units import share
 
 CDF_POINTS = 2000
 DASHES_OF_LOAD = "Solid: under load. Dotted: idle, before the load."  # not where several runs are drawn: there a dash is a series

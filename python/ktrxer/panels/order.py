@@ -9,11 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ktrxer.panels import palette
+from ktrxer.panels import palette, plots
+from ktrxer.panels.build import build
 from ktrxer.panels.headline import Headline, three
+from ktrxer.panels.makers import others
 from ktrxer.panels.model import TIME, Floats, Panel, Series
 from ktrxer.panels.parts import ratio
 from ktrxer.panels.shapes import LARGEST
+from ktrxer.store import Run
 from ktrxer.summary import where
 
 LOG_RATIO = 100.0
@@ -33,6 +36,13 @@ _FIRST = {
     where.OWN: ("latency", "host-queues", "queue", "throughput-up"),
     where.FAR: ("latency", "host-queues", "queue", "throughput-down"),
 }
+
+
+def report_panels(run: Run, found: Headline) -> list[Panel]:
+    """In the order of what the run shows."""
+    own = plots.of_recipe(run)
+    made = [*plots.panels_of(run, plots.REPORT), *(panel for name in own for panel in build(name, own, [run])[0]), *others(run)]
+    return arrange(made, found)
 
 
 def arrange(panels: Sequence[Panel], found: Headline) -> list[Panel]:

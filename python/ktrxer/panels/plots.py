@@ -14,11 +14,9 @@ from ktrxer.panels import axes, flent_variants, palette
 from ktrxer.panels.build import build
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.groups import distinct
-from ktrxer.panels.headline import Headline
 from ktrxer.panels.latency import DASHES_OF_LOAD
-from ktrxer.panels.makers import MAKERS, others
+from ktrxer.panels.makers import MAKERS
 from ktrxer.panels.model import EventRow, Panel, PlotModel, Series
-from ktrxer.panels.order import arrange
 from ktrxer.panels.parts import ratio
 from ktrxer.panels.spec import Kind, Options, Pick, Spec
 from ktrxer.store import Run
@@ -156,12 +154,6 @@ def subtitle_of(run: Run) -> str:
 def panels_of(run: Run, makers: Sequence[str]) -> list[Panel]:
     made = [MAKERS[name](run) for name in makers]
     return [panel for panel in made if panel is not None]
-
-
-def report_panels(run: Run, found: Headline) -> list[Panel]:
-    """In the order of what the run shows."""
-    own = of_recipe(run)
-    return arrange([*panels_of(run, REPORT), *(panel for name in own for panel in build(name, own, [run])[0]), *others(run)], found)
 
 
 def model(runs: Sequence[Run], name: str, options: Options | None = None) -> PlotModel:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from ktrxer.imports import without_pandas
 from ktrxer.places import LOCAL, Place, PlaceError, open_place
 from ktrxer.run.active import Active, Output
-from ktrxer.run.arrow import without_pandas
 from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
 from ktrxer.run.own_clock import OwnClock, as_stored, boot_id, clocks

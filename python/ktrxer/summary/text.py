@@ -15,6 +15,7 @@ from ktrxer.summary.methods import Hop
 from ktrxer.summary.steps import Step
 from ktrxer.summary.table import table
 from ktrxer.summary.where import PLACES, Part
+from ktrxer.units import share
 
 if TYPE_CHECKING:
     from ktrxer.run.egress import OwnDrops
@@ -155,11 +156,6 @@ def changed(one: Change) -> str:
     whole = "mean" if one.unit == "Mbit/s" else "p50"
     then = f"then {size(one.levels[-1].median)}"
     return f"changed in mid-run  {one_line(one.name, 60)}: {', '.join(parts)}, {then} (medians); the {whole} above is of the whole time"
-
-
-def share(part: int, whole: int) -> str:
-    """In percent, with as many digits as the count supports: 1 of 8,000 is 0.01 %, 1 of 100 is 1 %."""
-    return f"{100 * part / whole:.{max(0, min(4, math.ceil(math.log10(whole)) - 2))}f} %"
 
 
 def late_of(s: Summary) -> str:

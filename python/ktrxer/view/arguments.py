@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrxer.commands.common import exists
+from ktrxer.imports import without_pandas
 
 if TYPE_CHECKING:
     from ktrxer.store import Run
@@ -27,6 +28,7 @@ def read(paths: Sequence[Path]) -> list[Run]:
 
     if len(paths) > MOST_RUNS:
         raise ViewError(f"{len(paths)} runs; at most {MOST_RUNS} can be shown together")
+    without_pandas()
     return [open_any(path) for path in paths]
 
 

@@ -5,6 +5,7 @@ until it is closed. The import of matplotlib takes longer than a plot, so many p
 from __future__ import annotations
 
 import struct
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.distribution import envelope
+from ktrxer.imports import refused
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, EventRow, Floats, Panel, PlotModel, Series
 from ktrxer.view import legend, ticks
@@ -176,7 +178,11 @@ def _cell(panel: Panel, columns: float, look: Look, titled: bool) -> _Cell:
 
 def draw(model: PlotModel, *, vector: bool, look: Look = SCREEN) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+
+    # Pictures of three dimensions, of which there are none, take a tenth of the import.
+    warnings.filterwarnings("ignore", "Unable to import Axes3D")
+    with refused("mpl_toolkits"):
+        from matplotlib.figure import Figure
 
     side = max(1, min(model.columns, len(model.panels)))
     columns = side / look.room  # of the text that a panel has room for, as a part of that of one panel on a screen

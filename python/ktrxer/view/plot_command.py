@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, few_collections, force_option, show
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option, show
 from ktrxer.panels.arrange import ARRANGES
 from ktrxer.panels.errors import PlotError, SettingError
 from ktrxer.panels.settings import SETTINGS, YES, parse
@@ -38,11 +38,6 @@ The suffix _scaled ends the axis at the 99th percentile of the samples.
 
 
 def main(arguments: list[str]) -> int:
-    with few_collections():
-        return _main(arguments)
-
-
-def _main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     if options.list:
         return _list()

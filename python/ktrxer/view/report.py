@@ -13,7 +13,7 @@ import ktrxer
 from ktrxer.analyse.compare import amount
 from ktrxer.analyse.grouping import value_of
 from ktrxer.estimate.latency import Delays
-from ktrxer.panels import palette, plots
+from ktrxer.panels import order, palette, plots
 from ktrxer.panels.headline import Headline, percent, shown, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
@@ -21,7 +21,8 @@ from ktrxer.run.judge import BUSY_PERCENT, BUSY_SHARE, COVERAGE, LATE_DEGRADED, 
 from ktrxer.store import Meta, Run, Runner, StoreError
 from ktrxer.store.run import being_written
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary, headline, summarise
-from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_in_figures, places, share
+from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_in_figures, places
+from ktrxer.units import share
 from ktrxer.view import pack
 from ktrxer.view.arguments import MOST_POINTS
 from ktrxer.view.page import plain
@@ -79,7 +80,7 @@ def build(runs: Sequence[Readable], created: str, most: int = MOST_POINTS, front
     pool = pack.Pool()
     sums = [summarise(one.run) for one in runs]
     words = [in_words(one) for one in sums]
-    parts = [plots.report_panels(one.run, found) for one, found in zip(runs, words, strict=True)]
+    parts = [order.report_panels(one.run, found) for one, found in zip(runs, words, strict=True)]
     titles = plots.labels([one.run for one in runs])
     made = [
         _run(one, title, panels, s, found, pool, most)
