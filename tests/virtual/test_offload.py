@@ -91,6 +91,7 @@ def test_no_false_figure_is_stated(found: Ends, place: str, name: str) -> None:
         ("hosts merge", "ppt", "coalesced", "or packets merged (`ethtool -K DEV gro off`)"),
         ("router merges", "pair", "coalesced", "a device on the path sends in bursts"),
         ("router merges", "ppt", "coalesced", "a device on the path sends in bursts"),
+        ("held for 400 us", "abw", "coalesced", "or packets merged (`ethtool -K DEV gro off`), or a device on the path sends in bursts"),
         ("held for 400 us", "ppt", "service_time", "needs more time for a packet than its link, or coalesces interrupts"),
     ],
 )
@@ -133,4 +134,5 @@ def test_drops_of_this_hosts_qdisc_are_not_segments(tmp_path: Path) -> None:
     dropped = int(line.partition(" dropped ")[2].split()[0])
     print(f"figure: {sent} segments sent, {arrived} at the router; {line}")
     assert sent - arrived > 1.5 * dropped > 0, "the reference"
-    assert f"dropped {dropped} packets of all traffic, of TCP each of one or more segments (GSO); " in line and "left, counted in segments" in line
+    assert f"dropped {dropped} packets of all traffic, of TCP each of one or more segments (GSO); " in line
+    assert "left, counted in segments" in line
