@@ -95,7 +95,7 @@ def test_the_summary_and_the_verdict_of_a_run(tmp_path):
     run.meta.metadata = {"before": looked(qdisc()), "after": looked(qdisc(drops=12, packets=999))}
     summary = figures.summarise(run)
     assert summary.as_json()["own_drops"] == {"device": "eth0", "qdisc": "tbf", "dropped": 12, "left": 999}
-    assert "this host's own qdisc  tbf of eth0 dropped 12 packets of all traffic; 999 left" in lines(summary)
+    assert "this host's own qdisc  tbf of eth0 dropped 12 packets of all traffic, of TCP each of one or more segments (GSO); 999 left, counted in segments" in lines(summary)
     quiet = judge(run).reasons()
     assert not any("qdisc" in reason for reason in quiet), "a shaper that drops TCP by design is no fault"
     run.meta.metadata["after"] = looked(qdisc("fq_codel"))

@@ -199,7 +199,8 @@ static void judge(const struct abw_way *way)
 	case ABW_COALESCED:
 		verdict_say(cli, VERDICT_INVALID,
 			    "%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are "
-			    "coalesced (`ethtool -C DEV rx-usecs 0` there), or %sa device on the path sends in bursts",
+			    "coalesced (`ethtool -C DEV rx-usecs 0` there) or packets merged (`ethtool -K DEV gro "
+			    "off`), or %sa device on the path sends in bursts",
 			    name, receiver, train_shaper(&way->trains.info, &way->trains.qdiscs, receiver, shaper));
 		break;
 	case ABW_SENDER:

@@ -119,7 +119,7 @@ static void judge(const struct ppt_measure *run, int direction)
 	case PPT_SERVICE_TIME:
 		verdict_say(cli, VERDICT_INVALID,
 			    "%s: the gaps do not grow with the packet's size: %s needs more time for a packet than its "
-			    "link",
+			    "link, or coalesces interrupts",
 			    name, receiver);
 		break;
 	case PPT_DECREASING:

@@ -27,17 +27,13 @@ static void say_resolved(struct cli *cli, const char *prefix, const struct ppt_r
 static void say_coalesced(struct cli *cli, const char *prefix, const struct ppt_result *r)
 {
 	char x[KTRXER_UNITS_TEXT];
+	const bool known = r->coalescing_ns > 0;
 
-	if (r->coalescing_ns > 0)
-		out_text(cli,
-			 "%sno result: the receiver coalesces interrupts with a period of about %s (%zu pairs came "
-			 "with one interrupt): switch it off with `ethtool -C DEV rx-usecs 0`, or use NIC stamps",
-			 prefix, ppt_ns_text(x, r->coalescing_ns), r->together);
-	else
-		out_text(cli,
-			 "%sno result: the receiver coalesces interrupts: %zu probes have one stamp for both packets; "
-			 "switch it off with `ethtool -C DEV rx-usecs 0`, or use NIC stamps",
-			 prefix, r->together);
+	out_text(cli,
+		 "%sno result: the receiver coalesces interrupts%s%s (%zu pairs came with one interrupt): "
+		 "switch it off with `ethtool -C DEV rx-usecs 0`, or use NIC stamps",
+		 prefix, known ? " with a period of about " : "", known ? ppt_ns_text(x, r->coalescing_ns) : "",
+		 r->together);
 }
 
 void ppt_say_reading(struct cli *cli, const char *prefix, const struct ppt_result *r)

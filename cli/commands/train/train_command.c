@@ -159,7 +159,7 @@ void train_run_judge_coalesced(const struct train_run *run, const char *name, co
 			 ktrxer_format_ns(period, (int64_t)period_ns));
 	verdict_say(run->cli, VERDICT_INVALID,
 		    "%s: %s receives %s: %sa device on the path sends in bursts, or interrupts are coalesced there "
-		    "(`ethtool -C DEV rx-usecs 0`)",
+		    "(`ethtool -C DEV rx-usecs 0`), or packets merged (`ethtool -K DEV gro off`)",
 		    name, receiver, groups, train_shaper(&run->session.info, &run->session.qdiscs, receiver, shaper));
 }
 

@@ -19,7 +19,9 @@ WAITED_MOST = 0.2  # of the run: as `ktrxer flow` judges its own threads
 
 @dataclass(frozen=True)
 class OwnDrops:
-    """Of the root qdisc, between the beginning and the end of the run, in packets. All traffic of the device counts."""
+    """Of the root qdisc, between the beginning and the end of the run. All traffic of the device counts. The kernel counts a dropped
+    packet of TCP as one, and a packet that leaves as its segments: TCP hands over several segments as one packet (GSO), also where
+    `ethtool -K` has switched the offloads off."""
 
     device: str
     qdisc: str

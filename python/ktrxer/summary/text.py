@@ -165,7 +165,8 @@ def late_of(s: Summary) -> str:
 
 def dropped_here(drops: OwnDrops) -> str:
     packets = "packet" if drops.dropped == 1 else "packets"
-    return f"this host's own qdisc  {drops.qdisc} of {drops.device} dropped {drops.dropped} {packets} of all traffic; {drops.left} left"
+    dropped = f"{drops.qdisc} of {drops.device} dropped {drops.dropped} {packets} of all traffic"
+    return f"this host's own qdisc  {dropped}, of TCP each of one or more segments (GSO); {drops.left} left, counted in segments"
 
 
 def not_in_figures(s: Summary) -> str:
