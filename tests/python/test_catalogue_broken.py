@@ -15,7 +15,7 @@ def folder(tmp_path, monkeypatch):
 
 
 BROKEN = {
-    "syntax": ("def (\n", "syntax.py, line 1: SyntaxError: "),
+    "syntax": ("def (\n", "syntax.py, line 1 (def (): SyntaxError: "),
     "at_import": ('"""Mine."""\nimport no_such_module\n', "at_import.py, line 2 (import no_such_module): ModuleNotFoundError: "),
     "in_plan": ("from ktrxer.catalogue.recipe import *\n\ndef plan(s, p):\n    return 1 / 0\nTEST = Test('in_plan', 'x', plan)\n",
                 "in_plan.py, line 4 (return 1 / 0): ZeroDivisionError: "),

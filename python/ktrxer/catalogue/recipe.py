@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import re
 import traceback
 import typing
@@ -407,7 +408,8 @@ def _check_plot(name: str, own: Sequence[str]) -> None:
 
 def where_in(error: BaseException, path: str) -> str:
     """`FILE, line N (its text): `: the last line of a file that an exception went through; the file alone when it went through none."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    whole = os.path.abspath(path)  # Python names a module's file by its absolute path
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.abspath(frame.filename) == whole]
     if not frames:
         return f"{path}: " if path else ""
     line = " ".join((frames[-1].line or "").split())
