@@ -43,7 +43,9 @@ def test_a_rising_line_goes_from_corner_to_corner() -> None:
 
 
 def test_an_axis_of_time_begins_at_0_where_the_first_probe_left_within_a_column() -> None:
-    lines = one_panel(Series("s", "UDP", "line", np.array([2.673e-05, 10.0]), np.array([0.0, 5.0])))
+    series = Series("s", "UDP", "line", np.array([2.673e-05, 10.0]), np.array([0.0, 5.0]))
+    panel = Panel("p", "Panel", Axis("Time", "s", zero=False), Axis("Delay", "ms"), (series,))
+    lines = text.draw(PlotModel("title", "subtitle", (panel,)), 60).splitlines()
     assert any(line.split() == ["0", "Time", "(s)", "10"] for line in lines), lines
 
 
