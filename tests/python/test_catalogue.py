@@ -319,15 +319,6 @@ def test_a_bug_in_a_users_test(folder, line, why):
     assert "\n" not in str(caught.value)
 
 
-def test_a_bug_in_a_file_that_a_relative_path_names(tmp_path, monkeypatch):
-    """Python names the file of a module by its absolute path, so the line was missing."""
-    (tmp_path / "bug.py").write_text("from ktrxer.catalogue.recipe import *\n\ndef plan(setting, p):\n    return 1 / 0\nTEST = Test('bug', 'x', plan)\n")
-    (tmp_path / "below").mkdir()
-    monkeypatch.chdir(tmp_path / "below")
-    with pytest.raises(PlanError, match=r"^\.\./bug\.py, line 4 \(return 1 / 0\): ZeroDivisionError"):
-        catalogue.find("../bug.py").make(Setting("h"), {})
-
-
 def test_a_users_test_that_ends_the_program(folder):
     """`ktrxer run` ended with status 0 and without a word."""
     folder.mkdir(parents=True)

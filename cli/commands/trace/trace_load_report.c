@@ -80,9 +80,9 @@ static void judge_flows(const struct trace_run *run, int way)
 		return;
 	if (unknown < run->queues.count)
 		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the round trips of the flows %s grew by %s ms, those of the probes to nearer hops by %s ms "
-			    "at most, and hop %zu answered fewer than %d probes: the queue may be before that hop. Give a "
-			    "longer --load-for, or --protocol icmp",
+			    "the round trips of the flows %s grew by %s ms, those of the probes to nearer hops by %s "
+			    "ms at most, and hop %zu answered fewer than %d probes: the queue may be before that "
+			    "hop. Give a longer --load-for, or --protocol icmp",
 			    way_names[way], ms(text[0], flows_ns), ms(text[1], hops_ns), unknown, HOP_QUEUES_LEAST);
 	else
 		verdict_say(run->cli, VERDICT_DEGRADED,
