@@ -66,6 +66,22 @@ def test_a_network_of_which_a_variable_has_a_wrong_value_is_refused(tmp_path, ca
     assert command.main([str(path), "--dry-run"]) == 0
 
 
+def test_a_host_without_virtual_time_is_refused_before_the_first_run(tmp_path, monkeypatch, capfd):
+    """As without the programs that build the kernel: one message, no try, no journal. A dry run needs no kernel."""
+    double = tmp_path / "ktrxer"
+    double.write_text("#!/bin/sh\ncase $* in *--dry-run*) exit 0;; esac\necho \"$@\" >>calls\necho no flex >&2\nexit 125\n")
+    double.chmod(0o755)
+    monkeypatch.setenv("KTRXER_BIN", str(double))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "b.toml"
+    path.write_text(BASE + "[matrix]\nq = ['a', 'b']\n[lab]\ntime = 'virtual'\ntopology = 'access'\n")
+    assert command.main([str(path), "--dry-run"]) == 0 and not (tmp_path / "calls").exists()
+    assert command.main([str(path)]) == 1
+    assert capfd.readouterr().err.splitlines() == ["no flex", "ktrxer batch: b: no run is made, because virtual time does not work here (see above)"]
+    assert (tmp_path / "calls").read_text() == "lab run access --time virtual -- true\n"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["b.toml", "calls", "ktrxer"]
+
+
 def test_an_exclusion_of_a_value_that_no_point_has_is_refused(tmp_path):
     path = tmp_path / "b.toml"
     path.write_text(BASE + "[matrix]\ncc = ['cubic', 'bbr']\n[[exclude]]\ncc = 'bbrr'\n")

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from ktrxer import catalogue
+from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.commands import new, tests
 
 
@@ -15,7 +16,7 @@ def folder(tmp_path, monkeypatch):
 
 
 BROKEN = {
-    "syntax": ("def (\n", "syntax.py, line 1: SyntaxError: "),
+    "syntax": ("def (\n", "syntax.py, line 1 (def (): SyntaxError: "),
     "at_import": ('"""Mine."""\nimport no_such_module\n', "at_import.py, line 2 (import no_such_module): ModuleNotFoundError: "),
     "in_plan": ("from ktrxer.catalogue.recipe import *\n\ndef plan(s, p):\n    return 1 / 0\nTEST = Test('in_plan', 'x', plan)\n",
                 "in_plan.py, line 4 (return 1 / 0): ZeroDivisionError: "),
@@ -63,3 +64,12 @@ def test_the_list_with_a_broken_file(folder, capsys):
     out, err = capsys.readouterr()
     assert "rrul " in out and "at_import" in out and "syntax " in out
     assert "syntax: cannot be read: SyntaxError: " in err
+
+
+def test_a_bug_in_a_file_that_a_relative_path_names(tmp_path, monkeypatch):
+    """Python names the file of a module by its absolute path, so the line was missing."""
+    (tmp_path / "bug.py").write_text("from ktrxer.catalogue.recipe import *\n\ndef plan(setting, p):\n    return 1 / 0\nTEST = Test('bug', 'x', plan)\n")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    with pytest.raises(PlanError, match=r"^\.\./bug\.py, line 4 \(return 1 / 0\): ZeroDivisionError"):
+        catalogue.find("../bug.py").make(Setting("h"), {})

@@ -174,7 +174,7 @@ def test_a_slow_build_is_waited_for_and_one_that_hangs_is_ended(monkeypatch: pyt
 def test_programs_that_a_build_needs_are_named(builds: Builds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unavailable, match=r"without make flex bison bc; install it with: apt-get install"):
+    with pytest.raises(Unavailable, match=r"without make flex bison bc xz-utils; install it with: apt-get install"):
         source._check_programs("um")
 
 

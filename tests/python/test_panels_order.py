@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ktrxer.panels import palette, plots
+from ktrxer.panels import palette, parts, plots
 from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Axis, Band, Panel, Series
 from ktrxer.panels.order import axis_of_delays, coincident, report_panels, same_colours
+from ktrxer.store.meta import Series as Stored
 from ktrxer.summary.figures import summarise
 from panel_runs import run
 
@@ -106,3 +107,10 @@ def test_a_direction_keeps_its_colour_without_the_other_one(tmp_path: Path) -> N
 def test_folding_is_only_of_reports(tmp_path: Path) -> None:
     made = run(tmp_path, up_ms=50)
     assert not any(one.folded for one in plots.model([made], "lateness").panels)
+
+
+def test_the_label_of_a_flow_of_a_recipes_own_group():
+    """`late upload` of the group `late` is not `upload` in a legend that has `TCP upload`, too."""
+    labels = [parts.label_of(Stored(1, name, "bytes", "byte", direction="up", group=group)) for name, group in (
+        ("TCP upload", "TCP upload"), ("TCP upload BE", "TCP upload"), ("TCP upload 2", "TCP upload"), ("late upload", "late"))]  # fmt: skip
+    assert labels == ["TCP upload", "BE", "flow 2", "late upload"]

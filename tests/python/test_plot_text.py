@@ -42,6 +42,13 @@ def test_a_rising_line_goes_from_corner_to_corner() -> None:
     assert [line.split("|")[0].strip() for line in lines if "|" in line] == ["5", *[""] * (text.ROWS - 2), "0"]
 
 
+def test_an_axis_of_time_begins_at_0_where_the_first_probe_left_within_a_column() -> None:
+    series = Series("s", "UDP", "line", np.array([2.673e-05, 10.0]), np.array([0.0, 5.0]))
+    panel = Panel("p", "Panel", Axis("Time", "s", zero=False), Axis("Delay", "ms"), (series,))
+    lines = text.draw(PlotModel("title", "subtitle", (panel,)), 60).splitlines()
+    assert any(line.split() == ["0", "Time", "(s)", "10"] for line in lines), lines
+
+
 def test_a_gap_stays_a_gap() -> None:
     x = np.linspace(0, 10, 11)
     drawn = heights(cells(one_panel(Series("s", "UDP", "line", x, np.where((x > 3) & (x < 7), np.nan, 5.0)))))

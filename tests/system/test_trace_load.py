@@ -107,6 +107,21 @@ def test_probes_that_do_not_wait_with_the_flows_degrade_the_result(line, load):
 
 
 @pytest.mark.plain_build
+def test_a_queue_before_a_hop_with_too_few_answers_is_not_blamed_on_the_routers(ktrxer, line, serve, token):
+    """Linux limits the answers of a host to one a second after the first six, so the far end answers too few probes for an interval."""
+    serve(line.b, "--token-file", token)
+    line.b.sysctl("ipv4/icmp_ratelimit", 1000)
+    try:
+        with line.shaped(line.r2, "d73"):
+            text = line.a.run(command(ktrxer, token, "up"), check=False).stdout
+    finally:
+        line.b.sysctl("ipv4/icmp_ratelimit", 0)
+    assert "no queue fills before hop 3: none adds more than its uncertainty" in text, text
+    assert "hop 3 answered fewer than 8 probes: the queue may be before that hop. Give a longer --load-for, or --protocol icmp" in text, text
+    assert "do not wait in the queue of the flows" not in text, text
+
+
+@pytest.mark.plain_build
 def test_text(ktrxer, line, serve, token):
     serve(line.b, "--token-file", token)
     with line.shaped(line.r2, "d73"):

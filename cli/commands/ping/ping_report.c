@@ -124,7 +124,7 @@ static void finish_verdict(const struct ping_run *run, const struct echo_counts 
 	const struct probe_result *result = &run->report.prober->result;
 	struct cli *cli = run->report.cli;
 
-	probe_judge(&run->report, result->accounts.sent, c->received);
+	probe_judge(&run->report, c->received);
 	if (!result->failure.code && result->stopped && result->wanted != UINT64_MAX &&
 	    result->committed < result->wanted)
 		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");

@@ -73,7 +73,7 @@ int probe_wait_start(struct probe_report *report, uint64_t *start_ns);
 void probe_batch_add(struct probe_report *report, const int64_t *values);
 void probe_batch_flush(struct probe_report *report);
 /* For the verdict: lateness and an early end. */
-void probe_judge(const struct probe_report *report, uint64_t sent, uint64_t received);
+void probe_judge(const struct probe_report *report, uint64_t received);
 /* Answers after the time-out; or none at all, with `where` (a port) and `why` added to the sentence. */
 void probe_judge_answers(const struct probe_report *report, uint64_t sent, uint64_t received, uint64_t too_late,
 			 const char *where, const char *why);

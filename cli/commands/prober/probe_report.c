@@ -83,14 +83,14 @@ const struct probe_events probe_report_events = { .lost = say_lost, .network_err
 
 /* ---------------------------------------------------------------------------------------------------------- the end */
 
-void probe_judge(const struct probe_report *r, uint64_t sent, uint64_t received)
+void probe_judge(const struct probe_report *r, uint64_t received)
 {
 	const struct prober *p = r->prober;
 	const struct probe_result *result = &p->result;
 
 	verdict_probes(r->cli, &result->accounts, received, result->lateness, p->spec.late_ns);
 	if (result->failure.code)
-		verdict_say(r->cli, sent ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
+		verdict_say(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
 			    result->failure.text);
 }
 
@@ -106,7 +106,7 @@ void probe_judge_answers(const struct probe_report *r, uint64_t sent, uint64_t r
 			" probes after the time-out of %s: they count as lost, and the times lack them. Set a longer "
 			"--timeout",
 			r->o->host, too_late, sent, ktrxer_format_ns(timeout, (int64_t)r->prober->spec.timeout_ns));
-	else if (sent && !received)
+	else if (sent && !received && !r->prober->result.failure.code)
 		verdict_say(r->cli, VERDICT_INVALID, "%s answered nothing at all%s%s", r->o->host, where, why);
 }
 

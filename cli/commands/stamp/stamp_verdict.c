@@ -101,7 +101,7 @@ void stamp_judge(const struct stamp_command *run)
 	const struct stamp_session_counts *c = &run->result->counts;
 	char port[48];
 
-	probe_judge(&run->report, c->sent, c->received);
+	probe_judge(&run->report, c->received);
 	if (p->stopped && p->wanted != UINT64_MAX)
 		verdict_say(run->report.cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " of %" PRIu64 " probes",
 			    p->accounts.sent, p->wanted * run->report.each);

@@ -50,6 +50,17 @@ static int64_t hops_added_ns(const struct trace_run *run)
 	return most;
 }
 
+/* The last hop with enough answers: a queue behind it is not measured. 0: none. */
+static size_t last_known_hop(const struct trace_run *run)
+{
+	size_t hop = run->queues.count;
+
+	while (hop-- > 1)
+		if (run->queues.queues[hop].known)
+			return hop;
+	return 0;
+}
+
 /* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static const char *ms(char text[24], int64_t ns)
@@ -62,9 +73,18 @@ static const char *ms(char text[24], int64_t ns)
 static void judge_flows(const struct trace_run *run, int way)
 {
 	const int64_t flows_ns = flows_added_ns(run, way), hops_ns = hops_added_ns(run);
+	const size_t unknown = last_known_hop(run) + 1;
 	char text[2][24];
 
-	if (flows_ns > FLOW_FACTOR * hops_ns + FLOW_ROOM_NS)
+	if (flows_ns <= FLOW_FACTOR * hops_ns + FLOW_ROOM_NS)
+		return;
+	if (unknown < run->queues.count)
+		verdict_say(run->cli, VERDICT_DEGRADED,
+			    "the round trips of the flows %s grew by %s ms, those of the probes to nearer hops by %s "
+			    "ms at most, and hop %zu answered fewer than %d probes: the queue may be before that "
+			    "hop. Give a longer --load-for, or --protocol icmp",
+			    way_names[way], ms(text[0], flows_ns), ms(text[1], hops_ns), unknown, HOP_QUEUES_LEAST);
+	else
 		verdict_say(run->cli, VERDICT_DEGRADED,
 			    "the round trips of the flows %s grew by %s ms, those of the probes by %s ms at most: the "
 			    "probes do not wait in the queue of the flows, because a router has one for each flow "
@@ -167,7 +187,11 @@ static void load_text(const struct trace_run *run)
 	for (size_t hop = 0; hop < run->queues.count; hop++)
 		hop_text(run, hop);
 	if (!q) {
-		out_text(run->cli, "no queue fills: none adds more than its uncertainty and 0.1 ms");
+		if (last_known_hop(run) + 1 < run->queues.count)
+			snprintf(text, PLACE, " before hop %zu", last_known_hop(run) + 1);
+		else
+			text[0] = '\0';
+		out_text(run->cli, "no queue fills%s: none adds more than its uncertainty and 0.1 ms", text);
 		return;
 	}
 	place(run, text);

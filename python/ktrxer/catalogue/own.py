@@ -26,7 +26,8 @@ def from_file(path: Path) -> Test:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        line = f", line {error.lineno}" if error.lineno else ""
+        text = " ".join((error.text or "").split())[:80]
+        line = (f", line {error.lineno}" if error.lineno else "") + (f" ({text})" if text else "")
         raise PlanError(f"{error.filename or path}{line}: SyntaxError: {error.msg}") from error
     except (Exception, SystemExit) as error:  # whatever the user's own program does wrong
         raise PlanError(f"{where_in(error, str(path))}{type(error).__name__}: {error}") from error

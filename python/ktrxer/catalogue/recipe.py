@@ -17,6 +17,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal
 
@@ -407,7 +408,8 @@ def _check_plot(name: str, own: Sequence[str]) -> None:
 
 def where_in(error: BaseException, path: str) -> str:
     """`FILE, line N (its text): `: the last line of a file that an exception went through; the file alone when it went through none."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    whole = Path(path).resolve()  # Python names a module's file by its absolute path
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).resolve() == whole]
     if not frames:
         return f"{path}: " if path else ""
     line = " ".join((frames[-1].line or "").split())

@@ -93,6 +93,7 @@ def _start(given: argparse.Namespace) -> int:
     seconds = _checked(state)
     if given.dry_run:
         return _say_plan(state, seconds)
+    _try_virtual_time(state)
     path = plan.results(batches[0]) / f"{given.file.stem}{journal.SUFFIX}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,6 +142,7 @@ def _resume(given: argparse.Namespace) -> int:
         complain("batch", "this host was restarted since the last run; the further runs are of another boot (boot_id in each run file)")
     for batch, _ in state.unfinished:
         complain("batch", f"{batch}: a run was cut off; its samples stay in NAME.ktrxer.part, and the run is made again")
+    _try_virtual_time(state)
     opened, state = journal.reopen(given.resume, boot_id())
     if state.batches and not plan.results(state.batches[0]).is_dir():
         raise spec.BatchError(f"{plan.results(state.batches[0])}: no such directory")
@@ -176,6 +178,20 @@ def _check_lab(name: str, words: tuple[str, ...]) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise BatchError(f"{name}: lab: {' '.join(done.stderr.split()).removeprefix('ktrxer lab: ')}")
+
+
+def _try_virtual_time(state: State) -> None:
+    """Builds the kernel of virtual time, if it is not there, and starts one guest: a host without either would fail each run."""
+    from ktrxer.batch import plan
+    from ktrxer.batch.spec import BatchFailure
+
+    for batch, seed in zip(state.batches, state.seeds, strict=True):
+        if batch.lab is not None and batch.lab.time == "virtual":
+            run = next(iter(plan.planned(batch, seed, state.identity)))
+            done = subprocess.run([_ktrxer(), "lab", "run", run.lab[0], "--time", "virtual", "--", "true"], stdin=subprocess.DEVNULL)
+            if done.returncode:
+                raise BatchFailure(f"{batch.name}: no run is made, because virtual time does not work here (see above)")
+            return
 
 
 def _ktrxer() -> str:

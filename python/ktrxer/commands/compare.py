@@ -93,7 +93,7 @@ def comparable(command: str, groups: list[Group], mixed: list[str], *, every: bo
         complain(command, f"group {group.name!r} has no run to compare")
         say_left_out(command, group)
     if not every and any(group.left_out for group in empty):
-        complain(command, "`ktrxer compare --all` takes runs that are not valid, too")
+        complain(command, f"`ktrxer compare --all` takes runs that are not valid, too{'' if command == 'compare' else ', without a page'}")
     if not empty and len(groups) < 2:
         complain(command, f"only one group: {groups[0].name!r}; a comparison needs two" if groups else "no runs")
     if empty or len(groups) < 2:

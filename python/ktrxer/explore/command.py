@@ -44,8 +44,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     if not given.directory.is_dir():
-        why = "a single run is shown by `ktrxer report`" if given.directory.exists() else "there is no such directory"
-        complain("view", f"{given.directory}: not a directory: {why}")
+        why = "not a directory: a single run is shown by `ktrxer report`" if given.directory.exists() else "no such directory"
+        complain("view", f"{given.directory}: {why}")
         return USAGE
     if not 0 <= given.port <= 65535:
         complain("view", f"--port {given.port}: expected a number from 0 to 65535")

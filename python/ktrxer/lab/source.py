@@ -24,7 +24,7 @@ from ktrxer.lab.recipe import Recipe
 from ktrxer.lab.toolchain import Tools, environment
 
 # Programs that the build needs on the host beside make and the compiler: program, Debian package.
-PROGRAMS = (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
+PROGRAMS = (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("xz", "xz-utils"))
 LIBELF = Path("/usr/include/libelf.h")
 LIBELF_ARCHES = ("x86",)  # architectures whose build runs objtool
 # The make target of each architecture, and the file that boots.

@@ -33,6 +33,8 @@ def label_of(series: Stored) -> str:
     """The series' name without the name of its group, which the panel's title contains."""
     group = series.group or ""
     rest = series.name.removeprefix(group).strip(" :") if group else ""
+    if rest.lower() in ("upload", "download"):  # of a recipe's own group, as `late upload` of `late`: the title has this word
+        rest = ""
     return f"flow {rest}" if rest.isdigit() else rest or series.name
 
 

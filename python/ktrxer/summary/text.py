@@ -56,7 +56,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     if s.steps:
         made += ["", *table(["step", "time", "p50", "rates"], [step(one) for one in s.steps])]
     if s.where:
-        made.append(f"delay that load adds: {places(s.where)}")
+        made.append(f"mean delay that load adds: {places(s.where)}")
     for loss in s.loss:
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         after = f"; {loss.too_late} answered after the time-out" if loss.too_late else ""

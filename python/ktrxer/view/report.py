@@ -244,7 +244,7 @@ def _delays(s: Summary) -> dict[str, Any]:
     if s.left_out:
         notes.append(f"{not_in_figures(s)}.")
     if s.where:
-        notes.append(f"Delay that load adds: {places(s.where)}.")
+        notes.append(f"Mean delay that load adds: {places(s.where)}.")
     notes += [text for one in s.latency if one.name == ROUND_TRIP and (text := _sure(one))]
     if s.grade is not None:
         notes.append(f"The grade is for the delay that load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")

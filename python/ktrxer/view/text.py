@@ -89,7 +89,8 @@ def _panel(panel: Panel, width: int) -> list[str]:
 def _x_names(panel: Panel, scale: _Scale) -> list[str]:
     if panel.x.names:
         return [_cut(f"{' ' * MARGIN}{'   '.join(f'{i + 1}: {name}' for i, name in enumerate(panel.x.names))}", 4 * scale.places)]
-    low, high = f"{scale.low:.4g}", f"{scale.high:.4g}"
+    tiny = not scale.log and abs(scale.low) < (scale.high - scale.low) / 1000  # as the time of the first probe: less than a column
+    low, high = "0" if tiny else f"{scale.low:.4g}", f"{scale.high:.4g}"
     return [" " * MARGIN + low + _cut(_named(panel.x), scale.places).center(max(0, scale.places - len(low) - len(high))) + high]
 
 
