@@ -80,7 +80,8 @@ static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint3
 
 /*
  * Whether the next number identifies the oldest probe, whatever the time of its stamp. False beside a refusal, and
- * where that time is within the newest call.
+ * where that time is neither of its call nor after all calls. Where devices are stacked, a stamp after the call may be
+ * the second one, and the first one lost.
  */
 static bool follows(const struct schedmap *map, const struct schedmap_call *call, uint64_t early, uint64_t late)
 {
@@ -88,7 +89,7 @@ static bool follows(const struct schedmap *map, const struct schedmap_call *call
 
 	if (map->refused || map->was_refused || call->refused || late < call->call_ns)
 		return false;
-	return early <= call->after_ns || newest == call || late < newest->call_ns || early > newest->after_ns;
+	return early <= call->after_ns || (!map->stacked && early > newest->after_ns);
 }
 
 bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe)
@@ -96,23 +97,30 @@ bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns
 	/* Newer kernels reuse the number of a refused datagram. */
 	const bool again = map->was_refused && key + 1 == map->next_key;
 	const int32_t ahead = again ? 0 : (int32_t)(key - map->next_key);
+	int32_t skipped = 0;
 	struct schedmap_call *call = oldest(map);
 	const uint64_t late = stamp_ns + bound_ns, early = stamp_ns > bound_ns ? stamp_ns - bound_ns : 0;
 
 	if (call && !ahead && follows(map, call, early, late))
 		return take(map, call, key, probe);
 	/* A device above this one has stamped the datagram already. */
-	if (ahead < 0 && !(call && call->refused))
+	if (ahead < 0) {
+		map->stacked = true;
 		return false;
+	}
 	while (call && call->after_ns < early) { /* its stamps were lost */
+		skipped += (int32_t)(call->count - call->matched);
 		map->begin++;
 		call = oldest(map);
 	}
+	/* Each probe has a number: this one belongs to a probe that was skipped. */
+	if (skipped > ahead + map->was_refused)
+		return false;
 	if (!call || late < call->call_ns)
-		return ahead < 0 || again ? false : take_refused(map, call, key);
+		return again ? false : take_refused(map, call, key);
 	if (call->count > 1 && ahead) {
 		/* Some stamps of the call were lost. After its first stamp the numbers identify their probes. */
-		if (ahead < 0 || !call->matched || call->matched + (uint32_t)ahead >= call->count) {
+		if (!call->matched || call->matched + (uint32_t)ahead >= call->count) {
 			map->begin++;
 			map->next_key = key + 1;
 			return false;

@@ -7,7 +7,8 @@
  * packet has waited between.
  *
  * Consecutive numbers without a refusal between them identify the probe without the time. This covers a packet that
- * waits for its neighbour's address: it enters the packet scheduler after the call.
+ * waits for its neighbour's address: it enters the packet scheduler after the call. Where the devices are stacked,
+ * such a stamp may also be the second one of its packet, so only the time identifies the probe.
  *
  * One thread. Probes of one socket, in the order in which the kernel took them.
  */
@@ -27,6 +28,7 @@ struct schedmap {
 	uint32_t next_key; /* the number after that of the last stamp */
 	uint32_t refused;  /* datagrams refused since the last call, whose stamp was not seen */
 	bool was_refused;  /* the last stamp was of a refused datagram: its number may come again */
+	bool stacked;      /* a datagram had a second stamp, of a device below the first */
 };
 
 /* `size`: probes that can wait for a stamp, a power of two. On a socket that has sent nothing. -ENOMEM. */

@@ -120,6 +120,30 @@ TEST(lost_stamps_take_no_others)
 	ktrxer_schedmap_free(&map);
 }
 
+/* Each datagram has a second stamp, of the device below, when the first device's queue lets it go. */
+TEST(the_device_belows_stamp_replaces_no_lost_one)
+{
+	uint32_t found;
+
+	start();
+	ktrxer_schedmap_sent(&map, 0, 1, 100, 120);
+	assert_found(0, 110, 0);
+	assert_none(0, 48110);
+	for (uint32_t n = 1; n < 4; n++)
+		ktrxer_schedmap_sent(&map, n, 1, 50000 * n + 100, 50000 * n + 120);
+	/* Of number 1 only the second stamp comes: between two calls. */
+	assert_none(1, 98110);
+	assert_false(ktrxer_schedmap_driver(&map, 1, &found));
+	assert_found(2, 100110, 2);
+	assert_none(2, 148110);
+	/* Of number 3, too: within the call of the next probe. */
+	ktrxer_schedmap_sent(&map, 4, 1, 198100, 198120);
+	assert_none(3, 198105);
+	assert_found(4, 198110, 4);
+	assert_false(ktrxer_schedmap_driver(&map, 3, &found));
+	ktrxer_schedmap_free(&map);
+}
+
 /* Whatever is lost or refused, no probe gets the stamp of another call: those of one train are microseconds apart. */
 TEST(never_another_calls)
 {
