@@ -79,9 +79,9 @@ static bool take_refused(struct schedmap *map, struct schedmap_call *next, uint3
 }
 
 /*
- * Whether the next number identifies the oldest probe, whatever the time of its stamp. False beside a refusal, and where
- * that time is neither of its call nor after all calls. Where devices are stacked, a stamp after the call may be the
- * second one, and the first one lost.
+ * Whether the next number identifies the oldest probe, whatever the time of its stamp. False beside a refusal, and
+ * where that time is neither of its call nor after all calls. Where devices are stacked, a stamp after the call may be
+ * the second one, and the first one lost.
  */
 static bool follows(const struct schedmap *map, const struct schedmap_call *call, uint64_t early, uint64_t late)
 {

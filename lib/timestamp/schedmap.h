@@ -7,8 +7,8 @@
  * packet has waited between.
  *
  * Consecutive numbers without a refusal between them identify the probe without the time. This covers a packet that
- * waits for its neighbour's address: it enters the packet scheduler after the call. Where the devices are stacked, such a
- * stamp may also be the second one of its packet, so only the time identifies the probe.
+ * waits for its neighbour's address: it enters the packet scheduler after the call. Where the devices are stacked,
+ * such a stamp may also be the second one of its packet, so only the time identifies the probe.
  *
  * One thread. Probes of one socket, in the order in which the kernel took them.
  */

@@ -8,7 +8,6 @@
 struct seen {
 	const struct tcp_pair_answer *originals[2]; /* the first transmissions; NULL: did not arrive */
 	uint8_t acknowledged;                       /* at last */
-	bool bare;                                  /* an acknowledgement of both without data, no retransmission */
 	/* Retransmissions: any, of a segment before these two, of the one before that. */
 	bool again, earlier_again, oldest_again;
 };
@@ -27,8 +26,6 @@ static struct seen look(const struct tcp_pair_answer *answers, size_t count)
 			s.again |= data;
 			s.earlier_again |= data && a->data < 0;
 			s.oldest_again |= data && a->data < -1;
-		} else if (!data) {
-			s.bare |= a->acknowledged == 2;
 		} else if ((a->data == 0 || a->data == 1) && !s.originals[a->data]) {
 			s.originals[a->data] = a;
 		}
@@ -51,8 +48,8 @@ static enum tcp_pair_event up_without_originals(const struct seen *s)
 		       : s->acknowledged == 1 ? TCP_PAIR_SECOND_LOST
 					      : TCP_PAIR_UNKNOWN;
 	if (s->acknowledged == 2)
-		/* Probes in order are acknowledged by the segments. */
-		return s->bare ? TCP_PAIR_REORDERED : TCP_PAIR_COMPLETE;
+		/* An acknowledgement without data may also be an update of the server's window. */
+		return TCP_PAIR_COMPLETE;
 	if (!s->again)
 		return TCP_PAIR_UNKNOWN;
 	return s->acknowledged == 0 ? TCP_PAIR_FIRST_LOST : TCP_PAIR_UNKNOWN;

@@ -140,7 +140,15 @@ static void take_late_back(struct tcp_connection *c)
 	c->late = -1;
 }
 
-static void add_answer(struct tcp_connection *c, int32_t data, uint8_t acknowledged, bool late, uint64_t arrived_ns)
+/* For a first transmission of the first segment. The second segment shows how long this round trip is. */
+static bool too_late(const struct tcp_connection *c, uint64_t arrived_ns)
+{
+	const uint64_t expected_ns = c->arrived_ns[1] ? c->arrived_ns[1] : c->at_ns + c->rtt_ns + c->rtt_ns / 2;
+
+	return arrived_ns > expected_ns + LATE_ROOM_NS;
+}
+
+static void add_answer(struct tcp_connection *c, int32_t data, uint8_t acknowledged, uint64_t arrived_ns)
 {
 	const bool seen = data < 0 && data != TCP_PAIR_NO_DATA, twice = (data == 0 || data == 1) && c->arrived_ns[data];
 	struct tcp_pair_answer *a = &c->answers[c->answer_count];
@@ -151,7 +159,16 @@ static void add_answer(struct tcp_connection *c, int32_t data, uint8_t acknowled
 	c->answer_count++;
 	if (data == TCP_PAIR_NO_DATA)
 		return;
-	if (data == 0 && late && !twice) {
+	/*
+	 * A server retransmits the first segment when both before it are acknowledged: by the second probe. So one that
+	 * acknowledges the first probe alone is a first transmission. One that does not, and came later than half of
+	 * the time to the next, may have waited for the server's timer, which doubles each time.
+	 */
+	if (data == 0 && !twice)
+		c->proven = acknowledged == 1;
+	else if (data == 0)
+		c->unsure |= !c->proven && 2 * (c->arrived_ns[0] - c->at_ns) >= arrived_ns - c->arrived_ns[0];
+	if (data == 0 && !twice && !c->proven && too_late(c, arrived_ns)) {
 		a->again = true;
 		if (c->late < 0 && !c->arrived_ns[1]) {
 			c->late = (int)c->answer_count - 1;
@@ -172,17 +189,16 @@ static void answer(struct tcp_connection *c, int64_t from, uint32_t length, uint
 {
 	const uint64_t acked = c->own_acknowledged > c->probe_from ? c->own_acknowledged - c->probe_from : 0;
 	const uint8_t acknowledged = (uint8_t)(acked / c->spec.request_length);
-	const bool late = arrived_ns > c->at_ns + c->rtt_ns + c->rtt_ns / 2 + LATE_ROOM_NS;
 	const int64_t mss = c->spec.mss, elicited = (int64_t)c->base + 2 * mss;
 
 	if (!length)
-		add_answer(c, TCP_PAIR_NO_DATA, acknowledged, late, arrived_ns);
+		add_answer(c, TCP_PAIR_NO_DATA, acknowledged, arrived_ns);
 	/* A segment that this host or the server's has merged from several. */
 	for (uint32_t at = 0; at < length; at += c->spec.mss) {
 		const int64_t offset = from + at - elicited;
 
 		if (offset % mss == 0 && length - at >= c->spec.mss && offset / mss >= -2 && offset / mss <= 1) {
-			add_answer(c, (int32_t)(offset / mss), acknowledged, late, arrived_ns);
+			add_answer(c, (int32_t)(offset / mss), acknowledged, arrived_ns);
 		} else {
 			c->is_short = true;
 			c->conclude_ns = least(c->conclude_ns, arrived_ns + c->rtt_ns + LATE_ROOM_NS);
@@ -254,6 +270,7 @@ void tcp_connection_prime(struct tcp_connection *c, uint64_t now_ns)
 {
 	c->phase = TCP_PRIMING;
 	c->progress_ns = now_ns;
+	c->at_ns = 0;
 	c->base = c->peer_next;
 	c->edge = c->base + 2u * c->spec.mss;
 	c->tries = 0;
@@ -286,7 +303,7 @@ void tcp_connection_probe(struct tcp_connection *c, uint64_t at_ns)
 	c->probe_from = c->own_next;
 	c->answer_count = 0;
 	c->arrived_ns[0] = c->arrived_ns[1] = 0;
-	c->is_short = c->again = false;
+	c->is_short = c->again = c->proven = c->unsure = false;
 	c->late = -1;
 	c->conclude_ns = KTRXER_NEVER;
 	c->give_up_ns = at_ns + c->rtt_ns + c->spec.timeout_ns;
@@ -304,6 +321,11 @@ void tcp_connection_probe(struct tcp_connection *c, uint64_t at_ns)
 	}
 	c->edge = c->base + 4u * mss;
 	c->timer_ns = c->give_up_ns;
+}
+
+void tcp_connection_sent(struct tcp_connection *c, uint64_t sent_ns)
+{
+	c->at_ns = sent_ns;
 }
 
 /* ------------------------------------------------------------------------------------------------------ receiving */
@@ -392,7 +414,7 @@ static void receive_opening(struct tcp_connection *c, const struct tcp_segment *
 	settle(c, false, arrived_ns);
 }
 
-static void receive_priming(struct tcp_connection *c, int64_t from, const struct tcp_segment *s)
+static void receive_priming(struct tcp_connection *c, int64_t from, const struct tcp_segment *s, uint64_t arrived_ns)
 {
 	const bool whole = from == (int64_t)c->base || from == (int64_t)c->base + c->spec.mss;
 
@@ -400,12 +422,20 @@ static void receive_priming(struct tcp_connection *c, int64_t from, const struct
 	if (s->length && (!whole || s->length % c->spec.mss)) {
 		c->base = c->peer_next;
 		c->edge = c->base + 2u * c->spec.mss;
+		c->at_ns = 0;
 		send_acknowledgement(c, false);
+	} else if (s->length && !c->at_ns) {
+		c->at_ns = arrived_ns;
 	}
-	if (c->peer_next == c->base + 2u * c->spec.mss && c->own_acknowledged == c->own_next) {
-		c->phase = TCP_PRIMED;
-		c->timer_ns = KTRXER_NEVER;
+	if (c->peer_next != c->base + 2u * c->spec.mss || c->own_acknowledged != c->own_next)
+		return;
+	/* The server's timer may have ended, as in TCP_PRIMED. This host reads such segments at once if it was busy. */
+	if (c->at_ns && arrived_ns > c->at_ns + LATE_ROOM_NS) {
+		tcp_connection_skip(c, arrived_ns);
+		return;
 	}
+	c->phase = TCP_PRIMED;
+	c->timer_ns = KTRXER_NEVER;
 }
 
 /* Each arrival postpones the timer, so arrivals look at the time, too. */
@@ -457,7 +487,7 @@ void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *
 	case TCP_PROBING:
 		answer(c, from, s->length, arrived_ns);
 		if (c->phase != TCP_PROBING) {
-			rtt_add(c, arrived_ns - c->at_ns);
+			rtt_add(c, arrived_ns > c->at_ns ? arrived_ns - c->at_ns : 0);
 			c->tries = 0;
 			settle(c, false, arrived_ns);
 		} else if (c->conclude_ns != KTRXER_NEVER) {
@@ -465,7 +495,7 @@ void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *
 		}
 		break;
 	case TCP_PRIMING:
-		receive_priming(c, from, s);
+		receive_priming(c, from, s, arrived_ns);
 		break;
 	case TCP_PRIMED:
 		/* The server's timer has ended, and its answers to a pair would follow other rules. */
@@ -502,7 +532,7 @@ static void tick_open(struct tcp_connection *c, uint64_t now_ns)
 
 static void tick_pair(struct tcp_connection *c, uint64_t now_ns)
 {
-	finish(c, c->is_short ? TCP_SHORT_SEGMENTS : c->again ? TCP_NO_DOUBT : TCP_NO_CONCLUSION);
+	finish(c, c->is_short ? TCP_SHORT_SEGMENTS : c->again && !c->unsure ? TCP_NO_DOUBT : TCP_NO_CONCLUSION);
 	c->tries = 0;
 	c->progress_ns = now_ns;
 	c->warm = WARM_AFTER_LOSS;

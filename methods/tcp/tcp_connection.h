@@ -95,7 +95,8 @@ struct tcp_connection {
 	uint64_t progress_ns; /* last arrival of an acknowledgement, or of a segment's bytes */
 	uint64_t timer_ns;    /* KTRXER_NEVER: off */
 	uint64_t rtt_ns;      /* the longest recent one, with decay */
-	uint64_t at_ns;       /* of the pair, or of the SYN */
+	/* Of the SYN, of the first arrival in the priming, of the pair: scheduled, then sent. */
+	uint64_t at_ns;
 	/* The first response */
 	uint8_t head[TCP_HEAD_MAX];
 	uint32_t head_fill;
@@ -109,6 +110,8 @@ struct tcp_connection {
 	uint64_t arrived_ns[2];
 	uint64_t conclude_ns, give_up_ns;
 	bool is_short, again;
+	bool proven; /* the first segment is a first transmission */
+	bool unsure; /* both of its arrivals may be retransmissions */
 	/* The first segment came so late that it may be a retransmission: its place in `answers`, or -1. */
 	int late;
 	uint64_t late_ns;
@@ -128,6 +131,8 @@ void tcp_connection_prime(struct tcp_connection *c, uint64_t now_ns);
 uint64_t tcp_connection_lead_ns(const struct tcp_connection *c);
 /* In TCP_PRIMED: the pair. Its result comes by `done`, and the connection goes on. */
 void tcp_connection_probe(struct tcp_connection *c, uint64_t at_ns);
+/* In TCP_PROBING: when the second probe left. Lateness of this host is not a part of the round trip. */
+void tcp_connection_sent(struct tcp_connection *c, uint64_t sent_ns);
 /* In TCP_PRIMING or TCP_PRIMED: no pair is sent. */
 void tcp_connection_skip(struct tcp_connection *c, uint64_t now_ns);
 /* Sends a RST if the server has the connection. */

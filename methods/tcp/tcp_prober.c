@@ -185,6 +185,9 @@ static void take_reports(struct tcp_prober *p)
 			pending->sent += reports[i].status == KTX_SENT;
 			pending->sample.sent_ns[which] = reports[i].sent_ns;
 			pending->sample.sent_source[which] = reports[i].sent_source;
+			if (which && !pending->ended && reports[i].sent_source != KTX_SENT_NONE)
+				tcp_connection_sent(&p->places[pair % TCP_CONNECTIONS_MAX].connection,
+						    reports[i].sent_ns);
 			if (pending->reports == 2 && pending->ended)
 				sample_end(p, pending);
 		}

@@ -7,6 +7,7 @@ a ---10.79.0.0/24, fd00:79::/64--- m ---the same--- b      A measures, B has web
 
 from __future__ import annotations
 
+import fcntl
 import json
 import random
 import signal
@@ -25,6 +26,7 @@ from waiting import stand_still
 
 HERE = Path(__file__).resolve().parent
 UNDISTURBED = 4  # the last number of the web server's second address
+PIPE_BYTES = 1 << 20  # some 10,000 records
 PORTS = {"whole": 80, "closing": 8010, "at once": 8011, "silent": 8012, "ssh": 8013, "narrow": 8014, "resets": 8015}
 # Servers that do not suit this method, each on its port.
 BAD = f"""
@@ -100,9 +102,15 @@ def line(requires_namespaces: None, tmp_path_factory: pytest.TempPathFactory) ->
         yield Line(a, m, b)
 
 
+def with_room(process: Any) -> Any:
+    """A full pipe must not stop a program whose output is read after the measurement."""
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return process
+
+
 def middlebox(line: Line, *shares: float) -> Any:
     """It is the path, which other work of this machine must not delay."""
-    return started(line.m, [*before_others(), sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", *map(str, shares)])
+    return with_room(started(line.m, [*before_others(), sys.executable, str(HERE / "middlebox.py"), "m0", "m1", "7", *map(str, shares)]))
 
 
 Measure = Callable[..., list[dict[str, Any]]]
@@ -174,6 +182,20 @@ def truth(passed: Passed, sample: dict[str, Any], payload: int, mss: int) -> tup
     return up, down
 
 
+def read_otherwise(notes: list[dict[str, Any]], samples: list[dict[str, Any]], end: dict[str, Any]) -> list[Any]:
+    """The pairs that had another fate in the middlebox."""
+    passed = Passed()
+    for note in notes:
+        passed.setdefault((note["way"], note["port"], note["sequence"]), note["order"])
+    wrong = list[Any]()
+    for one in samples:
+        up, down = truth(passed, one, end["payload_bytes"], end["mss_bytes"])
+        right = up == one["up"] or (one["up"] == "complete" and up in ("in_order", "reordered"))
+        if not right or down != one["down"]:
+            wrong.append((up, down, one["up"], one["down"], one))
+    return wrong
+
+
 @pytest.mark.parametrize(
     "shares",
     [(0.1, 0, 0, 0), (0, 0.1, 0, 0), (0, 0, 0.15, 0), (0, 0, 0, 0.15), (0.05, 0.05, 0.1, 0.1)],
@@ -193,20 +215,12 @@ def test_each_pair_is_read_as_the_middlebox_treated_it(measure, validators, shar
             break
     for one in objects:
         validators[one["type"]].validate(one)
-    passed = Passed()
-    for note in measure.notes:
-        passed.setdefault((note["way"], note["port"], note["sequence"]), note["order"])
     assert len(pairs) == end["pairs"] - end["busy"] - end["unprimed"] and len(known) == end["known"]
     # Where a host has no processor at times, some pairs are not sent, and the answers to some come too late; the verdict names it.
     share, least = (0.7, 20) if busy(end) or stalled else (0.95, 40)
     assert len(known) >= share * len(pairs) and len(pairs) >= least, end
     assert len(timely) >= least / 2, (stalled, end)
-    wrong = list[Any]()
-    for one in timely:
-        up, down = truth(passed, one, end["payload_bytes"], end["mss_bytes"])
-        right = up == one["up"] or (one["up"] == "complete" and up in ("in_order", "reordered"))
-        if not right or down != one["down"]:
-            wrong.append((up, down, one["up"], one["down"], one))
+    wrong = read_otherwise(measure.notes, timely, end)
     assert not wrong, wrong
     lost = {way: end[way]["lost"]["count"] for way in ("up", "down")}
     reordered = {way: end[way]["reordered"]["count"] for way in ("up", "down")}
@@ -224,11 +238,31 @@ def test_each_pair_has_a_sample(measure):
 
 
 @pytest.mark.plain_build
+def test_pairs_that_left_late_are_read_as_the_middlebox_treated_them(line, ktrxer):
+    """The program stands still for less than the server's retransmission timer, and for longer than the room of a late segment."""
+    box = middlebox(line, 0, 0.1, 0, 0)
+    words = ["--path", "/large", "--count", "400", "--interval", "20ms", "--connections", "16"]
+    child = with_room(line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", *words]))
+    while child.poll() is None:
+        stand_still(child, 0.14)
+        time.sleep(random.uniform(0.1, 0.3))
+    objects = [json.loads(one) for one in child.communicate()[0].splitlines()]
+    box.send_signal(signal.SIGKILL)
+    notes = [json.loads(one) for one in box.communicate()[0].splitlines() if one.endswith("}")]
+    stalled = {note["port"] for note in notes if note["waited_ns"] > STALL_NS}
+    known = [one for one in objects if one.get("kind") == "tcp_pair" and one["doubt"] is None and one["from_port"] not in stalled]
+    late = [one for one in known if one["sent_ns"] - one["scheduled_ns"] > 100_000_000]
+    assert late, "no pair left late enough"
+    wrong = read_otherwise(notes, known, objects[-1])
+    assert not wrong, (len(late), len(known), wrong)
+
+
+@pytest.mark.plain_build
 def test_a_program_that_stands_still_claims_no_loss(line, ktrxer):
     """It stands still for longer than the server's retransmission timer: every fifth time between the commit of a pair and its send time."""
     box = middlebox(line, 0, 0, 0, 0)
-    words = ["--path", "/large", "--count", "1500", "--interval", "10ms", "--connections", "16"]
-    child = line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", *words])
+    words = ["--path", "/large", "--count", "1000", "--interval", "10ms", "--connections", "16"]
+    child = with_room(line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", *words]))
     while child.poll() is None:
         stand_still(child, 0.5)
         time.sleep(random.uniform(0.1, 0.4))  # pairs are sent, at any place of an interval

@@ -203,6 +203,79 @@ TEST(a_late_first_segment_alone_is_a_retransmission)
 	}
 }
 
+/*
+ * A retransmission of the first segment acknowledges both probes or none: the server retransmits an earlier segment
+ * until the second probe has come. A segment that acknowledges one probe is a first transmission, however late it is.
+ */
+TEST(a_late_first_segment_of_one_probe_is_no_retransmission)
+{
+	struct there line;
+	const uint32_t elicited = become_probing(&line);
+
+	/* The probes left 140 ms late, and the second segment is lost. */
+	line.now_ns += 140 * MS;
+	server_sends(&line, elicited, MSS, 2 * REQUEST, 0);
+	line.now_ns += 200 * MS;
+	server_sends(&line, elicited, MSS, 3 * REQUEST, 0);
+	tcp_connection_tick(&line.connection, line.connection.timer_ns);
+	assert_int_equal(line.pairs, 1);
+	assert_int_equal(line.done.doubt, TCP_NO_DOUBT);
+	assert_int_equal(line.done.result.up, TCP_PAIR_IN_ORDER);
+	assert_int_equal(line.done.result.down, TCP_PAIR_SECOND_LOST);
+}
+
+/* The connection expects long round trips, because its SYN waited. The second segment shows how long this one is. */
+TEST(a_lost_first_segment_after_a_long_round_trip)
+{
+	struct there line;
+	const uint32_t elicited = become_probing(&line);
+
+	line.connection.rtt_ns = 120 * MS;
+	server_sends(&line, elicited + MSS, MSS, 3 * REQUEST, 0);
+	assert_int_equal(line.pairs, 0);
+	line.now_ns += 205 * MS;
+	server_sends(&line, elicited, MSS, 3 * REQUEST, 0);
+	tcp_connection_tick(&line.connection, line.connection.timer_ns);
+	assert_int_equal(line.pairs, 1);
+	assert_int_equal(line.done.result.up, TCP_PAIR_IN_ORDER);
+	assert_int_equal(line.done.result.down, TCP_PAIR_FIRST_LOST);
+}
+
+/*
+ * Both segments are lost, and the first retransmission comes earlier than the longest round trip allows. The second
+ * retransmission follows after twice the server's timer, so the first one may have waited for the timer.
+ */
+TEST(two_lost_segments_after_a_long_round_trip_are_not_one)
+{
+	struct there line;
+	const uint32_t elicited = become_probing(&line);
+
+	line.connection.rtt_ns = 120 * MS;
+	line.now_ns += 205 * MS;
+	server_sends(&line, elicited, MSS, 3 * REQUEST, 0);
+	assert_int_equal(line.pairs, 0);
+	line.now_ns += 405 * MS;
+	server_sends(&line, elicited, MSS, 3 * REQUEST, 0);
+	tcp_connection_tick(&line.connection, line.connection.timer_ns);
+	assert_int_equal(line.pairs, 1);
+	assert_int_equal(line.done.doubt, TCP_NO_CONCLUSION);
+}
+
+/* This host had no processor while the server's timer ended. It reads both segments at once, one a retransmission. */
+TEST(a_server_that_retransmitted_while_it_was_primed)
+{
+	struct there line;
+	uint32_t base;
+
+	become_ready(&line);
+	base = (uint32_t)line.connection.peer_next;
+	tcp_connection_prime(&line.connection, line.now_ns);
+	server_sends(&line, base + MSS, MSS, REQUEST, 0);
+	line.now_ns += 205 * MS;
+	server_sends(&line, base, MSS, REQUEST, 0);
+	assert_int_equal(line.connection.phase, TCP_SETTLING);
+}
+
 TEST(a_retransmission_before_the_pair_leaves_it_out)
 {
 	struct there line;

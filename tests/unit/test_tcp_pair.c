@@ -98,8 +98,8 @@ TEST(all_events)
 				const size_t count =
 					round_trip((enum fate)up, (enum fate)down, bare_lost, answers, &originals);
 
-				/* The order of the probes shows in answers before the retransmission only. */
-				if (down == BOTH_LOST && (up == IN_ORDER || (up == REORDERED && bare_lost)))
+				/* The order of the probes shows in the elicited segments only. */
+				if (down == BOTH_LOST && (up == IN_ORDER || up == REORDERED))
 					up_is = TCP_PAIR_COMPLETE;
 				if (originals == 0)
 					down_is = TCP_PAIR_UNKNOWN;
@@ -145,6 +145,18 @@ TEST(answers_that_fit_nothing)
 		assert_int_equal(result.down, TCP_PAIR_UNKNOWN);
 		assert_false(tcp_pair_is_whole(malformed[i], 3));
 	}
+}
+
+/* Both segments are lost, and the server's program reads the requests: the server announces its window. */
+TEST(an_update_of_the_window_is_no_reordering)
+{
+	static const struct tcp_pair_answer answers[] = { { .data = TCP_PAIR_NO_DATA, .acknowledged = 2 },
+							  { .data = 0, .acknowledged = 2, .again = true } };
+	struct tcp_pair_result result;
+
+	tcp_pair_read(answers, 2, &result);
+	assert_int_equal(result.up, TCP_PAIR_COMPLETE);
+	assert_int_equal(result.down, TCP_PAIR_BOTH_LOST);
 }
 
 /* A server that sends both segments only when both probes have come. */
