@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 from guests import KTRXER, Lab
 
-pytestmark = pytest.mark.slow
-
 FILE = """
 hosts = ["near", "far"]
 routers = ["mid"]
@@ -84,7 +82,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Found]:
         job += [
             f"ip netns exec mid tc qdisc replace dev to-far root netem delay {one.delay_ms}ms {one.up} limit 10000",
             f"ip netns exec mid tc qdisc replace dev to-near root netem delay {one.delay_ms}ms {one.down} limit 10000",
-            f"{capture} near{number} -i to-mid -Q in tcp 2>/dev/null & near=$!",
+            f"ip netns exec mid {capture} near{number} -i to-near -Q out tcp 2>/dev/null & near=$!",  # behind netem; the near host takes them first
             f"ip netns exec far {capture} far{number} -i to-mid -Q in tcp 2>/dev/null & far=$!",
             "sleep 0.2",
             f"{KTRXER} tcp far -4 --path /large --count 60 --interval 250ms --connections 8 --jsonl >{number}.jsonl",
