@@ -200,20 +200,20 @@ def test_only_a_command_that_ends_soon_collects_garbage_seldom(command, few):
     assert done.stdout.split() == [str(few), str(not few)], done.stderr
 
 
-def test_a_run_does_not_load_pandas():
+def test_a_run_does_not_load_pandas(tmp_path):
     """pyarrow would, where it is installed. Here a module of this name stands for it; afterwards a recipe may import it."""
-    code = """if True:
-        import sys, pathlib, tempfile
-        folder = pathlib.Path(tempfile.mkdtemp())
-        (folder / "pandas.py").write_text("__version__ = '3.0.0'")
-        sys.path.insert(0, str(folder))
+    (tmp_path / "pandas.py").write_text("__version__ = '3.0.0'")
+    code = f"""if True:
+        import sys
+        folder = {str(tmp_path)!r}
+        sys.path.insert(0, folder)
         from ktrxer.imports import without_pandas
         without_pandas()
         import pyarrow as pa
         pa.array([1, 2])
         assert "pandas" not in sys.modules
         import pandas
-        assert pandas.__file__.startswith(str(folder))"""
+        assert pandas.__file__.startswith(folder)"""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
