@@ -22,6 +22,17 @@ static int record_verdict(struct cli *cli, struct json *end)
 	return verdict_now(cli) == VERDICT_VALID ? EXIT_VALID : EXIT_BAD;
 }
 
+/* The objects of both measurements have one output, and each may have lost some. */
+static void say_dropped(struct cli *cli, uint64_t dropped)
+{
+	verdict_say(cli, VERDICT_DEGRADED, "the reader of the output was too slow: %llu objects are lost",
+		    (unsigned long long)dropped);
+#ifndef KTRXER_SMALL
+	if (cli->second)
+		say_dropped(cli->second, dropped);
+#endif
+}
+
 static int record_end(struct cli *cli, struct json *end)
 {
 	uint64_t dropped = out_dropped(cli);
@@ -34,8 +45,7 @@ static int record_end(struct cli *cli, struct json *end)
 	json_u64(end, "dropped", dropped);
 	json_object_end(end);
 	if (dropped)
-		verdict_say(cli, VERDICT_DEGRADED, "the reader of the output was too slow: %llu objects are lost",
-			    (unsigned long long)dropped);
+		say_dropped(cli, dropped);
 	return record_verdict(cli, end);
 }
 

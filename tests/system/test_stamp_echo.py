@@ -154,3 +154,16 @@ def test_wrong_options(shared_pair, ktrxer):
     assert done.returncode == 2 and "--echo goes without --precise" in done.stderr
     done = a.run([ktrxer, "stamp", "8.8.8.8", "--echo", "-i", "100us"], check=False)
     assert done.returncode == 1 and "--flood" in done.stderr, "the echo counts for the rate that needs --flood"
+
+
+def test_a_slow_reader_makes_both_incomplete(shared_pair, ktrxer, serve):
+    """Objects of both are lost, so that neither series may look complete."""
+    a, b = shared_pair
+    serve(b)
+    with a.popen([str(ktrxer), "stamp", b.address, "--echo", "--jsonl", "--count", "4000", "-i", "1ms"]) as child:
+        time.sleep(5)
+        out, _ = child.communicate(timeout=30)
+    stamp, echo, objects = ends(out)
+    assert stamp["output"]["dropped"] > 0 and len(trips(objects, "ping")) + len(trips(objects)) < 8000
+    for end in (stamp, echo):
+        assert end["verdict"] == "degraded" and any("reader of the output was too slow" in one for one in end["reasons"]), end["reasons"]
