@@ -168,7 +168,7 @@ static uint64_t step_one(struct prober *p)
 		next = p->step(p);
 	else if (!p->result.failure.code)
 		prober_take(p);
-	if (!p->done && !next && p->result.failure.code)
+	if (!next && p->result.failure.code)
 		unwatch(p);
 	p->done = !next;
 	return next ? next : KTRXER_NEVER;
