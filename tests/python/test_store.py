@@ -438,6 +438,18 @@ def test_parquet_rewritten_by_an_enemy_is_refused_or_read(tmp_path, whole, data)
         assert "\n" not in str(error)
 
 
+def test_parquet_whose_sizes_contradict_their_types_is_refused(tmp_path, whole):
+    """pyarrow 26 ends the process if it is asked for such a column of the footer: its schema says `required`, its size statistics `optional`."""
+    with zipfile.ZipFile(whole) as zipped:
+        members = {info.filename: zipped.read(info) for info in zipped.infolist()}
+    body = members["host.parquet"]
+    optional, required = b"\x25\x02\x18", b"\x25\x00\x18"  # SchemaElement, before the column's name
+    assert optional in body
+    path = zip_of(tmp_path / "enemy.ktrxer", (members | {"host.parquet": body.replace(optional, required, 1)}).items())
+    with pytest.raises(StoreError, match="damaged: Definition level histogram"):
+        open_run(path).table("host")
+
+
 @QUICK
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
                     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["id", "series", "zero", "host", "name", "x"]), inner, max_size=5),

@@ -3,13 +3,13 @@
 
 These checks come first, because pyarrow allocates the size that a header claims: up to 2 GiB for a page of a Parquet file, without limit
 for a buffer of an Arrow message.
-Formats: Parquet's thrift (parquet-format, PageHeader; thrift compact protocol), Arrow's flatbuffers (Message.fbs).
+Formats: Parquet's thrift (parquet-format, FileMetaData and PageHeader; thrift compact protocol), Arrow's flatbuffers (Message.fbs).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ktrxer.store import limits
@@ -71,8 +71,32 @@ class _Thrift:
         elif kind == _STRUCT:
             while field := self.field(0)[1]:
                 self.skip(field, depth + 1)
-        else:  # the statistics and sizes of a page header contain no lists, sets or maps
+        elif kind in (_LIST, _SET):
+            inner = self.data[self.at] & 15
+            for _ in self.elements(inner):
+                self.skip(_BYTE if inner in (_TRUE, _FALSE) else inner, depth + 1)
+        else:  # Parquet has no maps
             raise ValueError(f"a field of type {kind}")
+
+    def elements(self, kind: int) -> range:
+        """Those of a list, which follow."""
+        head = self.byte()
+        count = self.varint() if head >> 4 == 15 else head >> 4
+        if head & 15 != kind or count > len(self.data) - self.at:  # each has a byte at least
+            raise ValueError("a list of another type, or longer than the data")
+        return range(count)
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Numbers and types of the fields of a structure. A field that came twice would have another value for another reader."""
+        last = 0
+        while True:
+            number, kind = self.field(last)
+            if not kind:
+                return
+            if number <= last:
+                raise ValueError("its fields are not in order")
+            last = number
+            yield number, kind
 
     def field(self, last: int) -> tuple[int, int]:
         """Number and type of the next field. Type 0 marks the end of the structure."""
@@ -86,41 +110,75 @@ class _Thrift:
 def _page_sizes(data: memoryview, at: int) -> tuple[int, int, int]:
     """The offset of the page behind this header, its uncompressed size, and its size in the file."""
     reader = _Thrift(data, at)
-    number = 0
     sizes: dict[int, int] = {}
-    while True:
-        number, kind = reader.field(number)
-        if not kind:
-            return reader.at, sizes[2], sizes[3]
+    for number, kind in reader.fields():
         if number in (2, 3) and kind == _I32:
             sizes[number] = reader.zigzag()
         else:
             reader.skip(kind)
+    return reader.at, sizes[2], sizes[3]
 
 
-def check_pages(data: memoryview, metadata: Any, where: str, wanted: Sequence[str] | None = None) -> None:
+def _chunk(reader: _Thrift) -> tuple[int, int]:
+    """Offset of the first page of a column, and the size of all of its pages (ColumnChunk and ColumnMetaData)."""
+    found: dict[int, int] = {}
+    for outer, kind in reader.fields():
+        if (outer, kind) != (3, _STRUCT):
+            reader.skip(kind)
+            continue
+        for number, inner in reader.fields():
+            if number in (7, 9, 11) and inner == _I64:
+                found[number] = reader.zigzag()
+            else:
+                reader.skip(inner)
+    return min(at for at in (found[9], found.get(11)) if at), found[7]
+
+
+def _chunks(data: memoryview) -> Iterator[list[tuple[int, int]]]:
+    """The columns of each row group, from the footer of a Parquet file. pyarrow 26 ends the process where a column's sizes contradict its
+    type (`RowGroupMetaData.column`)."""
+    length = struct.unpack_from("<I", data, len(data) - 8)[0]
+    reader = _Thrift(data, len(data) - 8 - length)
+    for number, kind in reader.fields():
+        if (number, kind) != (4, _LIST):
+            reader.skip(kind)
+            continue
+        for _ in reader.elements(_STRUCT):
+            columns: list[tuple[int, int]] = []
+            for inner, of in reader.fields():
+                if (inner, of) == (1, _LIST):
+                    columns = [_chunk(reader) for _ in reader.elements(_STRUCT)]
+                else:
+                    reader.skip(of)
+            yield columns
+
+
+def check_pages(data: memoryview, paths: Sequence[str], where: str, wanted: Sequence[str] | None = None) -> None:
     """StoreError if a page claims more than PAGE_BYTES, or if all pages of a table claim more than TABLE_BYTES: of the columns that are
-    wanted, because pages of the others are not read."""
+    wanted, because pages of the others are not read. `paths` are those of all columns."""
     total = 0
     data = data.cast("B")
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for column in map(group.column, range(metadata.num_columns)):
-            if wanted is not None and column.path_in_schema not in wanted:
+    try:
+        groups = list(_chunks(data))
+    except (IndexError, KeyError, ValueError, struct.error) as error:
+        raise StoreError(f"{where}: damaged: its footer ({error})") from None
+    for group in groups:
+        if len(group) != len(paths):
+            raise StoreError(f"{where}: damaged: {len(group)} columns of {len(paths)}")
+        for path, (at, size) in zip(paths, group, strict=True):
+            if wanted is not None and path not in wanted:
                 continue
-            starts = [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]
-            at = min(starts, default=0)
-            end = at + column.total_compressed_size
+            end = at + size
             if not 0 < at <= end <= len(data):
-                raise StoreError(f"{where}: damaged: the column {column.path_in_schema} ends behind the end of the data")
+                raise StoreError(f"{where}: damaged: the column {path} ends behind the end of the data")
             while at < end:
                 try:
                     begin, unpacked, size = _page_sizes(data[:end], at)
                 except (IndexError, KeyError, ValueError) as error:
-                    raise StoreError(f"{where}: damaged: a page of {column.path_in_schema} has no header ({error})") from None
+                    raise StoreError(f"{where}: damaged: a page of {path} has no header ({error})") from None
                 total += unpacked
                 if not 0 <= unpacked <= limits.PAGE_BYTES or size < 0 or total > limits.TABLE_BYTES:
-                    name, most = column.path_in_schema, limits.PAGE_BYTES
-                    raise StoreError(f"{where}: a page of {name} claims {unpacked} bytes; at most {most} are read")
+                    raise StoreError(f"{where}: a page of {path} claims {unpacked} bytes; at most {limits.PAGE_BYTES} are read")
                 at = begin + size
 
 

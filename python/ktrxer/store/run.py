@@ -218,7 +218,7 @@ def open_parquet(data: memoryview, kind: str, where: str, wanted: Sequence[str] 
         known = [field.name for field in columns.schema(kind) if field.name in there.names]
         _same_types(_plain_strings(there), known, kind, where)
         known = [name for name in known if wanted is None or name in wanted]
-        packed.check_pages(data, file.metadata, where, wanted)
+        packed.check_pages(data, [file.schema.column(i).path for i in range(file.metadata.num_columns)], where, wanted)
         return file, known
     except StoreError:
         raise
