@@ -164,7 +164,7 @@ def test_an_interval_without_zero_that_the_correction_does_not_confirm_has_the_r
     row = among.rows[0]
     assert row.outcome == "unclear" and row.found.low > 0
     interval = f"{row.found.low:.0f} to {row.found.high:.0f} ms, 95 % for this figure alone"
-    expected = f"no difference shown after the correction for 21 figures (p = {row.p_corrected:.2f}; B - A is {interval})"
+    expected = f"no difference shown after the correction for 21 figures (p = {row.p_corrected:.3g}; B - A is {interval})"
     assert sentences(among)[0] == f"UDP round trip, loaded, p95: {expected}"
 
 

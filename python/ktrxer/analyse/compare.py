@@ -193,7 +193,7 @@ def _sentence(row: Row, a: str, b: str, tested: int) -> str:
         return f"{figure.label}: the same within {_percent_up(_bound(found))}"
     interval = f"{b} - {a} is {amount(found.low, half)} to {amount(found.high, half)} {unit}, 95 %"
     if found.low * found.high > 0 and tested > 1:
-        why = f"after the correction for {tested} figures (p = {row.p_corrected:.2f}; {interval} for this figure alone)"
+        why = f"after the correction for {tested} figures (p = {row.p_corrected:.3g}; {interval} for this figure alone)"
         return f"{figure.label}: no difference shown {why}"
     return f"{figure.label}: no difference shown ({interval})"
 
