@@ -237,16 +237,20 @@ def test_each_pair_has_a_sample(measure):
     assert sum(one["doubt"] is None for one in samples) == end["known"], end
 
 
+def stopped_again_and_again(line, ktrxer, stopped_s, going_most_s, *words):
+    """The objects of a measurement whose process stands still for `stopped_s`, after each 0.1 s to `going_most_s`: at any place of an interval."""
+    child = with_room(line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", "--path", "/large", "--connections", "16", *words]))
+    while child.poll() is None:
+        stand_still(child, stopped_s)
+        time.sleep(random.uniform(0.1, going_most_s))
+    return [json.loads(one) for one in child.communicate()[0].splitlines()]
+
+
 @pytest.mark.plain_build
 def test_pairs_that_left_late_are_read_as_the_middlebox_treated_them(line, ktrxer):
     """The program stands still for less than the server's retransmission timer, and for longer than the room of a late segment."""
     box = middlebox(line, 0, 0.1, 0, 0)
-    words = ["--path", "/large", "--count", "400", "--interval", "20ms", "--connections", "16"]
-    child = with_room(line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", *words]))
-    while child.poll() is None:
-        stand_still(child, 0.14)
-        time.sleep(random.uniform(0.1, 0.3))
-    objects = [json.loads(one) for one in child.communicate()[0].splitlines()]
+    objects = stopped_again_and_again(line, ktrxer, 0.14, 0.3, "--count", "400", "--interval", "20ms")
     box.send_signal(signal.SIGKILL)
     notes = [json.loads(one) for one in box.communicate()[0].splitlines() if one.endswith("}")]
     stalled = {note["port"] for note in notes if note["waited_ns"] > STALL_NS}
@@ -261,12 +265,7 @@ def test_pairs_that_left_late_are_read_as_the_middlebox_treated_them(line, ktrxe
 def test_a_program_that_stands_still_claims_no_loss(line, ktrxer):
     """It stands still for longer than the server's retransmission timer: every fifth time between the commit of a pair and its send time."""
     box = middlebox(line, 0, 0, 0, 0)
-    words = ["--path", "/large", "--count", "1000", "--interval", "10ms", "--connections", "16"]
-    child = with_room(line.a.popen([str(ktrxer), "tcp", "10.79.0.2", "--jsonl", *words]))
-    while child.poll() is None:
-        stand_still(child, 0.5)
-        time.sleep(random.uniform(0.1, 0.4))  # pairs are sent, at any place of an interval
-    end = json.loads(child.communicate()[0].splitlines()[-1])
+    end = stopped_again_and_again(line, ktrxer, 0.5, 0.4, "--count", "1000", "--interval", "10ms")[-1]
     box.kill()
     box.communicate()
     counts = {way: end[way]["lost"]["count"] + end[way]["reordered"]["count"] for way in ("up", "down")}

@@ -133,7 +133,7 @@ def test_each_pair_is_read_as_the_captures_show_it(found: dict[str, Found], name
     one = found[name]
     pairs = [sample for sample in one.objects if sample.get("kind") == "tcp_pair"]
     known = [sample for sample in pairs if sample["doubt"] is None]
-    # Of 60; 30 at the least in 16 runs. A pair whose segments may be retransmissions has no conclusion: 2 of 48 in one of them.
+    # 60 pairs are due, and each of 16 runs had 30 or more. A pair whose segments may be retransmissions has no conclusion: 2 of 48 in one of them.
     assert len(pairs) >= 25 and len(known) >= 0.9 * len(pairs), one.objects[-1]
     wrong = list[Any]()
     for sample in known:

@@ -325,7 +325,8 @@ def _load_got_through(run: Run) -> bool:
 
 
 def _hosts_limit(run: Run) -> bool:
-    """Whether the sockets of a host limit all flows of a process, so that the load does not fill the path in this direction."""
+    """Whether a host limits all flows of a process, by its sockets or because the sender was stopped, so that the load does not fill the
+    path in this direction."""
     ends = [(runner.end or {}).get("flows") for runner in run.meta.runners if runner.kind == "flow"]
     flows = [[one for one in end if isinstance(one, dict)] for end in ends if isinstance(end, list)]
     return any(end and all(True in (one.get("receiver_limited"), one.get("sender_limited")) for one in end) for end in flows)
