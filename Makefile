@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 600
 # For `make test`: the suites of tests/run to run (default: all).
 SUITES ?=
 
-.PHONY: all build built demo check test test-tools fuzz docs gallery clean help setup
+.PHONY: all build built demo check check-lab test test-tools fuzz docs gallery clean help setup
 all: build
 
 build: ## build the library and the command into build/ (the default)
@@ -28,7 +28,12 @@ demo: ## install missing packages, build, and measure an emulated access line un
 check: ## install missing packages, build, and run the quick tests: unit tests of C and Python, lint, walls (about a minute)
 	@scripts/setup build test
 	@$(MAKE) --no-print-directory --output-sync -j2 test-tools .venv/.tests
-	@tests/run --quick unit python lint
+	@tests/run --quick unit python lab lint
+
+check-lab: ## the quick tests of the lab's distribution alone (ktrxer-lab), which needs nothing of the experiments
+	@scripts/setup build test
+	@$(MAKE) --no-print-directory .venv/.tests
+	@tests/run --quick lab
 
 test: ## install missing packages, build, and run every test that this machine can run (under 30 minutes); SUITES='unit install': only these
 	@scripts/setup build demo test

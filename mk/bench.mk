@@ -3,22 +3,22 @@
 timing: ## one probe each 10 ms: ktrxer compared with sleeping sockets, by the far end's kernel stamps (ten seconds)
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
-	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.timing
+	@scripts/netns-root env PYTHONPATH=lab python3 -m ktrxer_lab.bench.timing
 
 bench: ## the four benches in under five minutes: tables, and ratios with their targets; rows in build/bench/
 	@scripts/setup build demo bench
 	@$(MAKE) --no-print-directory build
-	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.ratios --keep $(BUILD)/bench
+	@scripts/netns-root env PYTHONPATH=lab python3 -m ktrxer_lab.bench.ratios --keep $(BUILD)/bench
 
 figures: ## the figures that a change must keep, with their strict limits; writes build/bench.json
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
-	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.figures --strict --json $(BUILD)/bench.json
+	@scripts/netns-root env PYTHONPATH=lab python3 -m ktrxer_lab.bench.figures --strict --json $(BUILD)/bench.json
 
 soak: ## an hour at 10 kpps (SOAK_SECONDS=3600 SOAK_ENGINE=auto): counts add up, memory does not grow, mean rate is exact; a line a minute
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory build
-	@scripts/netns-root env PYTHONPATH=python python3 -m ktrxer.bench.soak --seconds $(or $(SOAK_SECONDS),3600) --engine $(or $(SOAK_ENGINE),auto)
+	@scripts/netns-root env PYTHONPATH=lab python3 -m ktrxer_lab.bench.soak --seconds $(or $(SOAK_SECONDS),3600) --engine $(or $(SOAK_ENGINE),auto)
 	@$(MAKE) --no-print-directory soak-adversary
 
 soak-adversary: .venv/.tests ## ten minutes of hostile clients beside honest ones of `ktrxer serve` (ADVERSARY_SECONDS=600)
@@ -29,7 +29,7 @@ soak-adversary: .venv/.tests ## ten minutes of hostile clients beside honest one
 # Beside the real Flent.
 bench-flent: .venv/.ok .venv-flent/.ok ## processor time and latency samples of ktrxer run compared with Flent's (needs irtt, fping, and netperf or iperf)
 	@$(MAKE) --no-print-directory build
-	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.flent
+	PYTHONPATH=lab .venv/bin/python -m ktrxer_lab.bench.flent
 
 bench-pictures: .venv/.ok .venv-flent/.ok ## processor time of ktrxer plot compared with Flent's, on RUN=FILE.ktrxer
-	PYTHONPATH=python .venv/bin/python -m ktrxer.bench.pictures '$(RUN)'
+	PYTHONPATH=lab .venv/bin/python -m ktrxer_lab.bench.pictures '$(RUN)'

@@ -2,10 +2,10 @@
 # The device lab (docs/howto/lab.md). Its requirements; each install command is printed first:
 LAB_PACKAGES = qemu-system-x86 qemu-system-arm qemu-system-mips python3 python3-venv util-linux coreutils dkms dpkg-dev debhelper dh-dkms dh-python
 
-LAB = env PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer lab
+LAB = env PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab
 # Limit of all lab tests together, in seconds. Each test has its own limit (tests/lab/conftest.py).
 LAB_LIMIT = 840
-LAB_PYTEST = env PYTHONPATH=$(CURDIR)/python timeout -s INT -k 30 $(LAB_LIMIT) .venv/bin/python -m pytest -o cache_dir=$(CURDIR)/$(BUILD)/pytest-lab -q -rfEs
+LAB_PYTEST = env PYTHONPATH=$(CURDIR)/lab:$(CURDIR)/python timeout -s INT -k 30 $(LAB_LIMIT) .venv/bin/python -m pytest -o cache_dir=$(CURDIR)/$(BUILD)/pytest-lab -q -rfEs
 LAB_TALLY = sh lab/tally
 LAB_TARGETS = cli/ktrxer
 LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel
@@ -27,8 +27,8 @@ lab-benches: $(LAB_BENCHES:%=%/build.ninja)
 	@for tree in $(LAB_BENCHES); do ninja --quiet -C $$tree >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
 
 lab-figures: lab-builds lab-benches lab-images ## E1, E2, O3 and E6 on each device (FIGURES=folder, JOB=options): JSON files, and the tables of docs/measurements/2026-11-22-module.md
-	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py run --out $(or $(FIGURES),build-cross/figures) -- $(JOB)
-	env PYTHONPATH=$(CURDIR)/python .venv/bin/python tests/lab/figures.py tables $(or $(FIGURES),build-cross/figures)/*.json
+	env PYTHONPATH=$(CURDIR)/lab:$(CURDIR)/python .venv/bin/python tests/lab/figures.py run --out $(or $(FIGURES),build-cross/figures) -- $(JOB)
+	env PYTHONPATH=$(CURDIR)/lab:$(CURDIR)/python .venv/bin/python tests/lab/figures.py tables $(or $(FIGURES),build-cross/figures)/*.json
 
 lab-setup: .venv/.tests ## install QEMU and prepare the images of all devices
 	sh lab/setup $(LAB_PACKAGES) $(VIRTUAL_PACKAGES)
@@ -55,7 +55,7 @@ lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on ever
 VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables tcpdump curl iperf mosquitto-clients
 virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in six minutes on 2 cores
 	@sh lab/setup $(VIRTUAL_PACKAGES)
-	@timeout 7200 $(LAB) setup --device uml # a build that hangs is stopped earlier: SILENCE_S in python/ktrxer/lab/source.py
+	@timeout 7200 $(LAB) setup --device uml # a build that hangs is stopped earlier: SILENCE_S in lab/ktrxer_lab/source.py
 
 # A guest of virtual time has one processor, and its clock does not see what runs beside it: so a file for each processor.
 test-virtual: virtual-kernel build ## quick tests in virtual time: at most four minutes on 2 cores, plus the kernel's build
@@ -69,7 +69,7 @@ virtual: virtual-kernel build ## all tests in virtual time: twenty minutes, plus
 
 # Tables for docs/measurements; status 1: a figure is false.
 truth: virtual-kernel build ## the project's methods over all paths with known properties, as tables: ten minutes on 2 cores (TRUTH='--path NAME')
-	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/python .venv/bin/python -m ktrxer truth --markdown $(TRUTH)
+	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth --markdown $(TRUTH)
 
 # Packages for building a kernel, beside the lab's own.
 SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils

@@ -1,9 +1,9 @@
 # The Python part: a virtual environment from lock files with hashes. The packages to run it come first, the tools of its tests on demand.
 PYTHON ?= python3
 
-.venv/.ok: python/requirements.txt
+.venv/.ok: python/requirements.txt mk/python.mk
 	@scripts/as-owner scripts/venv .venv python/requirements.txt
-	@scripts/as-owner sh -c 'echo "$$PWD/python" >"$$(echo .venv/lib/python3*/site-packages)/ktrxer.pth" && touch $@'
+	@scripts/as-owner sh -c 'printf "%s\n" "$$PWD/python" "$$PWD/lab" >"$$(echo .venv/lib/python3*/site-packages)/ktrxer.pth" && touch $@'
 
 # DuckDB and ibis, for `ktrxer query`.
 .venv/.query: python/requirements-query.txt .venv/.ok

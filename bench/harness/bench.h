@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The harness of `ktrxer bench`: senders send in turns over the same path, and the far end stamps each probe. The
- * result is JSON lines, one sample for each turn with its time stamps; python/ktrxer/bench makes figures and tables of
+ * result is JSON lines, one sample for each turn with its time stamps; lab/ktrxer_lab/bench makes figures and tables of
  * them. The list of engines is ktx_engines()'s.
  */
 #ifndef KTRXER_CLI_BENCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The kinds of bench: what one sender sends in one turn. The figures are computed from the time stamps in
- * python/ktrxer/bench.
+ * lab/ktrxer_lab/bench.
  */
 #include "bench.h"
 

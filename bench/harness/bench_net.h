@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The path of a bench: a device of this network namespace sends, and the probes arrive at a device of this machine, in
- * this or in another namespace. `ktrxer bench` (python/ktrxer/bench) makes two namespaces and a veth pair where the
+ * this or in another namespace. `ktrxer bench` (lab/ktrxer_lab/bench) makes two namespaces and a veth pair where the
  * user names no devices.
  */
 #ifndef KTRXER_CLI_BENCH_NET_H

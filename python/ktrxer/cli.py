@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import NamedTuple
 
 
@@ -21,7 +22,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "compare": Subcommand("ktrxer.commands.compare", "compare groups of runs: differences with intervals"),
     "export": Subcommand("ktrxer.commands.export", "convert runs to CSV, Parquet, OpenMetrics, Flent's files"),
     "import": Subcommand("ktrxer.commands.importing", "convert Flent's data files to runs"),
-    "lab": Subcommand("ktrxer.lab.command", "run commands in networks of namespaces, and in emulated devices"),
+    "lab": Subcommand("ktrxer_lab.command", "run commands in networks of namespaces, and in emulated devices"),
     "new": Subcommand("ktrxer.commands.new", "write a working file to begin with: a test of your own"),
     "plot": Subcommand("ktrxer.view.plot_command", "draw stored runs: SVG, PDF, PNG"),
     "query": Subcommand("ktrxer.commands.query", "query all runs of a directory by SQL"),
@@ -32,12 +33,14 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "serve-http": Subcommand("ktrxer.commands.serve_http", "serve the responsiveness test by HTTP/2"),
     "summary": Subcommand("ktrxer.commands.summary", "summarise a run in figures"),
     "tests": Subcommand("ktrxer.commands.tests", "list and explain the tests of `ktrxer run`"),
-    "truth": Subcommand("ktrxer.truth.command", "check a measuring tool on paths with known properties"),
+    "truth": Subcommand("ktrxer_lab.truth.command", "check a measuring tool on paths with known properties"),
     "view": Subcommand("ktrxer.explore.command", "explore a directory of runs in the browser: table, plots, comparison"),
 }
 
 # Subcommands of the C part, which runs them in Python if they print tables.
-HANDED_OVER = {"bench": Subcommand("ktrxer.bench.command", "compare senders: tables of the harness's results")}
+HANDED_OVER = {"bench": Subcommand("ktrxer_lab.bench.command", "compare senders: tables of the harness's results")}
+
+LAB = "ktrxer_lab"  # a distribution of its own: networks, virtual time, devices, truth tables, bench
 
 UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -51,7 +54,7 @@ def usage() -> str:
 def complete(words: list[str]) -> int:
     from ktrxer.complete import offered
 
-    if len(words) > 1 and words[0] in SUBCOMMANDS:
+    if len(words) > 1 and words[0] in SUBCOMMANDS and find_spec(SUBCOMMANDS[words[0]].module.partition(".")[0]) is not None:
         for line in offered(import_module(SUBCOMMANDS[words[0]].module).parser(), words[1:-1], words[-1]):
             print(line)
     return 0
@@ -82,6 +85,10 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except ModuleNotFoundError as error:
+        if error.name == LAB:
+            missing = "the Python distribution ktrxer-lab is missing; `pip install ./lab` in the source tree installs it"
+            print(f"ktrxer {words[0]}: {missing}", file=sys.stderr)
+            return 1
         if (error.name or "").startswith("ktrxer"):
             raise
         needs = f"it needs the Python package {error.name}, which {sys.executable} does not have"

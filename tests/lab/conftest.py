@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from inside import run
 from krx_link import link  # noqa: F401
-from ktrxer.lab import pytest_plugin as plugin
-from ktrxer.lab.pytest_plugin import (  # noqa: F401
+from ktrxer_lab import pytest_plugin as plugin
+from ktrxer_lab.pytest_plugin import (  # noqa: F401
     HERE,
     limited,
     pytest_collection_finish,

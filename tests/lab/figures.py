@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from figures_job import HONEST, PAPERS, PROGRAMS
-from ktrxer.lab import device, kbuild, places, vm
-from ktrxer.lab.errors import LabError, Unavailable
+from ktrxer_lab import device, kbuild, places, vm
+from ktrxer_lab.errors import LabError, Unavailable
 from module_help import COMPLAINTS
 
 HERE = Path(__file__).parent

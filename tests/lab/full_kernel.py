@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ktrxer.lab import cache, cpio, image, places
-from ktrxer.lab.packages import Archive
-from ktrxer.lab.recipe import Recipe
+from ktrxer_lab import cache, cpio, image, places
+from ktrxer_lab.packages import Archive
+from ktrxer_lab.recipe import Recipe
 
 
 def with_initramfs(folder: Path, name: str, modules: list[str], job: cpio.Tree) -> tuple[Path, Path]:

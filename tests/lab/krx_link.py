@@ -16,7 +16,7 @@ from krx import (
     use_count,
     within,
 )
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 MODULES = ("../../module",)
 EVERYWHERE = in_device("pc", "phone", "router", modules=MODULES, slow=("phone", "router"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The debug kernel (lab/kernels/debug.config), from inside: its reports, and memory failures on request."""
+"""The debug kernel (lab/ktrxer_lab/data/kernels/debug.config), from inside: its reports, and memory failures on request."""
 
 from __future__ import annotations
 

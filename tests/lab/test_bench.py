@@ -8,10 +8,10 @@ from pathlib import Path
 
 import figures
 import pytest
-from ktrxer.bench import kinds
-from ktrxer.bench.command import hosts
-from ktrxer.lab import device, kbuild, places, vm, wiring
-from ktrxer.lab.errors import Unavailable
+from ktrxer_lab import device, kbuild, places, vm, wiring
+from ktrxer_lab.bench import kinds
+from ktrxer_lab.bench.command import hosts
+from ktrxer_lab.errors import Unavailable
 
 PATH = "--device to-far --to 10.99.0.2 --far-device to-near --far-netns far"
 BENCH = f"""

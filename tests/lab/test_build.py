@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from ktrxer.lab import device, places, vm
-from ktrxer.lab.errors import Unavailable
+from ktrxer_lab import device, places, vm
+from ktrxer_lab.errors import Unavailable
 
 DEVICES = ("pc", "phone", "router")
 TOO_LONG = {"router": ("test_poisson",)}  # 16 million ciphers: minutes of emulation

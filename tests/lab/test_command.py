@@ -19,9 +19,9 @@ needs_small_disk = pytest.mark.skipif(
     shutil.which("unshare") is None or subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode != 0,
     reason="no user namespaces here (unshare -Urm), so no small disk can be made",
 )
-LAB = [sys.executable, "-m", "ktrxer", "lab"]
+LAB = [sys.executable, "-m", "ktrxer_lab"]
 ROUTER = ("--device", "router")  # boots fastest
-DATA = Path(__file__).resolve().parents[2] / "lab"
+DATA = Path(__file__).resolve().parents[2] / "lab" / "ktrxer_lab" / "data"
 
 
 def lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

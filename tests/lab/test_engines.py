@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from inside import run
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 DEVICES = ("pc", "phone", "router")
 ENGINES = ("udp", "raw", "packet", "xsk")

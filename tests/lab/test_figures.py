@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import device, vm
-from ktrxer.lab.errors import Unavailable
+from ktrxer_lab import device, vm
+from ktrxer_lab.errors import Unavailable
 
 WORKLOAD = Path(__file__).with_name("workload.py")
 BUSY = "while True: pass"

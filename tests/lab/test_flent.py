@@ -8,8 +8,8 @@ import statistics
 from dataclasses import dataclass
 
 import pytest
-from ktrxer.lab import topology, vm, wiring
-from ktrxer.lab.errors import Unavailable
+from ktrxer_lab import topology, vm, wiring
+from ktrxer_lab.errors import Unavailable
 
 SERVER = """
 ip netns exec server iperf3 -s -D >/dev/null

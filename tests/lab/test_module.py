@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from inside import run
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 HELLO = Path(__file__).with_name("hello")
-LAB = [sys.executable, "-m", "ktrxer", "lab"]
+LAB = [sys.executable, "-m", "ktrxer_lab"]
 
 
 def lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

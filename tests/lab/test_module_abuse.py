@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from inside import run
 from krx import CAPTURE, DROP, Krx, Link, Rule, libc
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 from ktx_raw import (
     AUTO,
     CANCELLED,

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 from ktx_raw import MS, SENT, SLOT, SLOW, SOFTIRQ, TAIL, THREAD, Ear, Ktx, frame, now
 from module_help import MODULE, kernel_warnings
 

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import device, kbuild, vm
-from ktrxer.lab.errors import BuildFailure, LabError
+from ktrxer_lab import device, kbuild, vm
+from ktrxer_lab.errors import BuildFailure, LabError
 
 SOURCE = Path(__file__).resolve().parents[2] / "module"
 MOST_BYTES = 160_000

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import device, kbuild, vm
-from ktrxer.lab.errors import Unavailable
+from ktrxer_lab import device, kbuild, vm
+from ktrxer_lab.errors import Unavailable
 
 HERE = Path(__file__).resolve().parent
 MODULE = HERE.parents[1] / "module"

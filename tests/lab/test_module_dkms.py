@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import device, kbuild, vm
-from ktrxer.lab.errors import LabError
+from ktrxer_lab import device, kbuild, vm
+from ktrxer_lab.errors import LabError
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = "6.1"

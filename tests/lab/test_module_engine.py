@@ -13,7 +13,7 @@ from pathlib import Path
 import figures_job as job
 import pytest
 from inside import run
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 from module_help import MODULE, kernel_warnings, unload
 from test_engines import DEVICES, in_near, send_on_time, told
 

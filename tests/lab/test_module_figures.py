@@ -8,7 +8,7 @@ from typing import Any
 
 import figures
 import pytest
-from ktrxer.lab.errors import Unavailable
+from ktrxer_lab.errors import Unavailable
 
 
 def one(rows: list[figures.Row], **which: object) -> Any:

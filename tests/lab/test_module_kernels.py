@@ -14,8 +14,8 @@ import test_module_rx_faults
 import test_module_rx_recv
 import test_module_tx
 import test_module_tx_faults
-from ktrxer.lab import device
-from ktrxer.lab.pytest_plugin import HERE
+from ktrxer_lab import device
+from ktrxer_lab.pytest_plugin import HERE
 
 KERNELS = ("5.10", "6.12", "7.3")
 SUBJECTS = (test_module_tx, test_module_tx_faults, test_module_abuse, test_module_rx, test_module_rx_faults, test_module_rx_recv)

@@ -46,7 +46,7 @@ from krx import (
     within,
 )
 from krx_link import EVERYWHERE, MODULES, refused, stack, tap
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 # --------------------------------------------------------------------------------------------------------- what rules do
 

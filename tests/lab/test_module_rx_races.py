@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from inside import run
 from krx import CAPTURE, CAPTURE_DROP, DROP, PROMISCUOUS, Krx, Link, Rule, within
 from krx_link import MODULES, stack
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 SECONDS = 4.0
 REAL = in_device("pc", time="real", modules=MODULES, slow=("pc",))

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from inside import run
 from krx import CAPTURE, CAPTURE_DROP, PREROUTING, PROMISCUOUS, Krx, Link, Rule
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 from ktx_raw import (
     AUTO,
     ERROR,

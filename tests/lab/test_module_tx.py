@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from inside import run
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 from ktx_raw import (
     CANCELLED,
     CATCH_UP,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import full_kernel
 import pytest
-from ktrxer.lab import cache, cpio, packages, places
-from ktrxer.lab.errors import LabError
-from ktrxer.lab.packages import Archive
+from ktrxer_lab import cache, cpio, packages, places
+from ktrxer_lab.errors import LabError
+from ktrxer_lab.packages import Archive
 
 HERE = Path(__file__).parent
 QEMU = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"]

@@ -15,7 +15,7 @@ needs_qemu = pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason=
 TESTS = """
 from pathlib import Path
 import pytest
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 @in_device("phone")
 def test_passes():
@@ -45,7 +45,7 @@ def test_of_the_host():
 MIXED = """
 from pathlib import Path
 import pytest
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 @pytest.fixture(scope="module", autouse=True)
 def of_the_module():
@@ -62,7 +62,7 @@ def test_of_the_device():
 
 
 def run_tests(folder: Path, **environment: str) -> str:
-    (folder / "conftest.py").write_text("from ktrxer.lab.pytest_plugin import *\n")
+    (folder / "conftest.py").write_text("from ktrxer_lab.pytest_plugin import *\n")
     (folder / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--rootdir=."]
     return subprocess.run(command, cwd=folder, env={**os.environ, "COLUMNS": "200", **environment}, capture_output=True, text=True, timeout=300, check=False).stdout
@@ -89,7 +89,7 @@ def test_without_an_emulator_they_are_skipped_and_told_why(tmp_path: Path) -> No
 def test_the_module_of_the_last_test_before_a_machine_ends_with_it(tmp_path: Path, workers: str) -> None:
     """A file whose first test is of the host and whose last one is of a device, and a file after it: in a worker of pytest-xdist they run in
     this order."""
-    (tmp_path / "conftest.py").write_text("from ktrxer.lab.pytest_plugin import *\n")
+    (tmp_path / "conftest.py").write_text("from ktrxer_lab.pytest_plugin import *\n")
     (tmp_path / "test_first.py").write_text(MIXED)
     (tmp_path / "test_second.py").write_text("def test_after():\n    pass\n")
     words = ["-n", workers, "--dist", "loadfile"]

@@ -18,7 +18,7 @@ import test_module_rx_faults
 import test_module_tx
 import test_module_tx_faults
 from inside import run
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 from module_help import MODULE
 from soak_chaos import Chaos
 from soak_kernel import REPORTS, kernel_log, leaks, reports

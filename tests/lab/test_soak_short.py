@@ -7,7 +7,7 @@ import types
 
 import pytest
 import test_module_short
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 from test_module_short import FAILING, failing, link, wire
 from test_soak import KERNEL, LIMIT_S, nothing_was_found, under_the_checkers
 

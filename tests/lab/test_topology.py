@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import topology, vm, wiring
-from ktrxer.lab.errors import Unavailable
+from ktrxer_lab import topology, vm, wiring
+from ktrxer_lab.errors import Unavailable
 
 FILE = b"""
 hosts = ["near", "far"]

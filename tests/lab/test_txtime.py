@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from inside import run
-from ktrxer.lab.pytest_plugin import in_device
+from ktrxer_lab.pytest_plugin import in_device
 
 DEVICES = ("pc", "phone", "router")
 KINDS = ("fq timer_slack 0", "etf clockid CLOCK_TAI delta 500000")

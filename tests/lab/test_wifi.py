@@ -9,10 +9,10 @@ from pathlib import Path
 import full_kernel
 import pytest
 from ktrxer.collect.wifi import Station
-from ktrxer.lab import cache, cpio, packages
-from ktrxer.lab.errors import LabError
-from ktrxer.lab.packages import Archive
 from ktrxer.runners import wifi
+from ktrxer_lab import cache, cpio, packages
+from ktrxer_lab.errors import LabError
+from ktrxer_lab.packages import Archive
 
 HERE = Path(__file__).parent
 PYTHON = HERE.parents[1] / "python"

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from ktrxer.lab import command, places, source
+from ktrxer_lab import command, places, source
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "ci"

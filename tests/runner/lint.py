@@ -55,15 +55,15 @@ def lint(suite: Suite) -> None:
     types: list[Step] = []
     if (VENV / "ruff").exists():
         steps.append(("C files have the format of .clang-format", ["scripts/format", "--check"], 120, None))
-        folders = [name for name in ("python", "tests", "bench") if any((ROOT / name).rglob("*.py"))]
+        folders = [name for name in ("python", "lab", "tests", "bench") if any((ROOT / name).rglob("*.py"))]
         ruff = [str(VENV / "ruff"), "check", "--no-cache", "--config", "python/pyproject.toml", *folders, *PROGRAMS, "scripts/docs-gallery"]
         steps.append(("ruff", ruff, 60, None))
         mypy = [str(VENV / "mypy"), "--config-file", "python/pyproject.toml", "--cache-dir", str(BUILD / "mypy")]
         types = [
-            ("mypy", [*mypy, "--scripts-are-modules", "python/ktrxer", "tests/counts.py", "tests/runner", *PROGRAMS], 300, {"MYPYPATH": "python:tests"}),
+            ("mypy", [*mypy, "--scripts-are-modules", "python/ktrxer", "lab/ktrxer_lab", "tests/counts.py", "tests/runner", *PROGRAMS], 300, {"MYPYPATH": "python:lab:tests"}),
             # A folder of its own: its modules import each other by their bare names, as pytest has it.
-            ("mypy of the lab's tests", [*mypy, "tests/lab"], 300, {"MYPYPATH": "python:tests/lab"}),
-            ("mypy of the tests of virtual time", [*mypy, "tests/virtual"], 300, {"MYPYPATH": "python:tests/virtual"}),
+            ("mypy of the lab's tests", [*mypy, "tests/lab"], 300, {"MYPYPATH": "python:lab:tests/lab"}),
+            ("mypy of the tests of virtual time", [*mypy, "tests/virtual"], 300, {"MYPYPATH": "python:lab:tests/virtual"}),
         ]
     else:
         suite.failed("clang-format, ruff and mypy", "there is no .venv: `make .venv/.tests` makes it (and `make test` does)")

@@ -103,6 +103,12 @@ def python(suite: Suite, quick: bool) -> None:
     pytest_again(suite, {})
 
 
+def lab(suite: Suite, quick: bool) -> None:
+    """The distribution ktrxer-lab, which must not need the experiments: they are not in its path."""
+    pytest(suite, "lab", 900, {"PYTHONPATH": str(ROOT / "lab")}, "lab/tests", *((*SLEEPERS_POOL, "-m", "not slow") if quick else PLAIN_POOL))
+    pytest_again(suite, {"PYTHONPATH": str(ROOT / "lab")})
+
+
 def install(suite: Suite) -> None:
     pytest(suite, "install", 300, {"KTRXER_BUILD": str(BUILD)}, "tests/install")
     pytest_again(suite, {"KTRXER_BUILD": str(BUILD)})

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
 from far_end import Engine, gro
 from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
-from ktrxer.bench import contest
-from ktrxer.lab import hosts
-from ktrxer.lab.pytest_plugin import limited
+from ktrxer_lab import hosts
+from ktrxer_lab.bench import contest
+from ktrxer_lab.pytest_plugin import limited
 from noise import LIMIT_S
 from stamps import stamp  # noqa: F401
 

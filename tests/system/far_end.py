@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-from ktrxer.lab.hosts import Netns
+from ktrxer_lab.hosts import Netns
 from waiting import until
 
 # Both receive until their standard input ends, then read the rest of the socket, and print all packets.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import noise
 import pytest
-from ktrxer.bench.contest import stolen_ms
+from ktrxer_lab.bench.contest import stolen_ms
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -107,7 +107,7 @@ def narrow(host, device, rate="10mbit", latency="50ms"):
 
 @pytest.fixture(scope="module")
 def narrow_pair(requires_namespaces):
-    from ktrxer.lab import hosts
+    from ktrxer_lab import hosts
 
     with hosts.pair() as (a, b):
         narrow(a, "a0")

@@ -7,8 +7,8 @@ import subprocess
 import time
 
 import pytest
-from ktrxer.bench import contest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
+from ktrxer_lab.bench import contest
 
 PROBE = contest.build() / "tests" / "system" / "path_probe"
 

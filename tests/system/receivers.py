@@ -16,8 +16,8 @@ import subprocess
 import sys
 import time
 
-from ktrxer.bench import contest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
+from ktrxer_lab.bench import contest
 from waiting import until
 
 KTRXER = contest.ktrxer()

@@ -7,7 +7,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 
 
 @contextlib.contextmanager

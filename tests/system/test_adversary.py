@@ -25,7 +25,7 @@ from pathlib import Path
 import adversary
 import pytest
 from flows import MS, Run, S, command
-from ktrxer.bench.contest import stolen_ms
+from ktrxer_lab.bench.contest import stolen_ms
 from noise import LIMIT_S
 from stamps import parse
 from waiting import waited_ns
@@ -37,7 +37,7 @@ SETTLED_NS = 300 * MS  # time until the queues of the previous phase are empty
 
 @pytest.fixture
 def three_hosts(pair):
-    from ktrxer.lab import hosts
+    from ktrxer_lab import hosts
 
     a, b = pair
     with hosts.Netns("c") as c:

@@ -5,7 +5,7 @@ import re
 
 import peer
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 
 
 @pytest.fixture(scope="module")

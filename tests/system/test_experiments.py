@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 
 pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
 

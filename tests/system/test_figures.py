@@ -8,7 +8,7 @@ because other load on the same processor may cause it; a real regression shows a
 import contextlib
 
 import pytest
-from ktrxer.bench import figures
+from ktrxer_lab.bench import figures
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -80,7 +80,7 @@ def test_the_client_is_gone(shared_pair, flow, ktrxer, serve, token):
 
 def test_one_direction_lost(requires_namespaces, ktrxer, serve, token):
     """In the second half no packet passes in one or both directions: the run ends nevertheless, and reports the unknown figures."""
-    from ktrxer.lab import hosts
+    from ktrxer_lab import hosts
 
     with hosts.pair() as first, hosts.pair() as second:
         children = []

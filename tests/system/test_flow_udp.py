@@ -109,7 +109,7 @@ def test_udp_at_the_limits(pair, flow, refusal, serve, token, ktrxer):
 
 def test_the_path_grows_narrow(pair, flow, serve, token):
     """A router on the path has a smaller MTU: its ICMP error is reported for the flow."""
-    from ktrxer.lab import hosts
+    from ktrxer_lab import hosts
 
     a, b = pair
     with hosts.Netns("c") as c:

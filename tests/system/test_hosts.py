@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 
-from ktrxer.bench import contest, judge
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
+from ktrxer_lab.bench import contest, judge
 
 
 def names() -> str:
@@ -35,7 +35,7 @@ def test_gone_after_an_error(requires_namespaces):
 
 def test_swept_after_a_kill(requires_namespaces):
     environment = os.environ | {"PYTHONPATH": str(contest.ROOT / "python")}
-    program = "from ktrxer.lab import hosts; import time\nwith hosts.pair() as (a, b): print(a.name, flush=True); time.sleep(60)"
+    program = "from ktrxer_lab import hosts; import time\nwith hosts.pair() as (a, b): print(a.name, flush=True); time.sleep(60)"
     child = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
     name = child.stdout.readline().strip()
     assert name in names()

@@ -299,7 +299,7 @@ def nobody(nothing_left: None) -> Iterator[list[str]]:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "python"), "HOME": "/nonexistent"}
     if not can("unshare", "-Urnm", "true"):
         pytest.skip("this kernel lets only root make user namespaces")
-    check = "import ktrxer.lab.command, sys; assert sys.version_info >= (3, 11)"
+    check = "import ktrxer_lab.command, sys; assert sys.version_info >= (3, 11)"
     python = next((one for one in (sys.executable, "/usr/bin/python3") if can(one, "-c", check)), None)
     if python is None:
         pytest.skip(f"the user 65534 may not read {ROOT}, or run a Python of 3.11 or newer")

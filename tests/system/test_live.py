@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from far_end import Listener, closes, flowing, gro
-from ktrxer.bench import contest
+from ktrxer_lab.bench import contest
 from waiting import has_run, read_until, until
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ktrxer.bench import contest
+from ktrxer_lab.bench import contest
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)

@@ -247,7 +247,7 @@ def test_errors_in_send(pair, ktrxer):
 
 def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
     """A router's ICMP error for earlier probes: the next call of the sending socket returns it."""
-    from ktrxer.lab import hosts
+    from ktrxer_lab import hosts
 
     a, b = pair
     with hosts.Netns("c") as c:
@@ -266,7 +266,7 @@ def test_too_big_for_the_way_fails_no_other_probe(pair, ktrxer):
 
 def test_time_exceeded_is_shown(pair, ping):
     """a - b - c, and a probe with a hop limit of one."""
-    from ktrxer.lab import hosts
+    from ktrxer_lab import hosts
 
     a, b = pair
     with hosts.Netns("c") as c:

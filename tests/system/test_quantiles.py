@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 from numpy.typing import NDArray
 
 Objects = list[dict[str, Any]]

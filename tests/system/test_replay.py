@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 from noise import late, least
 from waiting import event, until
 

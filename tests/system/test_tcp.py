@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 from noise import before_others, busy, reasons
 from waiting import stand_still
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 from noise import reasons
 from programs import BUILD
 

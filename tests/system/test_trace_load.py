@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from flows import secret
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 
 RATE_MBIT, LIMIT_BYTES = 20, 100_000
 FULL_US = LIMIT_BYTES * 8 / RATE_MBIT

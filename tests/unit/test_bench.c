@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The lists among the options of the bench. Its figures are tested in tests/python/test_bench_figures.py. */
+/* The lists among the options of the bench. Its figures are tested in lab/tests/test_bench_figures.py. */
 #include "cm.h"
 
 #include "bench.h"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from guests import Lab
-from ktrxer.lab.pytest_plugin import *
-from ktrxer.lab.pytest_plugin import HERE, limited
+from ktrxer_lab.pytest_plugin import *
+from ktrxer_lab.pytest_plugin import HERE, limited
 
 LIMIT_S = 240  # limit of one test, on a shared machine
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from guests import ROOT
-from ktrxer.lab.pytest_plugin import HERE, in_network
+from ktrxer_lab.pytest_plugin import HERE, in_network
 
 INNER = """
 import os
 import time
 import pytest
-from ktrxer.lab.pytest_plugin import in_network
+from ktrxer_lab.pytest_plugin import in_network
 
 @in_network("flent")
 def test_passes():
@@ -57,7 +57,7 @@ def test_the_node_and_the_settings_are_those_of_the_mark() -> None:
 
 
 def test_reports_come_back(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("from ktrxer.lab.pytest_plugin import *\n")
+    (tmp_path / "conftest.py").write_text("from ktrxer_lab.pytest_plugin import *\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_inner.py").write_text(INNER)
     words = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "test_inner.py"]

@@ -125,6 +125,23 @@ class Grade:
 
 
 @dataclass(frozen=True)
+class PhaseTimes:
+    """Begin and end of a phase on this host's real-time clock, in nanoseconds since 1970, for samples of other programs."""
+
+    name: str
+    from_real_ns: int
+    to_real_ns: int
+
+
+@dataclass(frozen=True)
+class ProcessorTime:
+    """Processor time of all processes of a kind, with their children."""
+
+    kind: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Summary:
     name: str
     test: str
@@ -153,6 +170,8 @@ class Summary:
     steps: list[Step] = field(default_factory=list)  # parts of a load that changes
     changes: list[Change] = field(default_factory=list)  # levels of rates and round trips that changed in mid-run
     policed: list[Policed] = field(default_factory=list)  # directions whose losses are those of a policer
+    phases: list[PhaseTimes] = field(default_factory=list)  # empty if the run has no zero of its clock
+    processor_time: list[ProcessorTime] = field(default_factory=list)  # where the system has reported it
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -193,8 +212,21 @@ def summarise(run: Run) -> Summary:
         where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
         voice=_voice(run), steps=_steps(run, made.latency), changes=changes(*facts),
-        policed=policed(*facts),
+        policed=policed(*facts), phases=_phases(run), processor_time=_processor_time(run),
     )  # fmt: skip
+
+
+def _phases(run: Run) -> list[PhaseTimes]:
+    zero = run.meta.zero
+    return [] if zero is None else [PhaseTimes(p.name, zero.realtime_ns + p.from_ns, zero.realtime_ns + p.to_ns) for p in run.meta.phases]
+
+
+def _processor_time(run: Run) -> list[ProcessorTime]:
+    by_kind: dict[str, int] = {}
+    for runner in run.meta.runners:
+        if runner.processor_ns is not None:
+            by_kind[runner.kind] = by_kind.get(runner.kind, 0) + runner.processor_ns
+    return [ProcessorTime(kind, ns / S) for kind, ns in by_kind.items()]
 
 
 def compared(run: Run, whole: bool = False) -> Summary:

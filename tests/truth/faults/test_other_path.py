@@ -5,7 +5,7 @@ a0 10.77.0.1 ---- 10.77.0.2 ra, and a1 10.76.0.1 ---- 10.76.0.2 ra2: both lead t
 """
 
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 
 UPLOAD = """
 from ktrxer.catalogue.recipe import NoParameters, Plan, Setting, Test, combine, udp, uploads

@@ -7,7 +7,7 @@ r 10.79.0.1 ---- 10.79.0.2 x 10.80.0.1 ---- 10.80.0.2 b: the longer route from r
 import json
 
 import pytest
-from ktrxer.lab import hosts
+from ktrxer_lab import hosts
 
 
 def stamp(path, *words):

@@ -8,7 +8,7 @@ import shutil
 from typing import Any
 
 import pytest
-from ktrxer.truth import table
+from ktrxer_lab.truth import table
 
 QUICK = [path.name for path in table.paths() if path.quick]
 OF_PATHS = {

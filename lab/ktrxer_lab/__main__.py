@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer lab` without the experiments: `python3 -m ktrxer_lab`, or `ktrxer-lab` of the installed distribution."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ktrxer_lab.command import main
+
+
+def program() -> int:
+    """The script of the installed distribution."""
+    try:
+        return main(sys.argv[1:])
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left of the output at its end
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(program())

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`ktrxer truth`: compares the figures of a measuring tool with known properties of paths."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
+
+from ktrxer_lab.errors import LabError
+from ktrxer_lab.truth import adapters, own, report, table
+from ktrxer_lab.truth.measure import Limits, Result, measure
+from ktrxer_lab.truth.path import Path
+from ktrxer_lab.units import duration
+
+ALL_TRUE, NOT_ALL_TRUE, WRONG_USE = 0, 1, 2
+EXAMPLES = """\
+examples:
+  ktrxer truth -- ping -q -c 300 -i 0.01 server           # over all paths
+  ktrxer truth --quick -- irtt client -d 5s -i 10ms -q server
+  ktrxer truth --path rate-10-10 -- iperf3 -J -t 5 -c server
+  ktrxer truth --adapter ./mine.py -- ./mine server
+  ktrxer truth                                            # this project's own methods
+  ktrxer truth --list
+The far host is `server`; the adapter starts the tool's server there. Exit status: 0: all figures are true;
+1: a figure is false, or there is no figure; 2: wrong use.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (see `{self.prog} --help`)", file=sys.stderr)
+        raise SystemExit(WRONG_USE)
+
+
+def parser() -> Parser:
+    what = (
+        "Runs a measuring tool in virtual time over paths whose capacity, delays, losses and queues are known. "
+        "Compares the figures of the tool with them."
+    )
+    p = Parser(
+        prog="ktrxer truth", description=what, usage="ktrxer truth [OPTION ...] [-- COMMAND ...]", epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    add = p.add_argument
+    add("--path", action="append", default=[], metavar="NAME", help="use only this path; may be given several times")
+    add("--quick", action="store_true", help="use only ten of the paths")
+    add("--list", action="store_true", help="list the paths, and the tools with an adapter")
+    add("--adapter", metavar="NAME", help="adapter for the tool's output: a name of --list, or a Python file (default: by the program)")
+    add("--beside", metavar="SHELL", help="run this shell command in the server meanwhile (default: the adapter's)")
+    add("--no-check", action="store_true", help="do not check the paths by plain sockets first")
+    add("--timeout", type=duration, default=600.0, metavar="D", help="limit of virtual time of each command (default 10min)")
+    add("--wall-limit", type=duration, default=600.0, metavar="D", help="limit of wall time of each path (default 10min)")
+    add("--seed", type=int, default=1, metavar="N", help="seed of the guests' random numbers (default 1)")
+    add("--jobs", type=int, default=2, metavar="N", help="paths at a time (default 2)")
+    add("--json", action="store_true", help="print one JSON object")
+    add("--markdown", action="store_true", help="print tables for a document")
+    return p
+
+
+def _wrong(message: str) -> NoReturn:
+    print(f"ktrxer truth: {message}", file=sys.stderr)
+    raise SystemExit(WRONG_USE)
+
+
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGTERM, _interrupted)
+    command: list[str] = []
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, command = arguments[:at], arguments[at + 1 :]
+        if not command:
+            _wrong("no command after --")
+    options, rest = parser().parse_known_args(arguments)
+    if rest:
+        hint = "" if rest[0].startswith("-") else f"; the command comes after --, as in: ktrxer truth -- {' '.join(rest)}"
+        _wrong(f"{' '.join(rest)}: no such option or argument{hint}")
+    if options.list:
+        return _list()
+    chosen = _paths(options)
+    if not 1 <= options.jobs <= 64:
+        _wrong(f"--jobs {options.jobs}: expected 1 to 64")
+    if not command and (options.adapter or options.beside):
+        _wrong("--adapter and --beside need a command after --")
+    try:
+        given = [_given(command, options)] if command else None
+    except LabError as error:
+        _wrong(str(error))
+    limits = Limits(options.timeout, options.wall_limit, options.seed)
+    results = _all(chosen, given, limits, not options.no_check, options.jobs)
+    if options.json:
+        print(json.dumps(report.as_json(results), indent=2))
+    elif options.markdown:
+        print(report.markdown(results))
+    else:
+        print("\n".join(report.text(results)))
+    return ALL_TRUE if report.all_true(results) else NOT_ALL_TRUE
+
+
+def _list() -> int:
+    for path in table.paths():
+        print(f"{path.name:<20} {path.words()}{' (--quick)' if path.quick else ''}")
+    print(f"tools with an adapter:  {', '.join(adapters.load(name).program for name in adapters.names())}")
+    return ALL_TRUE
+
+
+def _paths(options: argparse.Namespace) -> list[Path]:
+    known = {path.name: path for path in table.paths()}
+    for name in options.path:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else "; `ktrxer truth --list` lists them"
+            _wrong(f"--path {name[:64]}: no such path{hint}")
+    if options.path:
+        return [known[name] for name in dict.fromkeys(options.path)]
+    return [path for path in known.values() if path.quick or not options.quick]
+
+
+def _given(command: Sequence[str], options: argparse.Namespace) -> own.Command:
+    adapter = options.adapter or adapters.of_command(command).name
+    adapters.load(adapter)
+    return own.Command(tuple(command), adapter, beside=options.beside)
+
+
+def _all(chosen: Sequence[Path], given: list[own.Command] | None, limits: Limits, check: bool, jobs: int) -> list[Result]:
+    def one(path: Path) -> Result:
+        try:
+            made = measure(path, given or own.commands(path), limits, check)
+        except LabError as error:
+            made = Result(path, problems=[str(error)])
+        print(f"ktrxer truth: {path.name}: {made.wall_s:.0f} s", file=sys.stderr)
+        return made
+
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(one, path) for path in chosen]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
