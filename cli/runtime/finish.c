@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The end of a result: host, output, verdict and reasons. */
 #include "host.h"
+
+#include "fields_common.h"
 #include "out.h"
 #include "verdict.h"
 
@@ -10,8 +12,8 @@ static int record_verdict(struct cli *cli, struct json *end)
 	static const char *const words[] = { "valid", "degraded", "invalid" };
 	const int reasons = verdict_reasons(cli);
 
-	json_string(end, "verdict", words[verdict_now(cli)]);
-	json_array(end, "reasons");
+	verdict_verdict(end, words[verdict_now(cli)]);
+	verdict_reasons_open(end);
 	for (int i = 0; i < reasons; i++)
 		json_string(end, NULL, verdict_reason(cli, i));
 	json_array_end(end);
@@ -37,12 +39,12 @@ static int record_end(struct cli *cli, struct json *end)
 {
 	uint64_t dropped = out_dropped(cli);
 
-	json_u64(end, "end_ns", ktrxer_now_ns());
+	ended_end_ns(end, ktrxer_now_ns());
 	if (!cli->command->measures)
 		return EXIT_VALID;
 	host_watch_stop(cli, end);
-	json_object(end, "output");
-	json_u64(end, "dropped", dropped);
+	measured_output_open(end);
+	output_dropped(end, dropped);
 	json_object_end(end);
 	if (dropped)
 		say_dropped(cli, dropped);
@@ -54,7 +56,7 @@ static int record_part(struct cli *part)
 {
 	int status;
 
-	json_u64(part->part_end, "end_ns", ktrxer_now_ns());
+	ended_end_ns(part->part_end, ktrxer_now_ns());
 	status = record_verdict(part, part->part_end);
 	return out_put_part(part, part->part_end) ? status : EXIT_BAD;
 }
@@ -98,8 +100,8 @@ struct json *out_part_end(struct cli *part)
 		return NULL;
 	out_start(part);
 	json_object(end, NULL);
-	json_string(end, "type", "end");
-	json_string(end, "of", part->part);
+	line_type(end, "end");
+	line_of(end, part->part);
 	return end;
 }
 

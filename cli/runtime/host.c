@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "host.h"
 
+#include "fields_common.h"
 #include "bytes.h"
 #include "limits.h"
 #include "thread.h"
@@ -173,7 +174,7 @@ static void note_step(struct host_watch *watch)
 		watch->stepped_ns = step;
 	event = out_event(watch->cli, "clock_step");
 	if (event) {
-		json_i64(event, "step_ns", step);
+		clock_step_step_ns(event, step);
 		out_put(watch->cli, event);
 	}
 }
@@ -300,14 +301,14 @@ void host_watch_stop(struct cli *cli, struct json *end)
 	if (end) {
 		const int cpu = host_load_cpu(&watch->load), steal = host_load_steal(&watch->load);
 
-		json_object(end, "host");
-		json_fixed_or_null(end, "cpu_percent", cpu >= 0, cpu, 2);
-		json_fixed_or_null(end, "steal_percent", steal >= 0, steal, 2);
-		json_u64(end, "clock_steps", watch->steps);
+		measured_host_open(end);
+		host_cpu_percent_or_null(end, cpu >= 0, cpu);
+		host_steal_percent_or_null(end, steal >= 0, steal);
+		host_clock_steps(end, watch->steps);
 		if (run_delay_since(&cli->run_delay, &waited))
-			json_fixed(end, "processor_wait_ms", (int64_t)waited, 6);
+			host_processor_wait_ms(end, (int64_t)waited);
 		else if (RUN_DELAY)
-			json_null(end, "processor_wait_ms");
+			host_processor_wait_ms_null(end);
 		json_object_end(end);
 	}
 	judge(cli, watch);

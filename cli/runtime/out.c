@@ -6,6 +6,7 @@
  */
 #include "out.h"
 
+#include "fields_common.h"
 #include "error.h"
 #include "limits.h"
 #include "record.h"
@@ -293,10 +294,10 @@ static struct json *object_new(struct cli *cli, const char *type)
 	if (!object)
 		return NULL;
 	json_object(object, NULL);
-	json_string(object, "type", type);
+	line_type(object, type);
 #ifndef KTRXER_SMALL
 	if (cli->part)
-		json_string(object, "of", cli->part);
+		line_of(object, cli->part);
 #endif
 	return object;
 }
@@ -306,7 +307,7 @@ struct json *out_sample(struct cli *cli, const char *kind)
 	struct json *object = object_new(cli, "sample");
 
 	if (object)
-		json_string(object, "kind", kind);
+		sample_kind(object, kind);
 	return object;
 }
 
@@ -315,8 +316,8 @@ struct json *out_event(struct cli *cli, const char *name)
 	struct json *object = object_new(cli, "event");
 
 	if (object) {
-		json_string(object, "name", name);
-		json_u64(object, "time_ns", ktrxer_now_ns());
+		event_name(object, name);
+		event_time_ns(object, ktrxer_now_ns());
 	}
 	return object;
 }
@@ -436,7 +437,7 @@ void out_start(struct cli *cli)
 		size_t length = 0;
 
 		json_object(start, NULL);
-		json_string(start, "type", "start");
+		line_type(start, "start");
 		record_start(cli, start);
 		json_object_end(start);
 		json_line_end(start);
@@ -461,9 +462,9 @@ struct json *out_end(struct cli *cli)
 	out_start(cli);
 	json_reset(end);
 	json_object(end, NULL);
-	json_string(end, "type", "end");
+	line_type(end, "end");
 	if (cli->common.json) {
-		json_object(end, "start");
+		start_of_end_start_open(end);
 		record_start(cli, end);
 		json_object_end(end);
 	}

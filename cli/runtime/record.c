@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "record.h"
 
+#include "fields_common.h"
 #include <ctype.h>
 #include <fcntl.h>
 #include <string.h>
@@ -34,22 +35,22 @@ void record_start(const struct cli *cli, struct json *json)
 	struct ktrxer_clock_pair pair;
 	struct utsname host;
 
-	json_i64(json, "schema", RECORD_SCHEMA);
-	json_string(json, "version", ktrxer_version());
-	json_string(json, "command", cli->command->name);
-	json_array(json, "argv");
+	start_schema(json, RECORD_SCHEMA);
+	start_version(json, ktrxer_version());
+	start_command(json, cli->command->name);
+	start_argv_open(json);
 	for (int i = 0; i < cli->argc; i++)
 		json_string(json, NULL, cli->argv[i]);
 	json_array_end(json);
-	json_string(json, "boot_id", read_boot_id(boot_id));
-	json_string(json, "hostname", uname(&host) ? NULL : host.nodename);
-	json_string(json, "kernel", uname(&host) ? NULL : host.release);
+	start_boot_id(json, read_boot_id(boot_id));
+	start_hostname(json, uname(&host) ? NULL : host.nodename);
+	start_kernel(json, uname(&host) ? NULL : host.release);
 	ktrxer_clock_pair_read(&pair);
-	json_object(json, "clock");
-	json_u64(json, "mono_ns", pair.mono_ns);
-	json_i64(json, "real_ns", pair.real_ns);
-	json_u64(json, "bound_ns", pair.bound_ns);
+	start_clock_open(json);
+	start_clock_mono_ns(json, pair.mono_ns);
+	start_clock_real_ns(json, pair.real_ns);
+	start_clock_bound_ns(json, pair.bound_ns);
 	json_object_end(json);
 	if (cli->common.start_at_real_ns)
-		json_u64(json, "start_at_real_ns", cli->common.start_at_real_ns);
+		start_start_at_real_ns(json, cli->common.start_at_real_ns);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cli.h"
 
+#include "fields_common.h"
 #include "error.h"
 #include "limits.h"
 #include "units.h"
@@ -143,8 +144,8 @@ void json_target(struct json *json, const char *host, const struct ktrxer_path *
 {
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(json, "target", host);
-	json_string(json, "to", ktrxer_addr_format(&path->to, address));
-	json_string(json, "from", ktrxer_addr_format(&path->source, address));
-	json_string(json, "device", path->device.name);
+	target_target(json, host);
+	target_to(json, ktrxer_addr_format(&path->to, address));
+	target_from(json, ktrxer_addr_format(&path->source, address));
+	target_device(json, path->device.name);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "verdict.h"
 
+#include "fields_common.h"
 #include "error.h"
 #include "hist.h"
 #include "limits.h"
@@ -156,8 +157,8 @@ uint64_t verdict_late_ns(uint64_t interval_ns)
 
 void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 {
-	json_u64(json, "late", late);
-	json_fixed_or_null(json, "late_after_us", late_ns, late_ns > INT64_MAX ? INT64_MAX : (int64_t)late_ns, 3);
+	late_late(json, late);
+	late_late_after_us_or_null(json, late_ns, late_ns > INT64_MAX ? INT64_MAX : (int64_t)late_ns);
 }
 
 /*

@@ -35,7 +35,7 @@
 #undef ARCH
 #endif
 #endif
-/* The small static program has 400,000 bytes, and no room for the tables. */
+/* The small static program has no room for the tables. */
 #if defined(KTRXER_SMALL) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #undef ARCH
 #endif

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
+import sys
+from pathlib import Path
+
 import pytest
+
+# The modules of contract/ are a folder of scripts, not a package.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "contract"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -44,6 +44,7 @@ def lint(suite: Suite) -> None:
         ("words that the project does not use", ["tests/words"], 60, None),
         ("the public headers have the recorded interface", ["tests/interface"], 60, None),
         ("files that comments and documents name exist", ["tests/paths"], 30, None),
+        ("the generated files match the tables of the fields", ["contract/generate.py", "check"], 30, {"PYTHONDONTWRITEBYTECODE": "1"}),
     ]
     pages = sorted(path for path in BUILD.rglob("ktrxer*.1") if path.is_file())
     if pages:
@@ -55,13 +56,14 @@ def lint(suite: Suite) -> None:
     types: list[Step] = []
     if (VENV / "ruff").exists():
         steps.append(("C files have the format of .clang-format", ["scripts/format", "--check"], 120, None))
-        folders = [name for name in ("python", "lab", "tests", "bench") if any((ROOT / name).rglob("*.py"))]
+        folders = [name for name in ("python", "lab", "tests", "bench", "contract") if any((ROOT / name).rglob("*.py"))]
         ruff = [str(VENV / "ruff"), "check", "--no-cache", "--config", "python/pyproject.toml", *folders, *PROGRAMS, "scripts/docs-gallery"]
         steps.append(("ruff", ruff, 60, None))
         mypy = [str(VENV / "mypy"), "--config-file", "python/pyproject.toml", "--cache-dir", str(BUILD / "mypy")]
         types = [
             ("mypy", [*mypy, "--scripts-are-modules", "python/ktrxer", "lab/ktrxer_lab", "tests/counts.py", "tests/runner", *PROGRAMS], 300, {"MYPYPATH": "python:lab:tests"}),
             # A folder of its own: its modules import each other by their bare names, as pytest has it.
+            ("mypy of the tables", [*mypy, "contract"], 60, {"MYPYPATH": "contract"}),
             ("mypy of the lab's tests", [*mypy, "tests/lab"], 300, {"MYPYPATH": "python:lab:tests/lab"}),
             ("mypy of the tests of virtual time", [*mypy, "tests/virtual"], 300, {"MYPYPATH": "python:lab:tests/virtual"}),
         ]

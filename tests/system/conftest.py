@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
+import objects
 from far_end import Engine, gro
 from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
 from ktrxer_lab import hosts
@@ -38,6 +40,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     with limited(LIMIT_S):
         yield
+
+
+@pytest.fixture(autouse=True)
+def objects_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Of all output of the command under test that a test reads to its end."""
+    found: list[str] = []
+    monkeypatch.setattr(subprocess.Popen, "communicate", objects.watch(found))
+    yield
+    assert not found, f"contract/fields/ does not allow: {sorted(set(found))}"
 
 
 @pytest.fixture(scope="session", autouse=True)

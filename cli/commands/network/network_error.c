@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "network_error.h"
 
+#include "fields_common.h"
 #include "error.h"
 
 #include <string.h>
@@ -57,9 +58,9 @@ void network_error_say(struct cli *cli, const struct ktx_network_error *error, b
 	event = out_event(cli, "network_error");
 	if (!event)
 		return;
-	json_string(event, "from", from);
-	json_string(event, "error", what);
-	json_u64(event, "icmp_type", error->type);
-	json_u64(event, "icmp_code", error->code);
+	network_error_from(event, from);
+	network_error_error(event, what);
+	network_error_icmp_type(event, error->type);
+	network_error_icmp_code(event, error->code);
 	out_put(cli, event);
 }

@@ -2,6 +2,8 @@
 /* The output of `ping`: a line for each answer, a sample for each probe, and the accounts at the end. */
 #include "ping_command.h"
 
+#include "fields_ping.h"
+#include "fields_probes.h"
 #include "hist.h"
 #include "units.h"
 
@@ -54,22 +56,22 @@ void ping_say_answer(void *context, enum echo_event event, const struct echo_res
 	sample = out_sample(run->report.cli, names[event]);
 	if (!sample)
 		return;
-	json_u64(sample, "number", r->number);
+	ping_from_number(sample, r->number);
 	if (!run->o->p.brief) {
-		json_u64(sample, "received_ns", r->received_ns);
-		json_string(sample, "from", ktrxer_addr_format(&r->from, from));
+		ping_from_received_ns(sample, r->received_ns);
+		ping_from_from(sample, ktrxer_addr_format(&r->from, from));
 	}
 	if (event == ECHO_ROUND_TRIP || event == ECHO_TOO_LATE) {
-		json_u64(sample, "scheduled_ns", r->at_ns);
-		json_u64(sample, "sent_ns", r->sent_ns);
-		json_i64(sample, "rtt_ns", r->rtt_ns);
-		json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
+		ping_answer_scheduled_ns(sample, r->at_ns);
+		ping_answer_sent_ns(sample, r->sent_ns);
+		ping_answer_rtt_ns(sample, r->rtt_ns);
+		ping_answer_lateness_ns(sample, (int64_t)(r->sent_ns - r->at_ns));
 		if (r->own_queue_ns >= 0)
-			json_i64(sample, "own_queue_ns", r->own_queue_ns);
-		json_string(sample, "sent_stamp", sent_source_names[r->sent_source]);
-		json_string(sample, "received_stamp", source_names[r->source]);
-		json_u64(sample, "ttl", r->ttl);
-		json_bool(sample, "reordered", r->reordered);
+			ping_answer_own_queue_ns(sample, r->own_queue_ns);
+		ping_answer_sent_stamp(sample, sent_source_names[r->sent_source]);
+		ping_answer_received_stamp(sample, source_names[r->source]);
+		ping_answer_ttl(sample, r->ttl);
+		ping_answer_reordered(sample, r->reordered);
 	}
 	out_put(run->report.cli, sample);
 }
@@ -101,20 +103,20 @@ static void finish_json(const struct ping_run *run, struct json *end, const stru
 	const struct prober *p = run->report.prober;
 
 	json_target(end, run->o->p.host, &p->path);
-	json_string(end, "engine", p->info.engine);
-	json_string(end, "protocol", run->o->udp ? "udp" : "icmp");
-	json_u64(end, "payload_bytes", p->spec.payload);
+	ping_end_engine(end, p->info.engine);
+	ping_end_protocol(end, run->o->udp ? "udp" : "icmp");
+	ping_end_payload_bytes(end, p->spec.payload);
 	probe_accounts_json(&run->report, end, c->sent, c->received);
-	json_u64(end, "lost", c->lost);
-	json_u64(end, "unanswered_at_end", c->waiting);
-	json_u64(end, "duplicates", c->duplicates);
-	json_u64(end, "reordered", c->reordered);
-	json_u64(end, "too_late", c->too_late);
+	ping_end_lost(end, c->lost);
+	probe_answers_unanswered_at_end(end, c->waiting);
+	probe_answers_duplicates(end, c->duplicates);
+	probe_answers_reordered(end, c->reordered);
+	probe_answers_too_late(end, c->too_late);
 	probe_errors_json(&run->report, end);
-	json_hist_us(end, "rtt_us", p->result.rtt);
+	probe_times_rtt_us(end, p->result.rtt);
 	probe_own_queue_json(&run->report, end);
-	json_hist_us(end, "lateness_us", p->result.lateness);
-	json_object(end, "stamps");
+	probe_times_lateness_us(end, p->result.lateness);
+	ping_end_stamps_open(end);
 	probe_stamps_json(&run->report, end);
 	json_object_end(end);
 }

@@ -2,6 +2,8 @@
 /* The common output of `ping` and `stamp`. */
 #include "probe_command.h"
 
+#include "fields_common.h"
+#include "fields_probes.h"
 #include "network_error.h"
 
 #include "units.h"
@@ -31,9 +33,9 @@ static void say_lost(void *context, uint64_t number, uint32_t which)
 		out_text(r->cli, "number %" PRIu64 " lost: no answer", number);
 	if (!sample)
 		return;
-	json_u64(sample, "number", number);
+	probe_lost_number(sample, number);
 	if (r->each > 1)
-		json_u64(sample, "class", which);
+		probe_lost_class(sample, which);
 	out_put(r->cli, sample);
 }
 
@@ -143,21 +145,21 @@ const char *probe_own_qdisc(const struct probe_report *r)
 
 void probe_own_queue_json(const struct probe_report *r, struct json *end)
 {
-	json_hist_us(end, "own_queue_us", r->prober->result.own_queue);
-	json_string(end, "own_qdisc", probe_own_qdisc(r));
-	json_bool(end, "qdisc_bypassed", r->prober->info.features & KTX_CAN_BYPASS);
+	probe_own_queue_own_queue_us(end, r->prober->result.own_queue);
+	probe_own_queue_own_qdisc(end, probe_own_qdisc(r));
+	probe_own_queue_qdisc_bypassed(end, r->prober->info.features & KTX_CAN_BYPASS);
 }
 
 void probe_accounts_json(const struct probe_report *r, struct json *end, uint64_t sent, uint64_t received)
 {
 	const struct ktx_accounts *a = &r->prober->result.accounts;
 
-	json_u64(end, "requested", a->requested);
-	json_u64(end, "sent", sent);
-	json_u64(end, "failed", a->failed);
-	json_u64(end, "skipped", a->skipped);
-	json_u64(end, "cancelled", a->cancelled);
-	json_u64(end, "received", received);
+	accounts_requested(end, a->requested);
+	accounts_sent(end, sent);
+	accounts_failed(end, a->failed);
+	accounts_skipped(end, a->skipped);
+	accounts_cancelled(end, a->cancelled);
+	probe_received_received(end, received);
 }
 
 void probe_stamps_json(const struct probe_report *r, struct json *end)
@@ -165,20 +167,20 @@ void probe_stamps_json(const struct probe_report *r, struct json *end)
 	const struct ktx_accounts *a = &r->prober->result.accounts;
 	const uint64_t *arrivals = r->prober->result.arrivals;
 
-	json_u64(end, "sent_nic", a->nic);
-	json_u64(end, "sent_driver", a->driver);
-	json_u64(end, "sent_queued", a->queued);
-	json_u64(end, "received_nic", arrivals[KTRXER_STAMP_NIC]);
-	json_u64(end, "received_kernel", arrivals[KTRXER_STAMP_KERNEL] + arrivals[KTRXER_STAMP_XDP]);
-	json_u64(end, "received_user", arrivals[KTRXER_STAMP_USER]);
+	probe_stamps_sent_nic(end, a->nic);
+	probe_stamps_sent_driver(end, a->driver);
+	probe_stamps_sent_queued(end, a->queued);
+	probe_stamps_received_nic(end, arrivals[KTRXER_STAMP_NIC]);
+	probe_stamps_received_kernel(end, arrivals[KTRXER_STAMP_KERNEL] + arrivals[KTRXER_STAMP_XDP]);
+	probe_stamps_received_user(end, arrivals[KTRXER_STAMP_USER]);
 }
 
 void probe_errors_json(const struct probe_report *r, struct json *end)
 {
 	const struct probe_result *result = &r->prober->result;
 
-	json_u64(end, "network_errors", result->network_errors);
-	json_u64(end, "untimed", result->contradictions + result->unstamped);
+	probe_errors_network_errors(end, result->network_errors);
+	probe_errors_untimed(end, result->contradictions + result->unstamped);
 	json_late(end, result->accounts.late, r->prober->spec.late_ns);
 }
 

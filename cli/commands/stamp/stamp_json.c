@@ -2,39 +2,41 @@
 /* The JSON objects of `stamp`: of each sample, and of the end. */
 #include "stamp_command.h"
 
+#include "fields_probes.h"
+#include "fields_stamp.h"
 #include "dscp.h"
 
 static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
 
 static void say_more(struct json *json, const struct stamp_sample *p)
 {
-	json_i64(json, "lateness_ns", (int64_t)(p->t1_ns - p->at_ns));
-	json_i64(json, "reflector_sent_real_ns", p->t3_real_ns);
-	json_u64(json, "received_ns", p->t4_ns);
-	json_i64(json, "dwell_ns", p->dwell_ns);
+	stamp_sample_lateness_ns(json, (int64_t)(p->t1_ns - p->at_ns));
+	stamp_sample_reflector_sent_real_ns(json, p->t3_real_ns);
+	stamp_sample_received_ns(json, p->t4_ns);
+	stamp_sample_dwell_ns(json, p->dwell_ns);
 	if (p->follows) {
-		json_i64(json, "ipdv_ns", p->ipdv_ns);
-		json_i64(json, "ipdv_up_ns", p->ipdv_up_ns);
-		json_i64(json, "ipdv_down_ns", p->ipdv_down_ns);
+		stamp_sample_ipdv_ns(json, p->ipdv_ns);
+		stamp_sample_ipdv_up_ns(json, p->ipdv_up_ns);
+		stamp_sample_ipdv_down_ns(json, p->ipdv_down_ns);
 	}
-	json_u64(json, "bound_ns", p->bound_ns);
+	stamp_sample_bound_ns(json, p->bound_ns);
 	if (p->own_queue_ns >= 0)
-		json_i64(json, "own_queue_ns", p->own_queue_ns);
+		stamp_sample_own_queue_ns(json, p->own_queue_ns);
 	if (p->far_queue_ns >= 0)
-		json_i64(json, "far_queue_ns", p->far_queue_ns);
-	json_i64(json, "adjusted_ns", p->adjusted_ns);
-	json_string(json, "sent_stamp", sent_source_names[p->sent_source]);
-	json_string(json, "received_stamp", source_names[p->source]);
-	json_u64(json, "ttl_up", p->ttl_up);
-	json_u64(json, "ttl_down", p->ttl_down);
+		stamp_sample_far_queue_ns(json, p->far_queue_ns);
+	stamp_sample_adjusted_ns(json, p->adjusted_ns);
+	stamp_sample_sent_stamp(json, sent_source_names[p->sent_source]);
+	stamp_sample_received_stamp(json, source_names[p->source]);
+	stamp_sample_ttl_up(json, p->ttl_up);
+	stamp_sample_ttl_down(json, p->ttl_down);
 	if (p->tos_up != 0xff) {
-		json_u64(json, "dscp_up", p->tos_up >> 2);
-		json_string(json, "ecn_up", ecn_names[p->tos_up & 3]);
+		stamp_sample_dscp_up(json, p->tos_up >> 2);
+		stamp_sample_ecn_up(json, ecn_names[p->tos_up & 3]);
 	}
-	json_u64(json, "dscp_down", p->tos_down >> 2);
-	json_string(json, "ecn_down", ecn_names[p->tos_down & 3]);
-	json_bool(json, "reordered_up", p->reordered_up);
-	json_bool(json, "reordered_down", p->reordered_down);
+	stamp_sample_dscp_down(json, p->tos_down >> 2);
+	stamp_sample_ecn_down(json, ecn_names[p->tos_down & 3]);
+	stamp_sample_reordered_up(json, p->reordered_up);
+	stamp_sample_reordered_down(json, p->reordered_down);
 }
 
 void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct stamp_sample *p)
@@ -51,75 +53,70 @@ void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct s
 	json = out_sample(run->report.cli, p->too_late ? "too_late" : "round_trip");
 	if (!json)
 		return;
-	json_u64(json, "number", p->number);
+	stamp_sample_number(json, p->number);
 	if (run->report.each > 1)
-		json_u64(json, "class", which);
-	json_u64(json, "scheduled_ns", p->at_ns);
-	json_u64(json, "sent_ns", p->t1_ns);
-	json_i64(json, "reflector_received_real_ns", p->t2_real_ns);
-	json_i64(json, "rtt_ns", p->rtt_ns);
-	json_u64(json, "reflector_sequence", p->reflector_seq);
+		stamp_sample_class(json, which);
+	stamp_sample_scheduled_ns(json, p->at_ns);
+	stamp_sample_sent_ns(json, p->t1_ns);
+	stamp_sample_reflector_received_real_ns(json, p->t2_real_ns);
+	stamp_sample_rtt_ns(json, p->rtt_ns);
+	stamp_sample_reflector_sequence(json, p->reflector_seq);
 	say_more(json, p);
 	out_put(run->report.cli, json);
 }
 
 /* ------------------------------------------------------------------------------------------------- the one-way part */
 
-static void json_ns_as_us(struct json *json, const char *key, int64_t ns)
-{
-	json_fixed(json, key, ns, 3);
-}
-
 static void one_way_json(struct json *end, const struct one_way_result *w)
 {
 	if (w->known) {
-		json_hist_us(end, "up_us", w->delays.up);
-		json_hist_us(end, "down_us", w->delays.down);
-		json_object(end, "one_way_uncertainty_us");
-		json_ns_as_us(end, "clock", (int64_t)w->clock_ns);
-		json_ns_as_us(end, "skew", (int64_t)w->skew_ns);
-		json_ns_as_us(end, "host", (int64_t)w->host_ns);
-		json_ns_as_us(end, "resolution", (int64_t)w->resolution_ns);
-		json_ns_as_us(end, "total", (int64_t)w->total_ns);
+		stamp_one_way_up_us(end, w->delays.up);
+		stamp_one_way_down_us(end, w->delays.down);
+		stamp_one_way_one_way_uncertainty_us_open(end);
+		stamp_uncertainty_clock(end, (int64_t)w->clock_ns);
+		stamp_uncertainty_skew(end, (int64_t)w->skew_ns);
+		stamp_uncertainty_host(end, (int64_t)w->host_ns);
+		stamp_uncertainty_resolution(end, (int64_t)w->resolution_ns);
+		stamp_uncertainty_total(end, (int64_t)w->total_ns);
 		json_object_end(end);
-		json_ns_as_us(end, "offset_us", w->offset_ns);
-		json_ns_as_us(end, "offset_bound_us", (int64_t)w->clock_ns);
-		json_u64(end, "offset_at_ns", w->clock.at_ns);
-		json_string(end, "offset_from", w->claimed ? "round_trips_and_synchronised_clocks" : "round_trips");
+		stamp_one_way_offset_us(end, w->offset_ns);
+		stamp_one_way_offset_bound_us(end, (int64_t)w->clock_ns);
+		stamp_one_way_offset_at_ns(end, w->clock.at_ns);
+		stamp_one_way_offset_from(end, w->claimed ? "round_trips_and_synchronised_clocks" : "round_trips");
 	} else {
-		json_null(end, "up_us");
-		json_null(end, "down_us");
-		json_null(end, "one_way_uncertainty_us");
-		json_null(end, "offset_us");
-		json_null(end, "offset_bound_us");
+		stamp_one_way_up_us_null(end);
+		stamp_one_way_down_us_null(end);
+		stamp_one_way_one_way_uncertainty_us_null(end);
+		stamp_one_way_offset_us_null(end);
+		stamp_one_way_offset_bound_us_null(end);
 	}
 	if (w->known && w->clock.skew_known) {
-		json_rounded(end, "skew_ppm", w->clock.skew_ppm, 6);
-		json_rounded(end, "skew_bound_ppm", w->clock.skew_bound_ppm, 6);
+		stamp_one_way_skew_ppm(end, w->clock.skew_ppm);
+		stamp_one_way_skew_bound_ppm(end, w->clock.skew_bound_ppm);
 	} else {
-		json_null(end, "skew_ppm");
-		json_null(end, "skew_bound_ppm");
+		stamp_one_way_skew_ppm_null(end);
+		stamp_one_way_skew_bound_ppm_null(end);
 	}
-	json_u64(end, "one_way_contradicted", w->delays.contradicted);
-	json_u64(end, "clock_steps", w->steps);
-	json_bool(end, "clocks_synchronised", w->synchronised);
-	json_bool(end, "clocks_adjusted", w->adjusted);
-	json_u64(end, "own_clock_changes", w->own_clock.changes);
-	json_ns_as_us(end, "own_clock_change_us", w->own_clock.largest_ns);
-	json_u64(end, "reflector_clock_changes", w->far_clock.changes);
-	json_ns_as_us(end, "reflector_clock_change_us", w->far_clock.largest_ns);
+	stamp_one_way_one_way_contradicted(end, w->delays.contradicted);
+	stamp_one_way_clock_steps(end, w->steps);
+	stamp_one_way_clocks_synchronised(end, w->synchronised);
+	stamp_one_way_clocks_adjusted(end, w->adjusted);
+	stamp_one_way_own_clock_changes(end, w->own_clock.changes);
+	stamp_one_way_own_clock_change_us(end, w->own_clock.largest_ns);
+	stamp_one_way_reflector_clock_changes(end, w->far_clock.changes);
+	stamp_one_way_reflector_clock_change_us(end, w->far_clock.largest_ns);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the end */
 
 static void losses_json(struct json *end, const struct stamp_session_counts *c)
 {
-	json_u64(end, "lost", c->lost);
-	json_u64_or_null(end, "lost_up", c->direction_known, c->lost_up);
-	json_u64_or_null(end, "lost_down", c->direction_known, c->lost_down);
-	json_u64(end, "lost_unknown", c->lost_unknown);
-	json_u64_or_null(end, "mark_changed_up", c->marks_known, c->mark_changed_up);
-	json_u64_or_null(end, "mark_changed_down", c->marks_known, c->mark_changed_down);
+	stamp_losses_lost(end, c->lost);
+	stamp_losses_lost_up_or_null(end, c->direction_known, c->lost_up);
+	stamp_losses_lost_down_or_null(end, c->direction_known, c->lost_down);
+	stamp_losses_lost_unknown(end, c->lost_unknown);
+	stamp_losses_mark_changed_up_or_null(end, c->marks_known, c->mark_changed_up);
+	stamp_losses_mark_changed_down_or_null(end, c->marks_known, c->mark_changed_down);
 }
 
 static void counts_json(const struct stamp_command *run, struct json *end)
@@ -128,26 +125,26 @@ static void counts_json(const struct stamp_command *run, struct json *end)
 	const bool by_direction = c->stateful || !(c->duplicates_up + c->duplicates_down);
 
 	probe_accounts_json(&run->report, end, c->sent, c->received);
-	json_u64(end, "unanswered_at_end", c->waiting);
+	probe_answers_unanswered_at_end(end, c->waiting);
 	losses_json(end, c);
-	json_u64(end, "too_late", c->too_late);
-	json_u64(end, "reordered", c->reordered_up + c->reordered_down);
-	json_u64(end, "reordered_up", c->reordered_up);
-	json_u64(end, "reordered_down", c->reordered_down);
-	json_u64(end, "duplicates", c->duplicates_up + c->duplicates_down);
-	json_u64_or_null(end, "duplicates_up", by_direction, c->duplicates_up);
-	json_u64_or_null(end, "duplicates_down", by_direction, c->duplicates_down);
-	json_u64(end, "closing_probes", run->result->closing);
-	json_u64(end, "foreign", c->foreign + run->result->elsewhere);
-	json_u64(end, "wrong_hmac", c->wrong_hmac);
-	json_u64(end, "tlvs_refused", c->tlvs_refused);
-	json_u64(end, "dwell_max_ns", (uint64_t)(run->result->dwell_max_ns > 0 ? run->result->dwell_max_ns : 0));
-	json_u64(end, "server_rate", c->server_rate);
-	json_u64(end, "server_refused", c->server_refused);
-	json_u64(end, "server_dropped", c->server_dropped);
-	json_u64(end, "reflector_restarts", c->restarts);
-	json_bool(end, "reflector_stateful", c->stateful);
-	json_bool(end, "follow_up", c->follow_up_seen);
+	probe_answers_too_late(end, c->too_late);
+	probe_answers_reordered(end, c->reordered_up + c->reordered_down);
+	stamp_counts_reordered_up(end, c->reordered_up);
+	stamp_counts_reordered_down(end, c->reordered_down);
+	probe_answers_duplicates(end, c->duplicates_up + c->duplicates_down);
+	stamp_counts_duplicates_up_or_null(end, by_direction, c->duplicates_up);
+	stamp_counts_duplicates_down_or_null(end, by_direction, c->duplicates_down);
+	stamp_counts_closing_probes(end, run->result->closing);
+	stamp_counts_foreign(end, c->foreign + run->result->elsewhere);
+	stamp_counts_wrong_hmac(end, c->wrong_hmac);
+	stamp_counts_tlvs_refused(end, c->tlvs_refused);
+	stamp_counts_dwell_max_ns(end, (uint64_t)(run->result->dwell_max_ns > 0 ? run->result->dwell_max_ns : 0));
+	stamp_counts_server_rate(end, c->server_rate);
+	stamp_counts_server_refused(end, c->server_refused);
+	stamp_counts_server_dropped(end, c->server_dropped);
+	stamp_counts_reflector_restarts(end, c->restarts);
+	stamp_counts_reflector_stateful(end, c->stateful);
+	stamp_counts_follow_up(end, c->follow_up_seen);
 	probe_errors_json(&run->report, end);
 }
 
@@ -155,24 +152,24 @@ static void classes_json(const struct stamp_result *r, struct json *end)
 {
 	if (r->class_count == 1)
 		return;
-	json_array(end, "classes");
+	stamp_end_classes_open(end);
 	for (uint32_t i = 0; i < r->class_count; i++) {
 		const struct stamp_class_result *class = &r->classes[i];
 
 		json_object(end, NULL);
-		json_u64(end, "dscp", class->tos >> 2);
-		json_string(end, "ecn", ecn_names[class->tos & 3]);
-		json_u64(end, "ssid", class->ssid);
-		json_u64(end, "sent", class->counts.sent);
-		json_u64(end, "failed", class->counts.failed);
-		json_u64(end, "received", class->counts.received);
-		json_u64(end, "unanswered_at_end", class->counts.waiting);
+		stamp_class_dscp(end, class->tos >> 2);
+		stamp_class_ecn(end, ecn_names[class->tos & 3]);
+		stamp_class_ssid(end, class->ssid);
+		stamp_class_sent(end, class->counts.sent);
+		stamp_class_failed(end, class->counts.failed);
+		stamp_class_received(end, class->counts.received);
+		stamp_class_unanswered_at_end(end, class->counts.waiting);
 		losses_json(end, &class->counts);
-		json_u64(end, "untimed", class->untimed);
+		stamp_class_untimed(end, class->untimed);
 #ifndef KTRXER_SMALL
 		stamp_ttl_json(end, class, 1);
 #endif
-		json_hist_us(end, "rtt_us", class->rtt);
+		stamp_class_rtt_us(end, class->rtt);
 		json_object_end(end);
 	}
 	json_array_end(end);
@@ -185,12 +182,12 @@ static void host_delay_json(const struct stamp_command *run, struct json *end)
 
 	if (!run->o->host_delay)
 		return;
-	json_object(end, "host_delay");
-	json_u64(end, "left_out", run->result->uncorrected);
+	stamp_end_host_delay_open(end);
+	stamp_host_delay_left_out(end, run->result->uncorrected);
 	if (ktrxer_hist_count(rtt))
-		json_fixed(end, "residual_max_us", ktrxer_hist_min(rtt), 3);
+		stamp_host_delay_residual_max_us(end, ktrxer_hist_min(rtt));
 	else
-		json_null(end, "residual_max_us");
+		stamp_host_delay_residual_max_us_null(end);
 	json_object_end(end);
 }
 #endif
@@ -201,31 +198,31 @@ void stamp_end_json(const struct stamp_command *run, struct json *end)
 	const struct stamp_result *r = run->result;
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "server", run->o->p.host);
-	json_string(end, "to", ktrxer_addr_format(&p->path.to, address));
-	json_u64(end, "port", p->spec.port);
-	json_string(end, "from", ktrxer_addr_format(&p->path.source, address));
-	json_string(end, "device", p->path.device.name);
-	json_string(end, "engine", p->info.engine);
-	json_string(end, "mode", run->o->auth_key_file ? "authenticated" : "open");
-	json_u64(end, "ssid", r->ssid);
-	json_u64(end, "payload_bytes", r->payload);
+	stamp_end_server(end, run->o->p.host);
+	stamp_end_to(end, ktrxer_addr_format(&p->path.to, address));
+	stamp_end_port(end, p->spec.port);
+	stamp_end_from(end, ktrxer_addr_format(&p->path.source, address));
+	stamp_end_device(end, p->path.device.name);
+	stamp_end_engine(end, p->info.engine);
+	stamp_end_mode(end, run->o->auth_key_file ? "authenticated" : "open");
+	stamp_end_ssid(end, r->ssid);
+	stamp_end_payload_bytes(end, r->payload);
 	counts_json(run, end);
-	json_hist_us(end, "rtt_us", p->result.rtt);
+	probe_times_rtt_us(end, p->result.rtt);
 	probe_own_queue_json(&run->report, end);
-	json_hist_us(end, "far_queue_us", r->far_queue);
+	stamp_end_far_queue_us(end, r->far_queue);
 #ifndef KTRXER_SMALL
 	stamp_ttl_json(end, r->classes, r->class_count);
 	host_delay_json(run, end);
 #endif
 	one_way_json(end, &r->one_way);
-	json_hist_us(end, "ipdv_us", r->ipdv);
-	json_hist_us(end, "ipdv_up_us", r->ipdv_up);
-	json_hist_us(end, "ipdv_down_us", r->ipdv_down);
-	json_hist_us(end, "lateness_us", p->result.lateness);
+	stamp_end_ipdv_us(end, r->ipdv);
+	stamp_end_ipdv_up_us(end, r->ipdv_up);
+	stamp_end_ipdv_down_us(end, r->ipdv_down);
+	probe_times_lateness_us(end, p->result.lateness);
 	classes_json(r, end);
-	json_object(end, "stamps");
+	stamp_end_stamps_open(end);
 	probe_stamps_json(&run->report, end);
-	json_u64(end, "reflector_departures", ktrxer_hist_count(r->far_queue));
+	stamp_stamps_reflector_departures(end, ktrxer_hist_count(r->far_queue));
 	json_object_end(end);
 }

@@ -2,6 +2,8 @@
 /* The path as the IP headers of probes and answers show it: its verdict, and its fields in the end object. */
 #include "stamp_command.h"
 
+#include "fields_stamp.h"
+
 #include "dscp.h"
 
 #include <inttypes.h>
@@ -48,9 +50,9 @@ void stamp_ttl_json(struct json *json, const struct stamp_class_result *classes,
 			continue;
 		}
 		json_object(json, key);
-		json_u64(json, "min", ttl.low);
-		json_u64(json, "max", ttl.high);
-		json_u64(json, "changes", ttl.changes);
+		stamp_ttl_min(json, ttl.low);
+		stamp_ttl_max(json, ttl.high);
+		stamp_ttl_changes(json, ttl.changes);
 		json_object_end(json);
 	}
 }

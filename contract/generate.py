@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Makes from the tables in contract/fields/ what the rest of the project uses.
+
+    contract/generate.py headers FOLDER    the C headers, by meson
+    contract/generate.py write             the files in the repository: the schemas in docs/schema/
+    contract/generate.py check             fails if one of these files is not up to date
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import headers
+import schemas
+from tables import TableError, Tables, load
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def families(tables: Tables) -> list[str]:
+    return sorted({group.family for group in tables.groups.values()})
+
+
+def committed(tables: Tables) -> dict[str, str]:
+    """Path and text of each generated file that is in the repository."""
+    return {
+        f"docs/schema/{command.replace(' ', '-')}.schema.json": json.dumps(schemas.schema_of(tables, command), indent=2) + "\n"
+        for command in tables.commands
+    }
+
+
+def stale(tables: Tables) -> list[str]:
+    return [name for name, text in committed(tables).items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        tables = load()
+    except TableError as error:
+        print(f"contract: {error}", file=sys.stderr)
+        return 1
+    match arguments:
+        case ["headers", folder]:
+            for family in families(tables):
+                (Path(folder) / f"fields_{family}.h").write_text(headers.header(tables, family))
+        case ["write"]:
+            for name, text in committed(tables).items():
+                (ROOT / name).write_text(text)
+        case ["check"]:
+            wrong = stale(tables)
+            for name in wrong:
+                print(f"contract: {name} does not match contract/fields/: run contract/generate.py write", file=sys.stderr)
+            return 1 if wrong else 0
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The tables of `contract/fields/`: each field of each object that a command prints, and each column of the store."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent / "fields"
+SCALARS = ("u64", "i64", "double", "bool", "string", "enum")
+LINES = ("start", "sample", "event", "end")
+# The unit of a name that ends so, unless the field has one of its own.
+UNITS = {"_ns": "ns", "_us": "us", "_ms": "ms", "_s": "s", "_bytes": "bytes", "_percent": "%", "_ppm": "ppm", "_pps": "1/s"}
+UNITS |= dict.fromkeys(("_bit_s", "_bps"), "bit/s")
+
+
+class TableError(Exception):
+    """A table is wrong; the text names the file, the group and the field."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """`is` of the table is `type` here. A field that is neither null nor absent in any object is required."""
+
+    name: str
+    type: str  # u64, i64, fixedN, roundedN, double, bool, string, enum, object, array, histogram
+    text: str
+    of: str = ""  # of an object: its group; of an array: the type or the group of its items
+    unit: str = ""
+    min: int | None = None
+    max: int | None = None
+    least: int = 0  # members of an array
+    values: tuple[str, ...] = ()
+    pattern: str = ""
+    null: str = ""  # when it is null; empty: never
+    absent: str = ""  # when it is absent; empty: never
+    small: bool = True  # the small program prints it
+    since: str = "0.1"
+
+    @property
+    def decimals(self) -> int | None:
+        """Of fixedN, an integer that is printed with N decimals, and of roundedN, a floating-point number."""
+        found = re.fullmatch(r"(?:fixed|rounded)([0-9])", self.type)
+        return int(found[1]) if found else None
+
+    @property
+    def required(self) -> bool:
+        return not self.absent and self.small
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Fields that one part of the program writes. Objects are made of groups."""
+
+    name: str
+    family: str  # the file
+    text: str
+    fields: tuple[Field, ...]
+    has: tuple[str, ...] = ()  # further groups, whose fields stand beside these
+    columns: bool = False  # each field is an array with a member for each of several samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Object:
+    """A line of `--jsonl`. `names` are the kinds of a sample or the names of an event."""
+
+    command: str
+    line: str
+    text: str
+    has: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    measures: bool = True
+
+
+@dataclass(frozen=True)
+class Tables:
+    groups: dict[str, Group] = field(default_factory=dict)
+    objects: list[Object] = field(default_factory=list)
+
+    def parts(self, names: tuple[str, ...]) -> Iterator[Group]:
+        """The groups of these names, and the groups that these have."""
+        for name in names:
+            yield self.groups[name]
+            yield from self.parts(self.groups[name].has)
+
+    def members(self, names: tuple[str, ...]) -> Iterator[Field]:
+        return (one for group in self.parts(names) for one in group.fields)
+
+    def around(self, one: Object) -> tuple[str, ...]:
+        """The groups of an object with those of every line of its type."""
+        before = {"start": (), "sample": ("sample",), "event": ("event",), "end": ("start_of_end",)}[one.line]
+        after = {"end": ("ended", *(("measured", "verdict") if one.measures else ()))}.get(one.line, ())
+        return ("line", *before, *one.has, *after)
+
+    @property
+    def commands(self) -> list[str]:
+        return sorted({one.command for one in self.objects})
+
+
+def _field(where: str, name: str, given: dict[str, Any]) -> Field:
+    known = {one.name for one in fields(Field)} - {"name", "type"} | {"is"}
+    if wrong := given.keys() - known:
+        raise TableError(f"{where}.{name}: unknown key {', '.join(sorted(wrong))}; known are {', '.join(sorted(known))}")
+    if missing := {"is", "text"} - given.keys():
+        raise TableError(f"{where}.{name}: lacks {', '.join(sorted(missing))}")
+    rest: dict[str, Any] = {key: tuple(value) if key == "values" else value for key, value in given.items() if key != "is"}
+    made = Field(name=name, type=given["is"], **rest)
+    if made.type not in (*SCALARS, "object", "array", "histogram") and made.decimals is None:
+        raise TableError(f"{where}.{name}: unknown type {made.type}")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise TableError(f"{where}.{name}: a name is lower-case letters, digits and _")
+    if (made.type == "enum") != bool(made.values) or (made.type in ("object", "array")) != bool(made.of):
+        raise TableError(f"{where}.{name}: an enum has `values`, an object or array has `of`, and no other type has them")
+    if not made.text.endswith(".") or made.text[:1].islower():
+        raise TableError(f"{where}.{name}: the text is a sentence: it begins with a capital letter and ends with a full stop")
+    numbers = made.type in ("u64", "i64", "double", "histogram") or made.decimals is not None
+    ends = [end for end in UNITS if name.endswith(end)] if numbers else []
+    return replace(made, unit=UNITS[max(ends, key=len)]) if ends and not made.unit else made
+
+
+def _check(tables: Tables) -> None:
+    for group in tables.groups.values():
+        for one in group.fields:
+            known = one.of in tables.groups or (one.type == "array" and one.of in SCALARS) or not one.of
+            if not known:
+                raise TableError(f"{group.family}.toml: {group.name}.{one.name}: there is no group {one.of}")
+    for where, names in [(one.name, one.has) for one in tables.groups.values()] + [(one.command, one.has) for one in tables.objects]:
+        if missing := [name for name in names if name not in tables.groups]:
+            raise TableError(f"{where}: there is no group {', '.join(missing)}")
+    for made in tables.objects:
+        written = [one.name for one in tables.members(tables.around(made))]
+        if twice := {name for name in written if written.count(name) > 1}:
+            raise TableError(f"the {made.line} object of {made.command}: {', '.join(sorted(twice))} twice")
+
+
+def load(folder: Path = FOLDER) -> Tables:
+    tables = Tables()
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            read = tomllib.loads(path.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise TableError(f"{path}: {error}") from None
+        for given in read.pop("object", []):
+            names = tuple(given.pop("kinds", given.pop("names", ())))
+            has = tuple(given.pop("has"))
+            for command in [given["command"]] if isinstance(given["command"], str) else given["command"]:
+                tables.objects.append(Object(**{**given, "command": command}, has=has, names=names))
+        for name, given in read.items():
+            if name in tables.groups:
+                raise TableError(f"{path.name}: the group {name} is in {tables.groups[name].family}.toml too")
+            made = tuple(_field(f"{path.name}: {name}", key, value) for key, value in given.items() if isinstance(value, dict))
+            tables.groups[name] = Group(
+                name=name,
+                family=path.stem,
+                text=given.get("_text", ""),
+                fields=made,
+                has=tuple(given.get("_has", ())),
+                columns=given.get("_columns", False),
+            )
+    _check(tables)
+    return tables

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The objects that commands print, against their schemas. conftest.py checks all output of the command under test that a test reads."""
+
+import json
+import subprocess
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import jsonschema
+
+ROOT = Path(__file__).resolve().parents[2]
+LIKE_MOST = 20  # checked objects of one kind in one output: the others are written by the same code
+
+
+@cache
+def validator(command):
+    """None: the tables do not have this command."""
+    path = ROOT / "docs" / "schema" / f"{command.replace(' ', '-')}.schema.json"
+    return jsonschema.Draft202012Validator(json.loads(path.read_text())) if path.exists() else None
+
+
+def wrong(objects):
+    """Lines of --jsonl, or the object of --json: what the schemas do not allow. The first object with `argv` names the command."""
+    command, found, seen = None, [], Counter()
+    for one in objects:
+        if not isinstance(one, dict):
+            return []
+        command = command or one.get("start", one).get("command")
+        like = one.get("type"), one.get("of"), one.get("kind", one.get("name"))
+        seen[like] += 1
+        check = validator(one.get("of", command)) if command and seen[like] <= LIKE_MOST else None
+        if check and (error := jsonschema.exceptions.best_match(check.iter_errors(one))):
+            found.append(f"{'.'.join(map(str, like))} of {command}: {error.json_path}: {error.message}")
+    return found
+
+
+def parsed(text):
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        pass
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+    except ValueError:
+        return []
+
+
+def watch(found, communicate=subprocess.Popen.communicate):
+    """communicate() of Popen, by which run() reads, too, that appends to `found` what is wrong in the output of a command."""
+
+    def read(process, *arguments, **more):
+        out, err = communicate(process, *arguments, **more)
+        if out and isinstance(process.args, list | tuple) and {"--json", "--jsonl"} & set(map(str, process.args)):
+            text = out if isinstance(out, str) else out.decode(errors="replace")
+            found.extend(wrong(parsed(text)))
+        return out, err
+
+    return read
