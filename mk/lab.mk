@@ -53,9 +53,9 @@ lab: lab-builds lab-benches lab-images ## all tests in emulated devices, on ever
 
 # Virtual time without an emulator: the packages for building its kernel, and for its guests.
 VIRTUAL_PACKAGES = gcc libc6-dev make flex bison bc xz-utils util-linux iproute2 ethtool iputils-ping nftables tcpdump curl iperf mosquitto-clients
-virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in six minutes on 2 cores
+virtual-kernel: .venv/.tests ## the kernel of virtual time, built once in six minutes on 2 cores; Ctrl-C stops it, and the next call continues
 	@sh lab/setup $(VIRTUAL_PACKAGES)
-	@timeout 7200 $(LAB) setup --device uml # a build that hangs is stopped earlier: SILENCE_S in lab/ktrxer_lab/source.py
+	@timeout --foreground 7200 $(LAB) setup --device uml # a build that hangs is stopped earlier: SILENCE_S in lab/ktrxer_lab/source.py
 
 # A guest of virtual time has one processor, and its clock does not see what runs beside it: so a file for each processor.
 test-virtual: virtual-kernel build ## quick tests in virtual time: at most four minutes on 2 cores, plus the kernel's build
@@ -64,7 +64,7 @@ test-virtual: virtual-kernel build ## quick tests in virtual time: at most four 
 # Also the example for CI, `ktrxer pair`, and the older kernels.
 virtual: LAB_LIMIT = 3600
 virtual: virtual-kernel build ## all tests in virtual time: twenty minutes, plus the builds of three kernels
-	@for version in 6.1 6.12; do timeout 7200 $(LAB) setup --device uml --kernel $$version || exit; done
+	@for version in 6.1 6.12; do timeout --foreground 7200 $(LAB) setup --device uml --kernel $$version || exit; done
 	@$(LAB_TALLY) $(LAB_PYTEST) tests/virtual tests/truth/paths
 
 # Tables for docs/measurements; status 1: a figure is false.

@@ -12,14 +12,18 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ktrxer_lab import places
 from ktrxer_lab.errors import LabError
 
 Say = Callable[[str], None]
+WAIT_FIRST_S = 1.0  # until the first line about a lock of another process
+WAIT_LINE_S = 60.0
+WAIT_POLL_S = 0.2
 CODE = ("cpio", "elf", "image", "modules", "packages")  # the modules whose code affects images
 
 
@@ -46,14 +50,59 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
+class Lock:
+    """A lock that this process holds. Its file says which process holds it, since when, and what for."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file, self.since = file, time.time()
+
+    def note(self, what: str) -> None:
+        with contextlib.suppress(OSError):
+            self.file.seek(0)
+            self.file.truncate()
+            self.file.write(json.dumps({"pid": os.getpid(), "since": int(self.since), "what": what}))
+            self.file.flush()
+
+
 @contextlib.contextmanager
-def locked(name: str, *, wait: bool = True) -> Iterator[None]:
-    """Allow one builder at a time. The others wait, and then find the result in the cache. Without `wait`: BlockingIOError."""
+def locked(name: str, *, wait: bool = True, say: Say | None = None, what: str = "") -> Iterator[Lock]:
+    """Allow one builder at a time. The others wait, and then find the result in the cache. Without `wait`: BlockingIOError.
+    With `say`, those that wait print a line a minute about the holder, which has said what it does (`what`, Lock.note())."""
     folder = places.cache() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+    with (folder / name).open("a+") as file:
+        if not wait or say is None:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            _wait(file, say)
+        lock = Lock(file)
+        lock.note(what)
+        yield lock
+
+
+def _wait(file: TextIO, say: Say, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep) -> None:
+    due = clock() + WAIT_FIRST_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if clock() >= due:
+                due = clock() + WAIT_LINE_S
+                say(f"waiting for {_holder(file)}")
+            pause(WAIT_POLL_S)
+        else:
+            return
+
+
+def _holder(file: TextIO) -> str:
+    try:
+        file.seek(0)
+        found = json.loads(file.read(4096))
+        pid, since, what = int(found["pid"]), float(found["since"]), str(found["what"])
+        begun = time.strftime("%H:%M", time.localtime(since))
+    except (ValueError, TypeError, KeyError, OverflowError, OSError):  # an older ktrxer writes nothing there
+        return f"another process, which holds {file.name}"
+    return f"process {pid}, since {begun}: {what or f'it holds {file.name}'}"
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ktrxer_lab import cache, console, device, kbuild, local, places, stock, topology, uml, vm, wiring
+from ktrxer_lab import cache, console, device, kbuild, kernel_package, local, places, stock, topology, uml, vm, wiring
 from ktrxer_lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
 from ktrxer_lab.recipe import Recipe
 from ktrxer_lab.stock import UML
@@ -162,6 +162,7 @@ def parser() -> argparse.ArgumentParser:
     add("--device", action="append", metavar="NAME", help="only this device")
     add("--kernel", metavar="V", help="only this kernel, of the devices that have it (default: all)")
     add("--headers", action="store_true", help="also the kernel headers for `ktrxer lab module`")
+    add("--from", dest="package", type=Path, metavar="FILE", help="install the kernel of virtual time from this package of a release")
 
     add = subcommand("module", _module, "build a kernel module for a device")
     add("source", type=Path, metavar="FOLDER", help="the folder with the Kbuild file; it is not changed")
@@ -347,6 +348,11 @@ def _devices(_: argparse.Namespace) -> int:
 
 
 def _setup(options: argparse.Namespace) -> int:
+    if options.package is not None:
+        if options.device or options.kernel or options.headers or options.update:
+            _wrong("--from FILE installs what FILE holds: give no other option with it")
+        _say(f"the kernel is installed: {kernel_package.install(options.package, _say)}")
+        return 0
     try:
         wanted = stock.wanted(options.device or [], options.kernel)
     except LabError as error:

@@ -14,12 +14,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from ktrxer_lab import cache, cpio, packages, places
+from ktrxer_lab import cache, cpio, kernel_build, packages, places
 from ktrxer_lab.errors import BuildFailure, LabError, Unavailable
-from ktrxer_lab.packages import Archive
+from ktrxer_lab.packages import Archive, Package
+from ktrxer_lab.progress import Progress, remember, span
 from ktrxer_lab.recipe import Recipe
 from ktrxer_lab.toolchain import Tools, environment
 
@@ -27,64 +29,203 @@ from ktrxer_lab.toolchain import Tools, environment
 PROGRAMS = (("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("xz", "xz-utils"))
 LIBELF = Path("/usr/include/libelf.h")
 LIBELF_ARCHES = ("x86",)  # architectures whose build runs objtool
-# The make target of each architecture, and the file that boots.
-TARGETS = {"x86": ((), "arch/x86/boot/bzImage"), "um": (("linux",), "linux")}
 SUM = "vmlinuz.sha256"
+RECIPE = "recipe"  # of an installed kernel: the sum of its recipe
 BUILD = "1"  # version of this code: increase it if the same inputs should give another kernel
-BAR = 40  # characters
 SILENCE_S = 600.0  # make prints a line for each file; without output for this time it hangs, also on a slow machine
 # Files of the built tree that are needed to build modules; of arch/ only the folder of the architecture.
 KEPT = ("Makefile", ".config", "Module.symvers", "System.map", "include", "scripts", "tools/objtool/objtool")
 KEPT_OF_ARCH = ("Makefile*", "include")
 
 
-def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
-    """The folder of the kernel: `vmlinuz`, `modules.cpio`, `version`, and `build`, the tree for building modules."""
+@dataclass(frozen=True)
+class Inputs:
+    """What a kernel is built from."""
+
+    arch: str
+    name: str
+    spec: dict[str, Any]
+    options: str
+    edits: dict[str, Any]
+    package: Package
+    compiler: str
+
+    @property
+    def folder(self) -> Path:
+        # Not cache.digest(): the code of other images does not affect this build, which takes minutes.
+        inputs = (self.package.sha256, self.options, self.compiler, json.dumps([self.spec, self.edits], sort_keys=True), BUILD)
+        key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
+        return places.cache() / "kernels" / f"{self.arch}-{self.name}-{key}"
+
+
+@dataclass
+class _Tree:
+    """A source tree between two parts of a build, also of an interrupted one."""
+
+    folder: Path
+    path: Path
+    seconds: float  # of the parts so far
+
+    def save(self, seconds: float) -> None:
+        with cache.fresh_file(self.folder / "ready") as new:
+            new.write_text(json.dumps({"tree": str(self.path.relative_to(self.folder)), "seconds": round(seconds, 1)}))
+
+    @staticmethod
+    def load(folder: Path) -> _Tree | None:
+        try:
+            found = json.loads((folder / "ready").read_text())
+            return _Tree(folder, folder / str(found["tree"]), float(found["seconds"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+
+def recipe_of(recipe: Recipe, name: str) -> tuple[dict[str, Any], str, dict[str, Any], str]:
+    """The description of a kernel in images.toml, its options, the edits of its source, and the sum of these. A kernel that was built
+    elsewhere is of this version of the lab if it has the same sum."""
     spec = recipe.get("kernels", name)
     options = places.data() / "kernels" / str(spec["config"])
-    archive = Archive(str(spec["suite"]), arch)
-    with cache.locked(f"apt-{archive.suite}-{arch}"):
-        (package,) = archive.packages([str(spec["source"])])
-    tools = Tools.of(str(spec.get("arch", arch)))
-    compiler = _compiler(f"{tools.prefix}gcc")
-    # Not cache.digest(): the code of other images does not affect this build, which takes minutes.
-    edits = _edits(spec, options.parent)
-    inputs = (package.sha256, options.read_text(), compiler, json.dumps([spec, edits], sort_keys=True), BUILD)
-    key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
-    folder = places.cache() / "kernels" / f"{arch}-{name}-{key}"
-    with cache.locked(folder.name):
-        if (folder / "version").is_file() and not _whole(folder):
-            say(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
-            shutil.rmtree(folder)
-        if not (folder / "version").is_file():
-            _sweep(folder)
-            tools.check()
-            _check_programs(tools.arch)
-            with cache.locked(f"apt-{archive.suite}-{arch}"):
-                try:
-                    (deb,) = archive.fetch([package])
-                except LabError as error:  # e.g. the archive has a newer version in place of this one
-                    raise LabError(f"{error}; to read the archive's index again: ktrxer lab setup --update") from None
-            say(f"building {name} from {package.name} {package.version} for {tools.arch}: some minutes, once ...")
-            with cache.fresh_folder(folder) as new:
-                tree = _unpack(deb, new / "source")
-                _edit(tree, edits)
-                progress = _Progress(name, int(spec.get("files", 0)), say, sys.stderr if sys.stderr.isatty() else None)
-                try:
-                    _build(tree, _options(spec, options.read_text()), tools, progress)
-                finally:
-                    progress.end()
-                _keep(tree, new, tools.arch)
-                shutil.rmtree(new / "source")
-            deb.unlink()
-    cache.touch(folder)
+    text, edits = options.read_text(), _edits(spec, options.parent)
+    return spec, text, edits, hashlib.sha256("\0".join((text, json.dumps([spec, edits], sort_keys=True), BUILD)).encode()).hexdigest()
+
+
+def installed(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path | None:
+    """The folder of a kernel that was installed from a package (kernel_package.py), if it is whole and of this version."""
+    folder = installed_folder(arch, name)
+    if not (folder / RECIPE).is_file():
+        return None
+    if (folder / RECIPE).read_text() != recipe_of(recipe, name)[3]:
+        say(f"{folder} is the kernel of another version of ktrxer, and is not used: install the package of this version, or delete it")
+        return None
+    if not _whole(folder):
+        say(f"{folder} is damaged, and is not used: install its package again, or delete it")
+        return None
     return folder
 
 
+def installed_folder(arch: str, name: str) -> Path:
+    return places.cache() / "kernels" / f"{arch}-{name}-installed"
+
+
+def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
+    """The folder of the kernel: `vmlinuz`, `modules.cpio`, `version`, and `build`, the tree for building modules."""
+    return installed(recipe, arch, name, say) or built(recipe, arch, name, say)[0]
+
+
+def built(recipe: Recipe, arch: str, name: str, say: cache.Say) -> tuple[Path, Inputs]:
+    """The folder of the kernel that was built here, now or earlier, and what it was built from."""
+    spec, options, edits, _ = recipe_of(recipe, name)
+    archive = Archive(str(spec["suite"]), arch)
+    terminal = sys.stderr if sys.stderr.isatty() else None
+    with Progress(name, int(spec.get("files", 0)), say, terminal) as progress:
+        with _archive_lock(archive, say):
+            progress.begin(f"reading the index of Debian {archive.suite}")
+            (package,) = archive.packages([str(spec["source"])])
+        progress.begin("")
+        tools = Tools.of(str(spec.get("arch", arch)))
+        inputs = Inputs(arch, name, spec, options, edits, package, _compiler(f"{tools.prefix}gcc"))
+        folder = inputs.folder
+        with cache.locked(folder.name, say=say, what=f"builds the kernel {name}") as lock:
+            if (folder / "version").is_file() and not _whole(folder):
+                say(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
+                shutil.rmtree(folder)
+            if not (folder / "version").is_file():
+                progress.changed = lambda state: lock.note(f"builds the kernel {name}: {state}")
+                _make(inputs, archive, tools, progress, say)
+    cache.touch(folder)
+    return folder, inputs
+
+
+def _archive_lock(archive: Archive, say: cache.Say) -> contextlib.AbstractContextManager[cache.Lock]:
+    return cache.locked(f"apt-{archive.suite}-{archive.arch}", say=say, what=f"fetches packages of Debian {archive.suite}")
+
+
+def _make(inputs: Inputs, archive: Archive, tools: Tools, progress: Progress, say: cache.Say) -> None:
+    """Build a kernel, or continue its build. Ctrl-C leaves the tree, so that the next call continues."""
+    _sweep(inputs.folder)
+    tools.check()
+    _check_programs(tools.arch)
+    place = inputs.folder.with_name(f".{inputs.folder.name}.tree")
+    tree = _Tree.load(place)
+    package = inputs.package
+    what = f"the kernel {inputs.name} is built first, once" if tree is None else f"the interrupted build of {inputs.name} continues"
+    say(f"{what}, from {package.name} {package.version}: {progress.usual}; Ctrl-C stops it, and the next command continues it")
+    progress.started, progress.before_s = progress.clock(), tree.seconds if tree else 0.0
+    try:
+        if tree is not None:
+            try:
+                _compile(inputs, tools, tree, progress)
+            except BuildFailure as failure:
+                say(f"the interrupted build cannot be continued ({failure}): it starts again")
+                tree = None
+        if tree is None:
+            tree = _fresh_tree(inputs, archive, place, progress, say)
+            _compile(inputs, tools, tree, progress)
+        with cache.fresh_folder(inputs.folder) as new:
+            _keep(tree.path, new, tools.arch)
+    except KeyboardInterrupt:
+        if (interrupted := _Tree.load(place)) is not None:
+            interrupted.save(progress.seconds)
+            say(f"interrupted: the next command continues the build; what there is of it: {place}")
+        raise
+    except Exception:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    remember(inputs.name, progress.seconds)
+    say(f"the kernel {inputs.name} is built, in {span(progress.seconds)}")
+    progress.begin("removing the source")
+    shutil.rmtree(place, ignore_errors=True)
+    progress.begin("")
+
+
+def _fresh_tree(inputs: Inputs, archive: Archive, place: Path, progress: Progress, say: cache.Say) -> _Tree:
+    progress.compiled = 0
+    progress.begin("removing an old tree")
+    shutil.rmtree(place, ignore_errors=True)
+    progress.begin("")
+    with _archive_lock(archive, say):
+        progress.begin(f"fetching {inputs.package.name}")
+        try:
+            (deb,) = archive.fetch([inputs.package])
+        except LabError as error:  # e.g. the archive has a newer version in place of this one
+            raise LabError(f"{error}; to read the archive's index again: ktrxer lab setup --update") from None
+    progress.begin("unpacking the source")
+    place.mkdir(parents=True)
+    path = _unpack(deb, place / "source")
+    deb.unlink(missing_ok=True)
+    try:
+        kernel_build.edit(path, inputs.edits)
+    except ValueError as error:
+        raise LabError(f"{error}; update `replace` in lab/ktrxer_lab/data/images.toml") from None
+    tree = _Tree(place, path, 0.0)
+    tree.save(progress.seconds)
+    return tree
+
+
+def _compile(inputs: Inputs, tools: Tools, tree: _Tree, progress: Progress) -> None:
+    progress.begin("compiling")
+    hosts = ("scripts", "tools")  # what make compiles there is not counted: it prints HOSTCC
+    progress.compiled = sum(1 for one in tree.path.rglob(".*.o.cmd") if one.relative_to(tree.path).parts[0] not in hosts)
+    noted = progress.changed
+
+    def changed(state: str) -> None:
+        tree.save(progress.seconds)
+        if noted is not None:
+            noted(state)
+
+    progress.changed = changed
+    try:
+        _build(tree.path, kernel_build.options(inputs.spec, inputs.options), tools, progress)
+    finally:
+        progress.changed = noted
+
+
 def _sweep(folder: Path) -> None:
-    """Remove what killed builds have left, of this kernel and of others. A held lock shows a build that runs."""
+    """Remove what killed builds have left: of this kernel and of others, and the trees of older versions of this kernel. The tree of an
+    interrupted build stays. A held lock shows a build that runs."""
     for left in folder.parent.glob(".*.*"):
-        name = left.name[1:].rpartition(".")[0]
+        name, _, end = left.name[1:].rpartition(".")
+        if end == "tree" and (name == folder.name or name.rpartition("-")[0] != folder.name.rpartition("-")[0]):
+            continue
         with contextlib.suppress(BlockingIOError), contextlib.nullcontext() if name == folder.name else cache.locked(name, wait=False):
             shutil.rmtree(left, ignore_errors=True)
 
@@ -101,57 +242,11 @@ def _sum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-class _Progress:
-    """Progress of a build: a bar on a terminal, a line for every tenth part in a log. The number of files comes from earlier builds."""
-
-    def __init__(self, name: str, files: int, say: cache.Say, terminal: TextIO | None = None) -> None:
-        self.name, self.files, self.say, self.terminal = name, files, say, terminal
-        self.compiled, self.shown = 0, 0
-
-    def line(self, text: str) -> None:
-        if not self.files or not re.match(r"\s+(CC|AS)\s", text):
-            return
-        self.compiled += 1
-        percent = min(99, self.compiled * 100 // self.files)
-        if self.terminal is not None:
-            if percent > self.shown:
-                self.shown = percent
-                self._draw(percent)
-        elif percent // 10 > self.shown:
-            self.shown = percent // 10
-            self.say(f"building {self.name}: {self.shown * 10} % ({self.compiled} of about {self.files} files)")
-
-    def end(self) -> None:
-        """Removes the bar."""
-        if self.terminal is not None and self.shown:
-            self.terminal.write("\r\x1b[K")
-            self.terminal.flush()
-
-    def _draw(self, percent: int) -> None:
-        assert self.terminal is not None
-        full = percent * BAR // 100
-        self.terminal.write(f"\r\x1b[Kbuilding {self.name} [{'#' * full}{'.' * (BAR - full)}] {percent} %")
-        self.terminal.flush()
-
-
 def _edits(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The changes of a kernel's source: files and their text to `add`, then text to `replace`."""
     shared = tomllib.loads((folder / spec["edits"]).read_text()) if "edits" in spec else {}
     added = {path: (folder / name).read_text() for path, name in shared.get("add", {}).items()}
     return {"add": added, "replace": [*spec.get("replace", []), *shared.get("replace", [])]}
-
-
-def _edit(tree: Path, edits: dict[str, Any]) -> None:
-    for name, text in edits["add"].items():
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (tree / name).write_text(text)
-    for one in edits["replace"]:
-        path = tree / one["file"]
-        text = path.read_text() if path.is_file() else ""
-        if one["old"] not in text:
-            where = f"{one['file']} of {tree.name}"
-            raise LabError(f"{where} has no {one['old']!r}: the source has changed; update `replace` in lab/ktrxer_lab/data/images.toml")
-        path.write_text(text.replace(one["old"], one["new"]))
 
 
 def _compiler(program: str) -> str:
@@ -182,21 +277,12 @@ def _unpack(deb: Path, into: Path) -> Path:
     raise LabError(f"{deb}: no kernel source in this package")
 
 
-def _options(spec: dict[str, Any], text: str) -> str:
-    """The options of a kernel: those of its file, without those that its source does not have, and its own ones."""
-    kept = [line for line in text.splitlines() if line.partition("=")[0] not in spec.get("without", [])]
-    return "\n".join([*kept, *spec.get("also", [])]) + "\n"
-
-
-def _build(tree: Path, options: str, tools: Tools, progress: _Progress) -> None:
-    make = ["make", "-C", str(tree), f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]
-    # No name of this host and no date in the kernel.
-    fixed = ["KBUILD_BUILD_USER=ktrxer", "KBUILD_BUILD_HOST=lab", "KBUILD_BUILD_TIMESTAMP=2026-01-01"]
-    wanted = tree / "wanted.config"
-    wanted.write_text(options)
-    _run([*make, f"KCONFIG_ALLCONFIG={wanted.resolve()}", "allnoconfig"])
-    _check_options(options, tree / ".config")
-    _run([*make, *fixed, f"-j{len(os.sched_getaffinity(0))}", *TARGETS[tools.arch][0]], progress)
+def _build(tree: Path, options: str, tools: Tools, progress: Progress) -> None:
+    make = kernel_build.make_of(tree, tools.arch, tools.prefix)
+    if not (tree / ".config").is_file() or not (tree / "wanted.config").is_file():
+        _run(kernel_build.configure(tree, options, make))
+        _check_options(options, tree / ".config")
+    _run(kernel_build.compile_command(make, tools.arch), progress)
 
 
 def _check_options(options: str, config: Path) -> None:
@@ -207,7 +293,7 @@ def _check_options(options: str, config: Path) -> None:
         raise LabError(f"the options of {config.parent.name}: this kernel does not accept {', '.join(lost)}: {message}")
 
 
-def _run(command: list[str], progress: _Progress | None = None) -> None:
+def _run(command: list[str], progress: Progress | None = None) -> None:
     lines: list[str] = []
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", *command],
@@ -244,7 +330,7 @@ def _lines(pipe: int) -> Iterator[str]:
 
 def _keep(tree: Path, folder: Path, arch: str) -> None:
     kernel = folder / "vmlinuz"
-    shutil.copy(tree / TARGETS[arch][1], kernel)
+    shutil.copy(tree / kernel_build.TARGETS[arch][1], kernel)
     if arch == "um":
         subprocess.run(["strip", str(kernel)], check=True)
     else:

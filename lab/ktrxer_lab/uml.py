@@ -29,12 +29,13 @@ from typing import Any
 
 from ktrxer_lab import cache, console, places, scratch, source
 from ktrxer_lab.errors import GuestFailure, LabError, MissingPackage, TimeLimit, Unavailable
-from ktrxer_lab.packages import Archive, host_architecture
+from ktrxer_lab.packages import Archive
 from ktrxer_lab.recipe import Recipe
 
 BOOTED = Path(__file__).with_name("booted.py")
 SUFFIX = "-virtual"  # suffix of the kernels' names in lab/ktrxer_lab/data/images.toml
 KERNEL = "7.3"
+ARCH = "amd64"
 MEMORY_MIB = 512
 OVERLAY_SHARE = 0.5  # share of the memory for the overlay
 WALL_LIMIT_S = 600.0
@@ -75,7 +76,7 @@ def kernels() -> list[str]:
 
 def archive(kernel: str) -> Archive:
     """The archive of Debian that has the kernel's source."""
-    return Archive(str(Recipe.load().get("kernels", kernel + SUFFIX, "suite")), host_architecture())
+    return Archive(str(Recipe.load().get("kernels", kernel + SUFFIX, "suite")), ARCH)
 
 
 def prepare(kernel: str, say: cache.Say) -> Path:
@@ -86,7 +87,7 @@ def prepare(kernel: str, say: cache.Say) -> Path:
         raise LabError(f"no kernel {kernel!r} for virtual time; choose one of: {', '.join(kernels())}")
     with cache.no_space(places.cache()):
         try:
-            return source.prepared(Recipe.load(), host_architecture(), kernel + SUFFIX, say) / "vmlinuz"
+            return source.prepared(Recipe.load(), ARCH, kernel + SUFFIX, say) / "vmlinuz"
         except MissingPackage as error:
             others = ", ".join(f"--kernel {name}" for name in kernels() if name != kernel)
             raise LabError(f"{error}, because its current version differs; use {others}") from None

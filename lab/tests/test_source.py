@@ -3,14 +3,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
-from ktrxer_lab import cache, places, source, toolchain, uml
+from ktrxer_lab import cache, kernel_build, places, source, toolchain, uml
+from ktrxer_lab import progress as progress_module
 from ktrxer_lab.errors import BuildFailure, LabError, Unavailable
 from ktrxer_lab.packages import Archive, Package
+from ktrxer_lab.progress import Progress
 from ktrxer_lab.recipe import Recipe
 
 NAME = "6.1-virtual"
@@ -21,6 +30,7 @@ class Builds:
 
     def __init__(self) -> None:
         self.count = 0
+        self.found: list[bool] = []  # for each build: whether the tree is that of an interrupted one
         self.fails: BaseException | None = None
         self.other = ""  # a file of a different version of the source
 
@@ -48,6 +58,8 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
 
     def build(tree: Path, *_: Any) -> None:
         made.count += 1
+        made.found.append((tree / "begun").exists())
+        (tree / "begun").touch()
         if made.fails is not None:
             raise made.fails
         (tree / "linux").write_bytes(b"kernel")
@@ -86,21 +98,63 @@ def test_a_damaged_kernel_is_built_again(builds: Builds) -> None:
     assert builds.count == 3
 
 
-def test_an_interrupted_build_leaves_nothing_and_the_next_one_starts_anew(builds: Builds) -> None:
+def test_an_interrupted_build_is_continued(builds: Builds) -> None:
+    builds.fails, said = KeyboardInterrupt(), list[str]()
+    with pytest.raises(KeyboardInterrupt):
+        prepared(said)
+    (tree,) = (places.cache() / "kernels").iterdir()
+    assert said[-1].endswith(f"interrupted: the next command continues the build; what there is of it: {tree}")
+    builds.fails = None
+    folder = prepared(said)
+    assert builds.found == [False, True] and any("the interrupted build of 6.1-virtual continues, from linux-source-6.1" in one for one in said)
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_an_interrupted_build_that_cannot_be_continued_starts_again(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     builds.fails = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         prepared()
+    builds.fails, build, said = None, source._build, list[str]()
+
+    def broken(tree: Path, *more: Any) -> None:
+        build(tree, *more)
+        if builds.found[-1]:
+            raise BuildFailure("the kernel does not build: a.o is empty", "")
+
+    monkeypatch.setattr(source, "_build", broken)
+    prepared(said)
+    assert builds.found == [False, True, False] and any("cannot be continued (the kernel does not build: a.o is empty)" in one for one in said)
+
+
+def test_a_failed_build_leaves_nothing(builds: Builds) -> None:
+    builds.fails = BuildFailure("the kernel does not build: no", "")
+    with pytest.raises(BuildFailure):
+        prepared()
     assert list((places.cache() / "kernels").iterdir()) == []
-    builds.fails = None
+
+
+def test_what_killed_builds_have_left_is_removed(builds: Builds) -> None:
     folder = prepared()
-    # The next build removes the files of a build that was killed by SIGKILL.
     (folder / "version").unlink()
-    left, of_another, running = (folder.with_name(f".{name}.99999999") for name in (folder.name, "amd64-6.12-debug-1", "amd64-7.3-virtual-2"))
-    for path in (left, of_another, running):
+    names = (folder.name, "amd64-6.12-debug-1", "amd64-7.3-virtual-2")
+    left, of_another, running = (folder.with_name(f".{name}.99999999") for name in names)
+    older, interrupted, half = (folder.with_name(f".{name}.tree") for name in ("amd64-6.1-virtual-0", "amd64-7.3-virtual-3", folder.name))
+    for path in (left, of_another, running, older, interrupted, half):
         path.mkdir()
     with cache.locked("amd64-7.3-virtual-2"):
         prepared()
-    assert not left.exists() and not of_another.exists() and running.exists()
+    assert [path.name for path in (left, of_another, running, older, interrupted, half) if path.exists()] == [running.name, interrupted.name]
+
+
+def test_the_time_of_the_last_build_is_said_before_the_next(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared(said := [])
+    assert "the kernel 6.1-virtual is built first, once, from linux-source-6.1 6.1.1-1: usually 4 to 35 min; Ctrl-C stops it" in said[0]
+    assert said[-1].startswith("the kernel 6.1-virtual is built, in ")
+    for times, words in (('{"6.1-virtual": 372.4}', "6 min last time"), ("[1", "usually 4 to 35 min"), ('{"6.1-virtual": null}', "usually")):
+        (places.cache() / "times.json").write_text(times)
+        monkeypatch.setattr(source, "BUILD", times)
+        prepared(said := [])
+        assert words in said[0]
 
 
 def test_a_source_of_another_version_is_named(builds: Builds) -> None:
@@ -153,7 +207,7 @@ def test_the_timer_of_a_clock_keeps_its_function(kernel: str) -> None:
 
 def test_options_of_a_kernel(tmp_path: Path) -> None:
     spec = {"without": ["CONFIG_B"], "also": ["CONFIG_C=y"]}
-    wanted = source._options(spec, "# Text.\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_BB=y\n")
+    wanted = kernel_build.options(spec, "# Text.\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_BB=y\n")
     assert wanted.splitlines() == ["# Text.", "CONFIG_A=y", "CONFIG_BB=y", "CONFIG_C=y"]
     (tmp_path / ".config").write_text("CONFIG_A=y\n# CONFIG_BB is not set\nCONFIG_C=y\n")
     with pytest.raises(LabError, match="does not accept CONFIG_BB=y: an option"):
@@ -162,9 +216,9 @@ def test_options_of_a_kernel(tmp_path: Path) -> None:
 
 def test_a_slow_build_is_waited_for_and_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "SILENCE_S", 0.5)
-    made = source._Progress("slow", 10, (said := list[str]()).append)
+    made = Progress("slow", 10, (said := list[str]()).append)
     source._run(["sh", "-c", "for i in 1 2 3 4 5 6 7; do sleep 0.1; echo '  CC      a.o'; done; printf '  CC      last.o'"], made)
-    assert made.compiled == 8 and said[-1] == "building slow: 80 % (8 of about 10 files)"
+    assert made.compiled == 8 and said == []
     with pytest.raises(BuildFailure, match=r"make has printed nothing for 0\.5 s"):
         source._run(["sh", "-c", "echo begun; exec sleep 1000"])
     with pytest.raises(BuildFailure, match=r"does not build: a\.c:1: error: no"):
@@ -182,27 +236,117 @@ def test_the_log_of_a_build_that_fails(builds: Builds) -> None:
     tools = toolchain.Tools("um", "", "gcc")
     with pytest.raises(BuildFailure, match="the kernel does not build: make failed") as caught:
         source._run(["sh", "-c", "echo one; echo two; exit 2"])
-    assert caught.value.log == "one\ntwo" and tools.arch in source.TARGETS
+    assert caught.value.log == "one\ntwo" and tools.arch in kernel_build.TARGETS
 
 
-def test_progress_is_said_each_tenth() -> None:
-    said = list[str]()
-    progress = source._Progress("6.1-virtual", 20, said.append)
-    for number in range(30):
-        progress.line(f"  CC      kernel/{number}.o")
-        progress.line("  LD      something")
-    assert len(said) == 9 and said[4] == "building 6.1-virtual: 50 % (10 of about 20 files)"
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def test_progress_is_a_bar_on_a_terminal() -> None:
-    said, terminal = list[str](), io.StringIO()
-    progress = source._Progress("6.1-virtual", 200, said.append, terminal)
-    for number in range(300):
-        progress.line(f"  CC      kernel/{number}.o")
-    progress.end()
+def test_progress_is_a_line_a_minute(builds: Builds) -> None:
+    said, noted, clock = list[str](), list[str](), Clock()
+    progress = Progress("6.1-virtual", 20, said.append, None, clock, noted.append)
+    for second in range(250):
+        clock.now = 1000.0 + second
+        if second == 30:
+            progress.begin("unpacking the source")
+        if second == 100:
+            progress.begin("compiling")
+        if second >= 100 and second % 20 == 0:
+            progress.line("  CC      kernel/a.o")
+            progress.line("  LD      something")
+        progress.tick()
+    assert said == [
+        "kernel 6.1-virtual: unpacking the source, 1 min so far, usually 4 to 35 min",
+        "kernel 6.1-virtual: compiling, 2 of about 20 files (10 %), 2 min so far, usually 4 to 35 min",
+        "kernel 6.1-virtual: compiling, 5 of about 20 files (25 %), 3 min so far, usually 4 to 35 min",
+        "kernel 6.1-virtual: compiling, 8 of about 20 files (40 %), 4 min so far, usually 4 to 35 min",
+    ]
+    assert [f"kernel 6.1-virtual: {state}" for state in noted] == said
+
+
+def test_progress_of_a_build_with_more_files_than_expected(builds: Builds) -> None:
+    progress = Progress("6.1-virtual", 2, print, None, Clock())
+    progress.begin("compiling")
+    progress.compiled, progress.before_s = 3, 3600.0
+    assert progress.state() == "compiling, 3 of about 2 files (99 %), 60 min so far, usually 4 to 35 min"
+
+
+def test_progress_is_one_line_on_a_terminal(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, terminal, clock = list[str](), io.StringIO(), Clock()
+    monkeypatch.setenv("COLUMNS", "40")
+    with Progress("6.1-virtual", 200, said.append, terminal, clock) as progress:
+        progress.begin("compiling")
+        for _ in range(200):
+            clock.now += 1
+            progress.tick()
     drawn = terminal.getvalue().split("\r\x1b[K")
-    assert said == [] and drawn[50] == "building 6.1-virtual [####################....................] 50 %"
-    assert drawn[99].endswith(" 99 %") and drawn[100:] == [""], "each percent once, and no bar is left"
+    assert said == [] and drawn[1] == "kernel 6.1-virtual: compiling, 1 s so far, usually"[:39] and drawn[-1] == "", "no line is left"
+
+
+def test_progress_ticks_by_itself_while_a_step_takes_long(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "DRAW_S", 0.001)
+    monkeypatch.setattr(progress_module, "LINE_S", 0.001)
+    said = Event()
+    with Progress("6.1-virtual", 0, lambda _: said.set()) as progress:
+        progress.begin("fetching linux-source-6.1")
+        assert said.wait(20)
+
+
+def test_a_process_that_waits_for_a_build_says_so_each_minute(builds: Builds) -> None:
+    said, clock = list[str](), Clock()
+    with cache.locked("one", what="builds the kernel 7.3-virtual") as lock, (places.cache() / "locks/one").open("a+") as file:
+
+        def pause(seconds: float) -> None:
+            clock.now += seconds
+            if clock.now > 1090:
+                lock.note("builds the kernel 7.3-virtual: compiling")
+            if clock.now > 1150:
+                fcntl.flock(lock.file, fcntl.LOCK_UN)
+
+        cache._wait(file, said.append, clock, pause)
+    begun = time.strftime("%H:%M", time.localtime(lock.since))
+    assert said == [
+        f"waiting for process {os.getpid()}, since {begun}: builds the kernel 7.3-virtual",
+        f"waiting for process {os.getpid()}, since {begun}: builds the kernel 7.3-virtual",
+        f"waiting for process {os.getpid()}, since {begun}: builds the kernel 7.3-virtual: compiling",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"pid": 1, "since": 1e300, "what": ""}', '{"pid": "x", "since": 1, "what": 1}'])
+def test_the_holder_of_a_lock_of_an_older_version(builds: Builds, text: str, tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text(text)
+    with (tmp_path / "lock").open("a+") as file:
+        assert cache._holder(file) == f"another process, which holds {file.name}"
+
+
+def test_a_free_lock_is_taken_without_a_word(builds: Builds) -> None:
+    said = list[str]()
+    with cache.locked("one", say=said.append), pytest.raises(BlockingIOError), cache.locked("one", wait=False):
+        pass
+    assert said == []
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_a_build_at_once(tmp_path: Path, signal_number: int) -> None:
+    """The command itself, with a make that computes until a signal ends it."""
+    program = tmp_path / "interrupted.py"
+    program.write_text(
+        "import sys\nfrom ktrxer_lab import __main__, command, source\n"
+        "def prepare(*_):\n    print('ready', flush=True)\n    source._run(['sh', '-c', 'echo begun; exec sleep 1000'])\n"
+        "command.stock.prepare = prepare\nsys.argv = ['lab', 'setup', '--device', 'uml']\nraise SystemExit(__main__.program())\n"
+    )
+    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"ready\n"
+        began = time.monotonic()
+        process.send_signal(signal_number)
+        assert process.wait(60) == 130 and time.monotonic() - began < 30
+        assert process.stderr.read() == b""
 
 
 def test_guests_share_no_cpu_while_there_are_enough(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
+from ktrxer_lab import uml
 from ktrxer_lab.errors import LabError
 from ktrxer_lab.truth import adapters, own, report, table
 from ktrxer_lab.truth.measure import Limits, Result, measure
@@ -68,6 +69,10 @@ def _wrong(message: str) -> NoReturn:
     raise SystemExit(WRONG_USE)
 
 
+def _say(message: str) -> None:
+    print(f"ktrxer truth: {message}", file=sys.stderr)
+
+
 def _interrupted(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
@@ -96,6 +101,11 @@ def main(arguments: list[str]) -> int:
     except LabError as error:
         _wrong(str(error))
     limits = Limits(options.timeout, options.wall_limit, options.seed)
+    try:
+        uml.prepare(uml.KERNEL, _say)  # before the paths, which are measured beside each other
+    except LabError as error:
+        _say(str(error))
+        return NOT_ALL_TRUE
     results = _all(chosen, given, limits, not options.no_check, options.jobs)
     if options.json:
         print(json.dumps(report.as_json(results), indent=2))

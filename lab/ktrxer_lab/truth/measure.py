@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
@@ -21,7 +20,6 @@ from ktrxer_lab.truth.path import Path
 
 GUEST = File(__file__).with_name("guest.py")
 CHECK_PROBES, CHECK_GAP_S = 300, 0.01
-READY = threading.Lock()  # only one of several measurements builds the kernel
 REMEDY = "a kernel of virtual time has it: ktrxer lab setup --device uml"
 
 
@@ -61,8 +59,6 @@ def measure(path: Path, commands: Sequence[Command], limits: Limits, with_check:
         err.extend(more_err)
 
     network = topology.parse(path.topology().encode(), File(f"{path.name}.toml"))
-    with READY:
-        uml.prepare(uml.KERNEL, _quiet)
     guest = uml.Guest(wall_limit_s=limits.wall_s, seed=limits.seed)
     answer = uml.run(guest, local.made_plan(network, job, REMEDY, "virtual time"), keep, _quiet)
     made.wall_s = answer.wall_s
