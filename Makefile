@@ -26,12 +26,12 @@ demo: ## install missing packages, build, and measure an emulated access line un
 	@scripts/demo
 
 check: ## install missing packages, build, and run the quick tests: unit tests of C and Python, lint, walls (about a minute)
-	@scripts/setup build test
+	@scripts/setup build check
 	@$(MAKE) --no-print-directory --output-sync -j2 test-tools .venv/.tests
 	@tests/run --quick unit python lab lint
 
 check-lab: ## the quick tests of the lab's distribution alone (ktrxer-lab), which needs nothing of the experiments
-	@scripts/setup build test
+	@scripts/setup build check
 	@$(MAKE) --no-print-directory .venv/.tests
 	@tests/run --quick lab
 
@@ -50,10 +50,10 @@ fuzz: ## all fuzz targets for FUZZ_SECONDS together (600)
 
 docs: ## the documentation as a site in build-docs/: pages, manual pages, the header
 	@scripts/setup build docs
-	@$(MAKE) --no-print-directory -j2 build .venv/.ok
+	@$(MAKE) --no-print-directory -j2 build .venv/.plot
 	@scripts/docs $(BUILD) build-docs
 
-gallery: .venv/.ok ## the gallery of the documentation alone: a page and its pictures, as build-docs/gallery.md
+gallery: .venv/.plot ## the gallery of the documentation alone: a page and its pictures, as build-docs/gallery.md
 	@mkdir -p build-docs
 	PYTHONPATH=python .venv/bin/python scripts/docs-gallery build-docs/gallery.md build-docs/gallery
 

@@ -31,5 +31,5 @@ bench-flent: .venv/.ok .venv-flent/.ok ## processor time and latency samples of 
 	@$(MAKE) --no-print-directory build
 	PYTHONPATH=lab .venv/bin/python -m ktrxer_lab.bench.flent
 
-bench-pictures: .venv/.ok .venv-flent/.ok ## processor time of ktrxer plot compared with Flent's, on RUN=FILE.ktrxer
+bench-pictures: .venv/.plot .venv-flent/.ok ## processor time of ktrxer plot compared with Flent's, on RUN=FILE.ktrxer
 	PYTHONPATH=lab .venv/bin/python -m ktrxer_lab.bench.pictures '$(RUN)'

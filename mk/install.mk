@@ -18,7 +18,7 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 
 # A separate environment for the Python part. The Debian package uses this rule, too.
 install-python:
-	@scripts/venv "$(INSTALLED)/venv" python/requirements.txt
+	@scripts/venv "$(INSTALLED)/venv" python/requirements.txt python/requirements-plot.txt
 	@"$(INSTALLED)/venv/bin/python" -m pip uninstall --quiet --yes pip setuptools 2>/dev/null
 	@"$(INSTALLED)/venv/bin/python" -m compileall -q -j0 --invalidation-mode unchecked-hash -s "$(DESTDIR)" "$(PACKAGES)" >/dev/null || true
 	@echo "$(prefix)/share/ktrxer/python" >"$(PACKAGES)/ktrxer.pth"

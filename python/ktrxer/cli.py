@@ -86,14 +86,14 @@ def main(arguments: list[str] | None = None) -> int:
         return status
     except ModuleNotFoundError as error:
         if error.name == LAB:
-            missing = "the Python distribution ktrxer-lab is missing; `pip install ./lab` in the source tree installs it"
-            print(f"ktrxer {words[0]}: {missing}", file=sys.stderr)
+            needs = "the Python distribution ktrxer-lab is missing; `pip install ./lab` in the source tree installs it"
+            print(f"ktrxer {words[0]}: {needs}", file=sys.stderr)
             return 1
         if (error.name or "").startswith("ktrxer"):
             raise
-        needs = f"it needs the Python package {error.name}, which {sys.executable} does not have"
-        remedy = "`make .venv/.ok` in the source tree, or `make install`, installs it (python/requirements.txt)"
-        print(f"ktrxer {words[0]}: {needs}: {remedy}", file=sys.stderr)
+        from ktrxer.imports import missing
+
+        print(f"ktrxer {words[0]}: {missing(error.name or '')}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
         if stop.args:

@@ -9,6 +9,13 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 
+def missing(package: str) -> str:
+    """The message on a package that cannot be imported, with the command that installs it."""
+    target, file = (".plot", "requirements-plot") if package.startswith("matplotlib") else (".ok", "requirements")
+    remedy = f"`make .venv/{target}` in the source tree, or `make install`, installs it (python/{file}.txt)"
+    return f"it needs the Python package {package}, which {sys.executable} does not have: {remedy}"
+
+
 class _Refusal:
     """An import hook (sys.meta_path)."""
 

@@ -10,6 +10,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "contract"))
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: left out by `make check`; `make test` runs it")
+    config.addinivalue_line("markers", "tool: needs a program that `scripts/setup check` does not install; left out by `make check`, `make test` runs it")
 
 
 @pytest.fixture(autouse=True)

@@ -144,6 +144,7 @@ def test_state_of_which_nothing_came_is_no_measurement(state_runner, tmp_path):
     assert run.meta.verdict == "valid", run.meta.reasons
 
 
+@pytest.mark.tool
 def test_state_of_another_host(far, counter, tmp_path):
     """By the loop of a shell over ssh, on the clock of this run."""
     counter()
@@ -159,6 +160,7 @@ def test_state_of_another_host(far, counter, tmp_path):
     assert run.meta.of_kind("tcp_info"), "the connection of ssh itself"
 
 
+@pytest.mark.tool
 def test_a_tool_that_is_missing_there_is_found_before_the_run(far, counter, tmp_path):
     counter()
     schedule = make(combine(invoke("counter", "number"), invoke("wifi", "wifi@far", place="ssh:far")), SETTING, Options())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -243,6 +244,12 @@ def test_each_plot_of_hostile_runs_has_an_answer_or_a_reason(answers: Answers, a
                 assert head["panels"]
                 assert answers.save(asked | {"kind": "csv"})[0].startswith(b"panel,")
                 json.loads(answers.save(asked | {"kind": "json"})[0])
+
+
+def test_a_picture_without_matplotlib_is_refused_with_the_command_that_installs_it(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(Refused, match=r"svg: it needs the Python package matplotlib, .*make \.venv/\.plot"):
+        answers.save({"runs": [RRUL], "plot": "ping", "kind": "svg"})
 
 
 def test_csv_has_each_sample_and_no_formula(answers: Answers) -> None:

@@ -337,6 +337,7 @@ def test_fping_that_is_none(output, garbage):
     assert outcome("fping", output, 1795411612 * S).garbage == garbage
 
 
+@pytest.mark.tool
 def test_fping_itself(tmp_path):
     """The real tool, to this host."""
     setting = Setting("127.0.0.1", 1.0, 0)

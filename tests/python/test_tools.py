@@ -175,12 +175,14 @@ def web():
         thread.join()
 
 
+@pytest.mark.tool
 def test_http(tmp_path, web):
     run = measure(tmp_path, "http", 1, pages=(f"{web}/", f"{web}/other"), interval_ns=100 * MS)
     load, connect = (run.arrays(run.series(f"x {phase}"))["value"] for phase in ("load", "connect"))
     assert 6 <= len(load) <= 10 and (load > 0).all() and (connect >= 0).all() and (connect <= load).all() and run.meta.runners[0].end["failed"] == 0
 
 
+@pytest.mark.tool
 def test_http_pages_that_fail(tmp_path, web):
     run = measure(tmp_path, "http", 1, pages=(f"{web}/none", f"http://127.0.0.1:{free_port()}/", f"{web}/"), interval_ns=200 * MS)
     assert any("fetches failed" in reason for reason in run.meta.reasons) and run.meta.verdict == "degraded"
@@ -188,6 +190,7 @@ def test_http_pages_that_fail(tmp_path, web):
     assert any("/none: 404" in text for text in texts) and any("Failed to connect" in text or "Could not connect" in text for text in texts)
 
 
+@pytest.mark.tool
 def test_video(tmp_path, web):
     ladder = (1_000_000, 10_000_000, 100_000_000)
     run = measure(tmp_path, "video", 3, url=f"{web}/{{bitrate}}/{{segment}}", segment_ns=500 * MS, buffer_ns=S, ladder_bps=ladder)
@@ -211,6 +214,7 @@ def test_number_of_a_program_without_end(tmp_path):
     assert len(run.arrays(run.series("x"))["value"]) >= 3
 
 
+@pytest.mark.tool
 @pytest.mark.skipif(shutil.which("mosquitto_sub") is None, reason="there is no mosquitto_sub: make setup")
 def test_values_of_a_meter_by_mqtt(tmp_path):
     """mqtt_read of the catalogue with the real mosquitto_sub, which does not end by itself."""

@@ -32,6 +32,8 @@ def meson(
 
 def unit(suite: Suite) -> None:
     programs(suite, BUILD, "unit", 300, None)
+    if not any((BUILD / "bpf").glob("*.bpf.o")):
+        suite.skipped("programs of BPF and their tests", "not built: clang or libbpf is not installed; `make test` installs them")
 
 
 def programs(suite: Suite, where: Path, kind: str, timeout: float, environment: dict[str, str] | None, *options: str) -> None:

@@ -18,6 +18,8 @@ TIMED_FAULTS = [f"{FAULTS}/test_{name}.py" for name in ("starved_processor", "on
 TIMED += TIMED_FAULTS
 # Pages, runs, topologies: together they need less than a fifth of two processors.
 SLEEPERS = [*PAGES, f"{SYSTEM}/test_experiments.py", f"{SYSTEM}/test_lab_run.py"]
+# --quick: without tests that last, and without those of programs that `scripts/setup check` does not install.
+QUICK = "not slow and not tool"
 ADVERSARY = "tests/system/test_adversary.py"
 # For ThreadSanitizer, of each command that has threads: the transmit thread with each engine, the writer, the watchers of the host, of the
 # input and of NIC clocks, the threads that keep processors busy, and signals that end them.
@@ -99,13 +101,13 @@ def system(suite: Suite) -> None:
 
 def python(suite: Suite, quick: bool) -> None:
     # Without the slow tests they sleep for two thirds of their time.
-    pytest(suite, "python", 900, {}, "tests/python", *((*SLEEPERS_POOL, "-m", "not slow") if quick else PLAIN_POOL))
+    pytest(suite, "python", 900, {}, "tests/python", *((*SLEEPERS_POOL, "-m", QUICK) if quick else PLAIN_POOL))
     pytest_again(suite, {})
 
 
 def lab(suite: Suite, quick: bool) -> None:
     """The distribution ktrxer-lab, which must not need the experiments: they are not in its path."""
-    pytest(suite, "lab", 900, {"PYTHONPATH": str(ROOT / "lab")}, "lab/tests", *((*SLEEPERS_POOL, "-m", "not slow") if quick else PLAIN_POOL))
+    pytest(suite, "lab", 900, {"PYTHONPATH": str(ROOT / "lab")}, "lab/tests", *((*SLEEPERS_POOL, "-m", QUICK) if quick else PLAIN_POOL))
     pytest_again(suite, {"PYTHONPATH": str(ROOT / "lab")})
 
 

@@ -197,11 +197,15 @@ class Answers:
             return numbers.csv_of(model), TYPES[kind], name
         if kind == "json":
             return json.dumps(numbers.of_model(plot, model), allow_nan=False).encode("ascii"), TYPES[kind], name
+        from ktrxer.imports import missing
         from ktrxer.view import figure
 
         with self._lock, tempfile.TemporaryDirectory(prefix="ktrxer-view-") as place:
             path = Path(place) / "picture"
-            figure.save(model, path, kind)
+            try:
+                figure.save(model, path, kind)
+            except ModuleNotFoundError as error:
+                raise Refused(f"{kind}: {missing(error.name or '')}") from None
             return path.read_bytes(), TYPES[kind], name
 
     def _made(self, asked: Asked) -> _Made:
