@@ -1,4 +1,4 @@
-# The pages of reports and of the explorer. They are built from web/ and committed (docs/decisions/0018-the-page-is-committed.md), so that node is needed only to change it.
+# The pages of reports and of the explorer. They are built from web/ and committed (docs/decisions/0018-pages-and-plots.md), so that node is needed only to change it.
 REPORT ?=
 
 web/node_modules/.ok: web/package-lock.json

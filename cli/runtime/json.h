@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Writes JSON into a buffer that it owns. Write only: the C side reads none. Why not a library:
- * docs/decisions/0001-no-json-library-in-c.md.
+ * docs/decisions/0001-no-libraries-for-small-algorithms.md.
  */
 #ifndef KTRXER_CLI_JSON_H
 #define KTRXER_CLI_JSON_H

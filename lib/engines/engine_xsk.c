@@ -108,7 +108,7 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 		goto free_arrays;
 	for (; state->spare_count < socket_setup.spares; state->spare_count++)
 		state->spares[state->spare_count] = setup->slots + state->spare_count;
-	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: decisions/0006-xsk-stamps.md. */
+	/* In copy mode the "stamp" is when the kernel freed its copy, sent or not: docs/decisions/0006-engines.md. */
 	state->stamps = state->xsk.zero_copy && state->xsk.metadata;
 	state->sender = (struct xsk_sender){ .tx = &state->xsk.tx,
 					     .kick = ktrxer_xsk_socket_kick,

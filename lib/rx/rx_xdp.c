@@ -6,7 +6,7 @@
  * arrival.
  *
  * Everything hangs on descriptors: program, maps, the link that holds the program on the device, sockets. A device has
- * one XDP program: where there is another one the back end is refused (docs/decisions/0039-no-xdp-dispatcher.md).
+ * one XDP program: where there is another one the back end is refused (docs/decisions/0017-receive-rules.md).
  */
 #include "rx.h"
 

@@ -3,7 +3,7 @@
  * AES-128, one block, encryption only (FIPS 197): the random-number generator of RFC 4656 is defined by it.
  *
  * Not for secrets: its table look-ups take a time that depends on the key. The key here is a session identifier that
- * both ends know. docs/decisions/0002-own-aes.md says why this is not a library's.
+ * both ends know. docs/decisions/0001-no-libraries-for-small-algorithms.md says why this is not a library's.
  */
 #ifndef KTRXER_LIB_AES_H
 #define KTRXER_LIB_AES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104): what STAMP's authenticated mode and the server's token are made of.
- * The time they take depends on lengths alone, never on keys or data. docs/decisions/0005-own-sha256.md says why this
- * is not a library's, and what it must not be used for.
+ * The time they take depends on lengths alone, never on keys or data. Why this is no library's, and what it must not be
+ * used for: docs/decisions/0001-no-libraries-for-small-algorithms.md.
  */
 #ifndef KTRXER_LIB_SHA256_H
 #define KTRXER_LIB_SHA256_H

@@ -18,7 +18,7 @@ TREE = {
     "lib/tx/tx.c": '#include "tx.h"\nint tx_open(void) { return error_say(); }\n',
     "include/ktrxer.h": "",
     "python/ktrxer/__init__.py": "",
-    "docs/decisions/README.md": "# Decisions\n\n| [1](0001-a.md) | 2026-11-21 | accepted | A |\n",
+    "docs/decisions/README.md": "# Decisions\n\n| [1](0001-a.md) | 2026-11-21 | accepted | A | 1 |\n",
     "docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n\nText\n",
     "tests/walls.toml": '[exceptions]\n[packages]\nstore = []\nrun = ["store"]\n[python]\nexceptions = []\ncircles = []\n',
 }
@@ -130,18 +130,35 @@ def test_paths_find_targets_of_make(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        pytest.param({"docs/decisions/0003-b.md": "# 3. B\n\nDate: 2026-11-22. Status: accepted.\n"}, "decisions are not numbered 1 to 2: [1, 3]", id="gap"),
-        pytest.param({"docs/decisions/0001-b.md": "# 1. B\n\nDate: 2026-11-22. Status: accepted.\n"}, "decisions are not numbered 1 to 2: [1, 1]", id="number twice"),
+        pytest.param({"docs/b.md": "Decisions 1, 2 and 3\n"}, "no page holds decision 2, which docs/b.md:1 cites", id="cited"),
+        pytest.param({"lib/b.c": "/* decision 2 */\n"}, "no page holds decision 2, which lib/b.c:1 cites", id="cited in code"),
+        pytest.param({"docs/decisions/0001-b.md": "# 1. B\n\nDate: 2026-11-22. Status: accepted.\n"}, "0001-b.md: 0001-a.md holds decision 1, too", id="number twice"),
+        pytest.param(
+            {"docs/decisions/0002-b.md": "# 2. B\n\nDate: 2026-11-22. Status: accepted. Holds 1, 2.\n\n## 1. A\n\n## 2. B\n"},
+            "0002-b.md: 0001-a.md holds decision 1, too", id="held twice"),
+        pytest.param(
+            {"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21. Status: accepted. Holds 1, 2.\n\n## 1. A\n"},
+            "0001-a.md: it holds [1, 2], and its sections '## N. TITLE' are [1]", id="no section"),
+        pytest.param(
+            {"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21. Status: accepted. Holds 2, 3.\n\n## 2. A\n\n## 3. A\n"},
+            "0001-a.md: it does not hold its own number", id="not its own number"),
         pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nStatus: accepted.\n"}, "0001-a.md: it does not begin with", id="no date"),
         pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21.\n"}, "0001-a.md: it does not begin with", id="no status"),
         pytest.param({"docs/decisions/0001-a.md": "# 2. A\n\nDate: 2026-11-21. Status: accepted.\n"}, "0001-a.md: its title has the number 2", id="number of the title"),
-        pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21. Status: replaced by 7.\n"}, "replaced by 7, which does not exist", id="replaced by nothing"),
+        pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-21. Status: replaced by 7.\n"}, "no page holds decision 7, which 0001-a.md cites", id="replaced by nothing"),
         pytest.param({"docs/decisions/0001-a.md": "# 1. A\n\nDate: 2026-11-22. Status: accepted.\n"}, "README.md: this row is missing", id="table"),
     ],
 )
 def test_paths_find_wrong_decisions(tmp_path: Path, more: dict[str, str], words: str) -> None:
     status, output = judge(tmp_path, "paths", more)
     assert status == 1 and words in output, output
+
+
+def test_paths_resolve_the_numbers_that_a_page_holds(tmp_path: Path) -> None:
+    page = "# 1. A\n\nDate: 2026-11-21. Status: accepted. Holds 1, 3.\n\n## 1. A\n\nText\n\n## 3. B\n\nReplaced by 1.\n"
+    table = "| [1](0001-a.md) | 2026-11-21 | accepted | A | 1, 3 |\n"
+    more = {"docs/decisions/0001-a.md": page, "docs/decisions/README.md": table, "docs/b.md": "decisions 1 and 3\n"}
+    assert judge(tmp_path, "paths", more) == (0, "")
 
 
 def test_paths_of_a_tree_without_faults(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def measured(measure: Measure, *options: str, **more: Any) -> list[dict[str, Any
 
 
 Passed = dict[tuple[str, int, int], int | None]
-# A first segment that comes 100 ms later than expected counts as a retransmission (docs/decisions/0058-probes-to-web-servers.md).
+# A first segment that comes 100 ms later than expected counts as a retransmission (docs/decisions/0058-http.md).
 STALL_NS = 50_000_000
 
 

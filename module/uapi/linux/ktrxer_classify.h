@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * The one classifier of packets: module, library and BPF program include it, each with its own
- * source of bytes (docs/decisions/0036-one-classifier.md).
+ * source of bytes (docs/decisions/0017-receive-rules.md).
  *
  * The including file has defined struct krx_source with a member `length`, and static const __u8
  * *krx_take(const struct krx_source *s, unsigned long at, unsigned int n, void *room); which gives

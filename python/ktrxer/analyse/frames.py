@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The figures of many runs as data-frame expressions (ibis) over a data set (dataset.py). They run on DuckDB by default, and unchanged on
-other engines of ibis that have window functions: DataFusion, ClickHouse, Spark (docs/decisions/0064-data-sets-and-engines.md).
+other engines of ibis that have window functions: DataFusion, ClickHouse, Spark (docs/decisions/0013-stored-runs.md).
 
     connection = ibis.duckdb.connect()
     t = open_tables(connection, Path("SET"))
