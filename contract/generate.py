@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Makes from the tables in contract/fields/ what the rest of the project uses.
 
+    contract/generate.py families          the names of the tables
     contract/generate.py headers FOLDER    the C headers, by meson
+    contract/generate.py page              the page of the site, on standard output
     contract/generate.py write             the files in the repository: the schemas in docs/schema/
     contract/generate.py check             fails if one of these files is not up to date
 """
@@ -14,6 +16,7 @@ import sys
 from pathlib import Path
 
 import headers
+import pages
 import schemas
 from tables import TableError, Tables, load
 
@@ -43,6 +46,10 @@ def main(arguments: list[str]) -> int:
         print(f"contract: {error}", file=sys.stderr)
         return 1
     match arguments:
+        case ["families"]:
+            print("\n".join(families(tables)))
+        case ["page"]:
+            print(pages.page(tables))
         case ["headers", folder]:
             for family in families(tables):
                 (Path(folder) / f"fields_{family}.h").write_text(headers.header(tables, family))

@@ -111,8 +111,8 @@ def _field(where: str, name: str, given: dict[str, Any]) -> Field:
     made = Field(name=name, type=given["is"], **rest)
     if made.type not in (*SCALARS, "object", "array", "histogram") and made.decimals is None:
         raise TableError(f"{where}.{name}: unknown type {made.type}")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise TableError(f"{where}.{name}: a name is lower-case letters, digits and _")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise TableError(f"{where}.{name}: a name is letters, digits and _")
     if (made.type == "enum") != bool(made.values) or (made.type in ("object", "array")) != bool(made.of):
         raise TableError(f"{where}.{name}: an enum has `values`, an object or array has `of`, and no other type has them")
     if not made.text.endswith(".") or made.text[:1].islower():

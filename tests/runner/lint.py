@@ -12,7 +12,7 @@ from pathlib import Path
 
 from runner.suite import BUILD, CORES, ROOT, VENV, Suite
 
-PROGRAMS = ["tests/run", "tests/walls", "tests/paths", "tests/words", "tests/interface", "scripts/docs-schemas", "scripts/test-fresh"]
+PROGRAMS = ["tests/run", "tests/walls", "tests/paths", "tests/words", "tests/interface", "scripts/test-fresh"]
 
 
 def sources() -> list[Path]:

@@ -16,9 +16,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
-import objects
+import recorded
 from far_end import Engine, gro
-from flows import flow, narrow_pair, refusal, token, validators  # noqa: F401
+from flows import flow, narrow_pair, refusal, token  # noqa: F401
 from ktrxer_lab import hosts
 from ktrxer_lab.bench import contest
 from ktrxer_lab.pytest_plugin import limited
@@ -46,7 +46,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def objects_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of all output of the command under test that a test reads to its end."""
     found: list[str] = []
-    monkeypatch.setattr(subprocess.Popen, "communicate", objects.watch(found))
+    monkeypatch.setattr(subprocess.Popen, "communicate", recorded.watch(found))
     yield
     assert not found, f"contract/fields/ does not allow: {sorted(set(found))}"
 

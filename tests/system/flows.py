@@ -24,16 +24,6 @@ def secret(path, text="a token for tests, long enough"):
     return path
 
 
-@pytest.fixture(scope="session")
-def validators():
-    jsonschema = pytest.importorskip("jsonschema")
-    referencing = pytest.importorskip("referencing")
-    folder = Path(__file__).resolve().parents[2] / "docs" / "schema"
-    read = {name: json.loads((folder / f"{name}.schema.json").read_text()) for name in ("start", "sample", "event", "end")}
-    registry = referencing.Registry().with_contents([(schema["$id"], schema) for schema in read.values()])
-    return {name: jsonschema.Draft202012Validator(schema, registry=registry) for name, schema in read.items()}
-
-
 class Run:
     """The output of one `ktrxer flow --jsonl`."""
 

@@ -22,7 +22,8 @@ PRINTED = {
     "add-engine": (r"engine queued +works", r"10 requested: 10 sent"),
     "add-rule-back-end": (r"listening on to-modem by socket[\s\S]*2 packets captured, 0 lost",),
     "add-method": (r"OK",),
-    "add-command": (r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
+    "add-command": (r"", r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
+    "add-field": (r"", r"", r'"class_count": 1,'),
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
     "add-host-state": (r"stored;", r"memory available +- +\d"),
     "add-runner": (r"Ping \(ms\) system +0 s to", r"stored;", r"Ping \(ms\) system +- .* ms +\d"),
@@ -81,7 +82,7 @@ def test_page(page: str, tree: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PATH": f"{tree / 'build' / 'cli'}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for line, printed in zip(lines, PRINTED[page], strict=True):
         # In the tree if the command names its build folder, else in a folder of this test.
-        place = tree if "-C build" in line else tmp_path
+        place = tree if "-C build" in line or line.startswith("contract/") else tmp_path
         done = subprocess.run(["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, timeout=120)
         # On a busy machine the verdict may be `degraded` (status 1); the output shows that the command ran.
         assert done.returncode in (0, 1) and re.search(printed, done.stdout), f"$ {line}\n{done.stdout}{done.stderr}"

@@ -13,6 +13,7 @@ import peer
 import pytest
 from far_end import flowing
 from noise import ahead, least
+from recorded import wrong
 
 ENGINES = ["packet", "raw", "udp"]
 ACCOUNTS = ("requested", "sent", "failed", "skipped", "cancelled")
@@ -286,18 +287,16 @@ def test_no_stamps(send):
 
 
 @pytest.mark.parametrize("command", ["send", "ping", "doctor"])
-def test_objects_match_their_schemas(shared_pair, ktrxer, validators, command):
+def test_objects_match_their_schemas(shared_pair, ktrxer, command):
     a, b = shared_pair
     if command == "doctor":
-        validators["end"].validate(json.loads(a.run([ktrxer, "doctor", "--json"]).stdout))
+        assert not wrong([json.loads(a.run([ktrxer, "doctor", "--json"]).stdout)])
         return
     lines = a.run([ktrxer, command, b.address, "-c", "20", "-i", "2ms", "--jsonl"], check=False).stdout.splitlines()
     objects = [json.loads(line) for line in lines]
-    for one in objects:
-        validators[one["type"]].validate(one)
+    assert not wrong(objects)
     assert [one["type"] for one in objects] == ["start", *["sample"] * 20, "end"]
-    whole = json.loads(a.run([ktrxer, command, b.address, "-c", "2", "-i", "2ms", "--json"], check=False).stdout)
-    validators["end"].validate(whole)
+    assert not wrong([json.loads(a.run([ktrxer, command, b.address, "-c", "2", "-i", "2ms", "--json"], check=False).stdout)])
 
 
 def test_fields_that_scripts_rely_on(shared_pair, ktrxer):

@@ -75,12 +75,11 @@ def test_the_unit_has_these_sockets():
     assert {"Accept": "no", "BindIPv6Only": "ipv6-only", "Timestamping": "ns", "PassPacketInfo": "yes"}.items() <= dict(lines).items()
 
 
-def test_it_serves_by_passed_sockets(shared_pair, activated, flow, stamp, token, validators):
+def test_it_serves_by_passed_sockets(shared_pair, activated, flow, stamp, token):
     a, b = shared_pair
     child = activated(b, FOUR, "--token-file", token)
     before = sockets_of(b, 8620)
     listening = begin(child)
-    validators["event"].validate(listening)
     assert listening["passed_sockets"] == 4 and sorted(listening["addresses"]) == [
         "0.0.0.0",
         "::",

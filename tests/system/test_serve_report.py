@@ -13,6 +13,7 @@ import time
 import pytest
 from flows import MS, command
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from recorded import wrong
 from stamps import requests
 from test_flow_faults import HOSTILE
 from waiting import event, received
@@ -66,7 +67,7 @@ def events_of(server, name="client_ended"):
 # ---------------------------------------------------------------------------------------------------------------------- JSON
 
 
-def test_objects_match_their_schemas(shared_pair, ktrxer, serve, flow, stamp, token, validators):
+def test_objects_match_their_schemas(shared_pair, ktrxer, serve, flow, stamp, token):
     a, b = shared_pair
     child = b.popen([ktrxer, "serve", "--token-file", token, "--jsonl"])
     lines = [child.stdout.readline(), child.stdout.readline()]
@@ -76,17 +77,16 @@ def test_objects_match_their_schemas(shared_pair, ktrxer, serve, flow, stamp, to
     out, err = child.communicate(timeout=20)
     assert child.returncode == 0, err
     objects = [json.loads(line) for line in (*lines, *out.splitlines())]
-    for one in objects:
-        validators[one["type"]].validate(one)
+    assert not wrong(objects)
     assert [one["type"] for one in objects] == ["start", *["event"] * (len(objects) - 2), "end"]
     assert [one["name"] for one in objects[1:-1]] == ["listening", "client_ended", "client_ended"]
     # The schema rejects invalid objects.
     ended = objects[2]
     for spoilt in ({**ended, "end": 1}, {**ended, "action": "other"}, {k: v for k, v in ended.items() if k != "address"}):
-        assert not validators["event"].is_valid(spoilt), spoilt
+        assert wrong([objects[0], spoilt]), spoilt
 
 
-def test_json_is_one_object_at_the_end(shared_pair, ktrxer, token, validators):
+def test_json_is_one_object_at_the_end(shared_pair, ktrxer, token):
     _, b = shared_pair
     child = b.popen([ktrxer, "serve", "--token-file", token, "--json"])
     while "8620" not in b.run(["ss", "-Hltn"]).stdout:
@@ -95,8 +95,6 @@ def test_json_is_one_object_at_the_end(shared_pair, ktrxer, token, validators):
     out, err = child.communicate(timeout=20)
     assert child.returncode == 0 and not err
     end = json.loads(out)
-    validators["end"].validate(end)
-    validators["start"].validate(end["start"])
     assert end["log_lines_left_out"] == 0
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from flows import secret
 from ktrxer_lab import hosts
+from recorded import wrong
 
 RATE_MBIT, LIMIT_BYTES = 20, 100_000
 FULL_US = LIMIT_BYTES * 8 / RATE_MBIT
@@ -76,11 +77,10 @@ def load(ktrxer, line, serve, token):
     ("direction", "where", "device", "hop"),
     [("up", "r2", "d73", 3), ("up", "r1", "d72", 2), ("down", "r2", "u72", 2), ("both", "b", "u73", 3), ("up", "a", "d71", 0)],
 )
-def test_the_queue_that_fills_is_named(line, load, validators, direction, where, device, hop):
+def test_the_queue_that_fills_is_named(line, load, direction, where, device, hop):
     with line.shaped(getattr(line, where), device):
         objects = load(direction)
-    for one in objects:
-        validators[one["type"]].validate(one)
+    assert not wrong(objects)
     result = objects[-1]["load"]
     assert result["queue_before_hop"] == hop, result
     queues = {one["hop"]: one for one in result["hops"]}

@@ -2,6 +2,7 @@
 /* Results of `ktrxer abw`. */
 #include "abw_command.h"
 
+#include "fields_trains.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -32,16 +33,16 @@ void abw_say_step(void *context, const struct abw_plan *plan, const struct train
 		sent += session->packets[i].sent;
 		arrived += session->packets[i].arrived;
 	}
-	json_string(sample, "direction", train_ways[way->way]);
-	json_string(sample, "step", abw_step_names[plan->step]);
-	json_u64(sample, "trains", (uint64_t)plan->flows * plan->trains);
-	json_u64(sample, "packets", plan->packets);
-	json_u64(sample, "ip_bytes", plan->ip_bytes);
-	json_u64(sample, "gap_ns", plan->gap_ns);
-	json_u64(sample, "period_ns", plan->period_ns);
-	json_u64(sample, "sent", sent);
-	json_u64(sample, "arrived", arrived);
-	json_rounded(sample, "capacity_bit_s", r->capacity_bit_s, 0);
+	abw_step_direction(sample, train_ways[way->way]);
+	abw_step_step(sample, abw_step_names[plan->step]);
+	abw_step_trains(sample, (uint64_t)plan->flows * plan->trains);
+	abw_step_packets(sample, plan->packets);
+	abw_step_ip_bytes(sample, plan->ip_bytes);
+	abw_step_gap_ns(sample, plan->gap_ns);
+	abw_step_period_ns(sample, plan->period_ns);
+	abw_step_sent(sample, sent);
+	abw_step_arrived(sample, arrived);
+	abw_step_capacity_bit_s(sample, r->capacity_bit_s);
 	out_put(way->run->train.cli, sample);
 }
 
@@ -96,47 +97,47 @@ static void way_json(struct json *json, const struct abw_way *way)
 	const struct abw_result *r = &way->trains.abw.result;
 
 	json_object(json, train_ways[way->way]);
-	json_string(json, "reading", abw_reading_names[r->reading]);
+	abw_way_reading(json, abw_reading_names[r->reading]);
 	if (r->reading == ABW_RESOLVED || r->reading == ABW_OPEN) {
-		json_object(json, "available_bit_s");
-		json_rounded(json, "low", r->low_bit_s, 0);
-		json_rounded(json, "high", r->high_bit_s, 0);
+		abw_way_available_bit_s_open(json);
+		abw_range_low(json, r->low_bit_s);
+		abw_range_high(json, r->high_bit_s);
 		json_object_end(json);
-		json_string(json, "by", abw_step_names[r->by]);
+		abw_way_by(json, abw_step_names[r->by]);
 	} else {
-		json_null(json, "available_bit_s");
+		abw_way_available_bit_s_null(json);
 	}
 	if (r->capacity_bit_s > 0) {
-		json_rounded(json, "capacity_bit_s", r->capacity_bit_s, 0);
-		json_rounded(json, "overhead_bytes", r->overhead_bytes, 1);
-		json_rounded(json, "load_share", way->trains.load_share, 6);
+		abw_way_capacity_bit_s(json, r->capacity_bit_s);
+		abw_way_overhead_bytes(json, r->overhead_bytes);
+		abw_way_load_share(json, way->trains.load_share);
 	} else {
-		json_null(json, "capacity_bit_s");
+		abw_way_capacity_bit_s_null(json);
 	}
 	if (r->capacity_bit_s > 0)
-		json_rounded(json, "later_load", r->later_load, 4);
+		abw_way_later_load(json, r->later_load);
 	if (r->reading == ABW_CHANGED)
-		json_rounded(json, "capacity_end_bit_s", r->capacity_end_bit_s, 0);
+		abw_way_capacity_end_bit_s(json, r->capacity_end_bit_s);
 	if (r->idle_tried) {
-		json_object(json, "empty_queue");
-		json_bool(json, "resolved", r->idle.resolved);
-		json_rounded(json, "share", r->idle.share, 4);
-		json_rounded(json, "low", r->idle.low, 4);
-		json_rounded(json, "high", r->idle.high, 4);
-		json_rounded(json, "skew_ppm", r->idle.skew_ppm, 3);
-		json_bool(json, "contradicted", r->contradicted);
+		abw_way_empty_queue_open(json);
+		abw_idle_resolved(json, r->idle.resolved);
+		abw_idle_share(json, r->idle.share);
+		abw_idle_low(json, r->idle.low);
+		abw_idle_high(json, r->idle.high);
+		abw_idle_skew_ppm(json, r->idle.skew_ppm);
+		abw_idle_contradicted(json, r->contradicted);
 		json_object_end(json);
 	}
-	json_u64(json, "fleets", r->fleets);
-	json_u64(json, "fleets_by_loss", r->fleets_by_loss);
-	json_u64(json, "steps", way->trains.sessions);
-	json_u64(json, "probes", r->packets);
-	json_u64(json, "probes_lost", r->lost);
-	json_u64(json, "gaps_not_on_time", r->late);
-	json_u64(json, "probe_bytes", r->bytes);
-	json_u64(json, "lasted_ns", way->trains.lasted_ns);
-	json_rounded(json, "load_bit_s", way->trains.load_bit_s, 0);
-	json_rounded(json, "stamp_noise_ns", r->tolerance_ns, 0);
+	abw_way_fleets(json, r->fleets);
+	abw_way_fleets_by_loss(json, r->fleets_by_loss);
+	abw_way_steps(json, way->trains.sessions);
+	abw_way_probes(json, r->packets);
+	abw_way_probes_lost(json, r->lost);
+	abw_way_gaps_not_on_time(json, r->late);
+	abw_way_probe_bytes(json, r->bytes);
+	abw_way_lasted_ns(json, way->trains.lasted_ns);
+	abw_way_load_bit_s(json, way->trains.load_bit_s);
+	abw_way_stamp_noise_ns(json, r->tolerance_ns);
 	json_object_end(json);
 }
 
@@ -269,8 +270,8 @@ int abw_finish(struct abw_run *run)
 	train_run_judge(&run->train, "probes");
 	end = out_end(cli);
 	train_run_json(&run->train, end);
-	json_string(end, "method", abw_methods[run->o->method]);
-	json_u64(end, "ip_bytes", run->estimate.large_bytes);
+	abw_end_method(end, abw_methods[run->o->method]);
+	abw_end_ip_bytes(end, run->estimate.large_bytes);
 	for (int i = 0; i < TRAIN_WAYS; i++)
 		if (run->ways[i].measured && !run->ways[i].trains.stopped)
 			way_json(end, &run->ways[i]);

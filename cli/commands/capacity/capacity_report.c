@@ -2,6 +2,7 @@
 /* The output of `capacity`: each sub-interval, and the maximum with its verdict. */
 #include "capacity_command.h"
 
+#include "fields_capacity.h"
 #include "error.h"
 #include "run_delay.h"
 #include "units.h"
@@ -43,16 +44,16 @@ void capacity_say_interval(void *context, uint32_t number, const struct ip_capac
 		 number + 1, out_rate(text, ip_capacity_bit_s(i)), i->lost, i->lost + i->datagrams);
 	if (!sample)
 		return;
-	json_string(sample, "direction", capacity_ways[way->way]);
-	json_u64(sample, "number", number);
-	json_u64(sample, "time_ns", ktrxer_now_ns());
-	json_u64(sample, "lasts_ns", i->lasts_ns);
-	json_u64(sample, "datagrams", i->datagrams);
-	json_u64(sample, "ip_bytes", i->ip_bytes);
-	json_rounded(sample, "bit_s", ip_capacity_bit_s(i), 0);
-	json_u64(sample, "lost", i->lost);
-	json_u64(sample, "reordered", i->reordered);
-	json_u64(sample, "duplicates", i->duplicates);
+	capacity_interval_direction(sample, capacity_ways[way->way]);
+	capacity_interval_number(sample, number);
+	capacity_interval_time_ns(sample, ktrxer_now_ns());
+	capacity_interval_lasts_ns(sample, i->lasts_ns);
+	capacity_interval_datagrams(sample, i->datagrams);
+	capacity_interval_ip_bytes(sample, i->ip_bytes);
+	capacity_interval_bit_s(sample, ip_capacity_bit_s(i));
+	capacity_interval_lost(sample, i->lost);
+	capacity_interval_reordered(sample, i->reordered);
+	capacity_interval_duplicates(sample, i->duplicates);
 	delay_json(sample, "delay_variation_min_ns", i->variation_min_ns);
 	delay_json(sample, "delay_variation_max_ns", i->variation_max_ns);
 	delay_json(sample, "rtt_variation_min_ns", i->rtt_min_ns);
@@ -105,11 +106,11 @@ static void range_json(struct json *json, const char *key, const struct ip_capac
 static void mode_json(struct json *json, const char *key, const struct ip_capacity_mode *mode)
 {
 	json_object(json, key);
-	json_rounded(json, "bit_s", mode->bit_s, 0);
-	json_u64(json, "sub_interval", mode->at);
-	json_u64(json, "first", mode->first);
-	json_u64(json, "count", mode->count);
-	json_rounded(json, "loss", mode->loss, 6);
+	capacity_mode_bit_s(json, mode->bit_s);
+	capacity_mode_sub_interval(json, mode->at);
+	capacity_mode_first(json, mode->first);
+	capacity_mode_count(json, mode->count);
+	capacity_mode_loss(json, mode->loss);
 	range_json(json, "delay_variation", &mode->variation);
 	range_json(json, "rtt_variation", &mode->rtt);
 	json_object_end(json);
@@ -120,19 +121,19 @@ static void counts_json(struct json *json, const struct capacity_way *way)
 	const struct udpstp_test_counts *c = &way->test.counts;
 
 	if (way->way == CAPACITY_UP) {
-		json_u64(json, "datagrams_sent", c->datagrams);
-		json_u64(json, "datagrams_refused", c->refused);
-		json_u64(json, "datagrams_left_out", c->left_out);
-		json_u64(json, "datagrams_failed", c->failed);
-		json_u64(json, "status_lost", c->status_lost);
+		capacity_way_datagrams_sent(json, c->datagrams);
+		capacity_way_datagrams_refused(json, c->refused);
+		capacity_way_datagrams_left_out(json, c->left_out);
+		capacity_way_datagrams_failed(json, c->failed);
+		capacity_way_status_lost(json, c->status_lost);
 	} else {
-		json_u64(json, "datagrams_received", c->datagrams);
-		json_u64(json, "lost_in_socket", c->socket_drops);
-		json_u64(json, "without_kernel_stamp", c->user_stamped);
-		json_u64(json, "paused_ns", c->paused_ns);
-		json_u64(json, "pause_max_ns", c->pause_most_ns);
+		capacity_way_datagrams_received(json, c->datagrams);
+		capacity_way_lost_in_socket(json, c->socket_drops);
+		capacity_way_without_kernel_stamp(json, c->user_stamped);
+		capacity_way_paused_ns(json, c->paused_ns);
+		capacity_way_pause_max_ns(json, c->pause_most_ns);
 	}
-	json_u64(json, "ignored", c->ignored);
+	capacity_way_ignored(json, c->ignored);
 }
 
 static void way_json(struct json *json, const struct capacity_way *way)
@@ -146,20 +147,20 @@ static void way_json(struct json *json, const struct capacity_way *way)
 			mode_json(json, "first_mode", &r->modes[0]);
 			mode_json(json, "second_mode", &r->modes[1]);
 		}
-		json_rounded(json, "mean_bit_s", r->mean_bit_s, 0);
-		json_rounded(json, "loss", r->loss, 6);
-		json_u64(json, "datagrams", r->datagrams);
-		json_u64(json, "lost", r->lost);
-		json_u64(json, "reordered", r->reordered);
-		json_u64(json, "duplicates", r->duplicates);
+		capacity_way_mean_bit_s(json, r->mean_bit_s);
+		capacity_way_loss(json, r->loss);
+		capacity_way_datagrams(json, r->datagrams);
+		capacity_way_lost(json, r->lost);
+		capacity_way_reordered(json, r->reordered);
+		capacity_way_duplicates(json, r->duplicates);
 		range_json(json, "delay_variation", &r->variation);
 		range_json(json, "rtt_variation", &r->rtt);
 	} else {
-		json_null(json, "maximum");
+		capacity_way_maximum_null(json);
 	}
-	json_u64(json, "sub_intervals", way->test.count);
-	json_u64(json, "test_port", way->test.test_port);
-	json_u64(json, "for_ns", way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S);
+	capacity_way_sub_intervals(json, way->test.count);
+	capacity_way_test_port(json, way->test.test_port);
+	capacity_way_for_ns(json, way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S);
 	counts_json(json, way);
 	json_object_end(json);
 }
@@ -324,12 +325,12 @@ int capacity_finish(struct capacity_run *run)
 		}
 	judge_wait(run);
 	end = out_end(run->cli);
-	json_string(end, "target", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&c->to, text));
-	json_u64(end, "port", c->port);
-	json_bool(end, "authenticated", c->secret != NULL);
-	json_string(end, "algorithm", capacity_algorithms[run->o->algorithm]);
-	json_u64(end, "sub_interval_ns", run->o->sub_interval_ns);
+	capacity_end_target(end, run->o->host);
+	capacity_end_to(end, ktrxer_addr_format(&c->to, text));
+	capacity_end_port(end, c->port);
+	capacity_end_authenticated(end, c->secret != NULL);
+	capacity_end_algorithm(end, capacity_algorithms[run->o->algorithm]);
+	capacity_end_sub_interval_ns(end, run->o->sub_interval_ns);
 	for (int way = 0; way < CAPACITY_WAYS; way++)
 		if (run->ways[way].measured)
 			way_json(end, &run->ways[way]);

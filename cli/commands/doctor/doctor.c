@@ -2,6 +2,7 @@
 /* `ktrxer doctor`: what works here, what does not, and what would help. Tries things; sends nothing. */
 #include "cli.h"
 
+#include "fields_doctor.h"
 #include "error.h"
 #include "shared_options.h"
 #include "units.h"
@@ -75,14 +76,14 @@ static void say_device(struct cli *cli, struct json *json, const struct ktrxer_d
 			       : "physical",
 		 d->running ? "" : " (no carrier)", d->mtu, d->qdisc[0] ? d->qdisc : "unknown",
 		 d->driver[0] ? d->driver : "unknown");
-	json_object(json, "device");
-	json_string(json, "name", d->name);
-	json_u64(json, "mtu", d->mtu);
-	json_string(json, "kind", d->kind);
-	json_string(json, "driver", d->driver);
-	json_string(json, "qdisc", d->qdisc);
-	json_u64(json, "tx_queues", d->tx_queues);
-	json_bool(json, "running", d->running);
+	doctor_end_device_open(json);
+	doctor_device_name(json, d->name);
+	doctor_device_mtu(json, d->mtu);
+	doctor_device_kind(json, d->kind);
+	doctor_device_driver(json, d->driver);
+	doctor_device_qdisc(json, d->qdisc);
+	doctor_device_tx_queues(json, d->tx_queues);
+	doctor_device_running(json, d->running);
 	json_object_end(json);
 }
 
@@ -104,7 +105,7 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 	struct ktx_engine_info engines[ENGINES_MOST];
 	int n = ktx_engines(engines, ENGINES_MOST, device);
 
-	json_array(json, "engines");
+	doctor_end_engines_open(json);
 	for (int i = 0; i < n && i < ENGINES_MOST; i++) {
 		const struct ktx_engine_info *e = &engines[i];
 		char features[256];
@@ -115,10 +116,10 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 		if (e->available)
 			out_text(cli, "               can: %s", features);
 		json_object(json, NULL);
-		json_string(json, "name", e->name);
-		json_bool(json, "available", e->available);
-		json_string(json, "reason", e->available ? e->summary : e->reason);
-		json_array(json, "features");
+		doctor_engine_name(json, e->name);
+		doctor_engine_available(json, e->available);
+		doctor_engine_reason(json, e->available ? e->summary : e->reason);
+		doctor_engine_features_open(json);
 		for (size_t f = 0; f < sizeof feature_names / sizeof *feature_names; f++)
 			if (e->features & feature_names[f].bit)
 				json_string(json, NULL, feature_names[f].name);
@@ -136,9 +137,9 @@ static void say_receive_module(struct cli *cli, struct json *json)
 
 	out_text(cli, "receive module %s %s",
 		 works ? "works:  " : "missing:", works ? "rules at the ingress of any device" : err.text);
-	json_object(json, "receive_module");
-	json_bool(json, "available", works);
-	json_string(json, "reason", works ? NULL : err.text);
+	doctor_end_receive_module_open(json);
+	doctor_module_available(json, works);
+	doctor_module_reason(json, works ? NULL : err.text);
 	json_object_end(json);
 }
 
@@ -151,7 +152,7 @@ static void say_preceding(struct cli *cli, struct json *json, const char *device
 
 	if (known)
 		out_text(cli, "receive rules on %s come after: %s", device, text[0] ? text : "nothing");
-	json_string(json, "receive_preceded_by", known && text[0] ? text : NULL);
+	doctor_end_receive_preceded_by(json, known && text[0] ? text : NULL);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- clocks */
@@ -197,12 +198,12 @@ static void say_clocks(struct cli *cli, struct json *json)
 	if (cost > 200)
 		out_text(cli, "       slow to read: the clock source is not the processor's own; times and spins are "
 			      "coarser");
-	json_object(json, "clocks");
-	json_string(json, "source", source);
-	json_u64(json, "read_ns", cost);
-	json_u64(json, "pair_bound_ns", pair.bound_ns);
-	json_bool(json, "synchronised", state >= 0 && !(tx.status & STA_UNSYNC));
-	json_i64(json, "tai_offset_s", tx.tai);
+	doctor_end_clocks_open(json);
+	doctor_clocks_source(json, source);
+	doctor_clocks_read_ns(json, cost);
+	doctor_clocks_pair_bound_ns(json, pair.bound_ns);
+	doctor_clocks_synchronised(json, state >= 0 && !(tx.status & STA_UNSYNC));
+	doctor_clocks_tai_offset_s(json, tx.tai);
 	json_object_end(json);
 }
 
@@ -246,8 +247,8 @@ static void say_privileges(struct cli *cli, struct json *json)
 
 	getrlimit(RLIMIT_MEMLOCK, &lock);
 	getrlimit(RLIMIT_RTPRIO, &realtime);
-	json_object(json, "privileges");
-	json_u64(json, "uid", geteuid());
+	doctor_end_privileges_open(json);
+	doctor_privileges_uid(json, geteuid());
 	for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
 		bool has = have >> caps[i].bit & 1;
 
@@ -255,8 +256,8 @@ static void say_privileges(struct cli *cli, struct json *json)
 		if (!has)
 			out_text(cli, "privilege %s is missing; without it: %s", caps[i].name, caps[i].lost);
 	}
-	json_u64(json, "rtprio_limit", realtime.rlim_cur);
-	json_u64_or_null(json, "memlock_limit_bytes", lock.rlim_cur != RLIM_INFINITY, lock.rlim_cur);
+	doctor_privileges_rtprio_limit(json, realtime.rlim_cur);
+	doctor_privileges_memlock_limit_bytes_or_null(json, lock.rlim_cur != RLIM_INFINITY, lock.rlim_cur);
 	json_object_end(json);
 }
 
@@ -270,12 +271,12 @@ static int run_doctor(struct cli *cli, const void *options)
 
 	if (o->device && !found) {
 		cli_complain(cli, "%s", err.text);
-		json_null(json, "device");
+		doctor_end_device_null(json);
 	} else if (found) {
 		say_device(cli, json, &device);
 	} else {
 		out_text(cli, "%s", err.text);
-		json_null(json, "device");
+		doctor_end_device_null(json);
 	}
 	say_engines(cli, json, found ? device.name : o->device);
 	say_receive_module(cli, json);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The JSON object of the end of `flow`: each flow, the sums, and the uncertainty of the times. */
 #include "dscp.h"
+
+#include "fields_flow.h"
 #include "flow.h"
 
 static const char *error_of(const struct flow_run *run, uint32_t flow)
@@ -22,18 +24,17 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	value_json(json, "retransmits", r, FLOW_RETRANSMITS);
 	value_json(json, "delivered_ce", r, FLOW_DELIVERED_CE);
 	value_json(json, "min_rtt_us", r, FLOW_MIN_RTT_US);
-	json_bool(json, "receiver_limited", run->results[i].receiver_limited);
+	flow_result_receiver_limited(json, run->results[i].receiver_limited);
 #ifndef KTRXER_SMALL
-	json_bool(json, "sender_limited", run->results[i].sender_limited || run->results[i].sender_idle);
-	json_fixed_or_null(json, "sender_idle_percent", sender->ended && sender->end.idle != UINT32_MAX,
-			   sender->end.idle, 1);
+	flow_result_sender_limited(json, run->results[i].sender_limited || run->results[i].sender_idle);
+	flow_result_sender_idle_percent_or_null(json, sender->ended && sender->end.idle != UINT32_MAX,
+						sender->end.idle);
 #endif
-	json_string(json, "cc",
-		    run->shown[i].cc[0]   ? run->shown[i].cc
-		    : sender->end.cc[0]   ? sender->end.cc
-		    : run->specs[i].cc[0] ? run->specs[i].cc
-					  : NULL);
-	json_string(json, "ecn", options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
+	flow_result_cc(json, run->shown[i].cc[0]   ? run->shown[i].cc
+			     : sender->end.cc[0]   ? sender->end.cc
+			     : run->specs[i].cc[0] ? run->specs[i].cc
+						   : NULL);
+	flow_result_ecn(json, options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 }
 
 static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
@@ -43,19 +44,19 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	struct ktx_accounts accounts;
 	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
-	json_u64_or_null(json, "sent_packets", s->ended, s->end.packets);
-	json_u64_or_null(json, "due_packets", s->ended && s->end.due_packets != UINT64_MAX, s->end.due_packets);
-	json_u64_or_null(json, "late_packets", s->ended && s->end.late_packets != UINT64_MAX, s->end.late_packets);
+	flow_result_sent_packets_or_null(json, s->ended, s->end.packets);
+	flow_result_due_packets_or_null(json, s->ended && s->end.due_packets != UINT64_MAX, s->end.due_packets);
+	flow_result_late_packets_or_null(json, s->ended && s->end.late_packets != UINT64_MAX, s->end.late_packets);
 	for (int v = 0; v < FLOW_UDP_VALUES; v++)
 		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
-	json_string(json, "ecn", ecn_names[run->specs[i].tos & 3]);
+	flow_result_ecn(json, ecn_names[run->specs[i].tos & 3]);
 	if (lateness)
-		json_hist_us(json, "lateness_us", lateness);
+		flow_result_lateness_us(json, lateness);
 	else
-		json_null(json, "lateness_us");
+		flow_result_lateness_us_null(json);
 	ktrxer_hist_free(lateness);
-	json_null(json, "retransmits");
-	json_null(json, "cc");
+	flow_result_retransmits_null(json);
+	flow_result_cc_null(json);
 }
 
 static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
@@ -64,30 +65,30 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 	const struct flow_spec *s = &run->specs[i];
 
 	json_object(json, NULL);
-	json_u64(json, "flow", i);
-	json_string(json, "direction", flow_direction_of(run, i));
-	json_u64(json, "bytes", r->bytes);
-	json_u64(json, "rate_bps", r->rate_bps);
-	json_u64_or_null(json, "received_bytes", r->received_known, r->received_bytes);
+	flow_result_flow(json, i);
+	flow_result_direction(json, flow_direction_of(run, i));
+	flow_result_bytes(json, r->bytes);
+	flow_result_rate_bps(json, r->rate_bps);
+	flow_result_received_bytes_or_null(json, r->received_known, r->received_bytes);
 	/* Of a UDP flow nothing is acknowledged. */
 	json_u64_or_null(json, s->udp ? "sent_bytes" : "acked_bytes", r->acked_known, r->acked_bytes);
-	json_u64(json, "dscp", s->tos >> 2);
+	flow_result_dscp(json, s->tos >> 2);
 	if (s->udp)
 		udp_json(run, json, i);
 	else
 		tcp_json(run, json, i);
-	json_u64(json, "start_ns", r->start_ns);
-	json_u64(json, "duration_ns", r->duration_ns);
-	json_u64(json, "samples_local", run->records[i].local.samples);
-	json_u64(json, "samples_remote", run->records[i].remote.samples);
-	json_u64(json, "samples_missing", r->missing_samples);
-	json_string(json, "error", error_of(run, i));
+	flow_result_start_ns(json, r->start_ns);
+	flow_result_duration_ns(json, r->duration_ns);
+	flow_result_samples_local(json, run->records[i].local.samples);
+	flow_result_samples_remote(json, run->records[i].remote.samples);
+	flow_result_samples_missing(json, r->missing_samples);
+	flow_result_error(json, error_of(run, i));
 	json_object_end(json);
 }
 
 static void waits_json(const struct flow_run *run, struct json *end)
 {
-	json_object(end, "processor_wait_percent");
+	flow_end_processor_wait_percent_open(end);
 	for (int here = 0; here < 2; here++) {
 		const uint32_t waited = flow_waited_most(run, here);
 
@@ -101,35 +102,35 @@ void flow_end_json(const struct flow_run *run, struct json *end, const struct fl
 	const struct clock_offset_result *c = &run->result.clock;
 	char address[KTRXER_ADDR_TEXT];
 
-	json_string(end, "server", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&run->plan.to, address));
-	json_u64(end, "port", run->o->port);
-	json_string(end, "protocol", run->o->udp ? "udp" : "tcp");
-	json_string(end, "direction", run->o->direction);
-	json_u64(end, "start_ns", run->result.start_ns);
-	json_u64(end, "sample_ns", run->plan.request.sample_ns);
-	json_array(end, "flows");
+	flow_end_server(end, run->o->host);
+	flow_end_to(end, ktrxer_addr_format(&run->plan.to, address));
+	flow_end_port(end, run->o->port);
+	flow_end_protocol(end, run->o->udp ? "udp" : "tcp");
+	flow_end_direction(end, run->o->direction);
+	flow_end_start_ns(end, run->result.start_ns);
+	flow_end_sample_ns(end, run->plan.request.sample_ns);
+	flow_end_flows_open(end);
 	for (uint32_t i = 0; i < run->plan.request.flows; i++)
 		flow_json(run, end, i);
 	json_array_end(end);
-	json_u64(end, "bytes", totals[0].bytes + totals[1].bytes);
-	json_u64(end, "rate_bps", totals[0].rate_bps + totals[1].rate_bps);
-	json_u64_or_null(end, "up_bps", run->up, totals[0].rate_bps);
-	json_u64_or_null(end, "down_bps", run->down, totals[1].rate_bps);
-	json_u64(end, "server_began_late_ns", run->result.begun_late_ns);
-	json_u64_or_null(end, "server_limit_bps", run->result.pace_bps != 0, run->result.pace_bps);
-	json_u64_or_null(end, "control_up_bytes", run->result.control_known, run->result.control_up_bytes);
-	json_u64_or_null(end, "control_down_bytes", run->result.control_known, run->result.control_down_bytes);
+	flow_end_bytes(end, totals[0].bytes + totals[1].bytes);
+	flow_end_rate_bps(end, totals[0].rate_bps + totals[1].rate_bps);
+	flow_end_up_bps_or_null(end, run->up, totals[0].rate_bps);
+	flow_end_down_bps_or_null(end, run->down, totals[1].rate_bps);
+	flow_end_server_began_late_ns(end, run->result.begun_late_ns);
+	flow_end_server_limit_bps_or_null(end, run->result.pace_bps != 0, run->result.pace_bps);
+	flow_end_control_up_bytes_or_null(end, run->result.control_known, run->result.control_up_bytes);
+	flow_end_control_down_bytes_or_null(end, run->result.control_known, run->result.control_down_bytes);
 	waits_json(run, end);
-	json_object(end, "clock");
-	json_i64(end, "offset_ns", c->offset_ns);
-	json_u64(end, "bound_ns", run->result.clock_bound_ns);
-	json_u64(end, "at_ns", c->at_ns);
+	flow_end_clock_open(end);
+	flow_clock_offset_ns(end, c->offset_ns);
+	flow_clock_bound_ns(end, run->result.clock_bound_ns);
+	flow_clock_at_ns(end, c->at_ns);
 	if (c->skew_known)
-		json_rounded(end, "skew_ppm", c->skew_ppm, 6);
+		flow_clock_skew_ppm(end, c->skew_ppm);
 	else
-		json_null(end, "skew_ppm");
-	json_u64(end, "exchanges", c->points);
-	json_u64(end, "rtt_ns", run->result.rtt_ns);
+		flow_clock_skew_ppm_null(end);
+	flow_clock_exchanges(end, c->points);
+	flow_clock_rtt_ns(end, run->result.rtt_ns);
 	json_object_end(end);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The samples of `flow`, kept for the end and printed when they arrive. */
 #include "flow.h"
+
+#include "fields_flow.h"
 #include "flow_tcp.h"
 #include "limits.h"
 #include "units.h"
@@ -29,13 +31,13 @@ static struct json *sample_begin(struct flow_run *run, const char *kind, const s
 
 	if (!json)
 		return NULL;
-	json_u64(json, "flow", p->flow);
-	json_string(json, "direction", direction_of(run, p->flow));
-	json_string(json, "end", p->remote ? "remote" : "local");
-	json_u64(json, "time_ns", p->sample.time_ns);
+	flow_sample_flow(json, p->flow);
+	flow_sample_direction(json, direction_of(run, p->flow));
+	flow_sample_end(json, p->remote ? "remote" : "local");
+	flow_sample_time_ns(json, p->sample.time_ns);
 	if (p->remote) {
-		json_u64(json, "remote_ns", p->origin.remote_ns);
-		json_u64(json, "bound_ns", p->origin.bound_ns);
+		flow_sample_remote_ns(json, p->origin.remote_ns);
+		flow_sample_bound_ns(json, p->origin.bound_ns);
 	}
 	return json;
 }
@@ -51,7 +53,7 @@ static void udp_put(struct flow_run *run, const struct flow_pending *p)
 
 	if (!json)
 		return;
-	json_u64(json, "bytes", p->sample.bytes);
+	flow_bytes_bytes(json, p->sample.bytes);
 	for (int i = 0; i < FLOW_UDP_VALUES; i++)
 		value_put(json, flow_udp_names[i], p->sample.values[i]);
 	out_put(run->cli, json);
@@ -67,7 +69,7 @@ static void sample_put(struct flow_run *run, const struct flow_pending *p)
 	}
 	json = sample_begin(run, "bytes", p);
 	if (json) {
-		json_u64(json, "bytes", p->sample.bytes);
+		flow_bytes_bytes(json, p->sample.bytes);
 		out_put(run->cli, json);
 	}
 	if (p->sample.kind != FLOW_TCP || !(json = sample_begin(run, "tcp_info", p)))
@@ -161,8 +163,8 @@ static struct json *event_begin(struct flow_run *run, const char *name, uint32_t
 
 	if (!event)
 		return NULL;
-	json_u64(event, "flow", flow);
-	json_string(event, "direction", direction_of(run, flow));
+	flow_event_flow(event, flow);
+	flow_event_direction(event, direction_of(run, flow));
 	return event;
 }
 
@@ -186,7 +188,7 @@ void flow_on_started(void *context, uint64_t start_ns, uint64_t late_ns)
 	run->shown_ns = run->result.start_ns = start_ns;
 	if (!event)
 		return;
-	json_u64(event, "start_ns", start_ns);
+	flow_started_start_ns(event, start_ns);
 	out_put(run->cli, event);
 }
 
@@ -205,11 +207,11 @@ void flow_on_ended(void *context, uint32_t flow, bool remote, const struct flow_
 	event = event_begin(run, end->reason == FLOW_BROKEN ? "flow_failed" : "flow_ended", flow);
 	if (!event)
 		return;
-	json_string(event, "end", remote ? "remote" : "local");
-	json_u64(event, "ended_ns", end->time_ns);
-	json_u64(event, "bytes", end->bytes);
-	json_string(event, "reason", reasons[end->reason]);
-	json_string(event, "error", end->error ? flow_error_words[end->error] : NULL);
+	flow_ended_end(event, remote ? "remote" : "local");
+	flow_ended_ended_ns(event, end->time_ns);
+	flow_ended_bytes(event, end->bytes);
+	flow_ended_reason(event, reasons[end->reason]);
+	flow_ended_error(event, end->error ? flow_error_words[end->error] : NULL);
 	out_put(run->cli, event);
 }
 

@@ -2,6 +2,7 @@
 /* The output of `owamp`: the records of packets, and the figures of each direction with their verdict. */
 #include "owamp_command.h"
 
+#include "fields_owamp.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -36,12 +37,12 @@ static void samples(const struct owamp_run *run, int way)
 			return;
 		if (!owamp_record_times(r, r->seq < w->next ? w->sched_real_ns : NULL, &times))
 			times = (struct owamp_times){ 0 };
-		json_string(sample, "direction", way_names[way]);
-		json_u64(sample, "number", r->seq);
-		json_i64(sample, "sent_ns", times.sent_ns);
-		json_string(sample, "sent_stamp", sent_source_names[times.sched ? KTX_SENT_SCHED : KTX_SENT_USER]);
-		json_i64(sample, "received_ns", times.received_ns);
-		json_u64_or_null(sample, "ttl", r->ttl, r->ttl);
+		owamp_record_direction(sample, way_names[way]);
+		owamp_record_number(sample, r->seq);
+		owamp_record_sent_ns(sample, times.sent_ns);
+		owamp_record_sent_stamp(sample, sent_source_names[times.sched ? KTX_SENT_SCHED : KTX_SENT_USER]);
+		owamp_record_received_ns(sample, times.received_ns);
+		owamp_record_ttl_or_null(sample, r->ttl, r->ttl);
 		out_put(run->cli, sample);
 	}
 }
@@ -92,36 +93,36 @@ static void way_json(struct json *json, const struct owamp_run *run, int way)
 	const struct owamp_delays *d = &run->delays[way];
 
 	json_object(json, way_names[way]);
-	json_u64(json, "sent", d->sent);
-	json_u64(json, "not_sent", w->skipped);
-	json_u64(json, "arrived", d->arrived);
-	json_u64(json, "lost", d->lost);
-	json_rounded(json, "loss", d->sent ? (double)d->lost / d->sent : 0, 6);
-	json_u64(json, "duplicates", d->duplicates);
-	json_u64(json, "reordered", d->reordered);
+	owamp_way_sent(json, d->sent);
+	owamp_way_not_sent(json, w->skipped);
+	owamp_way_arrived(json, d->arrived);
+	owamp_way_lost(json, d->lost);
+	owamp_way_loss(json, d->sent ? (double)d->lost / d->sent : 0);
+	owamp_way_duplicates(json, d->duplicates);
+	owamp_way_reordered(json, d->reordered);
 	if (has_delay(d)) {
-		json_hist_us(json, "delay_us", d->delay);
-		json_u64(json, "delay_uncertainty_ns", d->bound_ns);
+		owamp_way_delay_us(json, d->delay);
+		owamp_way_delay_uncertainty_ns(json, d->bound_ns);
 	} else {
-		json_null(json, "delay_us");
-		json_null(json, "delay_uncertainty_ns");
+		owamp_way_delay_us_null(json);
+		owamp_way_delay_uncertainty_ns_null(json);
 	}
-	json_hist_us(json, "delay_variation_us", d->variation);
+	owamp_way_delay_variation_us(json, d->variation);
 	if (d->hops[0] == HOPS_UNKNOWN) {
-		json_null(json, "hops_min");
-		json_null(json, "hops_max");
+		owamp_way_hops_min_null(json);
+		owamp_way_hops_max_null(json);
 	} else {
-		json_u64(json, "hops_min", d->hops[0]);
-		json_u64(json, "hops_max", d->hops[1]);
+		owamp_way_hops_min(json, d->hops[0]);
+		owamp_way_hops_max(json, d->hops[1]);
 	}
 	json_late(json, way == OWAMP_UP ? w->accounts.late : w->late, run->client.late_ns);
 	if (way == OWAMP_UP) {
-		json_u64(json, "from_packet_scheduler", d->sched);
-		json_hist_us(json, "lateness_us", w->lateness);
+		owamp_way_from_packet_scheduler(json, d->sched);
+		owamp_way_lateness_us(json, w->lateness);
 	} else {
-		json_u64(json, "lost_in_socket", w->socket_drops);
-		json_u64(json, "without_kernel_stamp", w->user_stamped);
-		json_u64(json, "ignored", w->ignored);
+		owamp_way_lost_in_socket(json, w->socket_drops);
+		owamp_way_without_kernel_stamp(json, w->user_stamped);
+		owamp_way_ignored(json, w->ignored);
 	}
 	json_object_end(json);
 }
@@ -198,13 +199,13 @@ int owamp_finish(struct owamp_run *run)
 	if (r->stopped_by_peer)
 		verdict_say(run->cli, VERDICT_DEGRADED, "the server stopped the sessions before their time");
 	end = out_end(run->cli);
-	json_string(end, "target", run->o->host);
-	json_string(end, "to", ktrxer_addr_format(&run->client.to, text));
-	json_u64(end, "port", run->client.port);
-	json_string(end, "model", shared_models[run->o->model]);
-	json_u64(end, "interval_ns", run->o->interval_ns);
-	json_u64(end, "payload", run->o->payload);
-	json_u64(end, "lasted_ns", r->lasted_ns);
+	owamp_end_target(end, run->o->host);
+	owamp_end_to(end, ktrxer_addr_format(&run->client.to, text));
+	owamp_end_port(end, run->client.port);
+	owamp_end_model(end, shared_models[run->o->model]);
+	owamp_end_interval_ns(end, run->o->interval_ns);
+	owamp_end_payload(end, run->o->payload);
+	owamp_end_lasted_ns(end, r->lasted_ns);
 	for (int way = 0; way < OWAMP_WAYS; way++)
 		if (r->ways[way].measured)
 			way_json(end, run, way);

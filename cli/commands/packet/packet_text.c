@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "packet_text.h"
 
+#include "fields_packets.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -150,26 +152,26 @@ void packet_json(const struct krx_packet *packet, struct json *json)
 	char text[KTRXER_ADDR_TEXT];
 
 	(void)ktrxer_frame_read(&view, packet->data, packet->length, (enum ktrxer_link)packet->link);
-	json_u64(json, "time_ns", packet->mono_ns);
-	json_u64_or_null(json, "bound_ns", packet->bound_ns != UINT32_MAX, packet->bound_ns);
-	json_i64(json, "raw_ns", packet->raw_ns);
-	json_string(json, "clock", clock_name(packet->clock));
-	json_string(json, "source", source_name(packet->source));
-	json_u64(json, "rule", packet->rule);
-	json_string(json, "direction", direction_name(packet));
-	json_u64(json, "length", packet->original_length);
+	recv_packet_time_ns(json, packet->mono_ns);
+	recv_packet_bound_ns_or_null(json, packet->bound_ns != UINT32_MAX, packet->bound_ns);
+	recv_packet_raw_ns(json, packet->raw_ns);
+	recv_packet_clock(json, clock_name(packet->clock));
+	recv_packet_source(json, source_name(packet->source));
+	recv_packet_rule(json, packet->rule);
+	recv_packet_direction(json, direction_name(packet));
+	recv_packet_length(json, packet->original_length);
 	if (view.vlan)
-		json_u64(json, "vlan", view.vlan_tci & 0xfffu);
+		recv_packet_vlan(json, view.vlan_tci & 0xfffu);
 	if (!view.version) {
-		json_u64(json, "ethertype", view.ethertype);
+		recv_packet_ethertype(json, view.ethertype);
 		return;
 	}
-	json_u64(json, "proto", view.proto);
-	json_string(json, "from", ktrxer_addr_format(&view.from, text));
-	json_string(json, "to", ktrxer_addr_format(&view.to, text));
+	recv_packet_proto(json, view.proto);
+	recv_packet_from(json, ktrxer_addr_format(&view.from, text));
+	recv_packet_to(json, ktrxer_addr_format(&view.to, text));
 	if (view.ports) {
-		json_u64(json, "from_port", view.from_port);
-		json_u64(json, "to_port", view.to_port);
+		recv_packet_from_port(json, view.from_port);
+		recv_packet_to_port(json, view.to_port);
 	}
 }
 

@@ -2,6 +2,7 @@
 /* Results of `ktrxer pair`. */
 #include "pair_command.h"
 
+#include "fields_trains.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -71,15 +72,15 @@ static void say_way(const struct pair_run *run, const struct pair_way *way)
 static void set_json(struct json *json, const struct pairs_set *s, uint32_t ip_bytes)
 {
 	json_object(json, NULL);
-	json_u64(json, "ip_bytes", ip_bytes);
-	json_u64(json, "pairs", s->count);
+	pair_set_ip_bytes(json, ip_bytes);
+	pair_set_pairs(json, s->count);
 	train_run_outcomes_json(json, s->outcomes);
-	json_u64(json, "undisturbed", s->undisturbed);
+	pair_set_undisturbed(json, s->undisturbed);
 	if (s->undisturbed) {
-		json_rounded(json, "gap_ns", s->gap_ns, 0);
-		json_rounded(json, "gap_low_ns", s->low_ns, 0);
-		json_rounded(json, "gap_high_ns", s->high_ns, 0);
-		json_rounded(json, "excess_ns", s->excess_ns, 0);
+		pair_set_gap_ns(json, s->gap_ns);
+		pair_set_gap_low_ns(json, s->low_ns);
+		pair_set_gap_high_ns(json, s->high_ns);
+		pair_set_excess_ns(json, s->excess_ns);
 	}
 	json_object_end(json);
 }
@@ -89,31 +90,31 @@ static void way_json(struct json *json, const struct pair_way *way)
 	const struct pairs_result *r = &way->result;
 
 	json_object(json, way->key);
-	json_string(json, "reading", pairs_reading_names[r->reading]);
+	pair_way_reading(json, pairs_reading_names[r->reading]);
 	if (r->reading == PAIRS_RESOLVED) {
-		json_object(json, "capacity_bit_s");
-		json_rounded(json, "value", r->large->capacity_bit_s, 0);
-		json_rounded(json, "low", r->large->low_bit_s, 0);
-		json_rounded(json, "high", r->large->high_bit_s, 0);
+		pair_way_capacity_bit_s_open(json);
+		pair_capacity_value(json, r->large->capacity_bit_s);
+		pair_capacity_low(json, r->large->low_bit_s);
+		pair_capacity_high(json, r->large->high_bit_s);
 		json_object_end(json);
-		json_rounded(json, "link_bit_s", r->link_bit_s, 0);
-		json_rounded(json, "overhead_bytes", r->overhead_bytes, 1);
-		json_rounded(json, "skew_ppm", r->skew_ppm, 3);
+		pair_way_link_bit_s(json, r->link_bit_s);
+		pair_way_overhead_bytes(json, r->overhead_bytes);
+		pair_way_skew_ppm(json, r->skew_ppm);
 	} else {
-		json_null(json, "capacity_bit_s");
+		pair_way_capacity_bit_s_null(json);
 	}
 	if (r->reading == PAIRS_COALESCED && r->period_ns > 0)
-		json_rounded(json, "coalescing_ns", r->period_ns, 0);
-	json_array(json, "sizes");
+		pair_way_coalescing_ns(json, r->period_ns);
+	pair_way_sizes_open(json);
 	for (int i = 0; i < 2; i++)
 		set_json(json, &way->sets[i], way->ip_bytes[i]);
 	json_array_end(json);
-	json_array(json, "modes");
+	pair_way_modes_open(json);
 	for (size_t i = 0; i < way->modes.count; i++) {
 		json_object(json, NULL);
-		json_u64(json, "pairs", way->modes.modes[i].count);
-		json_rounded(json, "low_bit_s", way->modes.modes[i].low_bit_s, 0);
-		json_rounded(json, "high_bit_s", way->modes.modes[i].high_bit_s, 0);
+		pair_mode_pairs(json, way->modes.modes[i].count);
+		pair_mode_low_bit_s(json, way->modes.modes[i].low_bit_s);
+		pair_mode_high_bit_s(json, way->modes.modes[i].high_bit_s);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -195,9 +196,9 @@ int pair_finish(struct pair_run *run)
 	train_run_judge(&run->train, "pairs");
 	end = out_end(run->train.cli);
 	train_run_json(&run->train, end);
-	json_bool(end, "one_sided", run->o->echo);
-	json_u64(end, "interval_ns", run->o->interval_ns);
-	json_rounded(end, "probe_bit_s", run->probe_bit_s, 0);
+	pair_end_one_sided(end, run->o->echo);
+	pair_end_interval_ns(end, run->o->interval_ns);
+	pair_end_probe_bit_s(end, run->probe_bit_s);
 	for (int i = 0; i < TRAIN_WAYS; i++)
 		if (run->ways[i].estimated)
 			way_json(end, &run->ways[i]);

@@ -2,6 +2,7 @@
 /* Results of `ktrxer ppt direct`. */
 #include "ppt_direct.h"
 
+#include "fields_ppt.h"
 #include "units.h"
 
 #include <errno.h>
@@ -87,27 +88,27 @@ static void phase_json(struct json *json, const struct ppt_direct *run, int phas
 	const struct host_times *t = &run->phases[phase];
 
 	json_object(json, NULL);
-	json_string(json, "name", phase_names[phase]);
-	json_u64(json, "busy_threads", phase == DIRECT_LOADED ? run->busy_threads : 0);
-	json_u64(json, "sent", t->sent);
-	json_u64(json, "answered", t->answered);
-	json_u64(json, "lost", t->lost);
-	json_u64(json, "failed", t->failed);
-	json_u64(json, "contradicted", t->contradicted);
-	json_u64(json, "foreign", t->foreign);
-	json_object(json, "here");
-	json_object(json, "sending");
+	ppt_phase_name(json, phase_names[phase]);
+	ppt_phase_busy_threads(json, phase == DIRECT_LOADED ? run->busy_threads : 0);
+	ppt_phase_sent(json, t->sent);
+	ppt_phase_answered(json, t->answered);
+	ppt_phase_lost(json, t->lost);
+	ppt_phase_failed(json, t->failed);
+	ppt_phase_contradicted(json, t->contradicted);
+	ppt_phase_foreign(json, t->foreign);
+	ppt_phase_here_open(json);
+	ppt_here_sending_open(json);
 	layers_json(json, t, HOST_USER_SCHED, HOST_DRIVER_NIC);
 	json_object_end(json);
-	json_object(json, "receiving");
+	ppt_here_receiving_open(json);
 	layers_json(json, t, HOST_NIC_KERNEL, HOST_KERNEL_USER);
 	json_object_end(json);
 	json_object_end(json);
-	json_object(json, "far");
-	json_object(json, "receiving");
+	ppt_phase_far_open(json);
+	ppt_far_receiving_open(json);
 	layers_json(json, t, FAR_KERNEL_USER, FAR_KERNEL_USER);
 	json_object_end(json);
-	json_object(json, "sending");
+	ppt_far_sending_open(json);
 	layers_json(json, t, FAR_USER_DRIVER, FAR_USER_DRIVER);
 	json_object_end(json);
 	json_object_end(json);
@@ -154,18 +155,18 @@ int ppt_direct_finish(struct ppt_direct *run)
 	}
 	end = out_end(run->cli);
 	json_target(end, run->o->host, &run->path);
-	json_u64(end, "port", run->o->port);
-	json_u64(end, "interval_ns", run->o->interval_ns);
-	json_object(end, "stamps");
-	json_bool(end, "sched", ktrxer_hist_count(idle->layers[HOST_USER_SCHED]));
-	json_bool(end, "driver", ktrxer_hist_count(idle->layers[HOST_SCHED_DRIVER]));
-	json_bool(end, "nic_sent", ktrxer_hist_count(idle->layers[HOST_DRIVER_NIC]));
-	json_bool(end, "nic_received", ktrxer_hist_count(idle->layers[HOST_NIC_KERNEL]));
-	json_bool(end, "far_driver", idle->follow_up);
+	ppt_direct_port(end, run->o->port);
+	ppt_direct_interval_ns(end, run->o->interval_ns);
+	ppt_direct_stamps_open(end);
+	ppt_stamps_sched(end, ktrxer_hist_count(idle->layers[HOST_USER_SCHED]));
+	ppt_stamps_driver(end, ktrxer_hist_count(idle->layers[HOST_SCHED_DRIVER]));
+	ppt_stamps_nic_sent(end, ktrxer_hist_count(idle->layers[HOST_DRIVER_NIC]));
+	ppt_stamps_nic_received(end, ktrxer_hist_count(idle->layers[HOST_NIC_KERNEL]));
+	ppt_stamps_far_driver(end, idle->follow_up);
 	if (idle->nic_bound_ns)
-		json_u64(end, "nic_bound_ns", idle->nic_bound_ns);
+		ppt_stamps_nic_bound_ns(end, idle->nic_bound_ns);
 	json_object_end(end);
-	json_array(end, "phases");
+	ppt_direct_phases_open(end);
 	for (int phase = 0; phase < run->done; phase++)
 		phase_json(end, run, phase);
 	json_array_end(end);

@@ -2,6 +2,7 @@
 /* `ktrxer ppt estimate`: end-link capacity and packet processing times from the stored gaps of compound probes. */
 #include "cli.h"
 
+#include "fields_ppt.h"
 #include "error.h"
 #include "ppt_report.h"
 #include "ppt_samples.h"
@@ -112,42 +113,42 @@ static void capture_json(struct json *json, const struct ppt_capture_counts *c)
 {
 	char text[KTRXER_ADDR_TEXT];
 
-	json_object(json, "capture");
-	json_string(json, "from", ktrxer_addr_format(&c->from, text));
-	json_u64(json, "from_port", c->from_port);
-	json_string(json, "to", ktrxer_addr_format(&c->to, text));
-	json_u64(json, "to_port", c->to_port);
-	json_u64(json, "heading_wire_bytes", c->compound.heading_bytes);
-	json_u64(json, "packets", c->packets);
-	json_u64(json, "probes", c->compound.probes);
-	json_u64(json, "heading_alone", c->compound.heading_alone);
-	json_u64(json, "trailing_alone", c->compound.trailing_alone);
-	json_u64(json, "backwards", c->compound.backwards);
-	json_u64(json, "split", c->compound.split);
-	json_u64(json, "without_time", c->no_time);
-	json_u64(json, "other_flows", c->other_flows);
-	json_u64(json, "other_packets", c->other_packets);
+	ppt_result_capture_open(json);
+	ppt_capture_from(json, ktrxer_addr_format(&c->from, text));
+	ppt_capture_from_port(json, c->from_port);
+	ppt_capture_to(json, ktrxer_addr_format(&c->to, text));
+	ppt_capture_to_port(json, c->to_port);
+	ppt_capture_heading_wire_bytes(json, c->compound.heading_bytes);
+	ppt_capture_packets(json, c->packets);
+	ppt_capture_probes(json, c->compound.probes);
+	ppt_capture_heading_alone(json, c->compound.heading_alone);
+	ppt_capture_trailing_alone(json, c->compound.trailing_alone);
+	ppt_capture_backwards(json, c->compound.backwards);
+	ppt_capture_split(json, c->compound.split);
+	ppt_capture_without_time(json, c->no_time);
+	ppt_capture_other_flows(json, c->other_flows);
+	ppt_capture_other_packets(json, c->other_packets);
 	json_object_end(json);
 }
 
 static void train_json(struct json *json, const struct ppt_train *train, const struct ppt_gaps *gaps)
 {
 	json_object(json, NULL);
-	json_u64(json, "trailing_wire_bytes", train->size_bytes);
-	json_u64(json, "gaps", gaps->count);
-	json_u64(json, "negative", train->negative);
-	json_u64(json, "zero", train->zero);
+	ppt_train_trailing_wire_bytes(json, train->size_bytes);
+	ppt_probes_gaps(json, gaps->count);
+	ppt_probes_negative(json, train->negative);
+	ppt_probes_zero(json, train->zero);
 	ppt_gaps_json(json, gaps);
 	json_object_end(json);
 }
 
 static void result_json(struct json *json, const struct ppt_input *in, const struct ppt_result *r)
 {
-	json_string(json, "reading", ppt_reading_names[r->reading]);
-	json_u64(json, "clock_resolution_ns", in->resolution_ns);
+	ppt_result_reading(json, ppt_reading_names[r->reading]);
+	ppt_result_clock_resolution_ns(json, in->resolution_ns);
 	if (in->capture)
 		capture_json(json, &in->counts);
-	json_array(json, "trains");
+	ppt_result_trains_open(json);
 	for (int i = 0; i < 2; i++)
 		train_json(json, &in->trains[i], &r->gaps[i]);
 	json_array_end(json);

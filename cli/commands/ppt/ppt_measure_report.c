@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Results of `ktrxer ppt measure`. */
 #include "ppt_measure.h"
+
+#include "fields_ppt.h"
 #include "ppt_report.h"
 
 #include <inttypes.h>
@@ -64,10 +66,10 @@ static void say_way(const struct ppt_measure *run, const char *name, const struc
 static void set_json(struct json *json, const struct ppt_probes *s, const struct ppt_gaps *gaps)
 {
 	json_object(json, NULL);
-	json_u64(json, "trailing_wire_bytes", s->size_bytes);
-	json_u64(json, "probes", s->count);
+	ppt_train_trailing_wire_bytes(json, s->size_bytes);
+	ppt_probes_probes(json, s->count);
 	train_run_outcomes_json(json, s->outcomes);
-	json_i64(json, "send_gap_ns", s->send_gap_ns);
+	ppt_probes_send_gap_ns(json, s->send_gap_ns);
 	if (gaps->kept)
 		ppt_gaps_json(json, gaps);
 	json_object_end(json);
@@ -78,18 +80,18 @@ static void way_json(struct json *json, const struct ppt_measure *run, const cha
 	const double share = link_share(run, way);
 
 	json_object(json, name);
-	json_string(json, "reading", ppt_reading_names[way->result.reading]);
+	ppt_result_reading(json, ppt_reading_names[way->result.reading]);
 	if (way->result.resolution_ns)
-		json_u64(json, "clock_resolution_ns", way->result.resolution_ns);
-	json_array(json, "trains");
+		ppt_result_clock_resolution_ns(json, way->result.resolution_ns);
+	ppt_result_trains_open(json);
 	for (int i = 0; i < 2; i++)
 		set_json(json, &way->sets[i], &way->result.gaps[i]);
 	json_array_end(json);
 	ppt_figures_json(json, &way->result);
 	if (share >= 0)
-		json_rounded(json, "link_share", share, 6);
+		ppt_way_link_share(json, share);
 	else
-		json_null(json, "link_share");
+		ppt_way_link_share_null(json);
 	json_object_end(json);
 }
 
@@ -170,10 +172,10 @@ int ppt_measure_finish(struct ppt_measure *run)
 	train_run_judge(&run->train, "probes");
 	end = out_end(cli);
 	train_run_json(&run->train, end);
-	json_u64(end, "interval_ns", run->o->interval_ns);
-	json_u64(end, "heading_wire_bytes", run->heading);
-	json_rounded(end, "probe_bit_s", run->probe_bit_s, 0);
-	json_rounded(end, "cpu_share", run->train.session.cpu_share, 6);
+	ppt_measure_interval_ns(end, run->o->interval_ns);
+	ppt_measure_heading_wire_bytes(end, run->heading);
+	ppt_measure_probe_bit_s(end, run->probe_bit_s);
+	ppt_measure_cpu_share(end, run->train.session.cpu_share);
 	for (int i = 0; i < TRAIN_WAYS; i++)
 		if (run->ways[i].estimated)
 			way_json(end, run, train_ways[i], &run->ways[i]);

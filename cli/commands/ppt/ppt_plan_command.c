@@ -2,6 +2,7 @@
 /* `ktrxer ppt plan`: sizes of compound probes for a path of known links, and the probes' dispersion on it. */
 #include "cli.h"
 
+#include "fields_ppt.h"
 #include "error.h"
 #include "ppt_plan.h"
 #include "shared_options.h"
@@ -160,18 +161,18 @@ static void row(struct cli *cli, struct json *json, const struct ppt_plan_option
 	out_text(cli, "%8u  %7.3f  %14.3f  %14.3f  %s", trailing, (double)o->heading / trailing, d.gap_ns / 1000,
 		 d.delta_ns / 1000, out_rate(rate, d.capacity_bit_s));
 	json_object(json, NULL);
-	json_u64(json, "trailing_wire_bytes", trailing);
-	json_rounded(json, "alpha", (double)o->heading / trailing, 6);
-	json_rounded(json, "gap_ns", d.gap_ns, 3);
-	json_rounded(json, "dispersion_ns", d.delta_ns, 3);
-	json_rounded(json, "apparent_capacity_bit_s", d.capacity_bit_s, 0);
+	ppt_row_trailing_wire_bytes(json, trailing);
+	ppt_row_alpha(json, (double)o->heading / trailing);
+	ppt_row_gap_ns(json, d.gap_ns);
+	ppt_row_dispersion_ns(json, d.delta_ns);
+	ppt_row_apparent_capacity_bit_s(json, d.capacity_bit_s);
 	json_object_end(json);
 }
 
 static void rows(struct cli *cli, struct json *json, const struct ppt_plan_options *o, const struct ppt_plan *plan)
 {
 	out_text(cli, "trailing    alpha          gap us   dispersion us  apparent capacity of the end link");
-	json_array(json, "rows");
+	ppt_plan_rows_open(json);
 	for (uint64_t trailing = o->trailing.from; trailing <= o->trailing.to; trailing += o->trailing.step)
 		row(cli, json, o, plan, (uint32_t)trailing);
 	json_array_end(json);
@@ -181,33 +182,33 @@ static void plan_json(struct json *json, const struct ppt_plan_options *o, const
 {
 	const struct ppt_sizing *s = &plan->sizing;
 
-	json_array(json, "links_bit_s");
+	ppt_plan_links_bit_s_open(json);
 	for (uint32_t i = 0; i < plan->path.links; i++)
 		json_u64(json, NULL, plan->path.capacity_bit_s[i]);
 	json_array_end(json);
-	json_array(json, "cross");
+	ppt_plan_cross_open(json);
 	for (uint32_t i = 0; i < plan->path.links; i++) {
 		if (!plan->cross.links[i].before && !plan->cross.links[i].between)
 			continue;
 		json_object(json, NULL);
-		json_u64(json, "link", i + 1);
-		json_u64(json, "ahead", plan->cross.links[i].before);
-		json_u64(json, "between", plan->cross.links[i].between);
-		json_u64(json, "wire_bytes", plan->cross.bytes);
+		ppt_cross_link(json, i + 1);
+		ppt_cross_ahead(json, plan->cross.links[i].before);
+		ppt_cross_between(json, plan->cross.links[i].between);
+		ppt_cross_wire_bytes(json, plan->cross.bytes);
 		json_object_end(json);
 	}
 	json_array_end(json);
-	json_u64(json, "heading_wire_bytes", o->heading);
-	json_u64(json, "clock_resolution_ns", o->resolution_ns);
-	json_u64(json, "narrow_link", s->narrow);
-	json_rounded(json, "trailing_max_wire_bytes", s->trailing_max_bytes, 3);
-	json_rounded(json, "alpha_min", s->alpha_min, 6);
-	json_rounded(json, "alpha_rule", s->alpha_rule, 6);
-	json_u64(json, "largest_without_dispersion_wire_bytes", s->largest_undispersed);
-	json_u64(json, "step_min_bytes", s->step_min);
-	json_bool(json, "resolvable", s->resolvable);
-	json_u64(json, "size1_wire_bytes", s->size1);
-	json_u64(json, "size2_wire_bytes", s->size2);
+	ppt_plan_heading_wire_bytes(json, o->heading);
+	ppt_plan_clock_resolution_ns(json, o->resolution_ns);
+	ppt_plan_narrow_link(json, s->narrow);
+	ppt_plan_trailing_max_wire_bytes(json, s->trailing_max_bytes);
+	ppt_plan_alpha_min(json, s->alpha_min);
+	ppt_plan_alpha_rule(json, s->alpha_rule);
+	ppt_plan_largest_without_dispersion_wire_bytes(json, s->largest_undispersed);
+	ppt_plan_step_min_bytes(json, s->step_min);
+	ppt_plan_resolvable(json, s->resolvable);
+	ppt_plan_size1_wire_bytes(json, s->size1);
+	ppt_plan_size2_wire_bytes(json, s->size2);
 }
 
 static int run_ppt_plan(struct cli *cli, const void *options)

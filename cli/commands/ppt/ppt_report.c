@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "ppt_report.h"
 
+#include "fields_ppt.h"
+
 #include <math.h>
 
 const char *ppt_ns_text(char text[KTRXER_UNITS_TEXT], double ns)
@@ -73,45 +75,58 @@ void ppt_say_reading(struct cli *cli, const char *prefix, const struct ppt_resul
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
-static void interval_json(struct json *json, const char *key, double value, const struct ppt_interval *interval,
-			  int decimals)
+static void slope_json(struct json *json, const struct ppt_result *r)
 {
-	json_object(json, key);
-	json_rounded(json, "value", value, decimals);
-	json_rounded(json, "low", interval->low, decimals);
-	json_rounded(json, "high", interval->high, decimals);
+	ppt_figures_slope_ns_per_byte_open(json);
+	ppt_slope_value(json, r->phase1.m_avg);
+	ppt_slope_low(json, r->slope.low);
+	ppt_slope_high(json, r->slope.high);
+	json_object_end(json);
+}
+
+static void resolved_json(struct json *json, const struct ppt_result *r)
+{
+	ppt_figures_capacity_bit_s_open(json);
+	ppt_capacity_value(json, r->capacity_bit_s);
+	ppt_capacity_low(json, r->capacity.low);
+	ppt_capacity_high(json, r->capacity.high);
+	json_object_end(json);
+	ppt_figures_delta_ns_open(json);
+	ppt_delta_value(json, r->delta_ns);
+	ppt_delta_low(json, r->delta.low);
+	ppt_delta_high(json, r->delta.high);
 	json_object_end(json);
 }
 
 void ppt_gaps_json(struct json *json, const struct ppt_gaps *gaps)
 {
-	json_u64(json, "kept", gaps->kept);
-	json_i64(json, "bin_ns", gaps->bin_ns);
-	json_i64(json, "small_ns", gaps->small_ns);
-	json_i64(json, "peak_ns", gaps->peak_ns);
-	json_i64(json, "limit_ns", gaps->limit_ns);
-	json_rounded(json, "average_ns", gaps->average_ns, 3);
-	json_rounded(json, "sigma_ns", gaps->sigma_ns, 3);
-	json_rounded(json, "low_ns", gaps->low_ns, 3);
-	json_rounded(json, "high_ns", gaps->high_ns, 3);
+	ppt_gaps_kept(json, gaps->kept);
+	ppt_gaps_bin_ns(json, gaps->bin_ns);
+	ppt_gaps_small_ns(json, gaps->small_ns);
+	ppt_gaps_peak_ns(json, gaps->peak_ns);
+	ppt_gaps_limit_ns(json, gaps->limit_ns);
+	ppt_gaps_average_ns(json, gaps->average_ns);
+	ppt_gaps_sigma_ns(json, gaps->sigma_ns);
+	ppt_gaps_low_ns(json, gaps->low_ns);
+	ppt_gaps_high_ns(json, gaps->high_ns);
 }
 
 /* The figures of the paper, whatever the reading: they are what its equations give for these gaps. */
 static void paper_json(struct json *json, const struct ppt_result *r)
 {
-	json_object(json, "paper");
-	json_rounded(json, "m_low_ns_per_byte", r->phase1.m_low, 6);
-	json_rounded(json, "m_high_ns_per_byte", r->phase1.m_high, 6);
-	json_rounded(json, "m_avg_ns_per_byte", r->phase1.m_avg, 6);
-	json_rounded(json, "gamma_ns", r->phase1.gamma_ns, 3);
-	json_rounded(json, "expected1_ns", r->phase1.expected1_ns, 3);
-	json_rounded(json, "expected2_ns", r->phase1.expected2_ns, 3);
-	json_rounded(json, "delta1_ns", r->phase1.delta1_ns, 3);
-	json_rounded(json, "delta2_ns", r->phase1.delta2_ns, 3);
-	json_string(json, "ppt_note", "fixed by construction: 8 (s2 - s1) / c");
-	json_rounded(json, "ppt_trailing_ns", r->phase2.trailing_ns, 3);
-	json_rounded(json, "ppt_heading_ns", r->phase2.heading_ns, 3);
-	json_rounded(json, "ppt_average_ns", r->phase2.average_ns, 3);
+	ppt_figures_paper_open(json);
+	ppt_paper_m_low_ns_per_byte(json, r->phase1.m_low);
+	ppt_paper_m_high_ns_per_byte(json, r->phase1.m_high);
+	ppt_paper_m_avg_ns_per_byte(json, r->phase1.m_avg);
+	ppt_paper_gamma_ns(json, r->phase1.gamma_ns);
+	ppt_paper_expected1_ns(json, r->phase1.expected1_ns);
+	ppt_paper_expected2_ns(json, r->phase1.expected2_ns);
+	ppt_paper_delta1_ns(json, r->phase1.delta1_ns);
+	ppt_paper_delta2_ns(json, r->phase1.delta2_ns);
+	ppt_paper_ppt_note(json, "fixed by construction: 8 (s2 - s1) / c");
+	ppt_paper_ppt_trailing_ns(json, r->phase2.trailing_ns);
+	ppt_paper_ppt_heading_ns(json, r->phase2.heading_ns);
+	ppt_paper_ppt_average_ns(json, r->phase2.average_ns);
 	json_object_end(json);
 }
 
@@ -120,24 +135,23 @@ void ppt_figures_json(struct json *json, const struct ppt_result *r)
 	const bool estimated = r->gaps[0].count && r->reading < PPT_TOO_FEW;
 
 	if (estimated) {
-		json_string(json, "interval", "95 %, t with the standard error of 1000 bootstrap resamples");
-		interval_json(json, "slope_ns_per_byte", r->phase1.m_avg, &r->slope, 6);
+		ppt_figures_interval(json, "95 %, t with the standard error of 1000 bootstrap resamples");
+		slope_json(json, r);
 	}
 	if (r->reading == PPT_RESOLVED) {
-		interval_json(json, "capacity_bit_s", r->capacity_bit_s, &r->capacity, 0);
-		interval_json(json, "delta_ns", r->delta_ns, &r->delta, 3);
+		resolved_json(json, r);
 	} else {
-		json_null(json, "capacity_bit_s");
-		json_null(json, "delta_ns");
+		ppt_figures_capacity_bit_s_null(json);
+		ppt_figures_delta_ns_null(json);
 	}
 	if (r->reading == PPT_SERVICE_TIME)
-		json_rounded(json, "service_ns", r->service_ns, 3);
+		ppt_figures_service_ns(json, r->service_ns);
 	if (r->reading == PPT_COALESCED) {
 		if (r->coalescing_ns > 0)
-			json_rounded(json, "coalescing_ns", r->coalescing_ns, 3);
+			ppt_figures_coalescing_ns(json, r->coalescing_ns);
 		else
-			json_null(json, "coalescing_ns");
-		json_u64(json, "together", r->together);
+			ppt_figures_coalescing_ns_null(json);
+		ppt_figures_together(json, r->together);
 	}
 	if (estimated)
 		paper_json(json, r);

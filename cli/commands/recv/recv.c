@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* ktrxer recv: packets that rules ask for, with the kernel's stamps, as text, as samples, or into a pcapng file. */
 #include "cli.h"
+
+#include "fields_packets.h"
 #include "limits.h"
 #include "loop.h"
 #include "packet_text.h"
@@ -346,11 +348,11 @@ static int receive_all(struct receiver *r)
 /* By what means, and why that. */
 static void backend_json(const struct krx_stats *stats, struct json *json)
 {
-	json_string(json, "backend", stats->backend);
-	json_string(json, "backend_mode", stats->mode[0] ? stats->mode : NULL);
-	json_string(json, "backend_why", stats->why);
-	json_string(json, "backend_note", stats->note[0] ? stats->note : NULL);
-	json_string(json, "preceded_by", stats->preceded_by[0] ? stats->preceded_by : NULL);
+	recv_backend_backend(json, stats->backend);
+	recv_backend_backend_mode(json, stats->mode[0] ? stats->mode : NULL);
+	recv_backend_backend_why(json, stats->why);
+	recv_backend_backend_note(json, stats->note[0] ? stats->note : NULL);
+	recv_backend_preceded_by(json, stats->preceded_by[0] ? stats->preceded_by : NULL);
 }
 
 static int report(struct receiver *r)
@@ -383,27 +385,27 @@ static int report(struct receiver *r)
 		 (unsigned long long)(duration / 1000000 % 1000));
 
 	end = out_end(r->cli);
-	json_string(end, "device", r->options->device);
+	recv_end_device(end, r->options->device);
 	backend_json(&stats, end);
-	json_bool(end, "before_taps", stats.before_taps);
-	json_bool(end, "after_gro", stats.after_gro);
-	json_u64(end, "start_ns", r->start_ns);
-	json_u64(end, "duration_ns", duration);
-	json_u64(end, "captured", r->captured);
-	json_u64(end, "lost", stats.lost);
-	json_u64(end, "clock_steps", stats.clock_steps);
-	json_object(end, "stamps");
+	recv_end_before_taps(end, stats.before_taps);
+	recv_end_after_gro(end, stats.after_gro);
+	recv_end_start_ns(end, r->start_ns);
+	recv_end_duration_ns(end, duration);
+	recv_end_captured(end, r->captured);
+	recv_end_lost(end, stats.lost);
+	recv_end_clock_steps(end, stats.clock_steps);
+	recv_end_stamps_open(end);
 	for (int i = 1; i < PACKET_SOURCES; i++)
 		json_u64(end, packet_sources[i], r->by_source[i]);
 	json_object_end(end);
-	json_string(end, "file", r->options->write);
-	json_array(end, "rules");
+	recv_end_file(end, r->options->write);
+	recv_end_rules_open(end);
 	for (int i = 0; counts && i < r->rule_count; i++) {
 		json_object(end, NULL);
-		json_string(end, "rule", krx_rule_format(&r->rules[i], text));
-		json_u64(end, "matched", counts[i].matched);
-		json_u64(end, "captured", counts[i].captured);
-		json_u64(end, "dropped", counts[i].dropped);
+		recv_rule_rule(end, krx_rule_format(&r->rules[i], text));
+		recv_rule_matched(end, counts[i].matched);
+		recv_rule_captured(end, counts[i].captured);
+		recv_rule_dropped(end, counts[i].dropped);
 		json_object_end(end);
 	}
 	json_array_end(end);
@@ -419,7 +421,7 @@ static void listening_say(struct receiver *r)
 	krx_stats(r->rx, &stats, NULL, 0);
 	event = out_event(r->cli, "listening");
 	if (event) {
-		json_string(event, "device", r->options->device);
+		recv_listening_device(event, r->options->device);
 		backend_json(&stats, event);
 		out_put(r->cli, event);
 	}

@@ -2,6 +2,8 @@
 /* The output of `send`: each probe to a CSV file or as samples, and the accounts at the end. */
 #include "send.h"
 
+#include "fields_common.h"
+#include "fields_packets.h"
 #include "error.h"
 #include "hist.h"
 #include "units.h"
@@ -85,26 +87,26 @@ void send_report(struct send_run *run, const struct ktx_report *r)
 		csv_line(run->csv, r);
 	if (!sample)
 		return;
-	json_u64(sample, "id", r->id);
-	json_u64_or_null(sample, "scheduled_ns", r->at_ns, r->at_ns);
-	json_string(sample, "status", status_names[r->status]);
+	send_probe_id(sample, r->id);
+	send_probe_scheduled_ns_or_null(sample, r->at_ns, r->at_ns);
+	send_probe_status(sample, status_names[r->status]);
 	if (r->status == KTX_SENT) {
-		json_u64(sample, "sent_ns", r->sent_ns);
-		json_string(sample, "departure_stamp", departure_names[r->departure_source]);
-		json_string(sample, "sent_stamp", sent_source_names[r->sent_source]);
+		send_probe_sent_ns(sample, r->sent_ns);
+		send_probe_departure_stamp(sample, departure_names[r->departure_source]);
+		send_probe_sent_stamp(sample, sent_source_names[r->sent_source]);
 		if (has_lateness(r))
-			json_i64(sample, "lateness_ns", (int64_t)(r->sent_ns - r->at_ns));
+			send_probe_lateness_ns(sample, (int64_t)(r->sent_ns - r->at_ns));
 		if (r->departure_ns)
-			json_u64(sample, "departure_ns", r->departure_ns);
+			send_probe_departure_ns(sample, r->departure_ns);
 		if (r->own_queue_ns >= 0)
-			json_i64(sample, "own_queue_ns", r->own_queue_ns);
-		json_u64(sample, "bound_ns", r->bound_ns);
+			send_probe_own_queue_ns(sample, r->own_queue_ns);
+		send_probe_bound_ns(sample, r->bound_ns);
 	}
-	json_u64(sample, "tries", r->tries);
+	send_probe_tries(sample, r->tries);
 	if (r->error) {
 		char word[64];
 
-		json_string(sample, "error", ktrxer_strerror(r->error, word, sizeof word));
+		send_probe_error(sample, ktrxer_strerror(r->error, word, sizeof word));
 	}
 	out_put(run->cli, sample);
 }
@@ -182,7 +184,7 @@ static void finish_notes(struct json *json, const char *notes)
 {
 	char line[512];
 
-	json_array(json, "notes");
+	send_waiter_notes_open(json);
 	for (const char *at = notes; *at;) {
 		size_t n = strcspn(at, "\n");
 
@@ -198,12 +200,12 @@ static void replay_json(struct send_run *run, struct json *end)
 {
 	const struct replay *r = &run->replay;
 
-	json_object(end, "replay");
-	json_string(end, "file", run->o->pcap);
-	json_u64(end, "cut_short", r->refused_cut);
-	json_u64(end, "oversized", r->refused_size);
-	json_u64(end, "other_link", r->refused_link);
-	json_u64(end, "backwards", r->scan.backwards);
+	send_end_replay_open(end);
+	send_replay_file(end, run->o->pcap);
+	send_replay_cut_short(end, r->refused_cut);
+	send_replay_oversized(end, r->refused_size);
+	send_replay_other_link(end, r->refused_link);
+	send_replay_backwards(end, r->scan.backwards);
 	json_object_end(end);
 }
 
@@ -234,7 +236,7 @@ static void vary_json(const struct send_run *run, struct json *end)
 {
 	if (!run->vary.count)
 		return;
-	json_array(end, "vary");
+	send_end_vary_open(end);
 	for (int i = 0; i < run->o->vary.count; i++)
 		json_string(end, NULL, run->o->vary.items[i]);
 	json_array_end(end);
@@ -246,42 +248,42 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	char address[KTRXER_ADDR_TEXT];
 	int64_t ppm;
 
-	json_string(end, "engine", run->info.engine);
-	json_string(end, "engine_reason", run->reason);
-	json_string(end, "device", run->path.device.name);
+	send_end_engine(end, run->info.engine);
+	send_end_engine_reason(end, run->reason);
+	send_end_device(end, run->path.device.name);
 	if (run->o->pcap) {
 		replay_json(run, end);
 	} else {
-		json_string(end, "from", ktrxer_addr_format(&run->path.source, address));
-		json_string(end, "to", ktrxer_addr_format(&run->path.to, address));
-		json_u64(end, "frame_bytes", run->workers[0].probe.length);
+		send_end_from(end, ktrxer_addr_format(&run->path.source, address));
+		send_end_to(end, ktrxer_addr_format(&run->path.to, address));
+		send_end_frame_bytes(end, run->workers[0].probe.length);
 	}
 	vary_json(run, end);
-	json_u64(end, "threads", run->o->threads);
-	json_u64(end, "requested", a->requested);
-	json_u64(end, "sent", a->sent);
-	json_u64(end, "failed", a->failed);
-	json_u64(end, "skipped", a->skipped);
-	json_u64(end, "cancelled", a->cancelled);
+	send_end_threads(end, run->o->threads);
+	accounts_requested(end, a->requested);
+	accounts_sent(end, a->sent);
+	accounts_failed(end, a->failed);
+	accounts_skipped(end, a->skipped);
+	accounts_cancelled(end, a->cancelled);
 	json_late(end, a->late, run->timed ? run->late_ns : 0);
-	json_u64(end, "tries", a->tries);
-	json_u64(end, "network_errors", network_errors(run));
-	json_u64(end, "duration_ns", duration);
-	json_fixed(end, "rate_pps", (int64_t)rate_milli, 3);
+	send_end_tries(end, a->tries);
+	send_end_network_errors(end, network_errors(run));
+	send_end_duration_ns(end, duration);
+	send_end_rate_pps(end, (int64_t)rate_milli);
 	if (rate_error_ppm(run, a, &ppm))
-		json_i64(end, "rate_error_ppm", ppm);
-	json_hist_us(end, "lateness_us", lateness);
-	json_object(end, "departure_stamp");
-	json_u64(end, "nic", a->nic);
-	json_u64(end, "driver", a->driver);
-	json_u64(end, "queued", a->queued);
+		send_end_rate_error_ppm(end, ppm);
+	send_end_lateness_us(end, lateness);
+	send_end_departure_stamp_open(end);
+	send_departures_nic(end, a->nic);
+	send_departures_driver(end, a->driver);
+	send_departures_queued(end, a->queued);
 	json_object_end(end);
-	json_object(end, "waiter");
-	json_bool(end, "precise", run->precise);
-	json_bool(end, "realtime", run->info.realtime);
-	json_bool(end, "memory_locked", run->info.locked);
-	json_u64(end, "wakeup_margin_ns", run->info.wakeup_margin_ns);
-	json_i64(end, "compensation_ns", run->info.compensation_ns);
+	send_end_waiter_open(end);
+	send_waiter_precise(end, run->precise);
+	send_waiter_realtime(end, run->info.realtime);
+	send_waiter_memory_locked(end, run->info.locked);
+	send_waiter_wakeup_margin_ns(end, run->info.wakeup_margin_ns);
+	send_waiter_compensation_ns(end, run->info.compensation_ns);
 	finish_notes(end, run->info.notes);
 	json_object_end(end);
 }

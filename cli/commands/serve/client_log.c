@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "client_log.h"
 
+#include "fields_serve.h"
 #include "limits.h"
 #include "serve_control.h"
 
@@ -43,20 +44,20 @@ static struct json *event_begin(struct client_log *log, const char *address, con
 
 	if (!json)
 		return NULL;
-	json_string(json, "address", address);
-	json_string(json, "action", action);
+	serve_client_address(json, address);
+	serve_client_action(json, action);
 	return json;
 }
 
 static void event_end(struct client_log *log, struct json *json, const struct amount *a)
 {
-	json_u64(json, "bytes_in", a->bytes[0]);
-	json_u64(json, "bytes_out", a->bytes[1]);
-	json_u64(json, "packets_in", a->packets[0]);
-	json_u64(json, "packets_out", a->packets[1]);
-	json_u64(json, "duration_ns", a->ended_ns - a->began_ns);
-	json_string(json, "end", a->end);
-	json_u64(json, "left_out_before", log->left_out - log->reported);
+	serve_client_bytes_in(json, a->bytes[0]);
+	serve_client_bytes_out(json, a->bytes[1]);
+	serve_client_packets_in(json, a->packets[0]);
+	serve_client_packets_out(json, a->packets[1]);
+	serve_client_duration_ns(json, a->ended_ns - a->began_ns);
+	serve_client_end(json, a->end);
+	serve_client_left_out_before(json, log->left_out - log->reported);
 	log->reported = log->left_out;
 	out_put(log->cli, json);
 }
@@ -100,9 +101,9 @@ void client_log_flows(void *context, const struct serve_client *c)
 	json = event_begin(log, address, "flows");
 	if (!json)
 		return;
-	json_u64(json, "flows_up", up);
-	json_u64(json, "flows_down", down);
-	json_u64(json, "udp_flows", c->flows[0][1] + (uint64_t)c->flows[1][1]);
+	serve_client_flows_up(json, up);
+	serve_client_flows_down(json, down);
+	serve_client_udp_flows(json, c->flows[0][1] + (uint64_t)c->flows[1][1]);
 	event_end(log, json, &a);
 }
 
@@ -135,8 +136,8 @@ static void stamp_line(struct client_log *log, struct client_log_stamp *s)
 	json = event_begin(log, address, "stamp");
 	if (!json)
 		return;
-	json_u64(json, "port", c->from_port);
-	json_u64(json, "sessions", sessions);
+	serve_client_port(json, c->from_port);
+	serve_client_sessions(json, sessions);
 	event_end(log, json, &a);
 }
 

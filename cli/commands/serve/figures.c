@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "figures.h"
 
+#include "fields_serve.h"
 #include "json.h"
 
 static void control_json(struct json *json, const struct serve_control_counts *c)
 {
-	json_object(json, "flows");
-	json_u64(json, "connections", c->connections);
-	json_u64(json, "clients", c->sessions);
-	json_u64(json, "started", c->flows);
-	json_u64(json, "bytes_in", c->bytes[0]);
-	json_u64(json, "bytes_out", c->bytes[1]);
-	json_u64(json, "packets_in", c->packets[0]);
-	json_u64(json, "packets_out", c->packets[1]);
-	json_u64(json, "clients_lost", c->lost_clients);
-	json_u64(json, "pending_displaced", c->displaced);
-	json_u64(json, "pending_slow", c->slow);
-	json_u64(json, "protocol_errors", c->protocol_errors);
-	json_object(json, "refused");
+	serve_end_flows_open(json);
+	serve_flows_connections(json, c->connections);
+	serve_flows_clients(json, c->sessions);
+	serve_flows_started(json, c->flows);
+	serve_flows_bytes_in(json, c->bytes[0]);
+	serve_flows_bytes_out(json, c->bytes[1]);
+	serve_flows_packets_in(json, c->packets[0]);
+	serve_flows_packets_out(json, c->packets[1]);
+	serve_flows_clients_lost(json, c->lost_clients);
+	serve_flows_pending_displaced(json, c->displaced);
+	serve_flows_pending_slow(json, c->slow);
+	serve_flows_protocol_errors(json, c->protocol_errors);
+	serve_flows_refused_open(json);
 	for (int i = CONTROL_OK + 1; i < CONTROL_REFUSALS; i++)
 		json_u64(json, control_refusal_names[i], c->refused[i]);
 	json_object_end(json);
@@ -26,18 +27,18 @@ static void control_json(struct json *json, const struct serve_control_counts *c
 
 static void stamp_json(struct json *json, const struct reflector_counts *c, const struct serve_udp_counts *sum)
 {
-	json_object(json, "stamp");
-	json_u64(json, "received", c->received);
+	serve_end_stamp_open(json);
+	serve_stamp_received(json, c->received);
 	for (int v = 0; v < REFLECTOR_VERDICTS; v++)
 		json_u64(json, reflector_verdict_names[v], c->verdicts[v]);
-	json_u64(json, "sent", sum->sent);
-	json_u64(json, "refused_by_kernel", sum->refused);
-	json_u64(json, "lost_in_socket", sum->overflows);
-	json_u64(json, "without_kernel_stamp", sum->user_stamps);
-	json_u64(json, "leaving_stamps", sum->left_stamps);
-	json_u64(json, "sessions", c->sessions);
-	json_u64(json, "without_session", c->without_session);
-	json_u64(json, "tlv_integrity_failed", c->tlv_integrity);
+	serve_stamp_sent(json, sum->sent);
+	serve_stamp_refused_by_kernel(json, sum->refused);
+	serve_stamp_lost_in_socket(json, sum->overflows);
+	serve_stamp_without_kernel_stamp(json, sum->user_stamps);
+	serve_stamp_leaving_stamps(json, sum->left_stamps);
+	serve_stamp_sessions(json, c->sessions);
+	serve_stamp_without_session(json, c->without_session);
+	serve_stamp_tlv_integrity_failed(json, c->tlv_integrity);
 	json_object_end(json);
 }
 
@@ -47,22 +48,22 @@ void figures_json(struct json *json, const struct serve_figures *f)
 	control_json(json, &f->flows);
 	if (!KTRXER_SERVER_EXTRAS)
 		return;
-	json_object(json, "capacity");
-	json_u64(json, "requests", f->capacity.requests);
-	json_u64(json, "tests", f->capacity.tests);
-	json_u64(json, "refused", f->capacity.refused);
-	json_u64(json, "bytes_in", f->capacity.bytes[0]);
-	json_u64(json, "bytes_out", f->capacity.bytes[1]);
-	json_u64(json, "lost_in_socket", f->capacity.socket_drops);
+	serve_end_capacity_open(json);
+	serve_capacity_requests(json, f->capacity.requests);
+	serve_capacity_tests(json, f->capacity.tests);
+	serve_capacity_refused(json, f->capacity.refused);
+	serve_capacity_bytes_in(json, f->capacity.bytes[0]);
+	serve_capacity_bytes_out(json, f->capacity.bytes[1]);
+	serve_capacity_lost_in_socket(json, f->capacity.socket_drops);
 	json_object_end(json);
-	json_object(json, "owamp");
-	json_u64(json, "connections", f->owamp.connections);
-	json_u64(json, "sessions", f->owamp.sessions);
-	json_u64(json, "refused", f->owamp.refused);
-	json_u64(json, "protocol_errors", f->owamp.protocol_errors);
-	json_u64(json, "packets_in", f->owamp.packets[0]);
-	json_u64(json, "packets_out", f->owamp.packets[1]);
-	json_u64(json, "lost_in_socket", f->owamp.socket_drops);
+	serve_end_owamp_open(json);
+	serve_owamp_connections(json, f->owamp.connections);
+	serve_owamp_sessions(json, f->owamp.sessions);
+	serve_owamp_refused(json, f->owamp.refused);
+	serve_owamp_protocol_errors(json, f->owamp.protocol_errors);
+	serve_owamp_packets_in(json, f->owamp.packets[0]);
+	serve_owamp_packets_out(json, f->owamp.packets[1]);
+	serve_owamp_lost_in_socket(json, f->owamp.socket_drops);
 	json_object_end(json);
-	json_u64(json, "log_lines_left_out", f->log_left_out);
+	serve_end_log_lines_left_out(json, f->log_left_out);
 }

@@ -2,6 +2,7 @@
 /* Metrics, the other servers, a new token on SIGHUP, and the review of sessions. */
 #include "serve.h"
 
+#include "fields_serve.h"
 #include "error.h"
 #include "reload.h"
 
@@ -68,7 +69,7 @@ static void token_again(struct loop_source *source, uint32_t events)
 	json = out_event(s->cli, "token_reloaded");
 	if (!json)
 		return;
-	json_bool(json, "done", length > 0);
+	serve_token_done(json, length > 0);
 	out_put(s->cli, json);
 }
 

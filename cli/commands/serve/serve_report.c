@@ -2,6 +2,8 @@
 /* The output of `serve`: the lines of its beginning with the commands for clients, and the counts at its end. */
 #include "serve.h"
 
+#include "fields_serve.h"
+
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -51,28 +53,28 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 
 	if (!json)
 		return;
-	json_string(json, "version", ktrxer_version());
-	json_u64(json, "port", s->o->port);
-	json_u64_or_null(json, "stamp_port", s->o->stamp_port, s->o->stamp_port);
-	json_array(json, "addresses");
+	serve_listening_version(json, ktrxer_version());
+	serve_listening_port(json, s->o->port);
+	serve_listening_stamp_port_or_null(json, s->o->stamp_port, s->o->stamp_port);
+	serve_listening_addresses_open(json);
 	for (int i = 0; i < s->addr_count; i++)
 		json_string(json, NULL, ktrxer_addr_format(&s->addrs[i], text));
 	json_array_end(json);
-	json_string(json, "mode", s->o->auth_key_file ? "authenticated" : "open");
-	json_bool(json, "stateful", !s->o->stateless);
+	serve_listening_mode(json, s->o->auth_key_file ? "authenticated" : "open");
+	serve_listening_stateful(json, !s->o->stateless);
 	if (KTRXER_SERVER_EXTRAS)
-		json_u64(json, "passed_sockets", (uint64_t)s->passed.count);
+		serve_listening_passed_sockets(json, (uint64_t)s->passed.count);
 	if (KTRXER_SERVER_EXTRAS && s->others.capacity)
-		json_u64(json, "udpstp_port", s->o->udpstp_port);
+		serve_listening_udpstp_port(json, s->o->udpstp_port);
 	if (KTRXER_SERVER_EXTRAS && s->others.owamp)
-		json_u64(json, "owamp_port", s->o->owamp_port);
-	json_u64(json, "uid", left->uid);
-	json_bool(json, "system_call_filter", s->filtered);
-	json_string(json, "client", stamp);
+		serve_listening_owamp_port(json, s->o->owamp_port);
+	serve_listening_uid(json, left->uid);
+	serve_listening_system_call_filter(json, s->filtered);
+	serve_listening_client(json, stamp);
 	if (*s->token_path)
-		json_string(json, "token_file", s->token_path);
+		serve_listening_token_file(json, s->token_path);
 	if (s->o->max_clients)
-		json_string(json, "flow_client", flow);
+		serve_listening_flow_client(json, flow);
 	out_put(s->cli, json);
 }
 

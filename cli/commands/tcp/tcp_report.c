@@ -2,6 +2,8 @@
 /* The output of `tcp`: a sample for each pair, and loss, reordering and round trips at the end. */
 #include "tcp_command.h"
 
+#include "fields_common.h"
+#include "fields_tcp.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -41,20 +43,20 @@ void tcp_say_pair(void *context, const struct tcp_sample *s)
 
 	if (!sample)
 		return;
-	json_u64(sample, "number", s->number);
-	json_u64(sample, "scheduled_ns", s->at_ns);
-	json_u64(sample, "sent_ns", s->sent_ns[0]);
-	json_u64(sample, "second_sent_ns", s->sent_ns[1]);
-	json_string(sample, "sent_stamp", sent_source_names[s->sent_source[0]]);
-	json_string(sample, "up", event_names[s->result.up]);
-	json_string(sample, "down", event_names[s->result.down]);
-	json_string(sample, "doubt", doubt_names[s->doubt]);
-	json_u64_or_null(sample, "rtt_ns", s->rtt_ns[0] >= 0, (uint64_t)s->rtt_ns[0]);
-	json_u64_or_null(sample, "second_rtt_ns", s->rtt_ns[1] >= 0, (uint64_t)s->rtt_ns[1]);
-	json_u64(sample, "answers", s->answers);
-	json_u64(sample, "from_port", s->from_port);
-	json_u64(sample, "sequence", s->sequence);
-	json_u64(sample, "elicited_sequence", s->elicited);
+	tcp_pair_number(sample, s->number);
+	tcp_pair_scheduled_ns(sample, s->at_ns);
+	tcp_pair_sent_ns(sample, s->sent_ns[0]);
+	tcp_pair_second_sent_ns(sample, s->sent_ns[1]);
+	tcp_pair_sent_stamp(sample, sent_source_names[s->sent_source[0]]);
+	tcp_pair_up(sample, event_names[s->result.up]);
+	tcp_pair_down(sample, event_names[s->result.down]);
+	tcp_pair_doubt(sample, doubt_names[s->doubt]);
+	tcp_pair_rtt_ns_or_null(sample, s->rtt_ns[0] >= 0, (uint64_t)s->rtt_ns[0]);
+	tcp_pair_second_rtt_ns_or_null(sample, s->rtt_ns[1] >= 0, (uint64_t)s->rtt_ns[1]);
+	tcp_pair_answers(sample, s->answers);
+	tcp_pair_from_port(sample, s->from_port);
+	tcp_pair_sequence(sample, s->sequence);
+	tcp_pair_elicited_sequence(sample, s->elicited);
 	out_put(run->cli, sample);
 }
 
@@ -198,14 +200,14 @@ static void share_json(struct json *json, const char *key, uint64_t count, uint6
 	const struct tcp_pair_share share = tcp_pair_share(count, of);
 
 	json_object(json, key);
-	json_u64(json, "count", count);
-	json_u64(json, "of", of);
+	tcp_share_count(json, count);
+	tcp_share_of(json, of);
 	if (of)
-		json_rounded(json, "share", share.share, 6);
+		tcp_share_share(json, share.share);
 	else
-		json_null(json, "share");
-	json_rounded(json, "low", share.low, 6);
-	json_rounded(json, "high", share.high, 6);
+		tcp_share_share_null(json);
+	tcp_share_low(json, share.low);
+	tcp_share_high(json, share.high);
 	json_object_end(json);
 }
 
@@ -218,7 +220,7 @@ static void way_json(const struct tcp_run *run, struct json *end, int way)
 	json_object(end, way_names[way]);
 	share_json(end, "lost", t->lost, t->sent);
 	share_json(end, "reordered", t->reordered, t->ordered);
-	json_object(end, "events");
+	tcp_way_events_open(end);
 	for (int i = 0; i < TCP_PAIR_EVENTS; i++)
 		json_u64(end, event_names[i], events[i]);
 	json_object_end(end);
@@ -231,35 +233,35 @@ static void end_json(const struct tcp_run *run, struct json *end)
 	const struct ktrxer_path *path = tcp_prober_path_of(run->prober);
 
 	json_target(end, run->o->host, path);
-	json_u64(end, "port", run->spec.port);
-	json_string(end, "path", run->spec.path);
-	json_string(end, "engine", tcp_prober_info_of(run->prober)->engine);
-	json_string(end, "backend", tcp_prober_backend_of(run->prober));
-	json_u64(end, "payload_bytes", tcp_prober_payload_of(run->prober));
-	json_u64(end, "mss_bytes", run->spec.mss);
-	json_u64(end, "pairs", r->planned);
-	json_u64(end, "known", r->known);
-	json_u64(end, "busy", r->busy);
-	json_u64(end, "unprimed", r->unprimed);
+	tcp_end_port(end, run->spec.port);
+	tcp_end_path(end, run->spec.path);
+	tcp_end_engine(end, tcp_prober_info_of(run->prober)->engine);
+	tcp_end_backend(end, tcp_prober_backend_of(run->prober));
+	tcp_end_payload_bytes(end, tcp_prober_payload_of(run->prober));
+	tcp_end_mss_bytes(end, run->spec.mss);
+	tcp_end_pairs(end, r->planned);
+	tcp_end_known(end, r->known);
+	tcp_end_busy(end, r->busy);
+	tcp_end_unprimed(end, r->unprimed);
 	for (int i = TCP_NO_CONCLUSION; i <= TCP_CONNECTION_ENDED; i++)
 		json_u64(end, doubt_names[i], r->doubts[i]);
-	json_double(end, "level", TCP_PAIR_LEVEL);
+	tcp_end_level(end, TCP_PAIR_LEVEL);
 	for (int way = 0; way < WAYS; way++)
 		way_json(run, end, way);
-	json_hist_us(end, "rtt_us", r->rtt);
-	json_hist_us(end, "lateness_us", r->lateness);
-	json_u64(end, "requested", r->accounts.requested);
-	json_u64(end, "sent", r->accounts.sent);
-	json_u64(end, "failed", r->accounts.failed);
-	json_u64(end, "skipped", r->accounts.skipped);
-	json_u64(end, "cancelled", r->accounts.cancelled);
+	tcp_end_rtt_us(end, r->rtt);
+	tcp_end_lateness_us(end, r->lateness);
+	accounts_requested(end, r->accounts.requested);
+	accounts_sent(end, r->accounts.sent);
+	accounts_failed(end, r->accounts.failed);
+	accounts_skipped(end, r->accounts.skipped);
+	accounts_cancelled(end, r->accounts.cancelled);
 	json_late(end, r->accounts.late, run->spec.late_ns);
-	json_u64(end, "connections", r->opened);
-	json_u64(end, "connections_finished", r->ends[TCP_FINISHED]);
-	json_u64(end, "connections_reset", r->ends[TCP_RESET]);
-	json_u64(end, "connections_silent", r->ends[TCP_SILENT] + r->ends[TCP_NO_ANSWER]);
-	json_u64(end, "elapsed_ns", r->end_ns - r->begin_ns);
-	json_bool(end, "privileges_dropped", tcp_prober_privileges_of(run->prober)->no_capabilities);
+	tcp_end_connections(end, r->opened);
+	tcp_end_connections_finished(end, r->ends[TCP_FINISHED]);
+	tcp_end_connections_reset(end, r->ends[TCP_RESET]);
+	tcp_end_connections_silent(end, r->ends[TCP_SILENT] + r->ends[TCP_NO_ANSWER]);
+	tcp_end_elapsed_ns(end, r->end_ns - r->begin_ns);
+	tcp_end_privileges_dropped(end, tcp_prober_privileges_of(run->prober)->no_capabilities);
 }
 
 int tcp_finish(const struct tcp_run *run)

@@ -2,6 +2,7 @@
 /* Which queue fills under load: what `trace --load` prints. */
 #include "trace_command.h"
 
+#include "fields_trace.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -201,11 +202,6 @@ static void load_text(const struct trace_run *run)
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
-static void value_json(struct json *json, const char *key, bool known, int64_t ns)
-{
-	json_fixed_or_null(json, key, known, ns, 3);
-}
-
 static void queue_json(const struct trace_run *run, struct json *json, size_t hop)
 {
 	const struct hop_queue *q = &run->queues.queues[hop];
@@ -214,46 +210,46 @@ static void queue_json(const struct trace_run *run, struct json *json, size_t ho
 	if (!hop && !run->queues.own_known)
 		return;
 	json_object(json, NULL);
-	json_u64(json, "hop", hop);
-	json_string(json, "address", hop ? hop_address(run, hop, address) : NULL);
-	json_u64(json, "idle_answers", q->idle_answers);
-	json_u64(json, "loaded_answers", q->loaded_answers);
-	value_json(json, "idle_us", q->known, q->idle_ns);
-	value_json(json, "loaded_us", q->known, q->loaded_ns);
-	value_json(json, "added_us", q->known, q->added_ns);
-	value_json(json, "added_uncertainty_us", q->known, q->added_uncertainty_ns);
-	json_u64_or_null(json, "after_hop", q->known && hop, q->after);
-	value_json(json, "queue_us", q->measured, q->queue_ns);
-	value_json(json, "queue_uncertainty_us", q->measured, q->queue_uncertainty_ns);
-	json_bool(json, "fills", q->fills);
+	trace_queue_hop(json, hop);
+	trace_queue_address(json, hop ? hop_address(run, hop, address) : NULL);
+	trace_queue_idle_answers(json, q->idle_answers);
+	trace_queue_loaded_answers(json, q->loaded_answers);
+	trace_queue_idle_us_or_null(json, q->known, q->idle_ns);
+	trace_queue_loaded_us_or_null(json, q->known, q->loaded_ns);
+	trace_queue_added_us_or_null(json, q->known, q->added_ns);
+	trace_queue_added_uncertainty_us_or_null(json, q->known, q->added_uncertainty_ns);
+	trace_queue_after_hop_or_null(json, q->known && hop, q->after);
+	trace_queue_queue_us_or_null(json, q->measured, q->queue_ns);
+	trace_queue_queue_uncertainty_us_or_null(json, q->measured, q->queue_uncertainty_ns);
+	trace_queue_fills(json, q->fills);
 	json_object_end(json);
 }
 
 static void load_json(const struct trace_run *run, struct json *end)
 {
-	json_object(end, "load");
-	json_string(end, "direction", trace_loads[run->o->load]);
-	json_u64(end, "probes_of_a_hop", run->rounds);
-	json_bool(end, "ended_early", run->load.ended_early);
+	trace_end_load_open(end);
+	trace_load_direction(end, trace_loads[run->o->load]);
+	trace_load_probes_of_a_hop(end, run->rounds);
+	trace_load_ended_early(end, run->load.ended_early);
 	for (int way = 0; way < DOWN_TOO; way++) {
 		const struct flow_total *total = &run->load.totals[way];
 
 		if (!total->flows)
 			continue;
 		json_object(end, way_names[way]);
-		json_u64(end, "flows", total->flows);
-		json_u64(end, "bit_s", total->rate_bps);
-		json_u64(end, "bytes", total->bytes);
-		value_json(end, "rtt_us", run->load.flow_rtt_ns[way], (int64_t)run->load.flow_rtt_ns[way]);
-		value_json(end, "rtt_added_us", flows_added_ns(run, way) >= 0, flows_added_ns(run, way));
+		trace_flows_flows(end, total->flows);
+		trace_flows_bit_s(end, total->rate_bps);
+		trace_flows_bytes(end, total->bytes);
+		trace_flows_rtt_us_or_null(end, run->load.flow_rtt_ns[way], (int64_t)run->load.flow_rtt_ns[way]);
+		trace_flows_rtt_added_us_or_null(end, flows_added_ns(run, way) >= 0, flows_added_ns(run, way));
 		json_object_end(end);
 	}
-	json_double(end, "level", HOP_QUEUES_LEVEL);
-	json_array(end, "hops");
+	trace_load_level(end, HOP_QUEUES_LEVEL);
+	trace_load_hops_open(end);
 	for (size_t hop = 0; hop < run->queues.count; hop++)
 		queue_json(run, end, hop);
 	json_array_end(end);
-	json_u64_or_null(end, "queue_before_hop", fullest(run), run->queues.fullest);
+	trace_load_queue_before_hop_or_null(end, fullest(run), run->queues.fullest);
 	json_object_end(end);
 }
 

@@ -2,6 +2,7 @@
 /* The output of `trace`: a line for each router, a sample for each answer, and the graph at the end. */
 #include "trace_command.h"
 
+#include "fields_trace.h"
 #include "trace_figures.h"
 #include "units.h"
 
@@ -42,13 +43,13 @@ void trace_say_what(const struct trace_run *run)
 
 static void labels_json(struct json *json, const struct trace_sample *s)
 {
-	json_array(json, "mpls");
+	trace_answer_mpls_open(json);
 	for (uint32_t i = 0; i < s->label_count; i++) {
 		json_object(json, NULL);
-		json_u64(json, "label", s->labels[i].label);
-		json_u64(json, "traffic_class", s->labels[i].traffic_class);
-		json_bool(json, "bottom", s->labels[i].bottom);
-		json_u64(json, "ttl", s->labels[i].ttl);
+		trace_label_label(json, s->labels[i].label);
+		trace_label_traffic_class(json, s->labels[i].traffic_class);
+		trace_label_bottom(json, s->labels[i].bottom);
+		trace_label_ttl(json, s->labels[i].ttl);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -56,11 +57,11 @@ static void labels_json(struct json *json, const struct trace_sample *s)
 
 static void changes_json(struct json *json, const struct trace_changes *changes)
 {
-	json_object(json, "changed");
-	json_bool(json, "address", changes->address);
-	json_bool(json, "checksum", changes->checksum);
-	json_bool(json, "ip_id", changes->ip_id);
-	json_bool(json, "tos", changes->tos);
+	trace_answer_changed_open(json);
+	trace_changes_address(json, changes->address);
+	trace_changes_checksum(json, changes->checksum);
+	trace_changes_ip_id(json, changes->ip_id);
+	trace_changes_tos(json, changes->tos);
 	json_object_end(json);
 }
 
@@ -72,25 +73,25 @@ void trace_say_answer(void *context, const struct trace_sample *s)
 
 	if (!sample)
 		return;
-	json_u64(sample, "number", s->sent.number);
-	json_string(sample, "stage", stage_names[s->stage]);
-	json_u64(sample, "repetition", s->repetition);
-	json_u64(sample, "hop", s->sent.want.hop);
-	json_u64(sample, "flow", s->sent.want.flow);
-	json_string(sample, "from", ktrxer_addr_format(&s->from, from));
-	json_string(sample, "answer", kind_names[s->kind]);
-	json_u64(sample, "sent_ns", s->sent_ns);
-	json_u64(sample, "received_ns", s->received_ns);
-	json_u64_or_null(sample, "rtt_ns", s->rtt_ns >= 0, (uint64_t)s->rtt_ns);
-	json_u64_or_null(sample, "own_queue_ns", s->own_queue_ns >= 0, (uint64_t)s->own_queue_ns);
-	json_string(sample, "sent_stamp", sent_source_names[s->sent_source]);
-	json_string(sample, "received_stamp", source_names[s->source]);
-	json_u64(sample, "ttl", s->ttl);
+	trace_answer_number(sample, s->sent.number);
+	trace_answer_stage(sample, stage_names[s->stage]);
+	trace_answer_repetition(sample, s->repetition);
+	trace_answer_hop(sample, s->sent.want.hop);
+	trace_answer_flow(sample, s->sent.want.flow);
+	trace_answer_from(sample, ktrxer_addr_format(&s->from, from));
+	trace_answer_answer(sample, kind_names[s->kind]);
+	trace_answer_sent_ns(sample, s->sent_ns);
+	trace_answer_received_ns(sample, s->received_ns);
+	trace_answer_rtt_ns_or_null(sample, s->rtt_ns >= 0, (uint64_t)s->rtt_ns);
+	trace_answer_own_queue_ns_or_null(sample, s->own_queue_ns >= 0, (uint64_t)s->own_queue_ns);
+	trace_answer_sent_stamp(sample, sent_source_names[s->sent_source]);
+	trace_answer_received_stamp(sample, source_names[s->source]);
+	trace_answer_ttl(sample, s->ttl);
 	if (s->kind == TRACE_TIME_EXCEEDED || s->kind == TRACE_DESTINATION_UNREACHABLE) {
-		json_u64(sample, "icmp_type", s->type);
-		json_u64(sample, "icmp_code", s->code);
-		json_u64(sample, "quoted_ttl", s->quoted_ttl);
-		json_u64(sample, "quoted_tos", s->quoted_tos);
+		trace_answer_icmp_type(sample, s->type);
+		trace_answer_icmp_code(sample, s->code);
+		trace_answer_quoted_ttl(sample, s->quoted_ttl);
+		trace_answer_quoted_tos(sample, s->quoted_tos);
 		labels_json(sample, s);
 		changes_json(sample, &s->changes);
 	}
@@ -227,28 +228,28 @@ static void node_json(const struct trace_run *run, struct json *json, const stru
 	char text[KTRXER_ADDR_TEXT];
 
 	json_object(json, NULL);
-	json_string(json, "id", trace_node_id(run->trace, node->hop, index, text));
-	json_string(json, "address", node->addr.family ? ktrxer_addr_format(&node->addr, text) : NULL);
-	json_u64(json, "flows", node->flows);
-	json_u64(json, "answers", f->answers);
-	json_object(json, "rtt_us");
-	json_fixed_or_null(json, "min", f->min_ns >= 0, f->min_ns, 3);
-	json_fixed_or_null(json, "p50", f->p50_ns >= 0, f->p50_ns, 3);
-	json_fixed_or_null(json, "max", f->max_ns >= 0, f->max_ns, 3);
+	trace_router_id(json, trace_node_id(run->trace, node->hop, index, text));
+	trace_router_address(json, node->addr.family ? ktrxer_addr_format(&node->addr, text) : NULL);
+	trace_router_flows(json, node->flows);
+	trace_router_answers(json, f->answers);
+	trace_router_rtt_us_open(json);
+	trace_rtt_min_or_null(json, f->min_ns >= 0, f->min_ns);
+	trace_rtt_p50_or_null(json, f->p50_ns >= 0, f->p50_ns);
+	trace_rtt_max_or_null(json, f->max_ns >= 0, f->max_ns);
 	json_object_end(json);
-	json_array(json, "next");
+	trace_router_next_open(json);
 	for (uint32_t i = 0; i < node->next_count; i++)
 		json_string(json, NULL, trace_node_id(run->trace, node->hop + 1, node->next[i], text));
 	json_array_end(json);
-	json_bool(json, "complete", node->complete);
-	json_string(json, "end", end_names[node->end]);
-	json_string(json, "unreachable",
-		    node->end == TRACE_UNREACHABLE && f->last ? trace_unreachable_name(f->last) : NULL);
+	trace_router_complete(json, node->complete);
+	trace_router_end(json, end_names[node->end]);
+	trace_router_unreachable(json,
+				 node->end == TRACE_UNREACHABLE && f->last ? trace_unreachable_name(f->last) : NULL);
 	if (f->last) {
-		json_u64(json, "answer_ttl", f->last->ttl);
+		trace_router_answer_ttl(json, f->last->ttl);
 		labels_json(json, f->last);
 		changes_json(json, &f->changes);
-		json_bool(json, "translated", f->changes.address || f->changes.checksum);
+		trace_router_translated(json, f->changes.address || f->changes.checksum);
 	}
 	json_object_end(json);
 }
@@ -264,16 +265,16 @@ static void hops_report(const struct trace_run *run, struct json *json)
 	if (hops)
 		out_text(run->cli, "%-7s %-*s %7s %8s %8s %8s  %s", "hop", width, "address", "answers", "min ms",
 			 "p50 ms", "max ms", "next hops, notes");
-	json_array(json, "hops");
+	trace_end_hops_open(json);
 	for (uint8_t hop = 1; hop <= hops; hop++) {
 		uint32_t count;
 		const struct trace_node *nodes = trace_graph_nodes(graph, hop, &count);
 
 		json_object(json, NULL);
-		json_u64(json, "hop", hop);
-		json_u64(json, "sent", result->hops[hop].sent);
-		json_u64(json, "answered", result->hops[hop].answered);
-		json_array(json, "nodes");
+		trace_hop_hop(json, hop);
+		trace_hop_sent(json, result->hops[hop].sent);
+		trace_hop_answered(json, result->hops[hop].answered);
+		trace_hop_nodes_open(json);
 		for (uint32_t i = 0; i < count; i++) {
 			struct trace_figures figures;
 
@@ -401,30 +402,29 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 	const struct trace_result *r = trace_result_of(run->trace);
 
 	json_target(end, run->o->host, path);
-	json_string(end, "protocol", trace_protocols[run->o->protocol]);
+	trace_end_protocol(end, trace_protocols[run->o->protocol]);
 	if (run->spec.proto != KTRXER_ICMP)
-		json_u64(end, "port", run->spec.port);
-	json_bool(end, "one_route", run->o->one_route);
+		trace_end_port(end, run->spec.port);
+	trace_end_one_route(end, run->o->one_route);
 	if (!run->o->one_route) {
-		json_rounded(end, "failure_probability", run->spec.failure, 6);
-		json_u64(end, "routes", trace_graph_routes(trace_graph_of(run->trace)));
-		json_u64(end, "balancers", s->balancers);
-		json_bool(end, "complete",
-			  s->whole && !r->stopped && !r->failure.code &&
-				  !trace_graph_is_cut(trace_graph_of(run->trace)));
+		trace_end_failure_probability(end, run->spec.failure);
+		trace_end_routes(end, trace_graph_routes(trace_graph_of(run->trace)));
+		trace_end_balancers(end, s->balancers);
+		trace_end_complete(end, s->whole && !r->stopped && !r->failure.code &&
+						!trace_graph_is_cut(trace_graph_of(run->trace)));
 	}
-	json_bool(end, "arrived", s->arrived);
-	json_u64(end, "elapsed_ns", r->end_ns - r->begin_ns);
-	json_u64(end, "sent", r->sent);
-	json_u64(end, "failed", r->failed);
-	json_u64(end, "answered", r->answered);
-	json_u64(end, "unanswered", r->unanswered);
-	json_u64(end, "duplicates", r->duplicates);
-	json_u64(end, "late", r->late);
-	json_u64(end, "foreign", r->foreign);
-	json_u64(end, "user_stamped", r->user_stamped);
-	json_u64(end, "moved", trace_moved(run->trace));
-	json_bool(end, "privileges_dropped", trace_privileges_of(run->trace)->no_capabilities);
+	trace_end_arrived(end, s->arrived);
+	trace_end_elapsed_ns(end, r->end_ns - r->begin_ns);
+	trace_end_sent(end, r->sent);
+	trace_end_failed(end, r->failed);
+	trace_end_answered(end, r->answered);
+	trace_end_unanswered(end, r->unanswered);
+	trace_end_duplicates(end, r->duplicates);
+	trace_end_late(end, r->late);
+	trace_end_foreign(end, r->foreign);
+	trace_end_user_stamped(end, r->user_stamped);
+	trace_end_moved(end, trace_moved(run->trace));
+	trace_end_privileges_dropped(end, trace_privileges_of(run->trace)->no_capabilities);
 }
 
 int trace_finish(const struct trace_run *run)

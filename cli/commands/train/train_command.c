@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "train_command.h"
 
+#include "fields_trains.h"
 #include "error.h"
 #include "flow.h"
 #include "path_find.h"
@@ -100,8 +101,8 @@ void train_run_samples(const struct train_run *run, const char *kind, const char
 
 		if (!sample)
 			return;
-		json_string(sample, "direction", direction);
-		json_u64(sample, "number", i);
+		train_pair_direction(sample, direction);
+		train_pair_number(sample, i);
 		json_u64(sample, s->bytes_name, s->bytes);
 		for (int half = 0; half < 4; half++) {
 			const struct pair_times *p = &s->times[i];

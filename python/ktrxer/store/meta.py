@@ -63,7 +63,7 @@ class Runner:
     exit_status: int | None = None  # negative: number of the signal that killed the process
     started_ns: int | None = None
     ended_ns: int | None = None
-    end: dict[str, Any] | None = None  # the `end` object of the process (docs/schema/end.schema.json)
+    end: dict[str, Any] | None = None  # the `end` object of the process (docs/schema/)
     stderr_tail: str = ""
     interval_ns: int | None = None  # of its probes or samples
     from_ns: int | None = None  # planned start of the measurement

@@ -21,15 +21,15 @@ def validator(command):
 
 
 def wrong(objects):
-    """Lines of --jsonl, or the object of --json: what the schemas do not allow. The first object with `argv` names the command."""
+    """What the schemas do not allow in lines of --jsonl, or in the object of --json. The first object with `argv` names the command."""
     command, found, seen = None, [], Counter()
     for one in objects:
         if not isinstance(one, dict):
             return []
         command = command or one.get("start", one).get("command")
-        like = one.get("type"), one.get("of"), one.get("kind", one.get("name"))
-        seen[like] += 1
-        check = validator(one.get("of", command)) if command and seen[like] <= LIKE_MOST else None
+        like = [one.get(key) for key in ("type", "of", "kind", "name") if key in one]
+        seen[str(like)] += 1
+        check = validator(one.get("of", command)) if command and seen[str(like)] <= LIKE_MOST else None
         if check and (error := jsonschema.exceptions.best_match(check.iter_errors(one))):
             found.append(f"{'.'.join(map(str, like))} of {command}: {error.json_path}: {error.message}")
     return found
