@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-extern const struct command cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
+extern const struct command cmd_config, cmd_doctor, cmd_flow, cmd_ping, cmd_recv, cmd_send, cmd_serve, cmd_stamp;
 
 #ifdef KTRXER_HAVE_ESTIMATE
 extern const struct command cmd_abw, cmd_capacity, cmd_owamp, cmd_pair, cmd_tcp, cmd_trace;
@@ -32,6 +32,7 @@ const struct command *const command_table[] = {
 #ifdef KTRXER_HAVE_ESTIMATE
 	&cmd_capacity,
 #endif
+	&cmd_config,
 	&cmd_doctor,
 	&cmd_flow,
 #ifdef KTRXER_HAVE_ESTIMATE

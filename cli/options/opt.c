@@ -16,6 +16,7 @@ struct parser {
 	const struct command *command;
 	void *options;
 	const struct opt_set *extra;
+	const struct opt_preset *presets; /* or NULL */
 	char *const *argv;
 	int argc, next;
 	int positionals; /* taken so far */
@@ -304,12 +305,22 @@ static int parse_positional(struct parser *p, const char *word)
 	return 0;
 }
 
+static bool preset_host(const struct parser *p, const struct opt_positional *positional)
+{
+	for (const struct opt_preset *preset = p->presets; preset && preset->name; preset++)
+		if (!strcmp(preset->name, "host") && !strcmp(positional->name, "HOST") && !positional->many) {
+			*(const char **)(void *)((char *)p->options + positional->offset) = preset->value;
+			return true;
+		}
+	return false;
+}
+
 static int check_positionals(const struct parser *p)
 {
 	const struct opt_positional *positional = p->command->positionals;
 
 	for (int i = 0; positional && positional[i].name; i++)
-		if (i >= p->positionals && !positional[i].optional)
+		if (i >= p->positionals && !positional[i].optional && !preset_host(p, &positional[i]))
 			return ktrxer_fail(p->err, -EINVAL, "%s is missing: %s", positional[i].name,
 					   positional[i].help);
 	return 0;
@@ -340,6 +351,27 @@ static int set_fallbacks(const struct parser *p)
 	return 0;
 }
 
+/* A list is not preset: values given come instead of it, not after it. */
+static int set_presets(const struct parser *p)
+{
+	for (const struct opt_preset *preset = p->presets; preset && preset->name; preset++) {
+		void *base;
+		bool negated;
+		const struct opt *opt = find_long(p, preset->name, strlen(preset->name), &base, &negated);
+		struct ktrxer_error why = { 0 };
+		int ret;
+
+		if (!opt || negated || opt_is_flag(opt) || opt->type == OPT_LIST)
+			continue;
+		if (preset->fallback && (!opt->fallback || strcmp(opt->fallback, preset->fallback) != 0))
+			continue;
+		ret = opt_value_set(opt, base, preset->value, &why);
+		if (ret)
+			return ktrxer_fail(p->err, ret, "%s: %s: %s", preset->where, preset->name, why.text);
+	}
+	return 0;
+}
+
 /* --help works in any place, even after a wrong option. */
 static bool help_wanted(int argc, char *const argv[])
 {
@@ -349,12 +381,16 @@ static bool help_wanted(int argc, char *const argv[])
 	return false;
 }
 
-int opt_parse(const struct command *command, void *options, const struct opt_set *extra, int argc, char *const argv[],
-	      struct ktrxer_error *err)
+int opt_parse(const struct command *command, void *options, const struct opt_set *extra,
+	      const struct opt_preset *presets, int argc, char *const argv[], struct ktrxer_error *err)
 {
-	struct parser p = {
-		.command = command, .options = options, .extra = extra, .argv = argv, .argc = argc, .err = err
-	};
+	struct parser p = { .command = command,
+			    .options = options,
+			    .extra = extra,
+			    .presets = presets,
+			    .argv = argv,
+			    .argc = argc,
+			    .err = err };
 	bool words_only = false;
 	int ret;
 
@@ -365,6 +401,9 @@ int opt_parse(const struct command *command, void *options, const struct opt_set
 		return ret;
 	if (help_wanted(argc, argv))
 		return OPT_HELP;
+	ret = set_presets(&p);
+	if (ret)
+		return ret;
 	while (p.next < argc) {
 		const char *word = argv[p.next++];
 

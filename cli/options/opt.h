@@ -94,6 +94,7 @@ struct command {
 	bool reports;  /* has a result but measures nothing (doctor): gets --json and --quiet, and no verdict */
 	bool serves;   /* runs until it is stopped (serve): gets --json, --jsonl and --quiet, and no verdict */
 	bool hidden;   /* works, but is in no help, man page or completion */
+	bool unconfigured; /* the configuration (cli/runtime/config.h) sets none of its options */
 };
 
 /* A table and the struct that it fills: the common options stand beside a command's own. */
@@ -102,15 +103,24 @@ struct opt_set {
 	void *base;
 };
 
+/* A value from a configuration file, for an option, or the positional HOST, that the command line does not give. */
+struct opt_preset {
+	const char *name; /* "port"; "host" is the positional HOST. NULL ends a list */
+	const char *value;
+	const char *where;    /* "FILE:LINE", for messages */
+	const char *fallback; /* only for an option with this default; NULL: any */
+};
+
 #define OPT_HELP 1
 
 /*
  * Parses argv (after the subcommand's name) into `options`, by the command's table and the further tables `extra` (or
- * NULL). 0, OPT_HELP when --help (or -h) was there, or a negative errno with a line that names option, value and
- * remedy. Strings point into argv. Whatever it returns, opt_free() is right afterwards.
+ * NULL). `presets` (or NULL) replace defaults; those of options that the command does not have are left out. 0,
+ * OPT_HELP when --help (or -h) was there, or a negative errno with a line that names option, value and remedy. Strings
+ * point into argv and `presets`. Whatever it returns, opt_free() is right afterwards.
  */
-int opt_parse(const struct command *command, void *options, const struct opt_set *extra, int argc, char *const argv[],
-	      struct ktrxer_error *err);
+int opt_parse(const struct command *command, void *options, const struct opt_set *extra,
+	      const struct opt_preset *presets, int argc, char *const argv[], struct ktrxer_error *err);
 void opt_free(const struct command *command, void *options);
 
 /* Help for people, at most 100 columns wide. The bases of `extra` are not looked at. */

@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 
+#include "config.h"
 #include "generate.h"
 #include "handover.h"
 #include "handover_table.h"
@@ -216,19 +217,36 @@ static int usage_error(const struct command *command, const char *text)
 	return EXIT_USAGE;
 }
 
-static int parse_and_run(struct cli *cli, int argc, char *const argv[])
+/* The presets exist as long as the configuration. A command that prints the configuration reads it itself. */
+static int parse(struct cli *cli, void *options, struct config *config, int argc, char *const argv[],
+		 struct ktrxer_error *err)
 {
 	const struct command *command = cli->command;
 	const struct opt_set common[] = { { cli_common_sets(command)->table, &cli->common }, { NULL } };
-	void *options = calloc(1, command->options_size ? command->options_size : 1);
-	struct ktrxer_error err = { 0 };
-	int ret, status;
+	struct opt_preset presets[CONFIG_KEYS + 2] = { { NULL } };
+	struct ktrxer_error ignored = { 0 };
+	int ret = command->unconfigured ? 0 : config_load(config, err);
 
-	if (!options) {
+	/* A wrong file hides no help. */
+	if (ret)
+		return opt_parse(command, options, common, NULL, argc, argv, &ignored) == OPT_HELP ? OPT_HELP : ret;
+	config_presets(config, command->name, presets);
+	return opt_parse(command, options, common, presets, argc, argv, err);
+}
+
+static int parse_and_run(struct cli *cli, int argc, char *const argv[])
+{
+	const struct command *command = cli->command;
+	void *options = calloc(1, command->options_size ? command->options_size : 1);
+	struct config *config = calloc(1, sizeof *config);
+	struct ktrxer_error err = { 0 };
+	int ret, status = EXIT_BAD;
+
+	if (!options || !config) {
 		fprintf(stderr, "ktrxer %s: out of memory\n", command->name);
-		return EXIT_BAD;
+		goto out;
 	}
-	ret = opt_parse(command, options, common, argc, argv, &err);
+	ret = parse(cli, options, config, argc, argv, &err);
 	if (ret == OPT_HELP) {
 		opt_help(command, cli_common_sets(command), stdout);
 		status = flushed(EXIT_VALID);
@@ -244,6 +262,9 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 		status = run(cli, options);
 	}
 	opt_free(command, options);
+	config_free(config);
+out:
+	free(config);
 	free(options);
 	return status;
 }
@@ -255,6 +276,32 @@ static bool asks_for_help(char *const argv[])
 	for (; *argv; argv++)
 		asks |= !strcmp(*argv, "--help") || !strcmp(*argv, "-h");
 	return asks;
+}
+
+/* The configuration as JSON in the environment of the Python part. False after a message. */
+static bool export_config(void)
+{
+	struct config *config = calloc(1, sizeof *config);
+	struct json *json = json_new(false);
+	struct ktrxer_error err = { 0 };
+	const char *text;
+	bool ok = false;
+
+	if (!config || !json)
+		goto out;
+	if (config_load(config, &err) < 0)
+		goto out;
+	config_json(config, json);
+	text = json_text(json, NULL);
+	ok = getenv(CONFIG_VARIABLE) || (text && setenv(CONFIG_VARIABLE, text, 1) == 0);
+out:
+	if (!ok)
+		fprintf(stderr, "ktrxer: %s\n", err.text[0] ? err.text : "no memory for the configuration");
+	if (config)
+		config_free(config);
+	free(config);
+	json_free(json);
+	return ok;
 }
 
 /* A command of another program of ktrxer, which gets the whole command line. */
@@ -387,6 +434,8 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 	}
 	/* A word that looks like one of ours is a slip of the finger, whatever the Python part may know. */
 	if (is_handover(word) || !nearest(commands, word)) {
+		if (!asks_for_help(argv) && !export_config())
+			return EXIT_USAGE;
 		ret = handover_try(HANDOVER_PYTHON, argv);
 		if (ret)
 			return EXIT_BAD;

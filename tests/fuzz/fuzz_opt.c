@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		argv[argc] = at;
 		at = end;
 	}
-	ret = opt_parse(&command, &all, extra, argc, argv, &err);
+	ret = opt_parse(&command, &all, extra, NULL, argc, argv, &err);
 	MUST(ret <= OPT_HELP);
 	MUST((ret < 0) == (err.text[0] != '\0'));
 	if (ret < 0)

@@ -75,7 +75,7 @@ static int parse(struct all *all, const char *words)
 		}
 	error = (struct ktrxer_error){ 0 };
 	memset(all, 0xaa, sizeof *all);
-	return opt_parse(&all_command, all, NULL, argc, argv, &error);
+	return opt_parse(&all_command, all, NULL, NULL, argc, argv, &error);
 }
 
 static void takes(struct all *all, const char *words)
@@ -239,7 +239,7 @@ TEST(further_tables)
 	const struct opt_set extra[] = { { common_options, &common }, { NULL } };
 	char *argv[] = { (char[]){ "host" }, (char[]){ "--json" }, (char[]){ "--start-at=5" }, (char[]){ "--flag" } };
 
-	assert_int_equal(opt_parse(&all_command, &all, extra, 4, argv, &error), 0);
+	assert_int_equal(opt_parse(&all_command, &all, extra, NULL, 4, argv, &error), 0);
 	assert_true(common.json && common.start == 5 && all.flag);
 	opt_free(&all_command, &all);
 }
@@ -249,8 +249,8 @@ TEST(too_many_words)
 	static const struct command bare = { .name = "bare", .summary = "Nothing" };
 	char *argv[] = { (char[]){ "word" } };
 
-	assert_int_equal(opt_parse(&bare, NULL, NULL, 0, argv, &error), 0);
-	assert_int_equal(opt_parse(&bare, NULL, NULL, 1, argv, &error), -EINVAL);
+	assert_int_equal(opt_parse(&bare, NULL, NULL, NULL, 0, argv, &error), 0);
+	assert_int_equal(opt_parse(&bare, NULL, NULL, NULL, 1, argv, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "'word' is one word too many"));
 	opt_free(&bare, NULL);
 }

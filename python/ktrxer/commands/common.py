@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ktrxer import configured
 from ktrxer.store import StoreError, one_line
 
 VALID, BAD, USAGE = 0, 1, 2
@@ -33,6 +34,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, name: str, description: str, epilog: str = "") -> None:
         raw = partial(argparse.RawDescriptionHelpFormatter, width=_width())
         super().__init__(f"ktrxer {name}", description=description, epilog=epilog, formatter_class=raw, allow_abbrev=False)
+        self.command = name
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """An option that does not exist is named with the one that it resembles."""
@@ -43,7 +45,26 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._words = [str(word) for word in (sys.argv[1:] if args is None else args)]
+        if not {"-h", "--help"} & set(self._words):
+            self._configure()
         return super().parse_known_args(args, namespace)
+
+    def _configure(self) -> None:
+        """Defaults from the configuration. `run` has the host, because a stored run has one, too."""
+        for action in self._actions:
+            key = action.dest.replace("_", "-")
+            found = configured.value(self.command, key) if key in ("directory", "port", "style", "token-file") else None
+            if found is None or (action.default is None and key != "token-file"):
+                continue
+            if key == "port" and not found.of_command and action.default != configured.SERVER_PORT:
+                continue
+            try:
+                made = action.type(found.text) if callable(action.type) else found.text
+            except (argparse.ArgumentTypeError, ValueError, TypeError):
+                self.error(f"{found.source}: {key}: {found.text!r} is not possible")
+            if action.choices is not None and made not in action.choices:
+                self.error(f"{found.source}: {key}: {found.text!r} is none of {', '.join(map(str, action.choices))}")
+            action.default = made
 
     def _refuse(self, words: list[str]) -> NoReturn:
         import difflib

@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer import __version__, catalogue
+from ktrxer import __version__, catalogue, configured
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, server_options, stored_options
@@ -101,6 +101,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, after checks of those that depend on --again."""
     p = parser()
     known, _ = p.parse_known_args(arguments)
+    if known.again is None and known.host is None and (far := configured.value("run", "host")) is not None:
+        arguments = ["--host", far.text, *arguments]
+        known.host = [far.text]
     for name, what in (("test", "TEST"), ("host", "-H/--host")):
         if known.again is None and getattr(known, name) is None:
             p.error(f"the following arguments are required: {what}")

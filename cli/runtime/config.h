@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The configuration: defaults of a few options, from $XDG_CONFIG_HOME/ktrxer/config.toml (~/.config without the
+ * variable) and /etc/ktrxer/config.toml. The command line wins over the environment, the environment over the user's
+ * file, the user's file over the system's, and in a file the table of a command over the keys before the first table.
+ */
+#ifndef KTRXER_CLI_CONFIG_H
+#define KTRXER_CLI_CONFIG_H
+
+#include "json.h"
+#include "opt.h"
+
+/*
+ * Set to CONFIG_OFF for the processes that a command of the Python part starts: their command lines are complete. For
+ * that part itself it holds the configuration as JSON.
+ */
+#define CONFIG_VARIABLE "KTRXER_CONFIG"
+#define CONFIG_OFF "off"
+
+enum { CONFIG_KEYS = 5, CONFIG_FILES = 2, CONFIG_VALUES_MAX = 128 };
+
+struct config_file {
+	char path[4096]; /* "": the place is not known */
+	bool read;       /* it exists, and was read */
+	bool denied;     /* this user may not read it, or a folder above it */
+};
+
+struct config_value {
+	char *command; /* "run"; "": of all commands that have the option */
+	char *key;     /* of config_key() */
+	char *text;    /* as it would stand on the command line */
+	int file, line;
+};
+
+struct config {
+	struct config_file files[CONFIG_FILES]; /* the user's, the system's */
+	struct config_value values[CONFIG_VALUES_MAX];
+	int count;
+	char where[CONFIG_KEYS][4200]; /* of config_presets() */
+};
+
+/* The name of a key: an option of that name, or for "host" the command's HOST. NULL past the last. */
+const char *config_key(int number);
+/* The variable of the environment that counts before the files, or NULL; and whether it is set. */
+const char *config_variable(const char *key, bool *set);
+/*
+ * 0; a negative errno with file, line and fault. An absent file is no fault. A process with a setuid bit or file
+ * capabilities reads the system's file alone. Whatever it returns, config_free() is right afterwards.
+ */
+int config_load(struct config *config, struct ktrxer_error *err);
+void config_free(struct config *config);
+/* The value that counts for `command` ("": any), or NULL. */
+const struct config_value *config_find(const struct config *config, const char *command, const char *key);
+/* "/etc/ktrxer/config.toml:3" */
+void config_where(const struct config *config, const struct config_value *value, char *out, size_t size);
+/* The presets of a command for opt_parse(); they point into `config`. */
+void config_presets(struct config *config, const char *command, struct opt_preset presets[CONFIG_KEYS + 2]);
+/* For the Python part: an array with a group config_value (contract/fields/config.toml) for each value. */
+void config_json(const struct config *config, struct json *json);
+
+#endif
