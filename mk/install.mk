@@ -8,9 +8,9 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 	@$(MAKE) --no-print-directory built
 	@scripts/as-owner meson configure $(BUILD) --prefix "$(prefix)"
 	@scripts/as-owner ninja --quiet -C $(BUILD)
-	@DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD)
+	@umask 022 && DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD)
 	@chown -R --reference=. $(BUILD)/meson-logs
-	@mkdir -p "$(INSTALLED)" && grep '^/' $(BUILD)/meson-logs/install-log.txt >"$(INSTALLED)/installed"
+	@umask 022 && mkdir -p "$(INSTALLED)" && grep '^/' $(BUILD)/meson-logs/install-log.txt >"$(INSTALLED)/installed"
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 	@echo "install: the C part is in $(DESTDIR)$(prefix), the pages docs/... are in $(DESTDIR)$(prefix)/share/doc/ktrxer"
 	@[ -n "$(WITHOUT_PYTHON)" ] || $(MAKE) --no-print-directory install-python || { \
@@ -20,9 +20,9 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 install-python:
 	@scripts/venv "$(INSTALLED)/venv" python/requirements.txt python/requirements-plot.txt
 	@"$(INSTALLED)/venv/bin/python" -m pip uninstall --quiet --yes pip setuptools 2>/dev/null
-	@"$(INSTALLED)/venv/bin/python" -m compileall -q -j0 --invalidation-mode unchecked-hash -s "$(DESTDIR)" "$(PACKAGES)" >/dev/null || true
-	@echo "$(prefix)/share/ktrxer/python" >"$(PACKAGES)/ktrxer.pth"
-	@install -d "$(DESTDIR)$(prefix)/bin"
+	@umask 022 && "$(INSTALLED)/venv/bin/python" -m compileall -q -j0 --invalidation-mode unchecked-hash -s "$(DESTDIR)" "$(PACKAGES)" >/dev/null || true
+	@umask 022 && echo "$(prefix)/share/ktrxer/python" >"$(PACKAGES)/ktrxer.pth"
+	@umask 022 && install -d "$(DESTDIR)$(prefix)/bin"
 	@printf '%s\n' '#!/bin/sh' '# Python with the packages of ktrxer: from ktrxer.store import open_run' 'exec "$(prefix)/lib/ktrxer/venv/bin/python3" "$$@"' \
 		>"$(DESTDIR)$(prefix)/bin/ktrxer-python"
 	@chmod 755 "$(DESTDIR)$(prefix)/bin/ktrxer-python"

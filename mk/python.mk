@@ -1,7 +1,10 @@
 # The Python part: a virtual environment from lock files with hashes. The packages to run it come first, the tools of its tests on demand.
 PYTHON ?= python3
 
-.venv/.ok: python/requirements.txt mk/python.mk
+# Another version of Python has replaced the one that the environment was made with.
+.PHONY: another-python
+VERSION_OF_VENV := $(shell .venv/bin/python3 -S -c 'import sys; print("python%d.%d" % sys.version_info[:2])' 2>/dev/null)
+.venv/.ok: python/requirements.txt mk/python.mk $(if $(wildcard .venv/lib/$(or $(VERSION_OF_VENV),none)/site-packages),,another-python)
 	@scripts/as-owner scripts/venv .venv python/requirements.txt
 	@scripts/as-owner sh -c 'printf "%s\n" "$$PWD/python" "$$PWD/lab" >"$$(echo .venv/lib/python3*/site-packages)/ktrxer.pth" && touch $@'
 

@@ -30,11 +30,31 @@ static bool privileged(void)
 }
 
 #ifdef KTRXER_HAVE_NEIGHBOURS
-/* A file, and its directory, that only `owner` or root can have put there. */
-static bool trusted(const char *path, uid_t owner)
+enum { WHY = 2 * PATH_MAX + 256 };
+
+/* Only `owner` or root can have put this file or directory there; otherwise `why` has a command that repairs it. */
+static bool safe(const char *path, uid_t owner, char why[WHY])
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	if (st.st_uid != owner && st.st_uid != 0) {
+		snprintf(why, WHY, "%s belongs to user %u, and this program to user %u: `sudo chown %u '%s'`", path,
+			 (unsigned)st.st_uid, (unsigned)owner, (unsigned)owner, path);
+		return false;
+	}
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		snprintf(why, WHY, "%s has mode %04o, so that other users may change it: `chmod go-w '%s'`", path,
+			 (unsigned)st.st_mode & 07777, path);
+	return !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* The same for a regular file and its directory. */
+static bool trusted(const char *path, uid_t owner, char why[WHY])
 {
 	char directory[PATH_MAX];
-	struct stat file, above;
+	struct stat st;
 	char *slash;
 
 	snprintf(directory, sizeof directory, "%s", path);
@@ -42,14 +62,14 @@ static bool trusted(const char *path, uid_t owner)
 	if (!slash || slash == directory)
 		return false;
 	*slash = '\0';
-	if (stat(path, &file) || stat(directory, &above) || !S_ISREG(file.st_mode))
-		return false;
-	return (file.st_uid == owner || file.st_uid == 0) && (above.st_uid == owner || above.st_uid == 0) &&
-	       !((file.st_mode | above.st_mode) & (S_IWGRP | S_IWOTH));
+	return !stat(path, &st) && S_ISREG(st.st_mode) && safe(directory, owner, why) && safe(path, owner, why);
 }
 
-/* For SOURCE/BUILD/cli/ktrxer; false when this executable is not in a build tree. */
-static bool find_uninstalled(const char *name, char path[PATH_MAX])
+/*
+ * For SOURCE/BUILD/cli/ktrxer; false when this executable is not in a build tree, or, with `why`, when other users
+ * could have put the program there.
+ */
+static bool find_uninstalled(const char *name, char path[PATH_MAX], char why[WHY])
 {
 	const bool python = strcmp(name, HANDOVER_PYTHON) == 0;
 	char exe[PATH_MAX], ninja[PATH_MAX];
@@ -73,24 +93,30 @@ static bool find_uninstalled(const char *name, char path[PATH_MAX])
 		    (int)sizeof ninja ||
 	    !realpath(ninja, path))
 		return false;
-	return !stat("/proc/self/exe", &self) && trusted(path, self.st_uid);
+	return !stat("/proc/self/exe", &self) && trusted(path, self.st_uid, why);
 }
 #else
-static bool find_uninstalled(const char *name, char path[PATH_MAX])
+enum { WHY = 1 };
+
+static bool find_uninstalled(const char *name, char path[PATH_MAX], char why[WHY])
 {
-	(void)name, (void)path;
+	(void)name, (void)path, (void)why;
 	return false;
 }
 #endif
 
-static const char *find(const char *name, char path[PATH_MAX])
+/* NULL: not there, or not safe to start, with `why`. */
+static const char *find(const char *name, char path[PATH_MAX], char why[WHY])
 {
 	const char *wish = strcmp(name, HANDOVER_PYTHON) == 0 ? getenv("KTRXER_PY") : NULL;
 
+	*why = '\0';
 	if (wish && wish[0] == '/' && !privileged())
 		return wish;
-	if (find_uninstalled(name, path))
+	if (find_uninstalled(name, path, why))
 		return path;
+	if (*why)
+		return NULL;
 	return snprintf(path, PATH_MAX, KTRXER_LIBEXECDIR "/%s", name) >= PATH_MAX || access(path, F_OK) ? NULL : path;
 }
 
@@ -129,8 +155,8 @@ static void say_which(void)
 
 int handover_through(const char *name, const char *program, char *const argv[])
 {
-	char path[PATH_MAX];
-	const char *found = find(program, path);
+	char path[PATH_MAX], why[WHY];
+	const char *found = find(program, path, why);
 
 	if (!found)
 		return 0;
@@ -140,9 +166,13 @@ int handover_through(const char *name, const char *program, char *const argv[])
 
 int handover_try(const char *name, char *const argv[])
 {
-	char path[PATH_MAX];
-	const char *program = find(name, path);
+	char path[PATH_MAX], why[WHY];
+	const char *program = find(name, path, why);
 
+	if (*why) {
+		fprintf(stderr, "ktrxer %s: %s is not started: %s\n", argv[1], name, why);
+		return -EPERM;
+	}
 	if (!program)
 		return 0;
 	if (privileged()) {

@@ -19,8 +19,10 @@ static int secret_check(int fd, const char *path, struct ktrxer_error *err)
 	if (!S_ISREG(st.st_mode))
 		return ktrxer_fail(err, -EINVAL, "'%s' is no file", path);
 	if (st.st_mode & 077)
-		return ktrxer_fail(err, -EPERM, "'%s' holds a secret that other users may read: `chmod 600 %s`", path,
-				   path);
+		return ktrxer_fail(
+			err, -EPERM,
+			"'%s' holds a secret, and has mode %04o, so that other users may use it: `chmod 600 '%s'`",
+			path, (unsigned)st.st_mode & 07777, path);
 	return 0;
 }
 

@@ -362,7 +362,8 @@ def test_a_token_that_others_can_read(capsys, tmp_path):
     path.write_text(TOKEN)
     path.chmod(0o644)
     assert main(["serve-http", "--name", "far", "--token-file", str(path)]) == 1
-    assert "other users can read the token: chmod 600" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "has mode 0644, so that other users may use it: `chmod 600 '" in told
     path.write_text("short")
     path.chmod(0o600)
     assert main(["serve-http", "--name", "far", "--token-file", str(path)]) == 1

@@ -397,8 +397,10 @@ def test_the_bench_is_a_program_of_its_own(tree):
     hidden = part.rename(part.with_name("hidden"))
     assert run(exe, "bench", "rate").stdout == "bench: bench rate\n", "without the Python part"
     hidden.rename(part)
-    folder.chmod(0o777)
-    assert "bench:" not in run(exe, "bench", "rate").stdout  # another user could have written it
+    folder.chmod(0o777)  # another user could have written it
+    done = run(exe, "bench", "rate")
+    assert done.returncode == 1 and "bench:" not in done.stdout
+    assert done.stderr == f"ktrxer bench: ktrxer-bench is not started: {folder} has mode 0777, {OTHERS}: `chmod go-w '{folder}'`\n"
 
 
 def test_lab_in_the_build_tree():
@@ -434,10 +436,22 @@ def test_a_slip_of_the_finger_is_not_handed_over(tree):
     assert done.returncode == 2 and "did you mean `ktrxer send`?" in done.stderr
 
 
+OTHERS = "so that other users may change it"
+
+
 def test_python_part_that_others_could_have_put_there_is_not_started(tree):
     exe, part = tree
-    part.parent.chmod(0o777)
-    assert "part:" not in run(exe, "run").stdout
+    for mode in (0o775, 0o777):
+        for path in (part.parent, part):
+            kept = path.stat().st_mode & 0o777
+            path.chmod(mode)
+            done = run(exe, "run")
+            assert (done.returncode, done.stdout) == (1, "")
+            wrong = f"ktrxer run: ktrxer-py is not started: {path} has mode {mode:04o}, {OTHERS}: "
+            assert done.stderr.startswith(wrong)
+            subprocess.run(done.stderr.removeprefix(wrong).strip("`\n"), shell=True, check=True)
+            assert run(exe, "run").stdout.startswith("part:"), "the command of the message repairs it"
+            path.chmod(kept)
     part.parent.chmod(0o755)
     part.chmod(0o775)
     assert "part:" not in run(exe, "run").stdout

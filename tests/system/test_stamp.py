@@ -109,7 +109,7 @@ def test_authenticated(shared_pair, ktrxer, stamp, serve, tmp_path):
     assert any("failed their HMAC" in r for r in end["reasons"])
     key.chmod(0o644)
     done = a.run([ktrxer, "serve", "--auth-key-file", key], check=False)
-    assert done.returncode == 1 and "chmod 600" in done.stderr
+    assert done.returncode == 1 and "has mode 0644" in done.stderr and "`chmod 600 '" in done.stderr
 
 
 # ----------------------------------------------------------------------------------------------------- loss by direction

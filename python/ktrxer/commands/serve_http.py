@@ -117,11 +117,11 @@ def _serve(given: argparse.Namespace) -> int:
 def _token(path: Path) -> str:
     try:
         token = path.read_text().strip()
-        mode = path.stat().st_mode & 0o077
+        mode = path.stat().st_mode & 0o7777
     except (OSError, UnicodeError) as error:
         raise ServeError(f"{path}: the token cannot be read: {error}") from None
-    if mode:
-        raise ServeError(f"{path}: other users can read the token: chmod 600 {path}")
+    if mode & 0o077:
+        raise ServeError(f"{path} holds a token, and has mode {mode:04o}, so that other users may use it: `chmod 600 '{path}'`")
     if not TOKEN.fullmatch(token):
         raise ServeError(f"{path}: no token: 22 to 128 visible ASCII characters, from 128 random bits at least")
     return token
