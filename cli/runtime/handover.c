@@ -45,7 +45,7 @@ static bool safe(const char *path, uid_t owner, char why[WHY])
 		return false;
 	}
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		snprintf(why, WHY, "%s has mode %04o, so that other users may change it: `chmod go-w '%s'`", path,
+		snprintf(why, WHY, "%s has mode %04o, so that others may change it: `chmod go-w '%s'`", path,
 			 (unsigned)st.st_mode & 07777, path);
 	return !(st.st_mode & (S_IWGRP | S_IWOTH));
 }

@@ -26,7 +26,7 @@ from typing import Any
 LAB_FAILED, TIME_LIMIT, NOT_FOUND = 125, 124, 127
 GRACE_S = 3.0  # for the command to end after a signal, and for the programs beside it to end after the command
 SETTLE_S = 1.0  # the longest wait for the first output of each program beside it
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 2, 4, 8, 4096
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_MOVE, MS_REC = 2, 4, 8, 4096, 8192, 16384
 MNT_DETACH = 2
 
 
@@ -55,6 +55,7 @@ def private_places() -> Path:
 
 def build(plan: dict[str, Any], place: Path) -> None:
     script, hosts = place / "script", place / "hosts"
+    wrong = None if Path("/etc/hosts").exists() else private_etc(place)  # before `ip netns add`, which makes this place a shared mount
     script.write_text(plan["script"])
     environment = os.environ | {"KTRXER_LAB_HOSTS": str(hosts), "KTRXER_LAB_REMEDY": plan["remedy"]}
     try:
@@ -64,14 +65,38 @@ def build(plan: dict[str, Any], place: Path) -> None:
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
         raise Failed(lines[-1].removeprefix("topology: ") if lines else f"the topology's script ended with {done.returncode}")
-    if Path("/etc/hosts").exists():
-        # In a nested lab, /etc/hosts is a mount of the outer lab whose file is deleted. The kernel refuses a mount on it.
-        ctypes.CDLL(None).umount2(b"/etc/hosts", MNT_DETACH)
-        wrong = mount(str(hosts), "/etc/hosts", "", MS_BIND)
-        if wrong:
-            print(f"ktrxer lab: /etc/hosts cannot be replaced ({wrong}); use addresses instead of names", file=sys.stderr)
+    # In a nested lab, /etc/hosts is a mount of the outer lab whose file is deleted. The kernel refuses a mount on it.
+    ctypes.CDLL(None).umount2(b"/etc/hosts", MNT_DETACH)
+    wrong = wrong or mount(str(hosts), "/etc/hosts", "", MS_BIND)
+    if wrong:
+        print(f"ktrxer lab: /etc/hosts cannot be replaced ({wrong}); use addresses instead of names", file=sys.stderr)
     hosts.unlink()
     script.unlink()
+
+
+def private_etc(place: Path) -> str | None:
+    """Replace /etc, which has no file `hosts`, by a folder with the same entries and such a file. The reason of a failure, or None."""
+    made = place / "etc"
+    made.mkdir()
+    wrong = mount("tmpfs", str(made), "tmpfs", MS_NOSUID | MS_NODEV)
+    if wrong is None:
+        for entry in os.scandir("/etc"):
+            own = made / entry.name
+            if entry.is_symlink():
+                own.symlink_to(Path(entry.path).readlink())
+            else:
+                if entry.is_dir():
+                    own.mkdir()
+                else:
+                    own.touch()
+                wrong = wrong or mount(entry.path, str(own), "", MS_BIND | MS_REC)
+        (made / "hosts").unlink(missing_ok=True)  # a link without a target
+        (made / "hosts").touch()
+        wrong = wrong or mount(str(made), "/etc", "", MS_MOVE)
+    if wrong:
+        ctypes.CDLL(None).umount2(str(made).encode(), MNT_DETACH)
+    made.rmdir()
+    return wrong
 
 
 class Helper:

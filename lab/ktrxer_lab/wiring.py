@@ -265,5 +265,7 @@ def _names(topology: Topology) -> Iterator[str]:
     yield "END"
     yield "}"
     yield 'if [ -n "${KTRXER_LAB_HOSTS:-}" ]; then hosts >"$KTRXER_LAB_HOSTS"; else'
+    missing = "no /etc/hosts here, so `ip netns exec` cannot give the names to programs: `touch /etc/hosts`, or use addresses"
+    yield f"[ -e /etc/hosts ] || echo 'topology: {missing}' >&2"
     yield f"for node in {' '.join(topology.nodes)}; do mkdir -p \"/etc/netns/$node\"; hosts >\"/etc/netns/$node/hosts\"; done"
     yield "fi"

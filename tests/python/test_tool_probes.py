@@ -160,7 +160,7 @@ def test_http_that_is_none(output):
 def test_http_command():
     words = command("http", 2, version="2")
     assert words[:2] == ["sh", "-c"] and words[3:] == ["sh", "1000000000", "2000000000", "http://far/"]
-    assert "curl -q -s -g -o /dev/null --proto =http,https --max-time 10 -4 --interface 10.0.0.1 --http2 -w '%{json}\\n' --url" in words[2]
+    assert "curl -q -s -g --noproxy '*' -o /dev/null --proto =http,https --max-time 10 -4 --interface 10.0.0.1 --http2 -w '%{json}\\n' --url" in words[2]
 
 
 @pytest.mark.parametrize("arrivals, ends, made", [

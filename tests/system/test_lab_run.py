@@ -125,6 +125,20 @@ def test_hosts_know_each_other_by_name_and_routers_forward(nothing_left: None, f
     assert done.stderr == ""
 
 
+def test_names_without_a_file_of_hosts_on_the_system(nothing_left: None, file: Path) -> None:
+    """A root from debootstrap has none. Here /etc is hidden by a copy that lacks it, in a mount namespace."""
+    hide = (
+        'set -e; d=$(mktemp -d); trap "rm -rf $d" EXIT; cp -a /etc/nsswitch.conf /etc/ld.so.cache /etc/passwd /etc/group /etc/alternatives "$d"; '
+        'mkdir "$d/folder"; echo here >"$d/folder/file"; mount --bind "$d" /etc; "$@"; [ ! -e /etc/hosts ]; umount -l /etc'
+    )
+    inner = words("run", file, "--", "sh", "-c", "getent hosts far; ping -c 1 -W 2 far; cat /etc/folder/file; ip netns list | wc -l; ls /etc")
+    inside = ["unshare", "-m" if os.geteuid() == 0 else "-Urm", "sh", "-c", hide, "hide", *inner]
+    done = subprocess.run(inside, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert re.search(r"10\.\S+ +far ", done.stdout) and "1 packets transmitted, 1 received" in done.stdout
+    assert "here\n4\nalternatives\nfolder\ngroup\nhosts\n" in done.stdout
+
+
 def test_a_lab_inside_a_lab_has_names_of_its_own(nothing_left: None, file: Path) -> None:
     inner = words("run", "access", "--", "getent", "hosts", "server", "client", "far")
     done = lab("run", file, "--", *inner)

@@ -45,7 +45,7 @@ def test_an_environment_that_others_may_change_is_named_with_its_remedy(part: Pa
     wrong = venv / folder
     wrong.chmod(0o775)
     done = subprocess.run([part], capture_output=True, text=True)
-    said = f"ktrxer: the packages of {venv} are not used: {wrong} has mode 0775, so that other users may change it: "
+    said = f"ktrxer: the packages of {venv} are not used: {wrong} has mode 0775, so that others may change it: "
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith(said)
     subprocess.run(done.stderr.removeprefix(said).strip("`\n"), shell=True, check=True)
     assert subprocess.run([part], capture_output=True).returncode == 0

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -105,9 +104,6 @@ def listens(server: str) -> Callable[[Any, Options], list[Listener]]:
 
 
 def web_servers(urls: Sequence[str]) -> list[Listener]:
-    """None where a proxy of the environment may stand between."""
-    if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ):
-        return []
     with contextlib.suppress(ValueError):  # of a text that is no URL: curl says so
         parts = [urlsplit(url) for url in urls]
         return [Listener(one.hostname or "", one.port or (443 if one.scheme == "https" else 80), "a web server") for one in parts]
