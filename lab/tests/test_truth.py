@@ -220,6 +220,17 @@ def test_wrong_use(capsys):
         assert ended.value.code == 2 and said in capsys.readouterr().err
 
 
+def test_a_kernel_that_cannot_be_built_is_said_once_and_before_the_paths(capsys, monkeypatch):
+    def prepare(kernel, say):
+        say(f"the kernel {kernel} is built first")
+        raise LabError("the kernel does not build: no")
+
+    monkeypatch.setattr(command.uml, "prepare", prepare)
+    monkeypatch.setattr(command, "measure", lambda *_: pytest.fail("a path was measured"))
+    assert command.main(["--", "ping", "-c", "1", "server"]) == command.NOT_ALL_TRUE
+    assert capsys.readouterr().err == "ktrxer truth: the kernel 7.3 is built first\nktrxer truth: the kernel does not build: no\n"
+
+
 def test_an_adapter_of_ones_own(tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text("from ktrxer_lab.truth.figure import Figure\nPROGRAM, BESIDE = 'mine', ''\ndef read(output): return [Figure('round trip p50', 1.0)]\n")
