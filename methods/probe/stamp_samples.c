@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "stamp_samples.h"
 
+#include "one_way_delays.h"
+
 #include <stdlib.h>
 
 enum {
@@ -87,33 +89,14 @@ uint64_t stamp_samples_resolution(const struct stamp_samples *s)
 	return s->seen < 8 ? 1 : s->resolution;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* The uncertainty of both delays; UINT64_MAX: the sample contradicts the offset. */
 static uint64_t delays_find(const struct clock_offset *clock, enum clock_offset_segment which, const struct kept *k,
 			    int64_t low_ns, int64_t high_ns, int64_t *up, int64_t *down)
 {
-	const uint64_t trip = (uint64_t)k->trip << 8;
-	const int64_t change = (int64_t)(trip / 1000000 * CLOCK_OFFSET_RATE_PPM) + CLOCK_OFFSET_RATE_PPM;
-	uint64_t at_t1, at_t4;
+	const struct one_way_trip trip = {
+		.t1_ns = k->t1, .trip_ns = (uint64_t)k->trip << 8, .up_ns = k->up, .down_ns = k->down
+	};
 
-	/* The offset is at most T2 - T1 at T1, and at least T3 - T4 at T4. */
-	*up = k->up - clock_offset_within(clock, which, k->t1, larger(low_ns, -k->down - change),
-					  smaller(high_ns, k->up), &at_t1);
-	*down = k->down + clock_offset_within(clock, which, k->t1 + trip, larger(low_ns, -k->down),
-					      smaller(high_ns, k->up + change), &at_t4);
-	if (at_t1 == UINT64_MAX || at_t4 == UINT64_MAX)
-		return UINT64_MAX;
-	/* The offset changes while the probe is under way. */
-	return (at_t1 > at_t4 ? at_t1 : at_t4) + (uint64_t)change;
+	return one_way_delays(clock, which, &trip, low_ns, high_ns, up, down);
 }
 
 static void delays_add(struct stamp_delays *d, const struct clock_offset *clock, enum clock_offset_segment which,

@@ -95,6 +95,11 @@ def main(arguments: list[str] | None = None) -> int:
 
         print(f"ktrxer {words[0]}: {missing(error.name or '')}", file=sys.stderr)
         return 1
+    except ImportError as error:
+        if type(error) is ImportError:
+            raise
+        print(f"ktrxer {words[0]}: {error}", file=sys.stderr)  # ktrxer.estimate.native.NoEstimatorsError
+        return 1
     except KeyboardInterrupt as stop:
         if stop.args:
             print(f"ktrxer {words[0]}: {stop}", file=sys.stderr)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ktrxer.methods import native
+from ktrxer.estimate import native
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -3,12 +3,15 @@
 
 import numpy as np
 import pytest
+from built_estimators import built
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ktrxer.estimate import clock_offset, latency, loss
+from ktrxer.estimate import latency, loss
 from ktrxer.estimate.one_way import one_way
 from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
+
+__all__ = ["built"]  # a fixture of all tests here
 
 QUICK = settings(max_examples=60, deadline=None)
 S, MS = 10**9, 10**6
@@ -100,7 +103,7 @@ def test_the_truth_is_within_the_bound(seed, count, offset, skew_ppm, up_base, d
     assert made is not None
     slack = 3
     assert np.all(np.abs(made.up_ns - up) <= made.bound_ns + slack)
-    assert np.allclose(made.up_ns + made.down_ns, up + down, atol=1e-3)
+    assert np.all(np.abs(made.up_ns + made.down_ns - (up + down)) <= 600e-6 * (up + down) + 3), "the offset may change under way"
     assert np.all(made.up_ns >= -made.bound_ns) and np.all(made.down_ns >= -made.bound_ns)
     assert made.steps == 0
     assert np.all(made.bound_ns <= (up + down) * 1.01 + 1000), "a delay is at most its own round trip"
@@ -178,34 +181,6 @@ def test_a_wrong_stamp_is_left_out():
     made = one_way(sent, np.full(len(sent), 10 * MS), far)
     assert made.steps == 0
     assert np.nonzero(np.isnan(made.up_ns))[0].tolist() == [300, 301, 700]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_segments_do_not_depend_on_how_many_round_trips_are_compared_at_once(seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    count = int(rng.integers(20, 900))
-    at = np.sort(rng.uniform(0, 60e9, count))
-    offset = rng.uniform(-50e-6, 50e-6) * at
-    for _ in range(seed % 4):
-        offset = offset + np.where(at > rng.uniform(0, 60e9), rng.choice([-1, 1]) * 30e6, 0)
-    up, down = rng.exponential(2e6, (2, count)) + 1e5
-    wrong = np.where(rng.random(count) < 0.01, -8e6, 0)
-    limits = clock_offset.Limits(at, offset + up + wrong, at + up + down, offset - down + wrong)
-    made = {}
-    for size in (1, 7, 256, count):
-        monkeypatch.setattr(clock_offset, "_BLOCK", size)
-        made[size] = clock_offset.segments(limits).tolist()
-    assert all(one == made[1] for one in made.values())
-    assert (seed % 4 == 0) == (max(made[1]) == 0)
-
-
-@QUICK
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(-50, 50)), min_size=1, max_size=40))
-def test_no_point_of_a_hull_is_lost_before_it_is_built(points):
-    x, y = np.asarray(sorted(points), np.float64).T
-    thin_x, thin_y = clock_offset._thinned(x, y)
-    hulls = [[(xs[i], ys[i]) for i in clock_offset._chain(xs, ys)] for xs, ys in ((x, y), (thin_x, thin_y))]
-    assert hulls[0] == hulls[1]
 
 
 def test_a_long_run_is_quick():

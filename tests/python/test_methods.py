@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from built_estimators import built, missing
-from ktrxer.methods import AvailableBandwidth, coalescing, mda_probes, modes, native, pairs, ppt, ppt_of_probes, ppt_plan
+from ktrxer.estimate import AvailableBandwidth, coalescing, mda_probes, modes, native, pairs, ppt, ppt_of_probes, ppt_plan
 from ktrxer.run import binary
 
 ROOT = Path(__file__).resolve().parents[2]

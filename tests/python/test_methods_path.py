@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from built_estimators import built
-from ktrxer.methods import Answer, CapacityInterval, TcpPair, hop_queues, ip_capacity, losses, tcp_losses, tcp_pair
+from ktrxer.estimate import Answer, CapacityInterval, TcpPair, hop_queues, ip_capacity, tcp_losses, tcp_pair, tcp_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 Times = npt.NDArray[np.int64]
@@ -146,7 +146,7 @@ def test_sub_intervals_that_are_none(intervals: list[CapacityInterval]) -> None:
 def test_the_names_are_those_of_the_library() -> None:
     header = (ROOT / "methods" / "estimate" / "tcp_pair.h").read_text()
     names = re.findall(r"^\tTCP_PAIR_(\w+)", header.split("enum tcp_pair_event {")[1].split("}")[0], re.MULTILINE)
-    assert [*losses.EVENTS, "events"] == [name.lower() for name in names]
+    assert [*tcp_pairs.EVENTS, "events"] == [name.lower() for name in names]
 
 
 @pytest.mark.parametrize(

@@ -154,11 +154,11 @@ def test_a_good_run(fake, runs):
     assert len(ping["seq"]) == 70 and (ping["state"] == 1).sum() == 7
     due = ping["t_ns"] - np.where(ping["state"] == 0, 2000, 0)
     assert np.array_equal(due - due[0], ping["seq"] * 10 * MS), "a lost probe is where it should have left"
-    assert abs(due[0]) < MS, "all begin at the run's zero"
+    assert abs(due[0]) < MS, "all begin at the zero"
     # Each round trip takes 10 ms, so each one-way delay has an uncertainty of about half of that.
     stamp = run.arrays(run.series("Ping (ms) UDP EF"))
     answered = stamp["state"] == 0
-    assert np.all(np.abs(stamp["up_ns"][answered] + stamp["down_ns"][answered] - stamp["rtt_ns"][answered]) <= 1)
+    assert np.all(np.abs(stamp["up_ns"] + stamp["down_ns"] - stamp["rtt_ns"])[answered] <= 6003), "600 ppm at most"
     assert np.all(stamp["up_bound_ns"][answered] >= 4.9 * MS) and np.all(np.isnan(stamp["up_ns"][~answered]))
     assert np.all(np.abs(stamp["up_ns"][answered] - 5 * MS) <= stamp["up_bound_ns"][answered])
     two = run.arrays(next(s for s in run.meta.of_kind("bytes") if s.name == "two"))

@@ -277,6 +277,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         complain("run", f"again {given.again}: {test.name} to {', '.join(given.host)} ({address}), {schedule.length_ns / 1e9:g} s")
     with checks.places_of(schedule, given.metadata_from) as places:
         checks.tools(schedule, places)
+        checks.estimators()
         if given.dry_run:
             if wanted.old is not None:
                 _say_different(given, _different(wanted, describe(test, setting, parameters, given, arguments), schedule))

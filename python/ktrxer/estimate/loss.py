@@ -1,56 +1,47 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The direction in which each probe was lost, from the count that a stateful reflector puts into its answers (RFC 8762, section 4.3.1)."""
+"""The direction in which each probe was lost, from the counts of a stateful reflector (methods/estimate/loss_directions.h)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
+from ktrxer.estimate import native
 
-REACH = 100  # probes: up to this distance a reordered probe may affect the counts of others
+
+@dataclass(frozen=True)
+class Split:
+    """The losses of one session by direction, as the session itself reports them at its end."""
+
+    up: int
+    down: int
+    unknown: int
 
 
 def directions(
-    seq: NDArray[Any], state: NDArray[Any], far_seq: NDArray[Any], stateful: bool | None = None, doubled_up: bool = False
+    seq: NDArray[Any],
+    state: NDArray[Any],
+    far_seq: NDArray[Any],
+    stateful: bool | None = None,
+    doubled_up: bool = False,
+    split: Split | None = None,
+    withdraw: bool = True,
 ) -> NDArray[np.uint8]:
-    """New states, from the reflector's counts that no answer carries. These are the counts of probes whose answers were lost. Between two
-    answers:
-
-    - as many such counts as lost probes: all were lost down;
-    - none: all were lost up;
-    - fewer: only their number is known, and the states do not change.
-
-    The states also do not change near reordered probes: a count smaller than the one before, or more missing counts than lost probes. If
-    the
-    answer to one of two reordered probes was lost, neither sign appears, and a direction may be wrong.
-    `far_seq` is NaN where an answer or its count is missing. `stateful`: whether the reflector counts; None if this is unknown.
-    `doubled_up`: some probes arrived twice, so a missing count may be that of a copy and is no evidence of a loss down."""
-    made = np.asarray(state, np.uint8).copy()
+    """New states. `far_seq` is NaN where an answer or its count is missing. `stateful`: whether the reflector counts; None if this is
+    unknown. `doubled_up`: some probes arrived twice, so a missing count may be that of a copy and is no evidence of a loss down.
+    `split`: where all losses of a direction are known, the others are of the other direction. `withdraw`: if more losses of a direction
+    have a place than the session reports, some of them are not of the path (the server refused the probes), and none is certain."""
     order = np.argsort(seq, kind="stable")
-    s, st, far = np.asarray(seq, np.int64)[order], made[order], np.asarray(far_seq, np.float64)[order]
-    known = np.nonzero(np.isin(st, (ANSWERED, TOO_LATE)) & ~np.isnan(far))[0]
-    # A reflector that copies the probe's number cannot be distinguished from one that counts and received every probe.
-    if stateful is None:
-        stateful = not np.array_equal(far[known], s[known])
-    if not stateful or len(known) < 2:
-        return made
-    lost = st == LOST
-    losses = np.concatenate([[0], np.cumsum(lost)])  # before each row
-    a, b = known[:-1], known[1:]
-    gone = losses[b] - losses[a]
-    free = np.diff(far[known].astype(np.int64)) - 1
-    overtaken = s[b][(free < 0) | (free > gone)]
-    if far[known[0]] > losses[known[0]]:
-        overtaken = np.concatenate([s[known[:1]], overtaken])
-    overtaken = np.sort(overtaken)
-    clean = np.searchsorted(overtaken, s[a] - REACH) == np.searchsorted(overtaken, s[b] + REACH, side="right")
-    whole = (s[b] - s[a] - 1 == gone) & (gone > 0) & clean
-    for k in np.nonzero(whole & ((free == 0) | (free == gone)))[0].tolist():
-        if free[k] == 0:
-            made[order[a[k] + 1 : b[k]]] = LOST_UP
-        elif not doubled_up:
-            made[order[a[k] + 1 : b[k]]] = LOST_DOWN
+    rows = np.stack([np.asarray(seq, np.int64), np.where(np.isnan(far_seq), -1, far_seq).astype(np.int64), np.asarray(state, np.int64)], 1)
+    rows = np.ascontiguousarray(rows[order])
+    counts = np.asarray([split.up, split.down, split.unknown], np.int64) if split is not None else None
+    native.count(
+        "loss_directions", *native.numbers(rows, np.int64, width=3), native.uint32(2 if stateful is None else int(stateful)),
+        native.uint32(doubled_up), native.uint32(withdraw), native.numbers(counts, np.int64)[0] if counts is not None else None,
+    )  # fmt: skip
+    made = np.empty(len(rows), np.uint8)
+    made[order] = rows[:, 2]
     return made

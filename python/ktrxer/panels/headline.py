@@ -13,7 +13,8 @@ from ktrxer.analyse.compare import amount
 from ktrxer.estimate.latency import GRADES, Delays
 from ktrxer.panels.parts import count_of
 from ktrxer.summary import figures, where
-from ktrxer.summary.figures import Loss, Summary
+from ktrxer.summary.figures import Summary
+from ktrxer.summary.losses import Loss
 from ktrxer.summary.where import Part
 from ktrxer.units import share
 

@@ -163,6 +163,13 @@ def places_of(schedule: Schedule, more: Sequence[str] = ()) -> Iterator[dict[str
         yield found
 
 
+def estimators() -> None:
+    """NoEstimatorsError: the figures at the end of a run cannot be computed."""
+    from ktrxer.estimate import native  # numpy is not needed before
+
+    native.check()
+
+
 def tools(schedule: Schedule, places: Mapping[str, Place]) -> None:
     """Is every tool in its place, and new enough? Its version is stored."""
     versions: dict[tuple[str, str, str], str] = {}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ktrxer.estimate import loss
 from ktrxer.estimate.one_way import one_way
 from ktrxer.places import is_here
+from ktrxer.run import losses
 from ktrxer.run.judge import judge
 from ktrxer.run.phases import with_drain
 from ktrxer.runners import Runner
@@ -79,15 +79,8 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
                 columns_[name][ok] = np.ceil(made.bound_ns)
             if made.steps:
                 notes.append(("degraded", f"the clocks of the two hosts were stepped against each other {made.steps} times", series.name))
-        first = mine & (columns_["state"] != DUPLICATE)
-        counts, doubled = end.get("reflector_stateful"), end.get("duplicates_up")
-        columns_["state"][first] = loss.directions(
-            columns_["seq"][first], columns_["state"][first], columns_["far_seq"][first],
-            counts if isinstance(counts, bool) else None, bool(doubled),
-        )
-        if end.get("server_refused") or end.get("server_dropped"):
-            # The server itself may have lost them, not the path up.
-            columns_["state"][mine & (columns_["state"] == LOST_UP)] = LOST
+        rows = {name: columns_[name][mine] for name in ("seq", "state", "far_seq")}
+        columns_["state"][mine] = losses.placed(run.meta, series, rows, certain=True)
     replaced = {name: columns_[name] for name in ("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}
     return _replace(table, "latency", replaced)
 

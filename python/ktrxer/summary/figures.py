@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
-from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
-from ktrxer.summary import VOICE
+from ktrxer.summary import VOICE, losses
 from ktrxer.summary.facts import flow_counts, flow_facts, interval_ns, probes_of
 from ktrxer.summary.lateness import first_lateness
+from ktrxer.summary.losses import Loss
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.where import Part, own_qdisc, parts
@@ -88,16 +89,6 @@ class Throughput:
 
 
 @dataclass(frozen=True)
-class Loss:
-    name: str  # of the phase
-    sent: int
-    lost: int
-    lost_up: int
-    lost_down: int
-    too_late: int = 0  # answered after the time-out; not counted as lost
-
-
-@dataclass(frozen=True)
 class Late:
     """Probes that left later than the threshold of the verdict. Probers with different intervals have different thresholds."""
 
@@ -154,7 +145,8 @@ class Summary:
     series: list[SeriesFigures] = field(default_factory=list)
     latency: list[Direction] = field(default_factory=list)
     throughput: list[Throughput] = field(default_factory=list)
-    loss: list[Loss] = field(default_factory=list)
+    loss: list[Loss] = field(default_factory=list)  # by phase
+    loss_of_run: Loss | None = None  # of the whole run
     responsiveness: Responsiveness | None = None
     grade: Grade | None = None
     lateness_us: Delays | None = None
@@ -212,7 +204,7 @@ def summarise(run: Run) -> Summary:
         where=_where(run, made.latency),
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
         voice=_voice(run), steps=_steps(run, made.latency), changes=changes(*facts),
-        policed=policed(*facts), phases=_phases(run), processor_time=_processor_time(run),
+        policed=policed(*facts), phases=_phases(run), processor_time=_processor_time(run), loss_of_run=losses.of_run(run),
     )  # fmt: skip
 
 
@@ -238,7 +230,8 @@ def compared(run: Run, whole: bool = False) -> Summary:
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
-        latency=latency, throughput=_throughput(run), loss=_loss(run), responsiveness=_responsiveness(run, latency) if loaded else None,
+        latency=latency, throughput=_throughput(run), loss=losses.of_phases(run),
+        responsiveness=_responsiveness(run, latency) if loaded else None,
         grade=_grade(latency) if loaded else None, estimates=estimates(run),
     )  # fmt: skip
 
@@ -386,18 +379,6 @@ def _where(run: Run, latency: list[Direction]) -> list[Part]:
 def _steps(run: Run, latency: Sequence[Direction]) -> list[Step]:
     trip = headline(latency)
     return steps(run, [series for series in run.meta.of_kind("latency") if trip is not None and probes_of(run, series) == trip.probes])
-
-
-def _loss(run: Run) -> list[Loss]:
-    made = []
-    for name, phases in (("idle", ("idle_before", "idle_after")), ("load", ("load",)), ("drain", ("drain",))):
-        state = _pooled(run, run.meta.of_kind("latency"), "state", phases)
-        counts = np.bincount(state.astype(np.int64), minlength=TOO_LATE + 1)
-        lost = int(counts[[LOST, LOST_UP, LOST_DOWN]].sum())
-        late = int(counts[TOO_LATE])
-        if sent := int(counts[ANSWERED]) + late + lost:
-            made.append(Loss(name, sent, lost, int(counts[LOST_UP]), int(counts[LOST_DOWN]), late))
-    return made
 
 
 def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None:

@@ -57,7 +57,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made += ["", *table(["step", "time", "p50", "rates"], [step(one) for one in s.steps])]
     if s.where:
         made.append(f"mean delay that load adds: {places(s.where)}")
-    for loss in s.loss:
+    whole = [s.loss_of_run] if s.loss_of_run is not None and s.loss_of_run.lost else []
+    for loss in (*s.loss, *whole):
         where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
         after = f"; {loss.too_late} answered after the time-out" if loss.too_late else ""
         made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {share(loss.lost, loss.sent)}{where}{after}")

@@ -269,7 +269,7 @@ def _throughputs(s: Summary) -> dict[str, Any]:
 
 def _losses(s: Summary) -> dict[str, Any]:
     rows = []
-    for one in s.loss:
+    for one in (*s.loss, *([s.loss_of_run] if s.loss_of_run is not None and s.loss_of_run.lost else [])):
         unknown = one.lost - one.lost_up - one.lost_down
         rows.append(
             [

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The estimators of methods/estimate for Python: arrays in, named figures out. python/ktrxer/methods/native.py loads
+ * The estimators of methods/estimate for Python: arrays in, named figures out. python/ktrxer/estimate/native.py loads
  * this library and is its only user, so it is no interface for others.
  */
-#ifndef KTRXER_PYTHON_ESTIMATORS_H
-#define KTRXER_PYTHON_ESTIMATORS_H
+#ifndef KTRXER_METHODS_ESTIMATE_SHARED_H
+#define KTRXER_METHODS_ESTIMATE_SHARED_H
 
 #include "abw.h"
 #include "ip_capacity.h"
+#include "loss_directions.h"
+#include "one_way_delays.h"
 #include "pairs.h"
 
 /* `text` NULL: the value is the number. */
@@ -53,6 +55,13 @@ int ktrxer_py_ip_capacity(const struct ip_capacity_interval *intervals, size_t c
 int ktrxer_py_tcp_pair(const int64_t *answers, size_t count, struct figure *to, int most);
 /* `events`: rows of up, down, numbers of enum tcp_pair_event. The figures up, then those down. */
 int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figure *to, int most);
+
+/* The functions of arrays: see their headers. */
+int ktrxer_py_one_way(const struct one_way_row *rows, size_t count, uint32_t adjusted, uint32_t free_running,
+		      struct one_way_row_delays *delays);
+/* `split`: up, down, unknown; NULL: not reported. */
+int ktrxer_py_loss_directions(struct loss_probe *probes, size_t count, uint32_t reflector, uint32_t copied_up,
+			      uint32_t withdraw, const int64_t *split);
 
 struct abw *ktrxer_py_abw_new(uint32_t method, uint32_t large_bytes, uint32_t small_bytes, double max_load_bit_s,
 			      uint32_t resolution_ns);

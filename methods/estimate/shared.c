@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include "estimators.h"
+#include "shared.h"
 
 #include "capacity.h"
 #include "hop_queues.h"
@@ -348,6 +348,31 @@ EXPORT int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figu
 		put_share(&f, totals[i].reordered, totals[i].ordered);
 	}
 	return f.count;
+}
+
+/* ------------------------------------------------------------------------------------------------ probes of a run */
+
+EXPORT int ktrxer_py_one_way(const struct one_way_row *rows, size_t count, uint32_t adjusted, uint32_t free_running,
+			     struct one_way_row_delays *delays)
+{
+	const struct one_way_clocks clocks = { .adjusted = adjusted, .free_running = free_running };
+
+	return one_way_of_rows(rows, count, &clocks, delays);
+}
+
+EXPORT int ktrxer_py_loss_directions(struct loss_probe *probes, size_t count, uint32_t reflector, uint32_t copied_up,
+				     uint32_t withdraw, const int64_t *split)
+{
+	struct loss_evidence evidence = {
+		.reflector = reflector, .copied_up = copied_up, .withdraw = withdraw, .split = split != NULL
+	};
+
+	if (split) {
+		evidence.up = (uint64_t)split[0];
+		evidence.down = (uint64_t)split[1];
+		evidence.unknown = (uint64_t)split[2];
+	}
+	return loss_directions(probes, count, &evidence);
 }
 
 /* ---------------------------------------------------------------------------------------------- available bandwidth */

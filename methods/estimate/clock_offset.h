@@ -48,6 +48,8 @@ struct clock_offset_result {
 
 struct clock_offset;
 int clock_offset_new(struct clock_offset **est);
+/* With room for so many limits of each kind, 96 bytes each: more keep the uncertainty of long runs small. */
+int clock_offset_new_of(struct clock_offset **est, int vertices);
 void clock_offset_free(struct clock_offset *est);
 
 enum clock_offset_taken {

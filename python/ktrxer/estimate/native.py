@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The shared library of the estimators (python/estimators in the source tree), and how its functions are called."""
+"""The shared library of the estimators (methods/estimate/shared.c), and how its functions are called."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 NAME = "ktrxer-estimators.so"
+MISSING = -(1 << 63)  # in arrays of results
 MOST = 64  # figures of a call
 TEXT = 256  # bytes of the cause of an error
 
@@ -29,8 +30,8 @@ class Figure(ctypes.Structure):
 Found = list[tuple[str, float | str]]
 
 
-class NoEstimatorsError(RuntimeError):
-    """The library is not installed."""
+class NoEstimatorsError(ImportError):
+    """The library is not installed, or is that of an older version. One line."""
 
 
 def places() -> list[Path]:
@@ -47,7 +48,10 @@ def places() -> list[Path]:
 def library() -> ctypes.CDLL:
     for place in places():
         if place.is_file():
-            loaded = ctypes.CDLL(str(place))
+            try:
+                loaded = ctypes.CDLL(str(place))
+            except OSError as error:
+                raise NoEstimatorsError(f"{error}: build ktrxer with `make`, or install the package ktrxer-python") from None
             loaded.ktrxer_py_abw_new.restype = ctypes.c_void_p
             loaded.ktrxer_py_abw_free.restype = None
             return loaded
@@ -61,15 +65,37 @@ def fail(code: int, text: str) -> None:
     raise ValueError(text or {-errno.EINVAL: "the sizes or times fit no estimate"}.get(code, os.strerror(-code)))
 
 
-def call(function: str, *arguments: Any, text: bool = False, most: int = MOST) -> Found:
+def function(name: str) -> Any:
+    try:
+        return getattr(library(), f"ktrxer_py_{name}")
+    except AttributeError:
+        place = library()._name
+    raise NoEstimatorsError(f"{place} is of an older version, and has no estimator {name}: install one version of both parts of ktrxer")
+
+
+def check() -> None:
+    """Before a measurement: NoEstimatorsError, if the figures of its end cannot be computed."""
+    function("one_way")
+    function("loss_directions")
+
+
+def call(name: str, *arguments: Any, text: bool = False, most: int = MOST) -> Found:
     """The figures of a function. ValueError: its arguments allow no estimate. `text`: the function gives a cause."""
     to = (Figure * most)()
     cause = ctypes.create_string_buffer(TEXT)
     more = (cause, ctypes.c_size_t(TEXT)) if text else ()
-    count = getattr(library(), f"ktrxer_py_{function}")(*arguments, to, ctypes.c_int(most), *more)
+    count = function(name)(*arguments, to, ctypes.c_int(most), *more)
     if count < 0:
         fail(count, cause.value.decode())
     return [(figure.name.decode(), figure.text.decode() if figure.text is not None else figure.number) for figure in to[:count]]
+
+
+def count(name: str, *arguments: Any) -> int:
+    """Of a function that fills arrays."""
+    made = int(function(name)(*arguments))
+    if made < 0:
+        fail(made, "")
+    return made
 
 
 def result(kind: type[Result], found: Found, **more: Any) -> Result:
@@ -89,15 +115,15 @@ def groups(found: Found, first: str) -> list[Found]:
     return parts
 
 
-def numbers(values: npt.ArrayLike, dtype: type[np.uint64] | type[np.int64]) -> Array:
-    """Pointer and count. Floating point has no place for nanoseconds of a clock, so it is refused."""
+def numbers(values: npt.ArrayLike, dtype: type[np.uint64] | type[np.int64], width: int = 1) -> Array:
+    """Pointer, and count of rows of so many numbers. Floating point has no place for nanoseconds of a clock, so it is refused."""
     given = np.asarray(values)
     if given.size and given.dtype.kind not in "iu":
         raise ValueError(f"times are integer nanoseconds, not {given.dtype}")
     if given.size and dtype is np.uint64 and given.dtype.kind == "i" and given.min() < 0:
         raise ValueError("a time is negative")
     array = np.ascontiguousarray(given, dtype=dtype)
-    return array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.size)
+    return array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.size // width)
 
 
 def pair_times(values: npt.ArrayLike) -> Array:
@@ -105,8 +131,7 @@ def pair_times(values: npt.ArrayLike) -> Array:
     given = np.asarray(values)
     if given.size and (given.ndim != 2 or given.shape[1] != 4):
         raise ValueError(f"the times of pairs are rows of four (both send times, both arrivals), not an array of the shape {given.shape}")
-    pointer, count = numbers(given, np.uint64)
-    return pointer, ctypes.c_size_t(count.value // 4)
+    return numbers(given, np.uint64, width=4)
 
 
 def uint32(value: int) -> ctypes.c_uint32:

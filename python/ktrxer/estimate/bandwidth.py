@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ktrxer.methods import native
+from ktrxer.estimate import native
 
 METHODS = ("auto", "slops", "chirp")
 
@@ -73,7 +73,7 @@ class AvailableBandwidth:
         arrived, arrivals = native.numbers(arrived_ns, np.uint64)
         if count.value != arrivals.value:
             raise ValueError(f"{count.value} send times, {arrivals.value} arrivals")
-        code = native.library().ktrxer_py_abw_take(self._abw, sent, arrived, count)
+        code = native.function("abw_take")(self._abw, sent, arrived, count)
         if code < 0:
             native.fail(code, "" if self.plan is None else f"{count.value} times are not those of the plan: {self.plan}")
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	VERTICES = 2048, /* of one set of limits; when it is full some go, which only widens the uncertainty */
+	VERTICES = 2048, /* of one set of limits, in bounded memory */
 	CONFIRM = 3,     /* round trips that agree with each other and not with those before: a step */
 	GRID = 128,      /* parts of a settled segment */
 };
@@ -23,8 +23,8 @@ struct point {
 
 /* Limits of the offset. `sign` 1: from above, -1: from below. */
 struct limits {
-	struct point *points; /* VERTICES */
-	int count;
+	struct point *points;
+	int count, most; /* when it is full some go, which only widens the uncertainty */
 	int sign;
 	double gap; /* between two points and the next but one: grows when there is no room */
 };
@@ -45,6 +45,7 @@ struct span {
 
 struct segment {
 	struct point *room;
+	int vertices;
 	struct corridor straight, curved;
 	struct limits upper,
 		lower; /* of an offset whose rate is at most RATE, in any pattern: no cone contains another one's tip */
@@ -70,11 +71,14 @@ static void segment_clear(struct segment *s)
 	struct limits *const sets[] = { &s->straight.upper, &s->straight.lower, &s->curved.upper,
 					&s->curved.lower,   &s->upper,          &s->lower };
 	struct point *const room = s->room;
+	const int vertices = s->vertices;
 
 	memset(s, 0, sizeof *s);
 	s->room = room;
+	s->vertices = vertices;
 	for (int i = 0; i < 6; i++) {
-		sets[i]->points = room + (ptrdiff_t)i * VERTICES;
+		sets[i]->points = room + (ptrdiff_t)i * vertices;
+		sets[i]->most = vertices;
 		sets[i]->sign = i % 2 ? -1 : 1;
 	}
 	s->curved.drift = DRIFT;
@@ -83,13 +87,19 @@ static void segment_clear(struct segment *s)
 
 int clock_offset_new(struct clock_offset **out)
 {
+	return clock_offset_new_of(out, VERTICES);
+}
+
+int clock_offset_new_of(struct clock_offset **out, int vertices)
+{
 	struct clock_offset *est = calloc(1, sizeof *est);
 
 	*out = NULL;
 	if (!est)
 		return -ENOMEM;
 	for (int i = 0; i < 2; i++) {
-		est->segments[i].room = calloc(6 * VERTICES, sizeof(struct point));
+		est->segments[i].room = calloc(6 * (size_t)vertices, sizeof(struct point));
+		est->segments[i].vertices = vertices;
 		if (!est->segments[i].room) {
 			clock_offset_free(est);
 			return -ENOMEM;
@@ -126,11 +136,11 @@ static void limits_put(struct limits *l, struct point p)
 
 static void limits_push(struct limits *l, struct point p)
 {
-	if (l->count == VERTICES) {
+	if (l->count == l->most) {
 		const double span = p.t - l->points[0].t;
 		const int count = l->count;
 
-		l->gap = 4 * span / VERTICES > 2 * l->gap ? 4 * span / VERTICES : 2 * l->gap;
+		l->gap = 4 * span / l->most > 2 * l->gap ? 4 * span / l->most : 2 * l->gap;
 		l->count = 0;
 		for (int i = 0; i < count; i++)
 			limits_put(l, l->points[i]);

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Lost probes by direction: in each phase, and in the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrxer.run import losses
+from ktrxer.store import Run
+from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
+from ktrxer.store.meta import Series
+
+WHOLE = "whole run"
+PHASES = (("idle", ("idle_before", "idle_after")), ("load", ("load",)), ("drain", ("drain",)))
+
+
+@dataclass(frozen=True)
+class Loss:
+    name: str  # of the phase
+    sent: int
+    lost: int
+    lost_up: int
+    lost_down: int
+    too_late: int = 0  # answered after the time-out; not counted as lost
+
+
+def of_phases(run: Run) -> list[Loss]:
+    found = [(run.arrays(one)["t_ns"], *_placed(run, one)) for one in run.meta.of_kind("latency")]
+    made = []
+    for name, phases in PHASES:
+        times = sorted((phase.from_ns, phase.to_ns) for phase in run.meta.phases if phase.name in phases)
+        total = np.zeros(5, np.int64)
+        for t, state, spare in found:
+            counts, end = np.zeros(TOO_LATE + 1, np.int64), 0
+            for start, after in np.searchsorted(t, times).reshape(-1, 2).tolist():
+                counts += np.bincount(state[max(start, end) : after], minlength=TOO_LATE + 1)
+                end = max(end, after)  # phases of a file of unknown origin may overlap
+            total += _numbers(counts, spare)
+        if total[0]:
+            made.append(Loss(name, *total.tolist()))
+    return made
+
+
+def of_run(run: Run) -> Loss | None:
+    """The accounts of the processes, where they have them, because a session sees more than the samples: copies, and probes after the last
+    measured one. Else those of the samples."""
+    total = np.zeros(5, np.int64)
+    for series in run.meta.of_kind("latency"):
+        session = losses.session_of(run.meta, series)
+        if session is not None:
+            split = session.split
+            total += (session.sent, split.up + split.down + split.unknown, split.up, split.down, session.too_late)
+        else:
+            total += _numbers(np.bincount(run.arrays(series)["state"].astype(np.int64), minlength=TOO_LATE + 1), (0, 0))
+    return Loss(WHOLE, *total.tolist()) if total[0] else None
+
+
+def _numbers(counts: NDArray[np.int64], spare: Sequence[int]) -> list[int]:
+    lost, late = int(counts[[LOST, LOST_UP, LOST_DOWN]].sum()), int(counts[TOO_LATE])
+    up, down = (max(0, int(counts[state]) - more) for state, more in zip((LOST_UP, LOST_DOWN), spare, strict=True))
+    return [int(counts[ANSWERED]) + late + lost, lost, up, down, late]
+
+
+def _placed(run: Run, series: Series) -> tuple[NDArray[np.int64], tuple[int, int]]:
+    """States, and how many of the losses up and down in any phase may be no losses of the path."""
+    rows, session = run.arrays(series), losses.session_of(run.meta, series)
+    state = rows["state"].astype(np.int64)
+    if session is None:
+        return state, (0, 0)
+    reported = session.split.up, session.split.down
+    # The file has certain states only, and a file of an earlier version fewer of them.
+    if all(np.count_nonzero(state == way) >= most for way, most in zip((LOST_UP, LOST_DOWN), reported, strict=True)):
+        return state, (0, 0)
+    state = losses.placed(run.meta, series, rows, certain=False).astype(np.int64)
+    up, down = (max(0, int((state == way).sum()) - most) for way, most in zip((LOST_UP, LOST_DOWN), reported, strict=True))
+    return state, (max(up, session.at_server), down)

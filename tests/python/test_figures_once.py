@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A figure that stands in two places is one figure: the last object of a process, the samples and the summary of the same file."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+from agreement import disagreements
+from built_estimators import built
+from ktrxer.estimate import native
+from ktrxer.run.closing import close
+from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
+from ktrxer.store.columns import ANSWERED, LOST
+from ktrxer.summary import figures, text
+
+S, MS = 10**9, 10**6
+__all__ = ["built"]  # a fixture of all tests here
+
+
+def stamp_run(tmp_path, phases, end, lost=range(0), counted=lambda seq: None, count=1000):
+    """A run of one stamp process; `lost` probes have no answer, and the reflector's count in the others is counted(seq)."""
+    whole = {"type": "end", "sent": count, "lost": len(lost), "too_late": 0, "reflector_stateful": True, "duplicates_up": 0, **end}
+    runner = Runner(0, "UDP", "stamp", ["ktrxer", "stamp"], "far", "ended", 0, interval_ns=10 * MS, protocol="UDP", end=whole, from_ns=0, to_ns=10 * S)
+    meta = Meta(
+        id="5f1c0de0-0000-4000-8000-000000000075", test="t", created="2026-11-28T00:00:00.000000Z", host=Host("near"), zero=Zero(0, 0),
+        length_ns=10 * S, phases=phases, runners=[runner], series=[Series(0, "UDP", "latency", "ms", 0, group="Ping (ms)")], verdict="valid",
+    )
+    answered = [seq not in lost for seq in range(count)]
+    rows = {
+        "series": [0] * count, "t_ns": [seq * 10 * MS for seq in range(count)], "seq": list(range(count)),
+        "state": [ANSWERED if ok else LOST for ok in answered], "lateness_ns": [0] * count,
+        "rtt_ns": [10 * MS if ok else None for ok in answered], "far_ns": [S + seq * 10 * MS if ok else None for seq, ok in enumerate(answered)],
+        "far_seq": [counted(seq) if ok else None for seq, ok in enumerate(answered)],
+    }
+    writer = RunWriter(tmp_path, meta, "run")
+    writer.append("latency", rows)
+    writer.sync()
+    run = open_run(writer.part)
+    return open_run(writer.finish(close(run)))
+
+
+def losses_of(run):
+    summary = figures.summarise(run)
+    lines = [line for line in text.lines(summary) if line.startswith("loss,")]
+    return [(one.name, one.lost, one.lost_up, one.lost_down) for one in (*summary.loss, summary.loss_of_run)], lines
+
+
+def test_losses_beside_a_server_that_dropped_some(tmp_path):
+    """424 probes did not reach the reflector, which itself dropped 112 requests: 312 were lost up, as the process says."""
+    lost = range(300, 724)
+    end = {"lost_up": 312, "lost_down": 0, "lost_unknown": 112, "server_dropped": 112, "server_refused": 0}
+    run = stamp_run(tmp_path, [Phase("load", 0, 10 * S)], end, lost, lambda seq: seq if seq < 300 else seq - 424)
+    rows, lines = losses_of(run)
+    assert rows == [("load", 424, 312, 0), ("whole run", 424, 312, 0)]
+    assert all(line.endswith("(312 up, 0 down, 112 unknown)") and "424 of 1000 probes" in line for line in lines) and len(lines) == 2
+    assert set(run.arrays(run.meta.series[0])["state"][300:724]) == {LOST}, "of a single probe it is not certain"
+    assert not list(disagreements(run))
+
+
+def test_losses_of_several_phases_are_no_more_than_those_of_the_run(tmp_path):
+    lost = range(300, 724)
+    end = {"lost_up": 312, "lost_down": 0, "lost_unknown": 112, "server_dropped": 112, "server_refused": 0}
+    phases = [Phase("idle_before", 0, 4 * S), Phase("load", 4 * S, 10 * S)]
+    rows, _ = losses_of(stamp_run(tmp_path, phases, end, lost, lambda seq: seq if seq < 300 else seq - 424))
+    assert rows == [("idle", 100, 0, 0), ("load", 324, 212, 0), ("whole run", 424, 312, 0)], "any of the losses may be those of the server"
+
+
+def test_losses_without_a_neighbour_get_the_direction_that_the_session_knows(tmp_path):
+    """The last 20 probes have no answer behind them; the closing probes of the session had one."""
+    end = {"lost_up": 20, "lost_down": 0, "lost_unknown": 0}
+    rows, _ = losses_of(stamp_run(tmp_path, [Phase("idle_before", 0, 10 * S)], end, range(980, 1000), lambda seq: seq))
+    assert rows == [("idle", 20, 20, 0), ("whole run", 20, 20, 0)]
+
+
+@pytest.mark.parametrize("end", [{}, {"lost_unknown": "many"}, {"lost_unknown": -1}, {"lost_unknown": 5, "sent": None}, {"classes": [1, 2], "lost_unknown": 5}])
+def test_a_process_without_such_accounts_has_those_of_the_samples(tmp_path, end):
+    rows, _ = losses_of(stamp_run(tmp_path, [Phase("idle_before", 0, 10 * S)], end, range(500, 505), lambda seq: seq if seq < 500 else seq - 5))
+    assert rows == [("idle", 5, 5, 0), ("whole run", 5, 5, 0)]
+
+
+def test_an_older_library_is_named_in_one_line(monkeypatch, tmp_path):
+    class Older(ctypes.CDLL):
+        def __getattr__(self, name):
+            raise AttributeError(name)
+
+    monkeypatch.setattr(native, "library", lambda: Older(None))
+    with pytest.raises(native.NoEstimatorsError, match=r"older version.*no estimator one_way.*one version") as error:
+        native.check()
+    assert "\n" not in str(error.value)
+
+
+def test_a_command_without_the_library_ends_with_one_line(tmp_path):
+    """A file of that name that is no library, instead of the built one."""
+    (tmp_path / "lib" / "ktrxer").mkdir(parents=True)
+    (tmp_path / "lib" / "ktrxer" / native.NAME).write_text("text")
+    code = (
+        "import sys; from ktrxer import cli; from ktrxer.estimate import native; from pathlib import Path;"
+        f"native.places = lambda: [Path({str(tmp_path / 'lib' / 'ktrxer' / native.NAME)!r})];"
+        "cli.SUBCOMMANDS['runs'] = cli.Subcommand('ktrxer.commands.x', ''); import types;"
+        "sys.modules['ktrxer.commands.x'] = types.SimpleNamespace(main=lambda words: native.check());"
+        "sys.exit(cli.main(['runs']))"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert made.returncode == 1 and made.stderr.startswith("ktrxer runs: ") and made.stderr.count("\n") == 1 and "make" in made.stderr, made.stderr
