@@ -25,7 +25,7 @@ VERSION_OF_VENV := $(shell .venv/bin/python3 -S -c 'import sys; print("python%d.
 .PHONY: lint-python
 lint-python: .venv/.tests ## ruff and strict mypy over the Python part
 	.venv/bin/ruff check python tests/lab
-	cd python && ../.venv/bin/mypy
+	.venv/bin/mypy
 
 # The real Flent in a separate environment, for the test that draws the output of `ktrxer export`; without it that test is skipped.
 # Its dependencies are in .venv in the same versions.

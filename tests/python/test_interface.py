@@ -101,7 +101,7 @@ def test_each_global_symbol_of_the_static_library_has_a_prefix() -> None:
     lines = [line.split() for line in symbols("--extern-only", built("libktrxer.a"))]
     # Names with two leading underscores belong to the compiler (sanitizers and coverage).
     names = {line[2] for line in lines if len(line) == 3}
-    assert len(names) > 300
+    assert len(names) > 250  # 287 without BPF
     assert sorted(name for name in names if not re.match(r"ktrxer_|ktx_|krx_|__", name)) == []
 
 

@@ -57,9 +57,9 @@ def lint(suite: Suite) -> None:
     if (VENV / "ruff").exists():
         steps.append(("C files have the format of .clang-format", ["scripts/format", "--check"], 120, None))
         folders = [name for name in ("python", "lab", "tests", "bench", "contract") if any((ROOT / name).rglob("*.py"))]
-        ruff = [str(VENV / "ruff"), "check", "--no-cache", "--config", "python/pyproject.toml", *folders, *PROGRAMS, "scripts/docs-gallery"]
+        ruff = [str(VENV / "ruff"), "check", "--no-cache", "--config", "pyproject.toml", *folders, *PROGRAMS, "scripts/docs-gallery"]
         steps.append(("ruff", ruff, 60, None))
-        mypy = [str(VENV / "mypy"), "--config-file", "python/pyproject.toml", "--cache-dir", str(BUILD / "mypy")]
+        mypy = [str(VENV / "mypy"), "--config-file", "pyproject.toml", "--cache-dir", str(BUILD / "mypy")]
         types = [
             ("mypy", [*mypy, "--scripts-are-modules", "python/ktrxer", "lab/ktrxer_lab", "tests/counts.py", "tests/runner", *PROGRAMS], 300, {"MYPYPATH": "python:lab:tests"}),
             # A folder of its own: its modules import each other by their bare names, as pytest has it.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A program without functions of its own has these. */
 __attribute__((weak)) struct cm_hooks cm_hooks;
@@ -27,7 +29,8 @@ static void run(void **state)
 	test->run();
 }
 
-int main(void)
+/* An argument is the name of the one test to run. */
+int main(int argc, char **argv)
 {
 	struct CMUnitTest *tests = calloc(count + 1, sizeof *tests);
 	size_t n = 0;
@@ -36,7 +39,14 @@ int main(void)
 	if (!tests || !count)
 		return 1;
 	for (struct cm_test *test = first; test; test = test->next)
-		tests[n++] = (struct CMUnitTest){ test->name, run, cm_hooks.before_each, cm_hooks.after_each, test };
+		if (argc < 2 || strcmp(argv[1], test->name) == 0)
+			tests[n++] =
+				(struct CMUnitTest){ test->name, run, cm_hooks.before_each, cm_hooks.after_each, test };
+	if (!n) {
+		fprintf(stderr, "%s: it has no test %s\n", argv[0], argv[1]);
+		free(tests);
+		return 2;
+	}
 	failed = _cmocka_run_group_tests("tests", tests, n, cm_hooks.before_all, cm_hooks.after_all);
 	free(tests);
 	return failed;

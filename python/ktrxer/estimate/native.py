@@ -7,6 +7,7 @@ import ctypes
 import errno
 import functools
 import os
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +42,8 @@ def places() -> list[Path]:
     named = os.environ.get("KTRXER_BIN", "")  # BUILD/cli/ktrxer, or PREFIX/bin/ktrxer
     if named.startswith("/"):
         prefixes.insert(0, Path(named).resolve().parents[1])
+    if on_path := shutil.which("ktrxer"):  # this package came by pip, without the compiled parts
+        prefixes.append(Path(on_path).resolve().parents[1])
     return [folder for prefix in prefixes for folder in (prefix / "python" / NAME, prefix / "lib" / "ktrxer" / NAME)]
 
 
