@@ -5,7 +5,7 @@
     contract/generate.py families          the names of the tables
     contract/generate.py headers FOLDER    the C headers, by meson
     contract/generate.py page              the page of the site, on standard output
-    contract/generate.py write             the files in the repository: the schemas in docs/schema/
+    contract/generate.py write             the files in the repository: docs/schema/, python/ktrxer/store/tables.py
     contract/generate.py check             fails if one of these files is not up to date
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import headers
 import pages
 import schemas
+import stored
 from tables import TableError, Tables, load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +33,7 @@ def committed(tables: Tables) -> dict[str, str]:
     return {
         f"docs/schema/{command.replace(' ', '-')}.schema.json": json.dumps(schemas.schema_of(tables, command), indent=2) + "\n"
         for command in tables.commands
-    }
+    } | {"python/ktrxer/store/tables.py": stored.module()}
 
 
 def stale(tables: Tables) -> list[str]:

@@ -23,9 +23,17 @@ def _function(name: str, parameters: str, call: str) -> str:
     return f"static inline void {name}(struct json *json{parameters})\n{{\n\t{call};\n}}\n"
 
 
+def _columns(group: Group) -> str:
+    """The fields of a batch in order: their indexes, how many there are, and their names."""
+    prefix = group.name.upper()
+    indexes = ", ".join(f"{prefix}_{one.name.upper()}" for one in group.fields)
+    names = ", ".join(f'"{one.name}"' for one in group.fields)
+    return f"/* {group.text} */\nenum {{ {indexes}, {prefix}_FIELDS }};\n#define {prefix}_NAMES {names}\n"
+
+
 def _writers(group: Group, one: Field) -> list[str]:
     name, key = f"{group.name}_{one.name}", f'"{one.name}"'
-    kind = "array" if group.columns else one.type
+    kind = one.type
     made = []
     if kind in ("object", "array"):
         made.append(_function(f"{name}_open", "", f"json_{kind}(json, {key})"))
@@ -51,6 +59,8 @@ def _writers(group: Group, one: Field) -> list[str]:
 def header(tables: Tables, family: str) -> str:
     parts = [HEAD.format(family=family, upper=family.upper())]
     for group in tables.groups.values():
-        if group.family == family:
+        if group.family == family and group.columns:
+            parts.append(_columns(group))
+        elif group.family == family:
             parts += [f"/* {group.text} */\n" + "\n".join(writer for one in group.fields for writer in _writers(group, one))]
     return "\n".join([*parts, "#endif\n"])

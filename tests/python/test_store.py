@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, StoreError, Zero, columns, limits, open_run, recover
 from ktrxer.store import meta as meta_file
 from ktrxer.store.errors import printable
+from ktrxer.store.tables import Column
 from synthetic import synthetic
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -48,6 +49,26 @@ def whole(tmp_path_factory):
 
 
 # ----------------------------------------------------------------------------------------------------------------- written and read
+
+
+def test_a_file_of_an_older_version_lacks_a_column(tmp_path, monkeypatch):
+    """The column is empty there. A file of a newer version has one more, which is not read."""
+    for name in ("older", "newer"):
+        (tmp_path / name).mkdir()
+    older = RunWriter(tmp_path / "older", small())
+    older.append("latency", rows(5))
+    paths = [older.finish()]
+    more = (*columns.TABLES["latency"], Column("ttl_down", "int64", True))
+    with monkeypatch.context() as newer_version:
+        newer_version.setitem(columns.TABLES, "latency", more)
+        columns.schema.cache_clear()
+        assert open_run(paths[0]).table("latency").column("ttl_down").null_count == 5
+        newer = RunWriter(tmp_path / "newer", small())
+        newer.append("latency", {**rows(5), "ttl_down": [64] * 5})
+        paths.append(newer.finish())
+    columns.schema.cache_clear()
+    table = open_run(paths[1]).table("latency")
+    assert table.num_rows == 5 and "ttl_down" not in table.column_names
 
 
 def test_a_run_comes_back_as_it_was(tmp_path):

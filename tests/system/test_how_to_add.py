@@ -23,6 +23,7 @@ PRINTED = {
     "add-rule-back-end": (r"listening on to-modem by socket[\s\S]*2 packets captured, 0 lost",),
     "add-method": (r"OK",),
     "add-command": (r"", r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
+    "add-column": (r"", r""),
     "add-field": (r"", r"", r'"class_count": 1,'),
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
     "add-host-state": (r"stored;", r"memory available +- +\d"),

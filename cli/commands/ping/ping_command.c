@@ -73,10 +73,11 @@ static int ping_all(struct ping_run *run)
 static int run_ping(struct cli *cli, const void *options)
 {
 	const struct ping_options *o = options;
-	struct ping_run run = { .o = o,
-				.report = { .cli = cli, .o = &o->p, .each = 1, .batch = { .columns = ping_columns } } };
-	const int status = ping_all(&run);
+	struct ping_run run = { .o = o, .report = { .cli = cli, .o = &o->p, .each = 1 } };
+	int status;
 
+	ping_batch_open(&run.report);
+	status = ping_all(&run);
 	ping_free(run.ping);
 	return status;
 }

@@ -19,7 +19,7 @@ struct ping_run {
 };
 
 /* ping_report.c */
-extern const char *const ping_columns[]; /* of a round trip under --brief */
+void ping_batch_open(struct probe_report *report); /* the fields of a round trip under --brief */
 void ping_say_what(const struct ping_run *run);
 void ping_say_answer(void *run, enum echo_event event, const struct echo_result *result);
 /* Judges, and prints: into the open end object, and as text. */

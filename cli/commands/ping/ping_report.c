@@ -11,7 +11,13 @@
 
 static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
 
-const char *const ping_columns[] = { "number", "scheduled_ns", "sent_ns", "rtt_ns", "own_queue_ns", NULL };
+static const char *const columns[] = { PING_BATCH_NAMES };
+
+void ping_batch_open(struct probe_report *report)
+{
+	report->batch.columns = columns;
+	report->batch.column_count = PING_BATCH_FIELDS;
+}
 
 void ping_say_what(const struct ping_run *run)
 {
@@ -49,8 +55,12 @@ void ping_say_answer(void *context, enum echo_event event, const struct echo_res
 	if (probe_is_talkative(&run->o->p))
 		say_line(run, event, r);
 	if (event == ECHO_ROUND_TRIP && run->o->p.brief) {
-		probe_batch_add(&run->report, (const int64_t[]){ (int64_t)r->number, (int64_t)r->at_ns,
-								 (int64_t)r->sent_ns, r->rtt_ns, r->own_queue_ns });
+		probe_batch_add(&run->report,
+				(const int64_t[PING_BATCH_FIELDS]){ [PING_BATCH_NUMBER] = (int64_t)r->number,
+								    [PING_BATCH_SCHEDULED_NS] = (int64_t)r->at_ns,
+								    [PING_BATCH_SENT_NS] = (int64_t)r->sent_ns,
+								    [PING_BATCH_RTT_NS] = r->rtt_ns,
+								    [PING_BATCH_OWN_QUEUE_NS] = r->own_queue_ns });
 		return;
 	}
 	sample = out_sample(run->report.cli, names[event]);

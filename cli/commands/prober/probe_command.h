@@ -44,11 +44,12 @@ static inline bool probe_is_talkative(const struct probe_options *o)
  * Under --brief the round trips of many probes are printed together, a column for each of these fields: a line for each
  * would cost its reader more than the probe.
  */
-enum { PROBE_BATCH = 64, PROBE_COLUMNS = 10 };
+enum { PROBE_BATCH = 64, PROBE_COLUMNS = 16 };
 struct probe_batch {
 	uint32_t count;
 	uint64_t since_ns;
-	const char *const *columns; /* names, NULL at the end */
+	const char *const *columns; /* names */
+	int column_count;
 	int64_t values[PROBE_COLUMNS][PROBE_BATCH];
 };
 

@@ -51,7 +51,7 @@ void probe_batch_flush(struct probe_report *r)
 	struct probe_batch *b = &r->batch;
 	struct json *sample = b->count ? out_sample(r->cli, "round_trips") : NULL;
 
-	for (int column = 0; sample && b->columns[column]; column++) {
+	for (int column = 0; sample && column < b->column_count; column++) {
 		json_array(sample, b->columns[column]);
 		for (uint32_t i = 0; i < b->count; i++)
 			json_i64(sample, NULL, b->values[column][i]);
@@ -67,7 +67,7 @@ void probe_batch_add(struct probe_report *r, const int64_t *values)
 
 	if (!b->count)
 		b->since_ns = ktrxer_now_ns();
-	for (int column = 0; b->columns[column]; column++)
+	for (int column = 0; column < b->column_count; column++)
 		b->values[column][b->count] = values[column];
 	if (++b->count == PROBE_BATCH)
 		probe_batch_flush(r);

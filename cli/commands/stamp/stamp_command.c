@@ -62,22 +62,6 @@ static const struct opt_positional stamp_positionals[] = {
 	{ 0 },
 };
 
-static const char *const columns_of_one[] = {
-	"number",       "scheduled_ns", "sent_ns",     "rtt_ns", "reflector_received_real_ns", "reflector_sequence",
-	"own_queue_ns", "far_queue_ns", "adjusted_ns", NULL
-};
-static const char *const columns_of_several[] = { "number",
-						  "scheduled_ns",
-						  "sent_ns",
-						  "rtt_ns",
-						  "reflector_received_real_ns",
-						  "reflector_sequence",
-						  "own_queue_ns",
-						  "far_queue_ns",
-						  "adjusted_ns",
-						  "class",
-						  NULL };
-
 static int stamp_open(struct stamp_command *run)
 {
 	struct stamp_keys keys = { 0 };
@@ -97,7 +81,7 @@ static int stamp_open(struct stamp_command *run)
 	run->report.prober = stamp_prober(run->stamp);
 	run->result = stamp_result(run->stamp);
 	run->report.each = run->result->class_count;
-	run->report.batch.columns = run->result->class_count > 1 ? columns_of_several : columns_of_one;
+	stamp_batch_open(run);
 	return 0;
 }
 

@@ -47,6 +47,7 @@ void stamp_say_step(void *run);
 int stamp_finish(struct stamp_command *run);
 
 /* stamp_json.c */
+void stamp_batch_open(struct stamp_command *run); /* the fields of a round trip under --brief */
 void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct stamp_sample *sample);
 void stamp_end_json(const struct stamp_command *run, struct json *end);
 

@@ -26,9 +26,8 @@ int stamp_echo_open(struct stamp_command *run, const struct probe_spec *spec, st
 		return ktrxer_fail(err, -ENOMEM, "no memory for the echo");
 	echo->options.p = run->o->p;
 	echo->run.o = &echo->options;
-	echo->run.report = (struct probe_report){
-		.cli = &echo->cli, .o = &echo->options.p, .each = 1, .batch = { .columns = ping_columns }
-	};
+	echo->run.report = (struct probe_report){ .cli = &echo->cli, .o = &echo->options.p, .each = 1 };
+	ping_batch_open(&echo->run.report);
 	ping.probe.payload = STAMP_ECHO_PAYLOAD;
 	rc = ping_new(&echo->run.ping, &ping, err);
 	if (rc < 0)

@@ -39,15 +39,32 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 	stamp_sample_reordered_down(json, p->reordered_down);
 }
 
+/* The class is the last column, and is left out where there is one. */
+void stamp_batch_open(struct stamp_command *run)
+{
+	static const char *const columns[] = { STAMP_BATCH_NAMES };
+
+	run->report.batch.columns = columns;
+	run->report.batch.column_count = run->result->class_count > 1 ? STAMP_BATCH_FIELDS : STAMP_BATCH_CLASS;
+}
+
 void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct stamp_sample *p)
 {
 	struct json *json;
 
 	if (run->o->p.brief && !p->too_late) {
-		probe_batch_add(&run->report,
-				(const int64_t[]){ (int64_t)p->number, (int64_t)p->at_ns, (int64_t)p->t1_ns, p->rtt_ns,
-						   p->t2_real_ns, (int64_t)p->reflector_seq, p->own_queue_ns,
-						   p->far_queue_ns, p->adjusted_ns, which });
+		probe_batch_add(&run->report, (const int64_t[STAMP_BATCH_FIELDS]){
+						      [STAMP_BATCH_NUMBER] = (int64_t)p->number,
+						      [STAMP_BATCH_SCHEDULED_NS] = (int64_t)p->at_ns,
+						      [STAMP_BATCH_SENT_NS] = (int64_t)p->t1_ns,
+						      [STAMP_BATCH_RTT_NS] = p->rtt_ns,
+						      [STAMP_BATCH_REFLECTOR_RECEIVED_REAL_NS] = p->t2_real_ns,
+						      [STAMP_BATCH_REFLECTOR_SEQUENCE] = (int64_t)p->reflector_seq,
+						      [STAMP_BATCH_OWN_QUEUE_NS] = p->own_queue_ns,
+						      [STAMP_BATCH_FAR_QUEUE_NS] = p->far_queue_ns,
+						      [STAMP_BATCH_ADJUSTED_NS] = p->adjusted_ns,
+						      [STAMP_BATCH_CLASS] = which,
+					      });
 		return;
 	}
 	json = out_sample(run->report.cli, p->too_late ? "too_late" : "round_trip");

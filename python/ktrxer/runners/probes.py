@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,14 @@ WAITING_MOST = 20_000  # probes of one series within a time-out
 TRIAL_TIMEOUT = "5s"  # of the probes before the run: a queue that is full already may hold a probe for seconds
 BATCH_MOST = 10_000  # round trips in one object
 _STATES = {"lost": LOST, "failed": FAILED, "skipped": SKIPPED, "duplicate": DUPLICATE}
-_QUEUES = ("own_queue_ns", "far_queue_ns")
-_ORDER = ("series", "t_ns", "seq", "rtt_ns", "lateness_ns", "state", "far_ns", "far_seq", *_QUEUES, "adjusted_ns")
+# Stored columns that a probe may lack: the printed field, and the smallest value; a smaller one means that it is not known.
+_MORE: dict[str, tuple[str, int]] = {
+    "far_ns": ("reflector_received_real_ns", 0),
+    "far_seq": ("reflector_sequence", 0),
+    "own_queue_ns": ("own_queue_ns", 0),
+    "far_queue_ns": ("far_queue_ns", 0),
+    "adjusted_ns": ("adjusted_ns", -NS_MOST),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +107,6 @@ class _Rows:
     """Of one process."""
 
     def __init__(self, p: Probes, samples: Samples) -> None:
-        assert names("latency") == _ORDER
         self.samples = samples
         self.interval = p.interval_ns
         self.first_due: int | None = None  # scheduled time of probe 0: lost probes are placed by it
@@ -116,7 +121,7 @@ class _Rows:
             seq, zero = number(sample, "number"), own.zero(self.samples)
             due = self.first_due if self.first_due is not None else zero + self.samples.from_ns
             at = due + seq * self.interval - zero
-            self._append((self._class(sample.get("class")), at, seq, None, None, _STATES[kind], *[None] * 5))
+            self._append({"series": self._class(sample.get("class")), "t_ns": at, "seq": seq, "state": _STATES[kind]})
         # Other versions of the command may print further kinds.
 
     def _class(self, which: Any) -> int:
@@ -126,34 +131,24 @@ class _Rows:
             raise Strange(f"a probe of class {json.dumps(which, default=str)[:20]}")
         return series.id
 
-    def _append(self, row: Sequence[int | None]) -> None:
-        for values, value in zip(self.samples.table("latency"), row, strict=True):
-            values.append(value)
+    def _append(self, row: Mapping[str, int | None]) -> None:
+        for name, values in zip(names("latency"), self.samples.table("latency"), strict=True):
+            values.append(row.get(name))
 
     def _round_trip(self, sample: Object, state: int) -> None:
         seq, sent, due, rtt = _four(sample)
         if self.first_due is None:
             self.first_due = due - seq * self.interval
-        far, far_seq = (
-            value if type(value := sample.get(name)) is int and 0 <= value <= NS_MOST else None
-            for name in ("reflector_received_real_ns", "reflector_sequence")
-        )
-        queues = [value if type(value := sample.get(name)) is int and 0 <= value <= NS_MOST else None for name in _QUEUES]
-        adjusted = number(sample, "adjusted_ns") if "adjusted_ns" in sample else None
-        which = self._class(sample.get("class"))
-        self._append((which, sent - own.zero(self.samples), seq, rtt, sent - due, state, far, far_seq, *queues, adjusted))
+        row = {"series": self._class(sample.get("class")), "t_ns": sent - own.zero(self.samples), "seq": seq, "rtt_ns": rtt}
+        row |= {"lateness_ns": sent - due, "state": state}
+        for name, (printed, least) in _MORE.items():
+            if type(value := sample.get(printed)) is int and least <= value <= NS_MOST:
+                row[name] = value
+        self._append(row)
 
     def _round_trips(self, sample: Object) -> None:
         """Many in one object, column by column: the output of --brief."""
         seq, due, sent, rtt = (_column(sample, name) for name in ("number", "scheduled_ns", "sent_ns", "rtt_ns"))
-        none: list[int | None] = [None] * len(seq)
-        far: Sequence[int | None] = _column(sample, "reflector_received_real_ns", 0) if "reflector_received_real_ns" in sample else none
-        far_seq: Sequence[int | None] = _column(sample, "reflector_sequence", 0) if "reflector_sequence" in sample else none
-        queues = [
-            [wait if wait >= 0 else None for wait in _column(sample, name)] if name in sample else none  # negative: not known
-            for name in _QUEUES
-        ]
-        adjusted: Sequence[int | None] = _column(sample, "adjusted_ns") if "adjusted_ns" in sample else none
         if self.first_due is None:
             self.first_due = due[0] - seq[0] * self.interval
         if "class" in sample:
@@ -164,8 +159,13 @@ class _Rows:
             series = [self._class(None)] * len(seq)
         zero = own.zero(self.samples)
         lateness = [left - at for left, at in zip(sent, due, strict=False)]
-        made = (series, [left - zero for left in sent], seq, rtt, lateness, [ANSWERED] * len(seq), far, far_seq, *queues, adjusted)
-        if len({len(column) for column in (due, *made)}) > 1:
+        made: dict[str, Sequence[int | None]] = {"series": series, "t_ns": [left - zero for left in sent], "seq": seq, "rtt_ns": rtt}
+        made |= {"lateness_ns": lateness, "state": [ANSWERED] * len(seq)}
+        for name, (printed, least) in _MORE.items():
+            if printed in sample:
+                made[name] = [value if value >= least else None for value in _column(sample, printed)]
+        if len({len(column) for column in (due, *made.values())}) > 1:
             raise Strange("its columns are not equally long")
-        for values, more in zip(self.samples.table("latency"), made, strict=True):
-            values.extend(more)
+        none: list[int | None] = [None] * len(seq)
+        for name, values in zip(names("latency"), self.samples.table("latency"), strict=True):
+            values.extend(made.get(name, none))

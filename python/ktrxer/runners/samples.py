@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ktrxer.store import columns, one_line
 from ktrxer.store.columns import ANSWERED, LOCAL, LOST
 from ktrxer.store.meta import Series
+from ktrxer.store.tables import Column
 
 S = 10**9
 NS_MOST = 2**62
@@ -242,7 +243,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, default=str)[:40]
 
 
-def _fits(value: Any, column: columns.Column) -> bool:
+def _fits(value: Any, column: Column) -> bool:
     if value is None:
         return column.nullable
     if column.type in ("double", "float"):
