@@ -5,6 +5,7 @@
 #include "error.h"
 #include "limits.h"
 #include "path_find.h"
+#include "short_slice.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -143,8 +144,11 @@ static void hurry(const struct prober *p)
 		return;
 #endif
 	/* By the call itself: sched_getscheduler() of musl always fails. */
-	if (p->spec.interval_ns >= REALTIME_INTERVAL_NS && syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
-		pthread_setschedparam(pthread_self(), SCHED_FIFO, &least);
+	if (p->spec.interval_ns >= REALTIME_INTERVAL_NS && syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
+	    pthread_setschedparam(pthread_self(), SCHED_FIFO, &least) == 0)
+		return;
+	/* Without privilege: it preempts flows when a sleep ends, at the same share of the processor. */
+	short_slice();
 }
 
 int prober_listen(struct prober *p, uint8_t proto, uint32_t snap, struct ktrxer_error *err)

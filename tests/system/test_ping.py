@@ -96,6 +96,29 @@ def test_real_time_priority_where_it_is_permitted(shared_pair, ktrxer, nice):
     assert policy == (os.SCHED_FIFO if permitted and not nice else os.SCHED_OTHER)
 
 
+def slice_of(status: str) -> int:
+    return int(next(line.split(":")[1] for line in status.splitlines() if line.startswith("se.slice")))
+
+
+@pytest.mark.parametrize("nice", [0, 5])
+def test_a_short_slice_without_privilege(shared_pair, ktrxer, nice):
+    """An ordinary user has no real-time priority: since Linux 6.12 a shorter slice lets the prober preempt flows when it wakes up."""
+    a, b = shared_pair
+    if tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2]) < (6, 12) or not Path("/proc/self/sched").exists():
+        pytest.skip("Linux 6.12 with CONFIG_SCHED_DEBUG shows the slice of a thread")
+    usual = slice_of(Path("/proc/self/sched").read_text())
+    unprivileged = ["prlimit", "--rtprio=0", "setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
+    child = a.popen([*unprivileged, "nice", "-n", str(nice), ktrxer, "ping", b.address, "-i", "100ms", "--jsonl"])
+    child.stdout.readline()
+    child.stdout.readline()  # the first sample
+    policy = int(Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()[38])
+    has = slice_of(Path(f"/proc/{child.pid}/sched").read_text())
+    child.terminate()
+    child.communicate(timeout=20)
+    assert policy == os.SCHED_OTHER
+    assert has == (usual if nice else 100_000)
+
+
 @pytest.mark.parametrize("version", [4, 6])
 def test_answers_to_others_stay_out_of_the_queue_of_a_raw_socket(pair, ktrxer, version):
     """A host that forbids ping sockets: the kernel gives each raw socket a copy of each answer. The first prober is stopped, so that it reads none."""
