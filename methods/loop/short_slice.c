@@ -8,7 +8,7 @@
 
 #define SLICE_NS 100000 /* the kernel's least */
 
-/* SCHED_ATTR_SIZE_VER0 of linux/sched/types.h, which does not go with sched.h of all C libraries. */
+/* SCHED_ATTR_SIZE_VER0 of the kernel; its header does not go with the one of all C libraries for scheduling. */
 struct attributes {
 	__u32 size, policy;
 	__u64 flags;
