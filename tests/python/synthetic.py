@@ -32,7 +32,7 @@ def describe(seconds: float, delay: float, title: str) -> Meta:
         length_ns=total,
         phases=[Phase("idle_before", 0, load_from), Phase("load", load_from, load_to), Phase("idle_after", load_to, total)],
         settings={"length_s": seconds - 2 * delay, "delay_s": delay, "cc": "cubic"},
-        command=["ktrxer", "run", "rrul", "-H", "far.example", "-l", f"{seconds - 2 * delay:g}", "-t", title],
+        command=["ktrxer", "run", "rrul", "-H", "far.example", "--for", f"{seconds - 2 * delay:g}", "-t", title],
         plots=["all", "totals", "download", "upload", "ping", "ping_cdf", "lateness"],
         verdict="valid",
         metadata={"before": {"sysctls": {"net.ipv4.tcp_congestion_control": "cubic"}}, "after": {}},

@@ -65,7 +65,7 @@ def go(capsys, *words):
 
 def first(capsys, *words):
     if words not in KEPT:
-        status, out, err = go(capsys, *words, "-H", "localhost", "-l", "0.3", "--delay", "0.1", "-q", "--no-extras", "-D", KEPT[()])
+        status, out, err = go(capsys, *words, "-H", "localhost", "--for", "0.3", "--delay", "0.1", "-q", "--no-extras", "-D", KEPT[()])
         assert status in (0, 1), err
         KEPT[words] = Path(out.strip())
     return KEPT[words]
@@ -138,7 +138,7 @@ def test_where_the_far_end_is_may_be_said_anew(capsys):
 
 
 @pytest.mark.parametrize("words, message", [
-    (["-l", "5"], "-l/--length: not with --again, because the stored run has it"), (["-l", "60"], "-l/--length: not with --again"),
+    (["--for", "5"], "--for: not with --again, because the stored run has it"), (["-l", "60"], "--for: not with --again"),
     (["--set", "a=b"], "--set: not with --again"), (["--cc", "bbr"], "--cc: not with --again"), (["--precise"], "--precise: not with --again"),
     (["-i", "10ms"], "-i/--interval: not with --again"),
 ])
@@ -231,7 +231,7 @@ def test_a_recipe_that_the_catalogue_does_not_have(own, capsys):
 
 @pytest.mark.parametrize("members, message", [
     ({"settings": {"host": 5}}, "settings.host: should be text"), ({"settings": {"length_s": "60"}}, "settings.length_s: should be a number"),
-    ({"settings": {"length_s": 1e30}}, "--length 1e+30s: expected 200ms to 720h"), ({"settings": {"delay_s": -1}}, "--delay -1s"),
+    ({"settings": {"length_s": 1e30}}, "--for 1e+30s: expected 200ms to 720h"), ({"settings": {"delay_s": -1}}, "--delay -1s"),
     ({"settings": {"probe_interval_ns": 1}}, "--interval 0.001us"), ({"settings": {"port": 0}}, "--port 0"),
     ({"settings": {"timeout_ns": 0}}, "--timeout 0s"), ({"settings": {"precise": 1}}, "settings.precise"),
     ({"settings": {"host": "-oProxyCommand=id"}}, "names do not begin with a dash"), ({"settings": {"host": "localhost:22"}}, "a host has no port"),

@@ -239,7 +239,7 @@ def test_values_that_cannot_be():
         ("power_usage", {"mqtt_topic": ""}, "neither mqtt_topic nor ipmi_power_command"),
         ("command-output", {"command": " "}, "the command is empty"),
         ("command-output", {"command": "'"}, "cannot be split into words"),
-        ("bursts", {"burst_length": "58"}, r"no burst fits into 60 s \(-l\): the first begins after 5 s \(--delay\) and lasts 58 s \(burst_length\)$"),
+        ("bursts", {"burst_length": "58"}, r"no burst fits into 60 s \(--for\): the first begins after 5 s \(--delay\) and lasts 58 s \(burst_length\)$"),
         ("voip", {"load": "all"}, "'all'; it may be none, up, down, rrul"),
     ):
         with pytest.raises(PlanError, match=why):

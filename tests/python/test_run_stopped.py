@@ -13,7 +13,7 @@ __all__ = ["fake", "runs"]
 @pytest.mark.slow
 def test_a_closed_output_ends_the_run_and_closes_its_file(fake, runs):
     """As of `ktrxer run --jsonl | head -1`."""
-    child = command(fake, runs, "rrul", "-l", "60", "--delay", "0.1", "--jsonl")
+    child = command(fake, runs, "rrul", "--for", "60", "--delay", "0.1", "--jsonl")
     assert json.loads(child.stdout.readline())["type"] == "start"
     wait_for_part(runs, 20)
     processes = children_of(child.pid)
@@ -33,6 +33,6 @@ def test_ctrl_c_while_the_file_is_closed_names_what_can_be_recovered(fake, runs,
 
     monkeypatch.setattr(session, "closed", stopped)
     monkeypatch.setenv("KTRXER_BIN", fake())
-    code = main(["run", "ping", "-H", "localhost", "-D", str(runs), "-l", "0.2", "--delay", "0", "--no-extras"])
+    code = main(["run", "ping", "-H", "localhost", "-D", str(runs), "--for", "0.2", "--delay", "0", "--no-extras"])
     (part,) = runs.iterdir()
     assert code == 130 and capsys.readouterr().err == f"ktrxer run: {part}: stopped before the file was closed; `ktrxer recover {part}` closes it\n"

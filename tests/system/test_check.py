@@ -25,7 +25,7 @@ pytestmark = pytest.mark.plain_build
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs/schema/check.schema.json").read_text())
 WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 8080"
-QUICK = ("-l", "6", "--delay", "4")
+QUICK = ("--for", "6", "--delay", "4")
 TRIES = 3
 
 
@@ -148,7 +148,7 @@ def test_the_responsiveness_test(requires_namespaces, needs_command, tmp_path, k
     _, token = serving
     ca = tmp_path / "far.pem"
     words = [sys.executable, "-m", "ktrxer", "serve-http", "--name", "server", "--token-file", str(token), "--cert-out", str(ca)]
-    status, made, error = check(tmp_path, ktrxer, shlex.join(words), "--nq", "https://server:8443", "--token-file", token, "--ca-file", ca, "-l", "15")
+    status, made, error = check(tmp_path, ktrxer, shlex.join(words), "--nq", "https://server:8443", "--token-file", token, "--ca-file", ca, "--for", "15")
     assert made, error
     found = loads(made)
     assert found["up"]["added_ms"] > 40 and found["up"]["queue"]["before_hop"] == 2, made

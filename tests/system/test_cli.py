@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The command line for people: help, manual pages, completion, usage errors, and the start of the Python part."""
 
+import argparse
 import json
 import os
 import re
@@ -164,7 +165,8 @@ def test_man_pages_of_the_python_part(tmp_path):
         parsers = [import_module(command.module).parser()]
         while parsers:
             for action in parsers.pop()._actions:
-                assert all(re.search(rf"^ +([-\w]+, )*{option}\b", shown, re.M) for option in action.option_strings), (name, action.option_strings)
+                names = action.option_strings if action.help != argparse.SUPPRESS else []
+                assert all(re.search(rf"^ +([-\w]+, )*{option}\b", shown, re.M) for option in names), (name, names)
                 if not action.option_strings and isinstance(action.choices, dict):
                     parsers += action.choices.values()
     index = subprocess.run(["mandoc", "-T", "ascii", KTRXER.parent / "generated" / "man1" / "ktrxer.1"], capture_output=True, text=True).stdout
@@ -239,7 +241,7 @@ def test_options_of_the_bench_come_from_its_program():
 def test_options_of_the_python_part_are_offered(tmp_path):
     """Completions of a Python command, from its parsers; for `lab` from the subcommand's."""
     (tmp_path / "rrul.ktrxer").touch()
-    assert complete(KTRXER, "run", "--len") == ["--length"]
+    assert complete(KTRXER, "run", "--fo") == ["--for"] and complete(KTRXER, "run", "--len") == []
     assert complete(KTRXER, "report", "rrul.ktrxer", "-") == ["--help", "--output", "--points", "--names", "--force", "--json"]
     assert complete(KTRXER, "lab", "run", "--be") == ["--beside"] and complete(KTRXER, "lab", "vm", "--be") == []
     assert complete(KTRXER, "lab", "to") == ["topology"]
@@ -256,7 +258,7 @@ def test_fish_completion_offers(monkeypatch, tmp_path):
         done = subprocess.run(["fish", "-c", script], capture_output=True, text=True, timeout=30)
         return [line.split("\t")[0] for line in done.stdout.splitlines()]
 
-    assert offered("ktrxer run --len") == ["--length"] and offered("ktrxer lab run --be") == ["--beside"]
+    assert offered("ktrxer run --fo") == ["--for"] and offered("ktrxer lab run --be") == ["--beside"]
     assert offered("ktrxer pi") == ["ping"] and offered("ktrxer ping --device=l") == ["--device=lo"] and offered("ktrxer ping -d l") == ["lo"]
     assert offered(f"ktrxer summary {tmp_path}/rr") == [f"{tmp_path}/rrul.ktrxer"]
 

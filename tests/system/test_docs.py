@@ -87,8 +87,8 @@ NEEDS = [
 # and to the process group, and a second Ctrl-C ends a command at once with status 130.
 SHIM = """#!/bin/sh
 case $1 in
-run) exec {ktrxer} "$@" -l 1 --delay 0.3 ;;
-check) exec {ktrxer} "$@" -l 5 --delay 4 ;;
+run) exec {ktrxer} "$@" --for 1 --delay 0.3 ;;
+check) exec {ktrxer} "$@" --for 5 --delay 4 ;;
 ping | stamp | flow | send | recv) exec timeout --foreground --preserve-status --signal INT 2 {ktrxer} "$@" ;;
 *) exec {ktrxer} "$@" ;;
 esac

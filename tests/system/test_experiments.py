@@ -79,7 +79,7 @@ def ended(child, timeout=60):
 
 
 def test_rrul(started):
-    status, out, err = ended(started("rrul", "-l", "3", "--delay", "1", "-i", "10ms", "-t", "system test", "--json"))
+    status, out, err = ended(started("rrul", "--for", "3", "--delay", "1", "-i", "10ms", "-t", "system test", "--json"))
     assert status in (0, 1) and not err, "on a busy machine it may be degraded; it is never silent"
     told = json.loads(out)
     run = open_run(told["file"])
@@ -115,7 +115,7 @@ def test_64_series_in_4_places_begin_together(ktrxer, requires_namespaces, tmp_p
         runs = [f"*(icmp(s, f'{n}.{{k}}', place='netns:{one.name}').runs[0] for k in range(16))" for n, one in enumerate(places)]
         (tmp_path / "many.py").write_text(
             "from ktrxer.catalogue.recipe import *\nTEST = Test('many', '64 probes', lambda s, _: Plan((" + ", ".join(runs) + "), ('ping',)))\n")
-        words = [sys.executable, "-m", "ktrxer", "run", tmp_path / "many.py", "-H", "127.0.0.1", "-l", "0.6", "--delay", "0.2", "-i", "100ms"]
+        words = [sys.executable, "-m", "ktrxer", "run", tmp_path / "many.py", "-H", "127.0.0.1", "--for", "0.6", "--delay", "0.2", "-i", "100ms"]
         environment = os.environ | {"KTRXER_BIN": str(ktrxer), "PYTHONPATH": str(ROOT / "python")}
         done = subprocess.run([*map(str, words), "--no-extras", "--json", "-D", str(tmp_path)], env=environment, capture_output=True, text=True, timeout=120)
     made = json.loads(done.stdout) if done.stdout else {}
@@ -144,7 +144,7 @@ def test_64_series_of_a_usual_plan_begin_within_a_millisecond(ktrxer, serve, req
             runs += [f"*udp(s, '{n}.{mark}', '{mark}', place='netns:{one.name}').runs" for mark in CLASSES]
         (tmp_path / "many.py").write_text(
             "from ktrxer.catalogue.recipe import *\nTEST = Test('many', '64 series', lambda s, _: Plan((" + ", ".join(runs) + "), ('ping',)))\n")
-        words = [sys.executable, "-m", "ktrxer", "run", tmp_path / "many.py", "-H", "127.0.0.1", "-l", "0.6", "--delay", "0.2", "-i", "100ms"]
+        words = [sys.executable, "-m", "ktrxer", "run", tmp_path / "many.py", "-H", "127.0.0.1", "--for", "0.6", "--delay", "0.2", "-i", "100ms"]
         environment = os.environ | {"KTRXER_BIN": str(ktrxer), "PYTHONPATH": str(ROOT / "python")}
         made = {}
 
@@ -204,7 +204,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
         for _ in range(int(os.environ.get("KTRXER_TURNS", "1"))):
             with (tmp_path / "watched").open("w") as watched:
                 watch = b.popen([sys.executable, "-c", WATCH], stdout=watched)
-                status, out, err = ended(started(str(tmp_path / "own.py"), "-l", "6", "--delay", "0.2", "--json", "--no-extras", host=a))
+                status, out, err = ended(started(str(tmp_path / "own.py"), "--for", "6", "--delay", "0.2", "--json", "--no-extras", host=a))
                 watch.kill()
                 watch.wait()
             told = json.loads(out)
@@ -226,7 +226,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
 @pytest.mark.plain_build
 def test_two_runs_at_once_in_one_directory(started):
     """The same test with the same title, against one server: each run has its own file, with all of its own samples and nothing of the other."""
-    words = ("tcp_upload", "-l", "2", "--delay", "0.3", "-i", "20ms", "-t", "twin", "--json", "--no-extras")
+    words = ("tcp_upload", "--for", "2", "--delay", "0.3", "-i", "20ms", "-t", "twin", "--json", "--no-extras")
     told = []
     for status, out, err in [ended(child) for child in [started(*words), started(*words)]]:
         assert status in (0, 1) and not err, err
@@ -248,7 +248,7 @@ def test_two_runs_at_once_in_one_directory(started):
 
 @pytest.mark.plain_build
 def test_the_server_dies_in_mid_run(started):
-    child = started("tcp_bidirectional", "-l", "4", "--delay", "0.5", "--json", "--no-extras")
+    child = started("tcp_bidirectional", "--for", "4", "--delay", "0.5", "--json", "--no-extras")
     for _ in range(300):
         parts = list(started.runs.glob("*.part/bytes.arrows"))
         if parts and open_run(parts[0].parent).table("bytes").num_rows > 4:
@@ -270,24 +270,24 @@ def test_another_token_and_no_server(started, tmp_path):
     other = tmp_path / "other"
     other.write_text("another-secret-that-is-as-long\n")
     other.chmod(0o600)
-    status, out, err = ended(started("tcp_upload", "-l", "1", token_file=other))
+    status, out, err = ended(started("tcp_upload", "--for", "1", token_file=other))
     assert (status, out) == (1, "") and err.startswith("ktrxer run: ") and "token" in err and err.count("\n") == 1, err
     started.server.stop()
     started_at = time.monotonic()
-    status, out, err = ended(started("rrul", "-l", "1"))
+    status, out, err = ended(started("rrul", "--for", "1"))
     assert status == 1 and not out and time.monotonic() - started_at < 20
     *lines, last = err.splitlines()
     assert all(line.startswith("ktrxer run: ktrxer ") for line in lines) and "flow" in err and "stamp" in err, err
     assert last.startswith("ktrxer run: the far end of a run is `ktrxer serve`: start it on that host with the same token as here"), err
-    status, out, err = ended(started("ping", "-l", "1"))
+    status, out, err = ended(started("ping", "--for", "1"))
     assert (status, out) == (1, "") and "start it on that host; its port (8620 without --port) must be open" in err, err
-    status, out, err = ended(started("tcp_upload", "-l", "1", token_file=None))
+    status, out, err = ended(started("tcp_upload", "--for", "1", token_file=None))
     assert (status, out) == (1, "") and "copy the file of its token, which it names at its start, to this host (mode 0600), and add --token-file FILE; its port" in err, err
     assert not list(started.runs.iterdir())
 
 
 def test_a_congestion_control_that_is_not_there(started):
-    status, out, err = ended(started("tcp_upload", "-l", "1", "--cc", "magic"))
+    status, out, err = ended(started("tcp_upload", "--for", "1", "--cc", "magic"))
     assert status in (1, 2) and not out and "magic" in err and err.count("\n") == 1, err
 
 
@@ -300,7 +300,7 @@ def runs_still(pid):
 
 
 def test_a_kill_leaves_no_process(started):
-    child = started("rrul", "-l", "30", "--delay", "0.5", "--no-extras")
+    child = started("rrul", "--for", "30", "--delay", "0.5", "--no-extras")
     for _ in range(300):
         if any(open_run(part).table("bytes").num_rows for part in started.runs.glob("*.part")):
             break

@@ -377,7 +377,7 @@ def test_a_run_in_a_lab_names_its_topology(nothing_left: None, file: Path, tmp_p
     pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
     from ktrxer.store import open_run
 
-    command = [sys.executable, "-m", "ktrxer", "run", "tcp_upload", "-H", "far", "-l", "1", "--delay", "0.2", "--no-extras", "-q", "-D", tmp_path]
+    command = [sys.executable, "-m", "ktrxer", "run", "tcp_upload", "-H", "far", "--for", "1", "--delay", "0.2", "--no-extras", "-q", "-D", tmp_path]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KTRXER_BIN", str(ktrxer))
         done = lab("run", file, "--set", "loss=0%", "--beside", f"far={ktrxer} serve", "--", *map(str, command))

@@ -111,7 +111,7 @@ def test_each_method_once_and_again(measured, tmp_path):
 
 def test_the_state_of_another_namespace(measured, tmp_path):
     """The router is a place of this host: its own devices, and not those of the measuring host."""
-    status, told, err = measured("ping", "-l", "0.5", "--metadata-from", f"netns:{measured.router.name}")
+    status, told, err = measured("ping", "--for", "0.5", "--metadata-from", f"netns:{measured.router.name}")
     assert status in (0, 1) and not err, err
     run = open_run(told["file"])
     for when in ("before", "after"):

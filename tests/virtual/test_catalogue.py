@@ -29,7 +29,7 @@ MOST = 1.01 * RATE * 1400 / 1442
 LEAST = 0.85 * RATE  # payload of all flows of a direction
 LEAST_OF = {"tcp_upload_1000": 0.78 * RATE}  # handshakes and control traffic of 1,000 flows have 8 % in a second
 # The sample times (200 ms) are those at which staggered flows begin.
-TIMES = ("-l", "1", "--delay", "0.4", "-i", "100ms", "--no-extras", "--json")
+TIMES = ("--for", "1", "--delay", "0.4", "-i", "100ms", "--no-extras", "--json")
 GUESTS = 4  # two at a time
 LIMIT_S = 1200  # of one, on a busy machine
 BESIDE = "server=" + " & ".join((
@@ -44,15 +44,15 @@ def settings(*words: str) -> tuple[str, ...]:
 
 
 # Further words of a name: what it needs, and less traffic where its own takes minutes (`HEAVY` has that).
-SHORT_BURST = ("-l", "1.4", *settings("burst_length=1", "burst_bandwidth=16M"))
+SHORT_BURST = ("--for", "1.4", *settings("burst_length=1", "burst_bandwidth=16M"))
 METER = ("mqtt_host=server", "mqtt_port=1883", "mqtt_payload_key=power")
 WORDS = {
     "rtt_fair_var_mixed": settings("data_directions=u,d"),
     "udp_flood_var_up": settings("udp_bandwidth=16M"),
-    "udp_flood_var_up_stagger": ("-l", "1.2", *settings("udp_bandwidth=16M")),
+    "udp_flood_var_up_stagger": ("--for", "1.2", *settings("udp_bandwidth=16M")),
     # In one second some flows do not get a byte: a first segment that CoDel drops again and again holds the others back.
-    **dict.fromkeys(("rrul_50_up", "rrul_50_down", "rrul_100_up"), ("-l", "3")),
-    "rrul46compete": ("-l", "5"),  # the last upload begins after 4 s
+    **dict.fromkeys(("rrul_50_up", "rrul_50_down", "rrul_100_up"), ("--for", "3")),
+    "rrul46compete": ("--for", "5"),  # the last upload begins after 4 s
     "bursts": SHORT_BURST,
     "bursts_11e": SHORT_BURST,
     "qdisc-stats": settings("place=netns:left", "interface=to-middle"),

@@ -127,7 +127,7 @@ def check(folder: Path, queues: tuple[Queue, ...], before: str = "") -> Found:
     (lab.folder / "line.toml").write_text(FILE.format(**shaped))
     (lab.folder / "count.py").write_text(COUNT)
     lab.write_token()
-    command = f"{sys.executable} -m ktrxer check --server server --token-file token -l 8 --delay 4 -i 20ms --json -D ."
+    command = f"{sys.executable} -m ktrxer check --server server --token-file token --for 8 --delay 4 -i 20ms --json -D ."
     count = f"{sys.executable} -I -S count.py {' '.join(one.name for one in queues)}"
     job = f"{before}{count} >counts & {command} >answer; status=$?; kill $!; wait $!; exit $status"
     done = lab(

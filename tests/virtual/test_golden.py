@@ -17,7 +17,7 @@ from guests import FOR_RUNS, ROOT, Lab
 
 HERE = Path(__file__).parent
 FAR = ("-H", "server")
-TIMES = ("-l", "2", "--delay", "0.5", "-i", "100ms", "--no-extras", "--json")
+TIMES = ("--for", "2", "--delay", "0.5", "-i", "100ms", "--no-extras", "--json")
 WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 80"
 RATE = "8mbit"
 RUNS = {

@@ -121,7 +121,7 @@ def test_drops_of_this_hosts_qdisc_are_not_segments(tmp_path: Path) -> None:
         "tc qdisc add dev to-mid parent 1:1 fq_codel",
         "ip netns exec mid nft 'table ip t { chain c { type filter hook prerouting priority 0; iifname to-near meta l4proto tcp counter; }; }'",
         "awk '/^Tcp: [0-9]/ { print $12 + $13 }' /proc/net/snmp >before",
-        f"{sys.executable} -m ktrxer run tcp_nup --set upload_streams=4 -H far -l 5 --delay 1 -i 50ms --token-file token -D . >text",
+        f"{sys.executable} -m ktrxer run tcp_nup --set upload_streams=4 -H far --for 5 --delay 1 -i 50ms --token-file token -D . >text",
         "awk '/^Tcp: [0-9]/ { print $12 + $13 }' /proc/net/snmp >after; ip netns exec mid nft -j list table ip t >counter",
     ]
     done = lab("run", "./net.toml", "--time", "virtual", "--beside", "far=ktrxer serve --quiet --token-file token", "--",

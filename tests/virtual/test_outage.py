@@ -43,7 +43,7 @@ json.dump({"dropped": count if float(length) else dropped(), "file": said["file"
 @pytest.mark.parametrize("length", [1, 0], ids=["a second", "to the end"])
 def test_all_packets_of_one_direction_are_lost(lab: Lab, way: str, length: int) -> None:
     (lab.folder / "net.toml").write_text(FILE)
-    run = f"{sys.executable} -m ktrxer run ping -H b -D runs -l 5 --delay 0.2 -i 10ms --no-extras --json".split()
+    run = f"{sys.executable} -m ktrxer run ping -H b -D runs --for 5 --delay 0.2 -i 10ms --no-extras --json".split()
     said = lab.runs_in_virtual_time("b", FAULT, way, length, *run)
     summary = figures.summarise(open_run(lab.folder / said["file"]))
     lost, up, down = (sum(getattr(one, name) for one in summary.loss) for name in ("lost", "lost_up", "lost_down"))

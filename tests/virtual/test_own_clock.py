@@ -65,7 +65,7 @@ def change(host, step_ns, slew_ppm):
     thread.start()
     thread.join()
 def run(host, fault):
-    words = f"{sys.executable} -m ktrxer run ./mine.py -H far -D runs -l SECONDS --delay 1 -i 20ms --no-extras --json".split()
+    words = f"{sys.executable} -m ktrxer run ./mine.py -H far -D runs --for SECONDS --delay 1 -i 20ms --no-extras --json".split()
     child = begin_run(words)
     time.sleep(3)
     change(host, fault.get("step_ns", 0), fault.get("slew_ppm", 0))

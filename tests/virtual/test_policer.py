@@ -74,12 +74,12 @@ def drops(counts: str) -> int:
     return dropped + sum(int(words[n + 2]) for n, word in enumerate(words) if word == "counter")
 
 
-RUN = "run tcp_nup --set upload_streams=4 -H server -l 8 --delay 2 -i 20ms --no-extras"
+RUN = "run tcp_nup --set upload_streams=4 -H server --for 8 --delay 2 -i 20ms --no-extras"
 
 
 def test_a_policer_is_named(tmp_path: Path) -> None:
     jobs = {name: (setup, RUN) for name, (_, setup) in POLICERS.items()}
-    jobs["check"] = (police(10, "60k"), "check --server server -l 8 --delay 4 -i 20ms --hops 0")
+    jobs["check"] = (police(10, "60k"), "check --server server --for 8 --delay 4 -i 20ms --hops 0")
     found = results(tmp_path, jobs)
     for name, (mbit, _) in POLICERS.items():
         made, dropped = found[name]

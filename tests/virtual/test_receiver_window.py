@@ -13,7 +13,7 @@ import pytest
 from guests import FOR_RUNS, Lab
 
 HERE = Path(__file__).parent
-TIMES = ("-H", "server", "-l", "8", "--delay", "2", "-i", "50ms", "--no-extras", "--json", "-D", ".")
+TIMES = ("-H", "server", "--for", "8", "--delay", "2", "-i", "50ms", "--no-extras", "--json", "-D", ".")
 WAYS = ("up", "down")
 RECEIVER = ": the window of its socket (tcp_rmem) was full in 1 of 1 flows, and the path had no queue: the path may carry more"
 SENDER = ": the send buffer of its socket (tcp_wmem) was too small in 1 of 1 flows: all its data was sent, and both windows had room: the path may carry more"

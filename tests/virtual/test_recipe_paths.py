@@ -31,7 +31,7 @@ def test_a_call_suffers_from_a_fifo(tmp_path: Path) -> None:
     """An upload fills a queue of 200 packets: 300 ms at 8 Mbit/s. A fair queue keeps the call out of it."""
     scores = {}
     for leaf in ("pfifo limit 200", "fq_codel"):
-        made = summary(tmp_path / leaf[:2], leaf, "voip-1up", "-H", "server", "-l", "10", "--delay", "3")
+        made = summary(tmp_path / leaf[:2], leaf, "voip-1up", "-H", "server", "--for", "10", "--delay", "3")
         scores[leaf] = {(one["direction"], one["phase"]): one for one in made["voice"]}
     for way in ("up", "down"):
         for found in scores.values():
@@ -43,7 +43,7 @@ def test_a_call_suffers_from_a_fifo(tmp_path: Path) -> None:
 
 def test_each_step_of_two_uploads(tmp_path: Path) -> None:
     """The first upload has the path for itself, then shares it with the second one, half each by a fair queue."""
-    made = summary(tmp_path, "fq_codel", "tcp_2up_delay", "-H", "server", "-l", "10", "--delay", "5")
+    made = summary(tmp_path, "fq_codel", "tcp_2up_delay", "-H", "server", "--for", "10", "--delay", "5")
     alone, both = (one["rates_mbps"] for one in made["steps"])
     assert [one["name"] for one in made["steps"]] == ["stream 1", "stream 1, stream 2"]
     assert alone.keys() == {"TCP stream 1"} and SHARE * RATE > both["TCP stream 1"] == pytest.approx(both["TCP stream 2"], rel=0.15)
@@ -52,12 +52,12 @@ def test_each_step_of_two_uploads(tmp_path: Path) -> None:
 
 def test_two_far_ends(tmp_path: Path) -> None:
     """The same host twice, as in Flent: its second series are called server//2."""
-    made = summary(tmp_path, "fq_codel", "rtt_fair_var", "-H", "server", "-H", "server", "-l", "6", "--delay", "1", "--set", "data_directions=u,d")
+    made = summary(tmp_path, "fq_codel", "rtt_fair_var", "-H", "server", "-H", "server", "--for", "6", "--delay", "1", "--set", "data_directions=u,d")
     names = {one["name"] for one in made["series"]}
     assert names == {"Ping (ms) ICMP server", "Ping (ms) ICMP server//2", "TCP upload BE server", "TCP download BE server//2"}
 
 
 def test_a_flood_is_limited_by_the_path(tmp_path: Path) -> None:
-    made = summary(tmp_path, "pfifo limit 100", "udp_flood", "-H", "server", "-l", "5", "--delay", "1", "--set", "udp_bandwidth=20M")
+    made = summary(tmp_path, "pfifo limit 100", "udp_flood", "-H", "server", "--for", "5", "--delay", "1", "--set", "udp_bandwidth=20M")
     (flood,) = [one for one in made["throughput"] if one["name"] == "UDP upload"]
     assert SHARE * RATE < flood["mean_mbps"] < RATE

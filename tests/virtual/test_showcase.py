@@ -28,7 +28,7 @@ LEAVES = {"fifo": "pfifo limit 1000", "codel": "codel", "pie": "pie", "fq_codel"
 UPLOAD = ("tcp_1up", "-i", "100ms", "--no-extras")
 RRUL = ("rrul", "-i", "100ms", "--no-extras")
 COUNTED = ("--with", "qdisc@netns:left,device=to-middle,classes=no")
-LOADS = {"fifo": ("-l", "30"), "codel": ("-l", "20", *COUNTED), "pie": ("-l", "20")}  # of the uploads
+LOADS = {"fifo": ("--for", "30"), "codel": ("--for", "20", *COUNTED), "pie": ("--for", "20")}  # of the uploads
 RRUL_S = {"fifo": 15, "codel": 20, "pie": 15, "fq_codel": 15}
 LIMIT_S = 900
 BESIDE = ("--beside", "server=exec ktrxer serve")
@@ -57,7 +57,7 @@ def over(queue: str) -> Callable[..., Cells]:
     def made(tmp_path_factory: pytest.TempPathFactory) -> Cells:
         lab = Lab(tmp_path_factory.mktemp(queue), FOR_RUNS)
         words = {("upload", cc): (*UPLOAD, *LOADS[queue], "--cc", cc) for cc in CCS if queue in LOADS}
-        words |= {("rrul", cc): (*RRUL, "-l", str(RRUL_S[queue]), "--cc", cc) for cc in CCS}
+        words |= {("rrul", cc): (*RRUL, "--for", str(RRUL_S[queue]), "--cc", cc) for cc in CCS}
         settings = ("--set", "rate=10mbit", "--set", "delay=25ms", "--set", f"leaf={LEAVES[queue]}", *BESIDE)
         program = ("--", sys.executable, HERE / "several.py")
         return stored(lab.folder, words, lambda file: lab("run", "flent", "--time", "virtual", *settings, *program, file.name, timeout=LIMIT_S))
@@ -74,7 +74,7 @@ def shallow(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     lab = Lab(tmp_path_factory.mktemp("shallow"), FOR_RUNS)
     shutil.copy(ROOT / "examples" / "flent-paper" / "shallow.toml", lab.folder)
     ccs = {"cubic": "cubic", "bbr": "bbr", "paced": "cubic"}
-    words = {("upload", name): ("tcp_1up", "-l", "10", "-i", "100ms", "--no-extras", "--cc", cc) for name, cc in ccs.items()}
+    words = {("upload", name): ("tcp_1up", "--for", "10", "-i", "100ms", "--no-extras", "--cc", cc) for name, cc in ccs.items()}
     settings = ("--set", "rate=20mbit", "--set", "loss=0.3%", "--set", "buffer=9", *BESIDE)
     other = "other=exec ktrxer flow up server -u -b 1700k --model poisson --for 80s -q"
     parts = 'import json; a = json.load(open("words")); [json.dump(one, open(name, "w")) for name, one in (("plain", a[:2]), ("paced", a[2:]))]'

@@ -93,10 +93,10 @@ def commands(options: argparse.Namespace, place: Path) -> tuple[list[str], list[
         test = str(place / "four_up")
         (place / "four_up.conf").write_text(FLENT_TEST)
         (place / "four_up.py").write_text(OUR_TEST)
-    common = ["-H", options.server, "-l", str(options.seconds), "-D", str(place)]
-    ours = [str(options.ktrxer), "run", test if options.load == "rrul" else f"{test}.py", *common, "--delay", str(IDLE)]
+    common, seconds = ["-H", options.server, "-D", str(place)], str(options.seconds)
+    ours = [str(options.ktrxer), "run", test if options.load == "rrul" else f"{test}.py", *common, "--for", seconds, "--delay", str(IDLE)]
     ours += ["--interval", INTERVAL]
-    return [str(options.flent), test, *common], [*ours, "--token-file", str(place / "token")]
+    return [str(options.flent), test, *common, "-l", seconds], [*ours, "--token-file", str(place / "token")]
 
 
 def parts(processor_time: list[dict[str, Any]], whole_s: float) -> str:

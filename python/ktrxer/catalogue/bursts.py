@@ -32,7 +32,7 @@ def plan(setting: Setting, p: Parameters) -> Plan:
     count = int(setting.length_s / period + 1e-9)
     if count < 1:
         first = f"the first begins after {setting.delay_s:g} s (--delay) and lasts {p.burst_length:g} s (burst_length)"
-        raise PlanError(f"no burst fits into {setting.length_s:g} s (-l): {first}")
+        raise PlanError(f"no burst fits into {setting.length_s:g} s (--for): {first}")
     if count > BURSTS_MOST:
         raise PlanError(f"{count} bursts; 1 to {BURSTS_MOST} are possible: a longer burst_length or --delay makes fewer")
     starts = [setting.delay_s + i * period for i in range(count)]

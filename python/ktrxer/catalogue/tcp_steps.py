@@ -24,7 +24,9 @@ class Parameters:
     cc_algos: tuple[str, ...] = parameter((), "congestion control of the flows, assigned in turn; empty: that of --cc", most=MOST)
     starts: tuple[float, ...] = parameter((0.0, 1.0), "start of each flow, in idle phases", low=0, high=100, most=MOST)
     lengths: tuple[Literal["length", "delay", "rest"], ...] = parameter(
-        ("rest", "length"), "each flow lasts as long as the load (-l), as the idle phase (--delay), or to the end of the others", most=MOST
+        ("rest", "length"),
+        "each flow lasts as long as the load (--for), as the idle phase (--delay), or to the end of the others",
+        most=MOST,
     )
     after: float = parameter(0.0, "idle phases after the last flow", low=0, high=100)
     ping: Literal["no", "yes", "prio"] = parameter("no", "probes beside the flows; prio: further ones with DSCP 4, ToS 0x10")

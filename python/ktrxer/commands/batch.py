@@ -158,6 +158,7 @@ def _checked(state: State) -> dict[tuple[str, str], float]:
     for batch, seed in zip(state.batches, state.seeds, strict=True):
         plan.once(batch, "first")
         plan.once(batch, "last")
+        _check_keys(batch)
         for run in plan.planned(batch, seed, state.identity):
             key = batch.name, run.combination.group
             if key not in made:
@@ -168,6 +169,23 @@ def _checked(state: State) -> dict[tuple[str, str], float]:
             elif len(made) == len(plan.combinations(batch)):
                 break
     return made
+
+
+def _check_keys(batch: Batch) -> None:
+    """A key of [run] is the long option of its name, but for the duration, whose key is `length`."""
+    import difflib
+
+    from ktrxer.batch.spec import BatchError
+    from ktrxer.commands import run
+
+    names = {name for action in run.parser()._actions for name in action.option_strings if name.startswith("--")} - {"--for", "--help"}
+    known = sorted({"test"} | {name[2:] for name in names})
+    for key in batch.run:
+        option = key.replace("_", "-")
+        if option not in known:
+            near = ["length"] if option == "for" else difflib.get_close_matches(option, known, 1)
+            meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise BatchError(f"{batch.name}: run.{key}: no such key; {meant}")
 
 
 def _check_lab(name: str, words: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.commands import run as running
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, server_options, stored_options
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, for_option, server_options, stored_options
 from ktrxer.run import checks, provenance
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
@@ -50,13 +50,13 @@ def parser() -> Parser:
     p.add_argument("--upload", metavar="URL", help="an URL of a web server that takes POST requests of 32 MiB")
     about = "the responsiveness test of the IETF: a server, https://HOST[:PORT], or the URL of its configuration"
     p.add_argument("--nq", metavar="URL", help=about)
-    looks = "interval of the responsiveness test: 1s (default, as versions of the draft before 09 have it), or 5s, with -l 60s"
+    looks = "interval of the responsiveness test: 1s (default, as versions of the draft before 09 have it), or 5s, with --for 60s"
     p.add_argument("--nq-interval", type=duration, default=1.0, metavar="D", help=looks)
     p.add_argument("--target", metavar="HOST", help="the host whose round trip is measured (the host of --server or of the URL)")
     p.add_argument("--gateway", action="store_true", help="measure the round trip to the first router of this host, and nothing beyond it")
     p.add_argument("--hops", type=int, default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
-    p.add_argument("-l", "--length", type=duration, metavar="SECONDS", help="length of each load, 5s to 5m (10s; with --nq 20s)")
-    p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the first load, 4s to 1m (5s)")
+    for_option(p, "length of each load, 5s to 5m (10s; with --nq 20s)")
+    p.add_argument("--delay", type=duration, default=5.0, metavar="D", help="idle time before the first load, 4s to 1m (5s)")
     p.add_argument("--flows", type=int, default=4, metavar="N", help="connections of each load, 1 to 32 (4)")
     every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=every)
@@ -90,11 +90,11 @@ def _usage(given: argparse.Namespace) -> None:
         raise PlanError("no load: name a server (--server HOST, --nq URL), or an URL of a web server (--download URL, --upload URL)")
     for url in urls:
         _host_in(url)
-    given.length = given.length or (NQ_LENGTH_S if given.nq else LENGTH_S)
+    given.length = given.length if given.length is not None else NQ_LENGTH_S if given.nq else LENGTH_S
     if given.gateway and (given.target or given.server):
         raise PlanError("--gateway goes with --nq, --download and --upload, and without --target")
     for name, value, low, high, bounds in (
-        ("--length", given.length, 5, 300, "5s to 5m"),  # shorter ones have no interval of the median
+        ("--for", given.length, 5, 300, "5s to 5m"),  # shorter ones have no interval of the median
         ("--delay", given.delay, 4, 60, "4s to 1m"),
         ("--interval", given.interval or INTERVAL_S, 0.01, 1, "10ms to 1s"),
         ("--nq-interval", given.nq_interval, 0.1, 60, "100ms to 1m"),

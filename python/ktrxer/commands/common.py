@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from ktrxer import configured
 from ktrxer.store import StoreError, one_line
+from ktrxer.units import duration
 
 VALID, BAD, USAGE = 0, 1, 2
 _REQUIRED = "the following arguments are required: "  # argparse's words
@@ -69,7 +70,8 @@ class Parser(argparse.ArgumentParser):
     def _refuse(self, words: list[str]) -> NoReturn:
         import difflib
 
-        near = difflib.get_close_matches(words[0].partition("=")[0], self._option_string_actions, 1)
+        shown = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
+        near = difflib.get_close_matches(words[0].partition("=")[0], shown, 1)
         self.error(f"unrecognized arguments: {' '.join(words)}" + (f"; did you mean {near[0]}?" if near else ""))
 
     def parse_groups(self, arguments: list[str], runs: str) -> tuple[Any, list[Path], bool]:
@@ -136,6 +138,12 @@ def show(path: Path) -> None:
 def force_option(parser: argparse.ArgumentParser) -> None:
     """The same letter and name in every command that writes a file."""
     parser.add_argument("-f", "--force", action="store_true", help="replace a file that exists already")
+
+
+def for_option(parser: argparse.ArgumentParser, about: str, default: float | None = None) -> None:
+    """The duration of a measurement, as in the C half. The older names stay accepted, and no help, manual or completion lists them."""
+    parser.add_argument("--for", dest="length", type=duration, default=default, metavar="D", help=about)
+    parser.add_argument("-l", "--length", dest="length", type=duration, default=default, metavar="D", help=argparse.SUPPRESS)
 
 
 def stored_options(parser: argparse.ArgumentParser) -> None:

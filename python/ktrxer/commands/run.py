@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import __version__, catalogue, configured
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, server_options, stored_options
+from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, for_option, server_options, stored_options
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Job, Schedule, make, ns
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   ktrxer run rrul -H far --token-file token           a minute of load, five idle seconds before and after
-  ktrxer run tcp_nup -H far --token-file token -l 20 -t "new router" --set upload_streams=8
+  ktrxer run tcp_nup -H far --token-file token --for 20 -t "new router" --set upload_streams=8
   ktrxer run ping -H far                              probes alone, which need no token
   ktrxer run ./mine.py -H far --token-file token      a test of your own
   ktrxer run --again old.ktrxer --token-file token    a stored run again, as it was
@@ -52,8 +52,8 @@ def parser() -> Parser:
     p.add_argument("test", nargs="?", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
     far = "the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends"
     p.add_argument("-H", "--host", action="append", help=far)
-    p.add_argument("-l", "--length", type=duration, default=60.0, metavar="SECONDS", help="length of the load (60s)")
-    p.add_argument("--delay", type=duration, default=5.0, metavar="SECONDS", help="idle time before the load, and after it (5s)")
+    for_option(p, "length of the load (60s)", 60.0)
+    p.add_argument("--delay", type=duration, default=5.0, metavar="D", help="idle time before the load, and after it (5s)")
     stored_options(p)
     several = "set a parameter of the test; `ktrxer tests TEST` lists the parameters; may be given several times"
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=several)
@@ -92,7 +92,7 @@ def parser() -> Parser:
 
 # A stored run has these already.
 FIXED = {
-    "length": "-l/--length", "delay": "--delay", "set": "--set", "cc": "--cc", "interval": "-i/--interval", "timeout": "-W/--timeout",
+    "length": "--for", "delay": "--delay", "set": "--set", "cc": "--cc", "interval": "-i/--interval", "timeout": "-W/--timeout",
     "precise": "--precise", "sample_interval": "--sample-interval",
 }  # fmt: skip
 
@@ -170,7 +170,7 @@ def setting_of(given: argparse.Namespace) -> Setting:
 
 def checked(setting: Setting, port: int) -> Setting:
     for name, value, low, high, bounds in (
-        ("--length", setting.length_s, 0.2, 30 * 86400, "200ms to 720h"),
+        ("--for", setting.length_s, 0.2, 30 * 86400, "200ms to 720h"),
         ("--delay", setting.delay_s, 0, 3600, "0s to 1h"),
         ("--interval", setting.probe_interval_ns / 1e9, 1e-4, 60, "100us to 60s"),
         ("--timeout", setting.timeout_ns / 1e9, 0.001, 600, "1ms to 10m"),

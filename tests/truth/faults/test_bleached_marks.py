@@ -25,7 +25,7 @@ add rule ip bleach forward udp {port} 8620 ip dscp ef counter ip dscp set cs0
 """)  # fmt: skip
     serve(path.b, "--token-file", path.token, "--dscp-allow", "BE,EF")  # the answers of EF are to have EF
     (tmp_path / "own.py").write_text(EF_AND_BE)
-    made = path.measure(tmp_path / "own.py", "-l", "1", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    made = path.measure(tmp_path / "own.py", "--for", "1", "--delay", "0.2", "-i", "10ms", "--no-extras")
     rules = json.loads(path.r.run(["nft", "-j", "list", "chain", "ip", "bleach", "forward"]).stdout)["nftables"]
     (changed,) = [part["counter"]["packets"] for rule in rules if "rule" in rule for part in rule["rule"]["expr"] if "counter" in part]
     best, expedited = next(runner.end for runner in made.run.meta.runners if runner.kind == "stamp")["classes"]

@@ -22,7 +22,7 @@ def test_a_bucket_that_holds_the_first_second(path, serve, burst):
     """The mean over the whole time is not the shaper's rate, and the summary says so."""
     path.r.run(["tc", "qdisc", "replace", "dev", "rb", "root", "tbf", "rate", "4mbit", "burst", burst, "limit", "40000"])
     serve(path.b, "--token-file", path.token)
-    made = path.measure("tcp_upload", "-l", "8", "--delay", "1", "-i", "100ms", "--no-extras")
+    made = path.measure("tcp_upload", "--for", "8", "--delay", "1", "-i", "100ms", "--no-extras")
     mean = next(one.mean_mbps for one in made.summary.throughput)
     found = [one for one in made.summary.changes if one.unit == "Mbit/s"]
     print(f"figure: mean {mean:.2f} Mbit/s of a shaper of 4; {found}")

@@ -66,7 +66,7 @@ def test_a_router_that_drops_the_flows_of_a_class(path, serve):
     """The server is there and answers: it must not be the only cause that the message names."""
     path.r.run(["nft", "-f", "-"], input=FILTER.replace("udp dport 8620", "tcp dport 8620"))
     serve(path.b, "--token-file", path.token)
-    out, err = path.start("rrul", "-l", "5", "--delay", "1", "-i", "50ms", "--no-extras").communicate(timeout=90)
+    out, err = path.start("rrul", "--for", "5", "--delay", "1", "-i", "50ms", "--no-extras").communicate(timeout=90)
     (dropped,) = [one["counter"]["packets"] for one in json.loads(path.r.run(["nft", "-j", "list", "counters"]).stdout)["nftables"] if "counter" in one]
     print(f"figure: dropped {dropped}; {out}{err}")
     assert dropped, "the reference"

@@ -7,6 +7,6 @@ def test_a_path_that_loses_packets(path, serve):
     path.shape("rb", 10, 15_000)
     path.shape("ra", 10, 15_000)
     path.r.run(["nft", "table ip t { chain c { type filter hook forward priority 0; numgen random mod 10 < 1 counter drop; }; }"])
-    made = path.check(serve, "-l", "5", "--delay", "4", "-i", "20ms", "--hops", "0")
+    made = path.check(serve, "--for", "5", "--delay", "4", "-i", "20ms", "--hops", "0")
     assert made["bloated"] == "no", "the reference: a queue of 12 ms at most"
     assert "nothing to repair" not in made["answer"][2] and "probes were lost, " in made["answer"][2] and "on the idle line" in made["answer"][2]

@@ -38,7 +38,7 @@ def clock(ktrxer, tmp_path):
 @pytest.mark.parametrize("fault", [{"STEP_NS": 8 * MS}, {"SLEW_PPM": 2000, "BACK_MS": 1000}], ids=str)
 def test_a_run_names_the_clock(path, serve, clock, fault):
     serve(path.b, "--token-file", path.token, prefix=clock.words(fault))
-    child = path.start("ping", "-l", "6", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    child = path.start("ping", "--for", "6", "--delay", "0.2", "-i", "10ms", "--no-extras")
     path.wait_for_samples(200)
     clock.begin()
     made = path.result(child)

@@ -17,7 +17,7 @@ def prober(run):
 
 def test_neither_series_looks_complete(path, serve):
     serve(path.b, "--token-file", path.token)
-    child = path.start("ping", "-l", "6", "--delay", "0.5", "-i", "20ms", "--no-extras")
+    child = path.start("ping", "--for", "6", "--delay", "0.5", "-i", "20ms", "--no-extras")
     path.wait_for_samples(100)
     os.kill(prober(child.pid), signal.SIGKILL)
     made = path.result(child)

@@ -23,7 +23,7 @@ def test_answers_of_icmp_are_limited(path, serve, limited):
         path.b.sysctl("ipv4/icmp_ratelimit", 1000)  # one each second
         path.b.sysctl("ipv4/icmp_ratemask", 1)  # of echo replies
     serve(path.b, "--token-file", path.token)
-    made = path.measure("rrul", "-l", "8", "--delay", "1", "-i", "50ms", "--no-extras")
+    made = path.measure("rrul", "--for", "8", "--delay", "1", "-i", "50ms", "--no-extras")
     told = json.loads(path.r.run(["nft", "-j", "list", "counters"]).stdout)["nftables"]
     counts = {
         one["counter"]["name"]: one["counter"]["packets"]

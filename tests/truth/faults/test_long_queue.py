@@ -42,7 +42,7 @@ def test_what_waits_for_two_seconds_is_not_lost(path, serve, tmp_path):
     serve(path.b, "--token-file", path.token)
     (tmp_path / "own.py").write_text(UPLOADS_AND_BOTH_PROBES)
     watches = [Watch(host, device, tmp_path / device) for host, device in ((path.r, "ra"), (path.b, "b0"))]
-    made = path.measure(tmp_path / "own.py", "-l", "6", "--delay", "4", "-i", "50ms", "--no-extras")
+    made = path.measure(tmp_path / "own.py", "--for", "6", "--delay", "4", "-i", "50ms", "--no-extras")
     (before, sent), (after, came) = (watch.passed() for watch in watches)
     waits = [after[key] - before[key] for key in after]
     print(f"figure: by tcpdump {len(before)} echoes, {len(before) - len(after)} lost, wait max {max(waits):.3f} s; {sent} UDP probes, {sent - came} lost")

@@ -27,7 +27,7 @@ def virtual(path, request):
 def test_what_the_shaper_below_drops(virtual, serve):
     virtual.shape("a0", 4, 20_000, virtual.a)
     serve(virtual.b, "--token-file", virtual.token)
-    made = virtual.measure("tcp_upload", "-l", "3", "--delay", "1", "-i", "50ms")
+    made = virtual.measure("tcp_upload", "--for", "3", "--delay", "1", "-i", "50ms")
     reference = virtual.drops("a0", virtual.a)
     found = made.summary.own_drops
     print(f"figure: by tc {reference} packets dropped; the run says {found}; {made.summary.where}")
@@ -38,7 +38,7 @@ def test_what_the_shaper_below_drops(virtual, serve):
 def test_the_shaper_below_is_changed_in_mid_run(virtual, serve):
     virtual.shape("a0", 20, 50_000, virtual.a)
     serve(virtual.b, "--token-file", virtual.token)
-    child = virtual.start("ping", "-l", "3", "--delay", "0.2", "-i", "10ms")
+    child = virtual.start("ping", "--for", "3", "--delay", "0.2", "-i", "10ms")
     virtual.wait_for_samples(200)
     virtual.shape("a0", 5, 50_000, virtual.a)
     made = virtual.result(child)

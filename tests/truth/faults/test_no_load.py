@@ -10,7 +10,7 @@ def test_a_load_that_does_not_get_through(path, serve):
     serve(path.b, "--token-file", path.token)
     path.shape("rb", 20, 50_000)
     path.a.sysctl("ipv4/tcp_mtu_probing", 0)  # else TCP tries shorter segments
-    child = path.start("tcp_upload", "-l", "4", "--delay", "2", "-i", "50ms", "--no-extras")
+    child = path.start("tcp_upload", "--for", "4", "--delay", "2", "-i", "50ms", "--no-extras")
     path.wait_for_run()  # the trial before it has ended, and the load begins two seconds later
     # The flows' segments with data are longer than those of the control connection.
     path.r.run(["nft", "-f", "-"], input="""

@@ -14,7 +14,7 @@ def test_probes_beside_flows_are_earlier_than_a_plain_sleep(path, serve):
     path.shape("rb", 20, 50_000)
     ratios = []
     while len(ratios) < TRIES and min(ratios, default=1) > 0.5:
-        child = path.start("tcp_upload", "-l", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
+        child = path.start("tcp_upload", "--for", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
         path.wait_for_samples(20)
         with plain_sleeps(10_000_000) as late:
             time.sleep(2.5)  # the load

@@ -26,7 +26,7 @@ def test_probes_and_flows_of_different_routes(path, serve, tmp_path, moved):
     serve(path.b, "--token-file", path.token)
     path.shape("rb", 20, 50_000)
     before = path.a.counters("a1")["tx"]["packets"]
-    made = path.measure(tmp_path / "own.py", "-l", "3", "--delay", "0.2", "-i", "20ms")
+    made = path.measure(tmp_path / "own.py", "--for", "3", "--delay", "0.2", "-i", "20ms")
     there = path.a.counters("a1")["tx"]["packets"] - before
     print(f"figure: {there} packets left through a1; {made.reasons}")
     assert (there > 100) == (moved != "no packet of the run"), "the reference: that rule moves packets"

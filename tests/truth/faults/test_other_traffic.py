@@ -15,7 +15,7 @@ def test_a_path_that_was_full_before_the_load(path, serve, others):
     # A tenth more than the path carries. With 4 Mbit/s half of all packets are lost, and repeated SYNs of a connection come 1, 2, 4, 8 s apart:
     # a run did not begin within 20 s.
     with path.filled(path.r, mbit=2.2) if others else contextlib.nullcontext():
-        child = path.start("tcp_upload", "-l", "4", "--delay", "3", "-i", "20ms", "--no-extras")
+        child = path.start("tcp_upload", "--for", "4", "--delay", "3", "-i", "20ms", "--no-extras")
         path.wait_for_run()
         time.sleep(2.5)
         backlog = path.counted("rb")["backlog"]

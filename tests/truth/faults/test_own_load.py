@@ -25,7 +25,7 @@ def test_the_share_of_the_probes(path, serve, interval, heavy):
     path.shape("rb", 1, 20_000)
     path.r.run(["nft", "-f", "-"], input=COUNT)
     serve(path.b, "--token-file", path.token)
-    made = path.measure("rrul", "-l", "5", "--delay", "1", "-i", interval, "--no-extras")
+    made = path.measure("rrul", "--for", "5", "--delay", "1", "-i", interval, "--no-extras")
     reference = sum(counted(path.r).values()) * 8 / 7
     up = next(one for one in made.summary.own_load if one.direction == "up")
     print(f"figure: probes up {up.probes_bps:.0f} bit/s, by nftables {reference:.0f} bit/s; {up.share:.1%} of {up.run_bps / 1e6:.2f} Mbit/s")
@@ -55,7 +55,7 @@ def test_a_path_that_others_fill(path, serve):
     # A tenth more than the path carries. With 4 Mbit/s half of all packets are lost, and at times all those that look whether the target answers.
     with path.filled(path.r, mbit=2.2):
         before = path.counted("rb")["bytes"]
-        made = path.measure("tcp_upload", "-l", "6", "--delay", "1", "-i", "20ms", "--no-extras")
+        made = path.measure("tcp_upload", "--for", "6", "--delay", "1", "-i", "20ms", "--no-extras")
         rate = (path.counted("rb")["bytes"] - before) * 8 / 8
     up = next(one for one in made.summary.own_load if one.direction == "up")
     ours = counted(path.r)["ours"] * 8 / 8
@@ -70,7 +70,7 @@ def test_the_interval_that_is_chosen(path, serve):
     """Without --interval the probes take about 1 % of the path's rate, which comes from the trial before the run."""
     path.shape("rb", 4, 40_000)
     serve(path.b, "--token-file", path.token)
-    made = path.measure("tcp_upload", "-l", "4", "--delay", "1", "--no-extras")
+    made = path.measure("tcp_upload", "--for", "4", "--delay", "1", "--no-extras")
     up = next(one for one in made.summary.own_load if one.direction == "up")
     print(f"figure: first estimate {made.run.meta.settings['rate_estimate_bps'] / 1e6:.2f} Mbit/s; probes {up.probes_bps / up.run_bps:.2%} of the path")
     assert 0.004 < up.probes_bps / up.run_bps <= 0.0125

@@ -9,7 +9,7 @@ import pytest
 def test_what_this_hosts_own_shaper_drops(path, serve):
     path.shape("a0", 4, 20_000, path.a)
     serve(path.b, "--token-file", path.token)
-    made = path.measure("tcp_upload", "-l", "3", "--delay", "1", "-i", "50ms")
+    made = path.measure("tcp_upload", "--for", "3", "--delay", "1", "-i", "50ms")
     reference = path.drops("a0", path.a)
     found = made.summary.own_drops
     print(f"figure: by tc {reference} packets dropped; the run says {found}")
@@ -24,7 +24,7 @@ def test_a_shaper_that_is_added_removed_or_changed_in_mid_run(path, serve, befor
     if before:
         path.shape("a0", before, 50_000, path.a)
     serve(path.b, "--token-file", path.token)
-    child = path.start("ping", "-l", "3", "--delay", "0.2", "-i", "10ms")
+    child = path.start("ping", "--for", "3", "--delay", "0.2", "-i", "10ms")
     path.wait_for_samples(200)
     if kinds == ("tbf", "noqueue"):
         path.a.run(["tc", "qdisc", "del", "dev", "a0", "root"])

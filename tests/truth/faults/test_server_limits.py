@@ -23,7 +23,7 @@ def counted(host):
 def test_refusals_of_the_server(path, serve):
     path.r.run(["nft", "-f", "-"], input=COUNT)
     serve(path.b, "--token-file", path.token, "--max-answer-rate", "40", "--burst", "50")
-    made = path.measure("ping", "-l", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    made = path.measure("ping", "--for", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
     reference = counted(path.r)
     lost = reference["requests"] - reference["answers"]
     end = next(runner.end for runner in made.run.meta.runners if runner.kind == "stamp")
@@ -37,7 +37,7 @@ def test_refusals_of_the_server(path, serve):
 
 def test_a_server_that_stands_still(path, serve):
     server = serve(path.b, "--token-file", path.token)
-    child = path.start("ping", "-l", "4", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    child = path.start("ping", "--for", "4", "--delay", "0.2", "-i", "10ms", "--no-extras")
     path.wait_for_samples(500)
     stand_still(server.process, 1.5)
     made = path.result(child)

@@ -81,7 +81,7 @@ def test_a_run_names_the_host_whose_probers_wait(path, serve):
     free, taken, *_ = sorted(os.sched_getaffinity(0))
     server = serve(path.b, "--token-file", path.token)
     pin(server.process.pid, free)
-    child = path.start("ping", "-l", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
+    child = path.start("ping", "--for", "3", "--delay", "0.2", "-i", "10ms", "--no-extras")
     path.wait_for_samples(100)
     pin_commands(path.ktrxer, ["ping", "stamp"], taken)
     with real_time_work(taken, 2.5):

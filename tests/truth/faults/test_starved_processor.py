@@ -68,7 +68,7 @@ def test_the_processor_of_the_flows_alone_is_taken(path, serve, tmp_path):
     server = serve(path.b, "--token-file", path.token, prefix=before_others())
     pin(server.process.pid, free)
     (tmp_path / "own.py").write_text(UPLOAD)
-    child = path.start(tmp_path / "own.py", "-l", "3", "--delay", "0.5", "-i", "20ms", "--no-extras")
+    child = path.start(tmp_path / "own.py", "--for", "3", "--delay", "0.5", "-i", "20ms", "--no-extras")
     path.wait_for_samples(10)
     pin_commands(path.ktrxer, ["stamp"], free)
     pin_commands(path.ktrxer, ["flow"], taken)

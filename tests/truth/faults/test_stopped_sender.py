@@ -45,7 +45,7 @@ def test_the_sender_is_named(path, serve, direction, stopped_s):
 def test_such_a_run_has_no_grade(path, serve):
     path.shape("ra", MBIT, 100_000)
     server = serve(path.b, "--token-file", path.token, prefix=before_others())
-    child = path.start("tcp_download", "-l", "6", "--delay", "1", "-i", "20ms", "--no-extras")
+    child = path.start("tcp_download", "--for", "6", "--delay", "1", "-i", "20ms", "--no-extras")
     path.wait_for_samples(100)
     stop_again_and_again(server.process, 0.4, time.monotonic() + 7)
     made = path.result(child)
