@@ -90,7 +90,7 @@ static void list(const struct command *const *commands, FILE *to)
 		fputs("\nExperiments (these need the Python part of ktrxer):\n", to);
 	for (const struct handover *it = handover_table; it->name; it++)
 		fprintf(to, "  %-16s  %s\n", it->name, it->summary);
-	fputs("\n`ktrxer COMMAND --help` has more, `ktrxer --version` prints the version.\n", to);
+	fputs("\n`ktrxer COMMAND --help` has more, `ktrxer version` prints the version.\n", to);
 }
 
 static bool is_handover(const char *word)
@@ -399,7 +399,7 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 		list(commands, stderr);
 		return EXIT_USAGE;
 	}
-	if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+	if (!strcmp(word, "--version") || !strcmp(word, "-V") || (!strcmp(word, "version") && argc == 2)) {
 		printf("ktrxer %s\n", ktrxer_version());
 		return flushed(EXIT_VALID);
 	}

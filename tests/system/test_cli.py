@@ -110,6 +110,7 @@ def test_help_and_version(program):
         assert all(len(line) <= 100 for line in shown.stdout.splitlines())
         assert "secret" not in shown.stdout
     assert re.fullmatch(r"ktrxer \d+\.\d+\.\d+\n", run(program, "--version").stdout)
+    assert run(program, "version").stdout == run(program, "--version").stdout
 
 
 def test_help_that_cannot_be_written_is_a_failure():
