@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,16 @@ static void say_which(void)
 	setenv("KTRXER_BIN", exe, 1);
 }
 
+/* Python prints a traceback when SIGINT arrives while it starts. python/ktrxer-py removes the block. */
+static void block_interrupt(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 int handover_through(const char *name, const char *program, char *const argv[])
 {
 	char path[PATH_MAX], why[WHY];
@@ -186,6 +197,8 @@ int handover_try(const char *name, char *const argv[])
 		clean_environment();
 	}
 	say_which();
+	if (!strcmp(name, HANDOVER_PYTHON))
+		block_interrupt();
 	execv(program, argv);
 	fprintf(stderr, "ktrxer %s: %s cannot be started: %s; install ktrxer again\n", argv[1], program,
 		strerror(errno));

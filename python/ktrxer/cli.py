@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0 if words else 2
     if words[0] == "--complete":
         return complete(words[1:])
-    if words[0] == "--version":
+    if words[0] == "--version" or words == ["version"]:
         from ktrxer import __version__
 
         print(f"ktrxer {__version__}")
@@ -80,7 +81,9 @@ def main(arguments: list[str] | None = None) -> int:
     # The import of numpy starts a thread of OpenBLAS for each processor, which takes 20 to 70 ms of processor time. No command needs them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        status = int(import_module(command.module).main(words[1:]))
+        module = import_module(command.module)
+        _allow_interrupts()
+        status = int(module.main(words[1:]))
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
@@ -114,6 +117,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"ktrxer {words[0]}: standard output cannot be written: {error.strerror}", file=sys.stderr)
         _drop_output()
         return 1
+
+
+def _allow_interrupts() -> None:
+    """KeyboardInterrupt from now on. Until here SIGINT ends the process (python/ktrxer-py), or is blocked (cli/runtime/handover.c)."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def _drop_output() -> None:
