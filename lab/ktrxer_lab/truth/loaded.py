@@ -25,7 +25,7 @@ def main(way: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         recipe = Path(folder) / "loaded.py"
         recipe.write_text(RECIPE.format(way=way))
-        options = ("-H", "server", "-l", str(LENGTH_S), "--delay", str(IDLE_S), "-i", "20ms", "--no-extras", "--json", "-D", folder)
+        options = ("-H", "server", "--for", str(LENGTH_S), "--delay", str(IDLE_S), "-i", "20ms", "--no-extras", "--json", "-D", folder)
         words = ["ktrxer", "run", str(recipe), *options]
         return subprocess.run(words, stdin=subprocess.DEVNULL, check=False).returncode
 
