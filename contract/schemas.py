@@ -8,6 +8,8 @@ from typing import Any
 from tables import LINES, SCALARS, Field, Object, Tables
 
 Schema = dict[str, Any]
+# Of a reason: the words and numbers of its sentence, which contract/reasons.toml has.
+OPEN: Schema = {"verdict_reason": {"additionalProperties": {"type": ["number", "string", "null"]}}}
 BASE = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -92,7 +94,7 @@ def _used(tables: Tables, schema: Any, found: Schema) -> None:
     if isinstance(schema, dict):
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         if name in tables.groups and name not in found:
-            found[name] = _closed(tables, (name,), tables.groups[name].text)
+            found[name] = _closed(tables, (name,), tables.groups[name].text) | OPEN.get(name, {})
             _used(tables, found[name], found)
         for part in schema.values():
             _used(tables, part, found)

@@ -7,6 +7,7 @@
 
 #include "bench_progress.h"
 #include "error.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <errno.h>
@@ -147,8 +148,7 @@ static int one_point(struct bench_run *run, const struct bench_point *point, str
 		}
 	for (int who = 0; who < run->whos; who++)
 		if (tallies[who].failures && !cli_stopped(run->cli))
-			verdict_say(run->cli, VERDICT_DEGRADED, "%s at %u bytes: %s", run->who[who].name,
-				    point->payload, tallies[who].why);
+			reason_bench_failed(run->cli, run->who[who].name, point->payload, tallies[who].why);
 	free(tallies);
 	return 0;
 }
@@ -220,15 +220,11 @@ static int finish(struct bench_run *run)
 
 	say_settings(run, json);
 	if (cli_stopped(run->cli))
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before its end");
+		reason_stopped_early(run->cli);
 	if (!run->measured)
-		verdict_say(run->cli, VERDICT_INVALID, "nothing was measured");
+		reason_nothing_measured(run->cli);
 	if (run->done && run->stalled_turns * 100 > run->done * STALLED_MANY_PERCENT)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the machine was away in %" PRIu64 " of %" PRIu64
-			    " turns: a busy host of a virtual machine, "
-			    "or the firmware",
-			    run->stalled_turns, run->done);
+		reason_bench_stalled(run->cli, run->stalled_turns, run->done);
 	return out_finish(run->cli, json);
 }
 
@@ -250,7 +246,7 @@ int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct 
 		host_watch_expect_busy(cli);
 		rc = all_points(&run, &err);
 		if (rc < 0)
-			verdict_say(cli, VERDICT_INVALID, "%s", err.text[0] ? err.text : "no memory");
+			reason_error(cli, VERDICT_INVALID, err.text[0] ? err.text : "no memory");
 		status = finish(&run);
 	}
 	close_all(&run);

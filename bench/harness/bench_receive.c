@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "limits.h"
+#include "reasons.h"
 
 #include <errno.h>
 
@@ -84,9 +85,9 @@ static int finish(struct receive_bench *b)
 	json_object_end(json);
 	json_u64(json, "stalled_turns", b->stalled);
 	if (cli_stopped(b->cli))
-		verdict_say(b->cli, VERDICT_DEGRADED, "it was stopped before its end");
+		reason_stopped_early(b->cli);
 	if (!b->measured)
-		verdict_say(b->cli, VERDICT_INVALID, "nothing was measured");
+		reason_nothing_measured(b->cli);
 	return out_finish(b->cli, json);
 }
 
@@ -106,7 +107,7 @@ static int run_receive(struct cli *cli, const void *options)
 		    !cli_stopped(cli) && !b.o->no_flow)
 			rc = receive_flow(&b, &err);
 		if (rc < 0)
-			verdict_say(cli, VERDICT_INVALID, "%s", err.text[0] ? err.text : "no memory");
+			reason_error(cli, VERDICT_INVALID, err.text[0] ? err.text : "no memory");
 		status = finish(&b);
 	}
 	bench_watch_close(b.watch);

@@ -7,6 +7,7 @@
 #include "bench_receive.h"
 
 #include "error.h"
+#include "reasons.h"
 #include "template.h"
 #include "thread.h"
 
@@ -265,7 +266,7 @@ int receive_rate(struct receive_bench *b, struct ktrxer_error *err)
 			/* Without an engine to send with, or without XDP, the other parts are still measured. */
 			if (rc == -EBADMSG)
 				break;
-			verdict_say(b->cli, VERDICT_DEGRADED, "no rate was measured: %s", err->text);
+			reason_bench_no_rate(b->cli, err->text);
 			rc = 0;
 			break;
 		}

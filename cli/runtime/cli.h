@@ -114,8 +114,12 @@ void out_text(struct cli *cli, const char *format, ...) __attribute__((format(pr
 /* A rate with its unit; "no limit" for one that no link has. `text`: KTRXER_UNITS_TEXT bytes (units.h). */
 const char *out_rate(char *text, double bit_s);
 
-/* Reasons, as sentences that name the culprit; the verdict is the worst said so far. */
-void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/*
+ * Adds a reason; the verdict is the worst reported so far. For the functions that contract/reasons.py makes, which
+ * check the arguments. `form`: identifier, cause and sentence, each ended by NUL; {tNAME} in the sentence is a const
+ * char *, {uNAME} a uint64_t, {nNAME} an int64_t in nanoseconds, {fNAME} a double, {rNAME} a double in bit/s.
+ */
+void reason_add(struct cli *cli, enum verdict verdict, const char *form, ...);
 enum verdict verdict_now(const struct cli *cli);
 /* enum ktx_sent_source, as results name it. */
 extern const char *const sent_source_names[];

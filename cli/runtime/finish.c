@@ -4,21 +4,21 @@
 
 #include "fields_common.h"
 #include "out.h"
+#include "reasons.h"
 #include "verdict.h"
 
 /* Into the open `end` object, and for people as text. The exit status. */
 static int record_verdict(struct cli *cli, struct json *end)
 {
-	static const char *const words[] = { "valid", "degraded", "invalid" };
 	const int reasons = verdict_reasons(cli);
 
-	verdict_verdict(end, words[verdict_now(cli)]);
+	verdict_verdict(end, verdict_names[verdict_now(cli)]);
 	verdict_reasons_open(end);
 	for (int i = 0; i < reasons; i++)
-		json_string(end, NULL, verdict_reason(cli, i));
+		verdict_reason_json(cli, i, end);
 	json_array_end(end);
 	if (!cli->no_result)
-		out_text(cli, "verdict: %s", words[verdict_now(cli)]);
+		out_text(cli, "verdict: %s", verdict_names[verdict_now(cli)]);
 	for (int i = 0; i < reasons && !cli->no_result; i++)
 		out_text(cli, "  - %s", verdict_reason(cli, i));
 	return verdict_now(cli) == VERDICT_VALID ? EXIT_VALID : EXIT_BAD;
@@ -27,8 +27,7 @@ static int record_verdict(struct cli *cli, struct json *end)
 /* The objects of both measurements have one output, and each may have lost some. */
 static void say_dropped(struct cli *cli, uint64_t dropped)
 {
-	verdict_say(cli, VERDICT_DEGRADED, "the reader of the output was too slow: %llu objects are lost",
-		    (unsigned long long)dropped);
+	reason_reader_slow(cli, dropped);
 #ifndef KTRXER_SMALL
 	if (cli->second)
 		say_dropped(cli->second, dropped);

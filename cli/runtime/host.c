@@ -4,6 +4,7 @@
 #include "fields_common.h"
 #include "bytes.h"
 #include "limits.h"
+#include "reasons.h"
 #include "thread.h"
 #include "units.h"
 
@@ -23,8 +24,6 @@ enum {
 	FIELD_IDLE = 3,
 	FIELD_IOWAIT = 4,
 	FIELD_STEAL = 7,
-	BUSY_PERCENT = 90,
-	BUSY_SHARE_PERCENT = 5,            /* of the run */
 	WINDOW_MIN_NS = 100 * 1000 * 1000, /* ten ticks of the slowest kernels */
 	JUDGED_MIN_NS = 1000 * 1000 * 1000,
 };
@@ -88,7 +87,7 @@ void host_load_add(struct host_load *load, const struct host_cpu *cpu, uint64_t 
 		 * In floating point, since a product may pass 64 bits in a hostile file; one tick more or less is noise
 		 * here.
 		 */
-		if (idle < total && (double)(total - idle) > (double)total * (BUSY_PERCENT / 100.0))
+		if (idle < total && (double)(total - idle) > (double)total * (THRESHOLD_BUSY_PERCENT / 100.0))
 			load->busy_ns += span;
 	}
 	load->window = *cpu;
@@ -118,7 +117,7 @@ int host_load_cpu(const struct host_load *load)
 bool host_load_too_busy(const struct host_load *load)
 {
 	return load->watched_ns >= JUDGED_MIN_NS &&
-	       (double)load->busy_ns > (double)load->watched_ns * (BUSY_SHARE_PERCENT / 100.0);
+	       (double)load->busy_ns > (double)load->watched_ns * (THRESHOLD_BUSY_SHARE_PERCENT / 100.0);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- watch */
@@ -269,19 +268,13 @@ void host_watch_expect_busy(struct cli *cli)
 static void judge(struct cli *cli, const struct host_watch *watch)
 {
 	int cpu = host_load_cpu(&watch->load), steal = host_load_steal(&watch->load);
-	char step[KTRXER_UNITS_TEXT];
 
 	if (watch->steps)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "CLOCK_REALTIME was stepped %llu times during the run, by %s at most",
-			    (unsigned long long)watch->steps, ktrxer_format_ns(step, watch->stepped_ns));
+		reason_clock_stepped(cli, watch->steps, watch->stepped_ns);
 	if (!watch->expect_busy && host_load_too_busy(&watch->load))
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "the processors of this host were more than 90 %% used or stolen during %.0f %% of the run "
-			    "(CPU %d.%02d %%, of it "
-			    "stolen by the hypervisor %d.%02d %%)",
-			    100.0 * (double)watch->load.busy_ns / (double)watch->load.watched_ns, cpu / 100, cpu % 100,
-			    steal / 100, steal % 100);
+		reason_processors_busy(cli, THRESHOLD_BUSY_PERCENT,
+				       100.0 * (double)watch->load.busy_ns / (double)watch->load.watched_ns,
+				       cpu / 100.0, steal / 100.0);
 }
 
 void host_watch_stop(struct cli *cli, struct json *end)

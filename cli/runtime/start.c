@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "limits.h"
 #include "out.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <errno.h>
@@ -23,7 +24,6 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
 {
 	uint64_t at = cli->common.start_at_real_ns;
 	struct ktrxer_clock_pair pair;
-	char text[KTRXER_UNITS_TEXT];
 	int64_t left;
 
 	out_start(cli);
@@ -56,8 +56,7 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
 			return -errno;
 	}
 	if (left < 0) {
-		verdict_say(cli, VERDICT_DEGRADED, "the time of --start-at had passed %s before the start",
-			    ktrxer_format_ns(text, -left));
+		reason_started_late(cli, -left);
 		*start_ns = pair.mono_ns;
 	} else {
 		*start_ns = pair.mono_ns + (uint64_t)left;

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "hist.h"
 #include "limits.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <errno.h>
@@ -16,10 +17,22 @@
 enum {
 	COMPLAINTS_MAX = 4,                  /* the first ones: later ones mostly follow from them */
 	REASON_TEXT = 2 * KTRXER_ERROR_TEXT, /* a reason may quote an error */
+	VALUES_MAX = 8,                      /* of a reason */
+	NAME_MAX_TEXT = 40,
 	MILLION = 1000000,
-	DEGRADED_PARTS = MILLION / 100, /* more than 1 % of the probes late: degraded */
-	INVALID_PARTS = MILLION / 10,   /* more than 10 %: invalid */
-	LATE_FLOOR_NS = 100 * 1000,     /* late is later than a tenth of the interval, and than this */
+};
+
+struct reason {
+	const char *form;
+	enum verdict severity;
+	char text[REASON_TEXT];
+	char words[REASON_TEXT]; /* one after the other, each with its NUL */
+	union reason_value {
+		size_t word; /* its place in `words` */
+		uint64_t count;
+		int64_t ns;
+		double number;
+	} values[VALUES_MAX];
 };
 
 struct verdict_builder {
@@ -27,7 +40,7 @@ struct verdict_builder {
 	enum verdict verdict;
 	int count;
 	unsigned int more;
-	char reasons[KTRXER_REASONS_MAX][REASON_TEXT];
+	struct reason reasons[KTRXER_REASONS_MAX];
 	int complaints;
 	char complaint[COMPLAINTS_MAX][REASON_TEXT];
 };
@@ -57,7 +70,49 @@ int verdict_reasons(const struct cli *cli)
 
 const char *verdict_reason(const struct cli *cli, int i)
 {
-	return cli->builder->reasons[i];
+	return cli->builder->reasons[i].text;
+}
+
+const char *const verdict_names[] = { "valid", "degraded", "invalid" };
+
+static const char *after_nul(const char *text)
+{
+	return text + strlen(text) + 1;
+}
+
+static const char *form_sentence(const char *form)
+{
+	return after_nul(after_nul(form));
+}
+
+void verdict_reason_json(const struct cli *cli, int i, struct json *json)
+{
+	const struct reason *reason = &cli->builder->reasons[i];
+	const union reason_value *value = reason->values;
+	char name[NAME_MAX_TEXT];
+
+	json_object(json, NULL);
+	verdict_reason_id(json, reason->form);
+	verdict_reason_text(json, reason->text);
+	verdict_reason_severity(json, verdict_names[reason->severity]);
+	verdict_reason_cause(json, after_nul(reason->form));
+	for (const char *at = form_sentence(reason->form); (at = strchr(at, '{')); value++) {
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 2, "}"), at + 2);
+		switch (at++[1]) {
+		case 't':
+			json_string(json, name, reason->words + value->word);
+			break;
+		case 'u':
+			json_u64(json, name, value->count);
+			break;
+		case 'n':
+			json_i64(json, name, value->ns);
+			break;
+		default:
+			json_rounded(json, name, value->number, 3);
+		}
+	}
+	json_object_end(json);
 }
 
 enum verdict verdict_now(const struct cli *cli)
@@ -65,28 +120,114 @@ enum verdict verdict_now(const struct cli *cli)
 	return cli->builder ? cli->builder->verdict : VERDICT_VALID;
 }
 
-void verdict_say(struct cli *cli, enum verdict verdict, const char *format, ...)
+/* The value of one name of the sentence, as text. */
+static void value_text(struct reason *reason, char kind, const union reason_value *value, char text[REASON_TEXT])
+{
+	char rate[KTRXER_UNITS_TEXT];
+	size_t length;
+
+	switch (kind) {
+	case 't':
+		ktrxer_text(text, REASON_TEXT, "%s", reason->words + value->word);
+		break;
+	case 'u':
+		snprintf(text, REASON_TEXT, "%llu", (unsigned long long)value->count);
+		break;
+	case 'n':
+		ktrxer_format_ns(text, value->ns);
+		break;
+	case 'r':
+		ktrxer_format_bitrate(rate,
+				      value->number > 0 && value->number < 1e18 ? (uint64_t)(value->number + 0.5) : 0);
+		snprintf(text, REASON_TEXT, "%s", rate);
+		break;
+	default: /* one digit after the point, if it is not 0 */
+		snprintf(text, REASON_TEXT, "%.1f", value->number);
+		length = strlen(text);
+		if (length > 2 && strcmp(text + length - 2, ".0") == 0)
+			text[length - 2] = '\0';
+	}
+}
+
+/* The place of the word. One that is too long loses its middle; one that finds no room is empty. */
+static size_t keep_word(struct reason *reason, size_t *used, const char *word)
+{
+	enum { ROOM_MIN = 16 }; /* for the mark of ktrxer_text() */
+	const size_t at = *used;
+
+	if (at + ROOM_MIN > REASON_TEXT)
+		return REASON_TEXT - 1;
+	ktrxer_text(reason->words + at, REASON_TEXT - at, "%s", word);
+	ktrxer_text_clean(reason->words + at, false);
+	*used = at + strlen(reason->words + at) + 1;
+	return at;
+}
+
+static void compose(struct reason *reason, va_list args)
+{
+	char whole[4 * REASON_TEXT], text[REASON_TEXT];
+	size_t used = 0, words = 0;
+	int values = 0;
+
+	for (const char *at = form_sentence(reason->form), *next; *at && used < sizeof whole - 1; at = next) {
+		next = at + strcspn(at, "{");
+		used += (size_t)snprintf(whole + used, sizeof whole - used, "%.*s", (int)(next - at), at);
+		if (*next && values < VALUES_MAX && used < sizeof whole) {
+			union reason_value *value = &reason->values[values++];
+
+			switch (next[1]) {
+			case 't':
+				value->word = keep_word(reason, &words, va_arg(args, const char *));
+				break;
+			case 'u':
+				value->count = va_arg(args, uint64_t);
+				break;
+			case 'n':
+				value->ns = va_arg(args, int64_t);
+				break;
+			default:
+				value->number = va_arg(args, double);
+			}
+			value_text(reason, next[1], value, text);
+			used += (size_t)snprintf(whole + used, sizeof whole - used, "%s", text);
+			next += strcspn(next, "}") + 1;
+		}
+	}
+	ktrxer_text(reason->text, sizeof reason->text, "%s", whole);
+}
+
+static void make(struct reason *reason, enum verdict severity, const char *form, ...)
+{
+	va_list args;
+
+	*reason = (struct reason){ .form = form, .severity = severity };
+	va_start(args, form);
+	compose(reason, args);
+	va_end(args);
+}
+
+void reason_add(struct cli *cli, enum verdict verdict, const char *form, ...)
 {
 	struct verdict_builder *builder = cli->builder;
-	char text[REASON_TEXT];
+	struct reason made = { .form = form, .severity = verdict };
 	va_list args;
 	int i;
 
 	if (!builder)
 		return;
-	va_start(args, format);
-	ktrxer_text_va(text, sizeof text, format, args);
+	va_start(args, form);
+	compose(&made, args);
 	va_end(args);
 	pthread_mutex_lock(&builder->lock);
 	if (verdict > builder->verdict)
 		builder->verdict = verdict;
-	for (i = 0; i < builder->count && strcmp(builder->reasons[i], text) != 0; i++)
+	for (i = 0; i < builder->count && strcmp(builder->reasons[i].text, made.text) != 0; i++)
 		;
 	if (i == builder->count && i < KTRXER_REASONS_MAX)
-		memcpy(builder->reasons[builder->count++], text, sizeof text);
+		builder->reasons[builder->count++] = made;
 	else if (i == builder->count) /* the last one becomes a count of what found no place */
-		snprintf(builder->reasons[KTRXER_REASONS_MAX - 1], REASON_TEXT, "and %u more reasons",
-			 ++builder->more + 1);
+		make(&builder->reasons[KTRXER_REASONS_MAX - 1], builder->verdict, REASON_MORE_REASONS,
+		     (uint64_t)++builder->more + 1);
 	pthread_mutex_unlock(&builder->lock);
 }
 
@@ -107,9 +248,9 @@ void verdict_say_complaints(struct cli *cli)
 	struct verdict_builder *builder = cli->builder;
 
 	for (int i = 0; i < builder->complaints; i++)
-		verdict_say(cli, VERDICT_INVALID, "%s", builder->complaint[i]);
+		reason_error(cli, VERDICT_INVALID, builder->complaint[i]);
 	if (!builder->complaints)
-		verdict_say(cli, VERDICT_INVALID, "the command ended without a result");
+		reason_no_result(cli);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- probes */
@@ -145,14 +286,18 @@ static uint32_t parts_above(const struct ktrxer_hist *hist, int64_t limit_ns)
 static enum verdict by_share(uint64_t part, uint64_t whole)
 {
 	/* In doubles: exact enough for a threshold, and no product passes 64 bits. */
-	double share = whole ? (double)part / (double)whole * MILLION : 0;
+	double percent = whole ? 100.0 * (double)part / (double)whole : 0;
 
-	return share > INVALID_PARTS ? VERDICT_INVALID : share > DEGRADED_PARTS ? VERDICT_DEGRADED : VERDICT_VALID;
+	return percent > THRESHOLD_LATE_INVALID_PERCENT    ? VERDICT_INVALID
+	       : percent > THRESHOLD_LATE_DEGRADED_PERCENT ? VERDICT_DEGRADED
+							   : VERDICT_VALID;
 }
 
 uint64_t verdict_late_ns(uint64_t interval_ns)
 {
-	return interval_ns / 10 > LATE_FLOOR_NS ? interval_ns / 10 : LATE_FLOOR_NS;
+	const uint64_t part = interval_ns / THRESHOLD_LATE_INTERVAL_PARTS;
+
+	return part > THRESHOLD_LATE_FLOOR_NS ? part : THRESHOLD_LATE_FLOOR_NS;
 }
 
 void json_late(struct json *json, uint64_t late, uint64_t late_ns)
@@ -162,63 +307,41 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 }
 
 /*
- * Which part of this host was late: a queue that refused probes, which were then submitted again, if there are as many
- * refusals as late probes; a wait for a processor of half of the worst lateness or more; or fewer refusals.
+ * With the part of this host that was late: a queue that refused probes, which were then submitted again, if there are
+ * as many refusals as late probes; a wait for a processor of half of the worst lateness or more; or fewer refusals.
  */
-static const char *late_cause(const struct cli *cli, const struct ktx_accounts *a, uint64_t late,
-			      const struct ktrxer_hist *lateness, char *cause, size_t size)
-{
-	const uint64_t refused = a->tries > a->sent + a->failed ? a->tries - a->sent - a->failed : 0;
-	const char *before = "threads waited for a processor for only ",
-		   *after = ", so it was stopped, or a timer or the hypervisor was late";
-	char text[KTRXER_UNITS_TEXT];
-	uint64_t waited = 0;
-	const bool known = run_delay_since(&cli->run_delay, &waited),
-		   most = (int64_t)waited >= ktrxer_hist_max(lateness) / 2;
-
-	ktrxer_format_ns(text, (int64_t)waited);
-	if (refused && (refused >= late || (known && !most))) {
-		before = "own queue was full and refused ";
-		after = " submissions";
-		snprintf(text, sizeof text, "%llu", (unsigned long long)refused);
-	} else if (!known) {
-		return "this machine is too busy or too slow";
-	} else if (most) {
-		before = "thread waited for a processor for ";
-		after = ", because other threads ran";
-	}
-	snprintf(cause, size, "limited by this host: its %s%s%s", before, text, after);
-	return cause;
-}
-
-static void judge_lateness(struct cli *cli, const struct ktx_accounts *accounts, const struct ktrxer_hist *lateness,
+static void judge_lateness(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
 			   uint64_t limit)
 {
-	uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, late, all = timed + accounts->skipped;
-	char limit_text[KTRXER_UNITS_TEXT], p50[KTRXER_UNITS_TEXT], worst[KTRXER_UNITS_TEXT], cause[KTRXER_ERROR_TEXT];
-	uint32_t parts;
+	const uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, all = timed + a->skipped,
+		       refused = a->tries > a->sent + a->failed ? a->tries - a->sent - a->failed : 0;
+	const int64_t limit_ns = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
+	const uint32_t parts = parts_above(lateness, limit_ns);
+	const uint64_t late = (uint64_t)((double)timed * parts / MILLION + 0.5) + a->skipped;
+	const enum verdict verdict = by_share(late, all);
+	uint64_t waited = 0;
+	int64_t p50, most;
+	double percent;
+	bool known, long_wait;
 
-	if (!all)
+	if (verdict == VERDICT_VALID)
 		return;
-	if (limit > INT64_MAX)
-		limit = INT64_MAX;
-	parts = parts_above(lateness, (int64_t)limit);
-	late = (uint64_t)((double)timed * parts / MILLION + 0.5) + accounts->skipped;
-	if (by_share(late, all) == VERDICT_VALID)
-		return;
-	ktrxer_format_ns(limit_text, (int64_t)limit);
 	if (!timed) {
-		verdict_say(cli, by_share(late, all), "all %llu probes were skipped, since their time had passed",
-			    (unsigned long long)all);
+		reason_all_skipped(cli, verdict, all);
 		return;
 	}
-	verdict_say(
-		cli, by_share(late, all),
-		"%llu of %llu probes (%.1f %%) left more than %s late or were skipped (lateness: p50 %s, max %s): %s",
-		(unsigned long long)late, (unsigned long long)all, 100.0 * (double)late / (double)all, limit_text,
-		ktrxer_format_ns(p50, ktrxer_hist_quantile(lateness, MILLION / 2)),
-		ktrxer_format_ns(worst, ktrxer_hist_max(lateness)),
-		late_cause(cli, accounts, late, lateness, cause, sizeof cause));
+	known = run_delay_since(&cli->run_delay, &waited);
+	percent = 100.0 * (double)late / (double)all;
+	p50 = ktrxer_hist_quantile(lateness, MILLION / 2);
+	most = ktrxer_hist_max(lateness);
+	long_wait = (int64_t)waited >= most / 2;
+	if (refused && (refused >= late || (known && !long_wait)))
+		reason_late_refused(cli, verdict, late, all, percent, limit_ns, p50, most, refused);
+	else if (!known)
+		reason_late(cli, verdict, late, all, percent, limit_ns, p50, most);
+	else
+		(long_wait ? reason_late_waited : reason_late_stopped)(cli, verdict, late, all, percent, limit_ns, p50,
+								       most, (int64_t)waited);
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };
@@ -231,33 +354,18 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, uint64_t answ
 	char word[80];
 
 	if (a->pending || ended != a->requested)
-		verdict_say(cli, VERDICT_INVALID,
-			    "the accounts do not close: %llu requested, but %llu sent, %llu failed, %llu skipped, %llu "
-			    "cancelled, %llu "
-			    "pending",
-			    (unsigned long long)a->requested, (unsigned long long)a->sent,
-			    (unsigned long long)a->failed, (unsigned long long)a->skipped,
-			    (unsigned long long)a->cancelled, (unsigned long long)a->pending);
+		reason_accounts_open(cli, a->requested, a->sent, a->failed, a->skipped, a->cancelled, a->pending);
 	if (a->nic + a->driver + a->queued != a->sent)
-		verdict_say(cli, VERDICT_INVALID,
-			    "the accounts do not close: %llu sent, but %llu by wire, %llu by driver, %llu queued",
-			    (unsigned long long)a->sent, (unsigned long long)a->nic, (unsigned long long)a->driver,
-			    (unsigned long long)a->queued);
+		reason_accounts_by_stamp_open(cli, a->sent, a->nic, a->driver, a->queued);
 	/* Loss on the way is a result; a probe that never left this machine is not. */
 	if (a->failed && by_share(a->failed, ended - a->cancelled) != VERDICT_VALID)
-		verdict_say(cli, by_share(a->failed, ended - a->cancelled),
-			    "%llu of %llu probes could not be sent (the last one: %s)", (unsigned long long)a->failed,
-			    (unsigned long long)(ended - a->cancelled),
-			    a->last_error == -ENOBUFS ? "this host's own queue was full"
-			    : a->last_error           ? ktrxer_strerror(a->last_error, word, sizeof word)
-						      : "no reason given");
+		reason_unsent(cli, by_share(a->failed, ended - a->cancelled), a->failed, (ended - a->cancelled),
+			      a->last_error == -ENOBUFS ? "this host's own queue was full"
+			      : a->last_error           ? ktrxer_strerror(a->last_error, word, sizeof word)
+							: "no reason given");
 	/* Where the driver stamped others, it has not seen these. The stamps of answered probes came too late. */
 	if (a->driver + a->nic && by_share(missing, a->sent) != VERDICT_VALID)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%llu of %llu probes that this host's stack took have no stamp of the driver: their "
-			    "neighbour did not answer, a queue of this host dropped them, or their stamps were lost. "
-			    "The path may not have lost them",
-			    (unsigned long long)missing, (unsigned long long)a->sent);
+		reason_unseen_by_driver(cli, missing, a->sent);
 	if (late_ns)
 		judge_lateness(cli, a, lateness, late_ns);
 }
@@ -265,10 +373,7 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *a, uint64_t answ
 void verdict_bypass(struct cli *cli, const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs, const char *other)
 {
 	if (info->features & KTX_CAN_BYPASS && qdiscs->shaper[0])
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "engine %s bypasses the qdisc %s of this host's device, which delays and limits its other "
-			    "packets: the figures are without it; --engine %s has it",
-			    info->engine, qdiscs->shaper, other);
+		reason_bypass(cli, info->engine, qdiscs->shaper, other);
 }
 
 /* Of which figures hist_text() has only those that are asked for, as bits. */

@@ -8,7 +8,9 @@
 int verdict_open(struct cli *cli); /* 0 or -ENOMEM */
 void verdict_close(struct cli *cli);
 int verdict_reasons(const struct cli *cli);
-const char *verdict_reason(const struct cli *cli, int i);
+const char *verdict_reason(const struct cli *cli, int i);                  /* the sentence */
+void verdict_reason_json(const struct cli *cli, int i, struct json *json); /* an object of an array */
+extern const char *const verdict_names[];
 
 /* Keeps the messages of cli_complain(): they are the reasons of a command that ends without a verdict of its own. */
 void verdict_complaint(const struct cli *cli, const char *text);

@@ -31,8 +31,8 @@ def send_on_time(command: str, engine: str, folder: Path) -> tuple[list[float], 
     assert result, errors
     account = json.loads(result)
     for reason in account["reasons"]:
-        if "does not work here" in reason:
-            pytest.skip(f"{os.environ['KTRXER_LAB_DEVICE']}: {reason}")
+        if "does not work here" in reason["text"]:
+            pytest.skip(f"{os.environ['KTRXER_LAB_DEVICE']}: {reason['text']}")
     assert account["sent"] == account["requested"] == 101
     head, *rows = [line.split(",") for line in reports.read_text().splitlines()]
     column = head.index("sent_ns")

@@ -85,7 +85,7 @@ def measure(tmp_path, *plans, setting=SETTING, check=True):
 
 def test_state_is_stored_with_a_run(state_runner, tmp_path):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state"), invoke("state", "twins", how="twins"))
-    assert run.meta.verdict == "valid", run.meta.reasons
+    assert run.meta.verdict == "valid", run.meta.sentences
     names = [series.name for series in run.meta.series]
     assert names == ["number", "twin", "?bell", "twin (2)", "twin (3)"], "names are plain and unique"
     assert [series.id for series in run.meta.series] == list(range(5)) and {series.runner for series in run.meta.series} == {0, 1, 2}
@@ -104,8 +104,8 @@ def test_state_is_stored_with_a_run(state_runner, tmp_path):
 ])
 def test_state_that_cannot_be_recorded_degrades_and_ends_nothing(state_runner, tmp_path, how, words):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state", how=how, interval_ns=20 * MS), check=False)
-    assert run.meta.verdict == "degraded" and len(run.meta.reasons) == 1, run.meta.reasons
-    assert re.search(f"state: .*({words})", run.meta.reasons[0]), run.meta.reasons
+    assert run.meta.verdict == "degraded" and len(run.meta.sentences) == 1, run.meta.sentences
+    assert re.search(f"state: .*({words})", run.meta.sentences[0]), run.meta.sentences
     assert len(run.arrays(run.series("number"))["value"]) >= 5
 
 
@@ -118,30 +118,30 @@ def test_state_that_cannot_be_read_is_found_before_the_run(state_runner, how, wo
 
 def test_a_busy_host_is_named(state_runner, tmp_path):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "CPU", how="busy"))
-    assert run.meta.reasons == ["host near: its processors were busy to more than 90 % for 100% of the run"]
+    assert run.meta.sentences == ["host near: its processors were busy to more than 90 % for 100 % of the run"]
 
 
 def test_a_value_that_a_double_does_not_hold(state_runner, tmp_path):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state", how="huge"))
-    assert run.arrays(run.series("huge"))["value"][0] == 2.0**64 and run.meta.verdict == "valid", run.meta.reasons
+    assert run.arrays(run.series("huge"))["value"][0] == 2.0**64 and run.meta.verdict == "valid", run.meta.sentences
 
 
 def test_a_run_does_not_wait_for_state(state_runner, tmp_path):
     """The measurement ends early: the state beside it ends with it, and that is no further fault."""
     run = measure(tmp_path, invoke("counter", "number", how="early"), invoke("state", "state"), invoke("processor", "CPU"), setting=Setting("H", 20, 0))
-    assert run.meta.runners[1].ended_ns < 10_000 * MS and all("state" not in reason and "CPU" not in reason for reason in run.meta.reasons)
+    assert run.meta.runners[1].ended_ns < 10_000 * MS and all("state" not in reason and "CPU" not in reason for reason in run.meta.sentences)
 
 
 def test_state_alone_is_a_measurement(state_runner, tmp_path):
     run = measure(tmp_path, invoke("state", "state"), invoke("netstat", "netstat"))
-    assert run.meta.verdict == "valid" and len(run.arrays(run.series("twin"))["value"]) >= 5, run.meta.reasons
+    assert run.meta.verdict == "valid" and len(run.arrays(run.series("twin"))["value"]) >= 5, run.meta.sentences
 
 
 def test_state_of_which_nothing_came_is_no_measurement(state_runner, tmp_path):
     run = measure(tmp_path, invoke("netstat", "netstat", counters=("No.Such",)))
-    assert (run.meta.verdict, run.meta.reasons) == ("invalid", ["nothing at all was recorded"])
+    assert (run.meta.verdict, run.meta.sentences) == ("invalid", ["nothing at all was recorded"])
     run = measure(tmp_path, invoke("counter", "number"), invoke("netstat", "netstat", counters=("No.Such",)))
-    assert run.meta.verdict == "valid", run.meta.reasons
+    assert run.meta.verdict == "valid", run.meta.sentences
 
 
 @pytest.mark.tool
@@ -152,7 +152,7 @@ def test_state_of_another_host(far, counter, tmp_path):
              (("processor", {"cores": True}), ("netstat", {}), ("interface", {"device": "lo"}), ("sockets", {}))]
     run = measure(tmp_path, invoke("counter", "number"), *there, setting=Setting("H", 2.0, 0))
     # A busy machine is a reason with the name of its place.
-    assert [reason for reason in run.meta.reasons if not reason.startswith("ssh:far: its processors were busy")] == []
+    assert [reason for reason in run.meta.sentences if not reason.startswith("ssh:far: its processors were busy")] == []
     assert {stored.place for stored in run.meta.runners[1:]} == {"ssh:far"} and not any(stored.host for stored in run.meta.runners[1:])
     cpu = run.arrays(run.series("processor@far"))
     assert len(cpu["t_ns"]) >= 3 and cpu["t_ns"].min() > -100 * MS and cpu["t_ns"].max() < 2500 * MS

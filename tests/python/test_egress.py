@@ -10,6 +10,7 @@ from ktrxer.collect.metadata import softirq_waits
 from ktrxer.run.egress import OwnDrops, changed, own_drops, routed_apart, softirqs_waited
 from ktrxer.run.judge import judge
 from ktrxer.store import open_run
+from ktrxer.store.reasons import sentences
 from ktrxer.summary import figures
 from ktrxer.summary.text import lines
 from synthetic import synthetic
@@ -58,7 +59,7 @@ def test_a_counter_among_the_parameters_of_htb_is_no_change():
 ])
 def test_a_qdisc_or_route_that_was_changed_is_a_reason(after, said):
     run = made(looked(qdisc(drops=7)), after)
-    assert said in (changed(run) or "")
+    assert said in (found.text if (found := changed(run)) else "")
     if "device" not in said:
         assert own_drops(run) is None, "the counters are of two qdiscs"
 
@@ -85,7 +86,7 @@ def test_softirqs_that_waited_for_their_processor(tmp_path):
     after = softirq_waits(tmp_path)
     assert after == {"0": 700, "1": 8 * S}
     reason = softirqs_waited(made({"softirq_wait_ns": {"0": 0, "1": 2 * S}}, {"softirq_wait_ns": after}))
-    assert reason is not None and "processor 1," in reason and "60% of the run" in reason
+    assert reason is not None and "processor 1," in reason.text and "60 % of the run" in reason.text
     assert softirqs_waited(made({"softirq_wait_ns": {"0": 0, "1": 7 * S}}, {"softirq_wait_ns": after})) is None
     assert softirq_waits(tmp_path / "none") == {}
 
@@ -96,11 +97,11 @@ def test_the_summary_and_the_verdict_of_a_run(tmp_path):
     summary = figures.summarise(run)
     assert summary.as_json()["own_drops"] == {"device": "eth0", "qdisc": "tbf", "dropped": 12, "left": 999}
     assert "this host's own qdisc  tbf of eth0 dropped 12 packets of all traffic, of TCP each of one or more segments (GSO); 999 left, counted in segments" in lines(summary)
-    quiet = judge(run).reasons()
+    quiet = sentences(judge(run).reasons())
     assert not any("qdisc" in reason for reason in quiet), "a shaper that drops TCP by design is no fault"
     run.meta.metadata["after"] = looked(qdisc("fq_codel"))
     book = judge(run)
-    assert book.verdict != "valid" and any("was changed during the run (from tbf to fq_codel)" in reason for reason in book.reasons())
+    assert book.verdict != "valid" and any("was changed during the run (from tbf to fq_codel)" in reason for reason in sentences(book.reasons()))
 
 
 @pytest.mark.slow
@@ -121,5 +122,5 @@ def test_probes_of_another_route_than_the_flows_are_a_reason(other, apart, tmp_p
     told = routed_apart(run)
     assert (told is not None) == apart
     if told is not None:
-        assert "leave this host by another route than the flows" in told and "device eth0 and device wlan0" in told
+        assert "leave this host by another route than the flows" in told.text and "device eth0 and device wlan0" in told.text
         assert told in judge(run).reasons()

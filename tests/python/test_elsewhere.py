@@ -168,8 +168,8 @@ def test_a_qdisc_that_was_changed_in_another_place_is_a_reason():
 
     assert list(changed_elsewhere(made(state(qdisc(drops=1)), state(qdisc(drops=9))))) == []
     (reason,) = changed_elsewhere(made(state(qdisc("cake")), state(qdisc("fq_codel"))))
-    assert "the qdisc of ssh:router's device wan was changed during the run (from cake to fq_codel)" in reason
+    assert "the qdisc of ssh:router's device wan was changed during the run (from cake to fq_codel)" in reason.text
     (reason,) = changed_elsewhere(made(state(qdisc()), state(qdisc(), device="lte")))
-    assert reason == "the route of ssh:router to the target changed during the run: from device wan to lte"
+    assert reason.text == "the route of ssh:router to the target changed during the run: from device wan to lte"
     for hostile in (None, 5, {"places": 5}, {"places": {"ssh:router": 5}}, {"places": {"ssh:router": {"egress": [1]}}}, state()):
         assert list(changed_elsewhere(made(hostile, state(qdisc())))) == []

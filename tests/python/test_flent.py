@@ -141,7 +141,7 @@ def test_a_runner_that_failed_is_named(tmp_path: Path) -> None:
     value["raw_values"]["Ping (ms) ICMP"] = []
     value["results"]["Ping (ms) ICMP"] = files.grid(None)
     run = run_of(tmp_path, value)
-    assert run.meta.verdict == "degraded" and run.meta.reasons == ["Ping (ms) ICMP gave no samples"]
+    assert run.meta.verdict == "degraded" and run.meta.sentences == ["Ping (ms) ICMP gave no samples"]
     assert run.meta.runners[0].status == "failed"
 
 

@@ -20,7 +20,7 @@ def test_the_verdict_of_an_exported_run_is_kept(tmp_path: Path, own: Any, found:
     value = files.four()
     value["metadata"]["KTRXER"] = own
     meta = run_of(tmp_path, value).meta
-    assert (meta.verdict, meta.reasons) == found
+    assert (meta.verdict, meta.sentences) == found
 
 
 def test_a_verdict_of_ktrxer_hides_no_failed_runner(tmp_path: Path) -> None:
@@ -29,4 +29,4 @@ def test_a_verdict_of_ktrxer_hides_no_failed_runner(tmp_path: Path) -> None:
     for own, found in (("valid", "degraded"), ("invalid", "invalid")):
         value["metadata"]["KTRXER"] = {"verdict": own, "reasons": ["a reason"]}
         meta = run_of(tmp_path, value).meta
-        assert meta.verdict == found and "Ping (ms) ICMP gave no samples" in meta.reasons
+        assert meta.verdict == found and "Ping (ms) ICMP gave no samples" in meta.sentences

@@ -338,7 +338,7 @@ def test_damage_costs_the_batch_that_it_hits(tmp_path: Path, batch: int | None, 
     kept = [start + 10 * i for start in (0, 100, 200) if batch is None or start != 100 * batch for i in range(10)]
     assert run.table("latency").column("t_ns").to_pylist() == kept and run.table("events").num_rows == 1
     # Damage of the last batch cannot be distinguished from a truncated stream.
-    assert any("latency.arrows are damaged" in reason for reason in run.meta.reasons) == (batch != 2)
+    assert any("latency.arrows are damaged" in reason for reason in run.meta.sentences) == (batch != 2)
 
 
 @pytest.mark.parametrize("name", ["t_ns", "text"])

@@ -158,7 +158,7 @@ def test_an_upload_counts_acknowledged_bytes(web):
 def test_what_one_request_finds(web, way, path, complaint):
     status, made = program(way, f"{web}/{path}", "--trial")
     assert status == 1 and len(made) == 1 and made[0]["verdict"] == "invalid"
-    assert complaint in made[0]["reasons"][0]
+    assert complaint in made[0]["reasons"][0]["text"]
 
 
 @pytest.mark.parametrize(("path", "complaint"), [
@@ -181,7 +181,7 @@ def test_a_reply_of_single_bytes_does_not_hold_an_upload(web, monkeypatch):
     while not loaded.flows[0].failures and time.monotonic() < until:
         time.sleep(0.05)
     loaded.stop.set()
-    assert "no complete reply within 2.5 s" in load.end_of(loaded, False)["reasons"][0]
+    assert "no complete reply within 2.5 s" in load.end_of(loaded, False)["reasons"][0]["text"]
 
 
 def test_redirections_within_the_host_are_followed(web):
@@ -191,7 +191,7 @@ def test_redirections_within_the_host_are_followed(web):
 def test_an_upload_that_is_refused_in_the_middle(web):
     """A body of 1000 bytes was accepted, those of the load are too large."""
     status, made = program("up", f"{web}/limit", "--flows", "1", "--for", f"{S}ns")
-    assert status == 1 and "it takes no upload there" in made[-1]["reasons"][0]
+    assert status == 1 and "it takes no upload there" in made[-1]["reasons"][0]["text"]
 
 
 def test_nothing_listens():
@@ -199,12 +199,12 @@ def test_nothing_listens():
         sock.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{sock.getsockname()[1]}/x"
     status, made = program("down", url, "--trial")
-    assert status == 1 and "no connection: Connection refused" in made[0]["reasons"][0]
+    assert status == 1 and "no connection: Connection refused" in made[0]["reasons"][0]["text"]
 
 
 def test_tls_to_a_server_without_it(web):
     status, made = program("down", f"{web.replace('http', 'https')}/large", "--trial")
-    assert status == 1 and "no connection: " in made[0]["reasons"][0]
+    assert status == 1 and "no connection: " in made[0]["reasons"][0]["text"]
 
 
 def test_a_slow_dns_server(monkeypatch):
@@ -230,7 +230,7 @@ def test_the_end_of_standard_input_ends_it(web):
         pass
     child.stdin.close()
     last = child.stdout.read().splitlines()[-1]
-    assert child.wait(timeout=20) == 1 and json.loads(last)["reasons"] == ["the load was stopped before its end"]
+    assert child.wait(timeout=20) == 1 and [one["id"] for one in json.loads(last)["reasons"]] == ["load_stopped"]
 
 
 @pytest.mark.parametrize(("given", "complaint"), [

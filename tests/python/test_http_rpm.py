@@ -220,7 +220,7 @@ def test_a_connection_after_goaway_is_replaced(monkeypatch):
             test.loads[0].on_leave()
             await asyncio.sleep(0.01)
         assert test.over.is_set() and len(test.reasons) == 1
-        assert "far: no probe beside a load is answered" in test.reasons[0] and "keepalive_requests" in test.reasons[0]
+        assert "far: no probe beside a load is answered" in test.reasons[0].text and "keepalive_requests" in test.reasons[0].text
 
     asyncio.run(work())
 
@@ -234,15 +234,15 @@ def test_the_url_of_the_configuration(served):
 def test_without_the_token_nothing_is_served(served):
     url, _, ca, config_url = served
     status, made = program("down", url, "--ca-file", ca, "--trial")
-    assert status == 1 and "status 404: there is no configuration of a responsiveness test" in made[-1]["reasons"][0]
+    assert status == 1 and "status 404: there is no configuration of a responsiveness test" in made[-1]["reasons"][0]["text"]
     other = config_url.replace("0123456789", "zyxwvutsrq")
     status, made = program("down", other, "--ca-file", ca, "--trial")
-    assert status == 1 and "status 404" in made[-1]["reasons"][0] and "zyxwvutsrq" not in made[-1]["reasons"][0], "the path may be a secret"
+    assert status == 1 and "status 404" in made[-1]["reasons"][0]["text"] and "zyxwvutsrq" not in made[-1]["reasons"][0]["text"], "the path may be a secret"
 
 
 def test_a_certificate_that_is_not_trusted(served):
     status, made = program("down", served[0], "--trial")
-    assert status == 1 and "its certificate is not trusted" in made[-1]["reasons"][0]
+    assert status == 1 and "its certificate is not trusted" in made[-1]["reasons"][0]["text"]
 
 
 def test_a_configuration_that_names_a_host_of_another_domain(monkeypatch):
@@ -308,7 +308,7 @@ def test_a_server_that_ends_in_the_middle(tmp_path):
     end = json.loads(client.stdout.read().splitlines()[-1])
     assert client.wait(timeout=30) == 1 and end["type"] == "end"
     # The connection that ended, or the next one, which the ramp was about to add.
-    assert any("of the load ended" in reason or "of the load failed" in reason for reason in end["reasons"]), end["reasons"]
+    assert any("of the load ended" in reason["text"] or "of the load failed" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 @pytest.mark.parametrize(("words", "status", "complaint"), [

@@ -49,7 +49,7 @@ def against_odd_server(monkeypatch, answers, way, length_ns=0):
             made = rpm.Test(way, config, target, address, trusting, lambda _: None, ramp=ramp)
             if length_ns:
                 await made.run(length_ns)
-                return made.reasons
+                return [one.text for one in made.reasons]
             await rpm.tried(made)
             return []
         except client.NqError as error:

@@ -364,7 +364,7 @@ def test_a_run_in_two_places(counter, far, tmp_path):
     setting = Setting("H", 1.0, 0)
     run_ = measure(tmp_path, combine(invoke("counter", "here"), invoke("counter", "there", place="ssh:far")), setting)
     here, there = (run_.arrays(run_.series(name))["t_ns"] for name in ("here", "there"))
-    assert run_.meta.verdict == "valid", run_.meta.reasons
+    assert run_.meta.verdict == "valid", run_.meta.sentences
     assert len(there) > 5 and there.min() >= 0 and abs(int(there.min()) - int(here.min())) < 500 * MS
     assert [runner.place for runner in run_.meta.runners] == ["local", "ssh:far"]
     clock = run_.meta.settings["places"]["ssh:far"]
@@ -391,9 +391,9 @@ def test_a_run_survives_the_loss_of_a_place(counter, far, server, tmp_path):
 
     setting = Setting("H", 5, 0)
     run_ = measure(tmp_path, combine(invoke("counter", "here"), invoke("counter", "there", place="ssh:far")), setting, Cut)
-    print(run_.meta.reasons)
-    assert any(re.match(r"there: the place ssh:far was lost \d\.\d s into the run: the ssh connection was lost: ", reason) for reason in run_.meta.reasons)
-    assert not any(reason.startswith("here") for reason in run_.meta.reasons)
+    print(run_.meta.sentences)
+    assert any(re.match(r"there: the place ssh:far was lost \d\.\d s into the run: the ssh connection was lost: ", reason) for reason in run_.meta.sentences)
+    assert not any(reason.startswith("here") for reason in run_.meta.sentences)
     here, there = (run_.arrays(run_.series(name))["t_ns"] for name in ("here", "there"))
     assert len(here) > len(there) > 0 and here.max() > there.max(), "it goes on here"
 
@@ -414,7 +414,7 @@ def test_a_run_in_a_place_whose_clock_is_an_hour_ahead(tmp_path, monkeypatch):
     offset = run_.meta.settings["places"]["ssh:far"]
     assert abs(offset["offset_ns"] - 3600 * S) <= offset["bound_ns"] + 10 * MS
     values = run_.arrays(run_.series("far"))
-    assert run_.meta.verdict == "valid", run_.meta.reasons
+    assert run_.meta.verdict == "valid", run_.meta.sentences
     # The uptime was read within the time that `cut` needs after `date`.
     boot_ns = values["value"] * S - values["t_ns"]
     assert len(values["t_ns"]) >= 3 and -offset["bound_ns"] <= values["t_ns"].min() and np.ptp(boot_ns) < S

@@ -16,15 +16,14 @@ import numpy as np
 import pytest
 from ktrxer.catalogue import find
 from ktrxer.catalogue.recipe import Plan, Setting, When, combine, icmp, udp, uploads
-from ktrxer.run import checks
 from ktrxer.run import session as session_module
 from ktrxer.run.closing import close
-from ktrxer.run.judge import Book
+from ktrxer.run.judge import VerdictBuilder
 from ktrxer.run.schedule import Options, make
 from ktrxer.run.session import DiskError, Session
-from ktrxer.runners.runner import Trial
 from ktrxer.runners.samples import Chunk, Clock, Samples
 from ktrxer.store import Host, Meta, Run, RunWriter, Zero, open_run
+from ktrxer.store.reasons import reason
 from ktrxer.summary import figures, text
 from test_recipes import OWN
 
@@ -78,10 +77,15 @@ def measure(*more, **also):
 
 
 def test_a_complaint_of_several_has_the_figures_of_the_worst():
-    book = Book()
-    for who, late in (("a", "205 of 3000 probes (6.8 %)"), ("b", "349 of 3000 probes (11.6 %)"), ("c", "9 of 3000 probes (0.3 %)")):
-        book.say("degraded", f"{late} left late", who)
-    assert book.reasons() == ["a, b, c: 349 of 3000 probes (11.6 %) left late (figures of the worst)"]
+    built = VerdictBuilder()
+    for name, percent in (("a", 6.83), ("b", 11.63), ("c", 0.3)):
+        built.add(reason("late_probes", "degraded", late_percent=percent, late_after_ns=100_000), name)
+    (made,) = built.reasons()
+    assert made.text == "a, b, c: 11.6 % of the probes left more than 0.100 ms late (figures of the worst)"
+    assert made.as_json() == {
+        "id": "late_probes", "text": made.text, "severity": "degraded", "cause": "host_cpu", "names": ["a", "b", "c"],
+        "late_percent": 11.63, "late_after_ns": 100_000,
+    }
 
 
 def read(job, zero_ns, *objects):
@@ -128,7 +132,7 @@ def test_an_answer_after_the_time_out_is_not_lost(tmp_path):
     arrays = run.arrays(run.meta.series[0])
     assert arrays["seq"].tolist() == [0, 1, 2] and arrays["state"].tolist() == [1, 7, 1] and arrays["rtt_ns"][1] == 12e9
     assert run.meta.accounts["probes"] == {"sent": 3, "answered": 0, "lost": 2, "too_late": 1, "duplicates": 0}
-    assert any("1 answers came after the time-out, the last after 12.0 s" in reason for reason in run.meta.reasons)
+    assert any("1 answers came after the time-out, the last after 12 s" in reason for reason in run.meta.sentences)
 
 
 @pytest.mark.parametrize("wrong", [{"rtt_ns": [10, 11]}, {"rtt_ns": [10, 11, 2**63]}, {"number": [0, 1, 1.5]}, {"number": [True, 1, 1]}, {"sent_ns": 5},
@@ -148,7 +152,7 @@ GOOD = combine(icmp(Setting("H", probe_interval_ns=10 * MS)), udp(Setting("H", p
 
 def test_a_good_run(fake, runs):
     run = measure(GOOD, {None: fake()}, runs)
-    assert (run.meta.verdict, run.meta.reasons) == ("valid", [])
+    assert (run.meta.verdict, run.meta.sentences) == ("valid", [])
     assert [r.status for r in run.meta.runners] == ["ended"] * 3 and {r.exit_status for r in run.meta.runners} == {0}
     ping = run.arrays(run.series("Ping (ms) ICMP"))
     assert len(ping["seq"]) == 70 and (ping["state"] == 1).sum() == 7
@@ -184,15 +188,15 @@ def test_round_trips_below_zero_are_left_out(fake, runs):
     wrong = (arrays["seq"] % 10 == 5) & (arrays["state"] == 0)
     assert wrong.sum() == 5 and np.array_equal(np.isnan(arrays["rtt_ns"]), wrong | (arrays["state"] != 0))
     assert np.isnan(arrays["up_ns"][wrong]).all()
-    assert run.meta.verdict == "degraded" and any("5 round trips are shorter than 0" in reason for reason in run.meta.reasons)
+    assert run.meta.verdict == "degraded" and any("5 round trips are shorter than 0" in reason for reason in run.meta.sentences)
 
 
 def test_changed_marks_that_a_small_program_counts(fake, runs):
     """`ktrxer stamp` in a small build counts changed marks, and has no room for a reason."""
     setting = Setting("far", 0.5, 0, 10 * MS, 50 * MS)
     run = measure(udp(setting, "Ping (ms) UDP EF", "EF"), {None: fake("bleached")}, runs, setting=setting)
-    what = "the DSCP or ECN of 100% of the probes up was changed on the path: routers behind that place see another mark than was sent"
-    assert (run.meta.verdict, run.meta.reasons) == ("degraded", [f"Ping (ms) UDP EF: {what}"])
+    what = "the DSCP or ECN of 100 % of the probes up was changed on the path: routers behind that place see another mark than was sent"
+    assert (run.meta.verdict, run.meta.sentences) == ("degraded", [f"Ping (ms) UDP EF: {what}"])
 
 
 @pytest.mark.slow
@@ -203,11 +207,11 @@ def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch
     setting = Setting("far", 1.5, 0, 20 * MS, 50 * MS)
     plan = combine(*(icmp(setting, name) for name in bad), uploads(setting, ["f1", "f2"], name="server_dies"))
     run = measure(plan, {name: fake(name) for name in [*bad, "server_dies"]}, runs, setting=setting)
-    print("\n".join(run.meta.reasons))
+    print("\n".join(run.meta.sentences))
 
     def said(name, text):
         """Whether a reason begins with this name, alone or in a list of names."""
-        return any(name in line.split(": ", 1)[0].split(", ") and text in line for line in run.meta.reasons)
+        return any(name in line.split(": ", 1)[0].split(", ") and text in line for line in run.meta.sentences)
 
     assert run.meta.verdict == "invalid", "one of them says that its own probes were late"
     assert said("garbage", "printed 4 lines that cannot be read as results; the first: Segmentation fault")
@@ -219,7 +223,7 @@ def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch
     assert said("late", "30 of 100 probes")
     assert said("miscounts", "the accounts do not close")
     assert said("f1", "Connection reset by peer") and said("f2", "Connection reset by peer")
-    assert not any("good" in line.split(": ", 1)[0] for line in run.meta.reasons)
+    assert not any("good" in line.split(": ", 1)[0] for line in run.meta.sentences)
     assert len(run.arrays(run.series("good"))["seq"]) == 75
     status = {r.name: r.status for r in run.meta.runners}
     assert status["killed"] == "killed" and status["silent_death"] == "failed" and status["good"] == "ended"
@@ -240,7 +244,7 @@ def test_one_after_another(fake, runs, tmp_path):
     ping = run.arrays(run.series("Ping (ms) ICMP"))["t_ns"]
     assert second.max() < ended["second"] <= run.meta.runner_of(run.series("Ping (ms) ICMP")).to_ns <= ended["Ping (ms) ICMP"] < 60_000 * MS
     assert second.max() < ping.max() <= ended["Ping (ms) ICMP"], "stopped when the second one had ended"
-    assert run.meta.verdict == "valid", run.meta.reasons
+    assert run.meta.verdict == "valid", run.meta.sentences
 
 
 def test_metadata_that_cannot_be_stored(fake, runs):
@@ -319,7 +323,7 @@ def test_one_object_a_line_while_it_happens(fake, runs):
     assert all(one["value"] is None or one["value"] > 0 for one in samples), samples
     times = sorted({one["t_ns"] for one in samples})
     assert times[0] >= 10**9 and len({at // 10**9 for at in times}) == len(times), "once in a second, of the second before"
-    assert end["verdict"] == "degraded" and any("stopped by Ctrl-C" in reason for reason in end["reasons"])
+    assert end["verdict"] == "degraded" and any("stopped by Ctrl-C" in reason["text"] for reason in end["reasons"])
     assert Path(end["file"]).exists()
 
 
@@ -334,9 +338,9 @@ def test_ctrl_c_closes_the_file(fake, runs):
     assert child.returncode == 1 and not err and gone(processes)
     (path,) = runs.iterdir()
     run = open_run(path)
-    assert run.meta.verdict == "degraded" and any("stopped by Ctrl-C" in reason for reason in run.meta.reasons) and str(path) in out
+    assert run.meta.verdict == "degraded" and any("stopped by Ctrl-C" in reason for reason in run.meta.sentences) and str(path) in out
     follows = ("before its time", "are recorded", "is covered by byte counts")
-    assert not [reason for reason in run.meta.reasons if any(words in reason for words in follows)], "these follow"
+    assert not [reason for reason in run.meta.sentences if any(words in reason for words in follows)], "these follow"
     assert len(run.table("latency")) > 100 and len(run.table("bytes")) >= 8
 
 
@@ -428,26 +432,3 @@ def test_nothing_starts_when_the_far_end_does_not_answer(fake, runs, capsys, mon
     monkeypatch.setattr("ktrxer.run.binary.os.access", lambda *_: False)
     assert main(["run", "rrul", "-H", "localhost", "-D", str(runs)]) == 1
     assert "not found" in capsys.readouterr().err
-
-
-def test_room_on_the_disk_is_looked_at(runs, monkeypatch):
-    monkeypatch.setattr(checks.shutil, "disk_usage", lambda _: type("U", (), {"free": 1000})())
-    with pytest.raises(checks.CheckError, match=r"0.0 MB are free there, and this run may need 8.4 MB"):
-        checks.directory(runs, 100)
-
-
-def tried(end):
-    child = subprocess.Popen([sys.executable, "-c", f"print({json.dumps(json.dumps(end))})"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    return checks._trial(child, Trial(["ktrxer", "ping"], server=False), time.monotonic() + 60, [])
-
-
-def test_the_reason_of_a_trial_without_an_answer_is_the_silence():
-    """Its lateness, on a busy host the first reason, is none."""
-    end = {"received": 0, "verdict": "invalid", "reasons": ["3 of 3 probes left more than 5.000 ms late", "h answered nothing at all"]}
-    assert tried(end).endswith(": h answered nothing at all")
-
-
-@pytest.mark.parametrize("answered", ["received", "bytes", "known"])
-def test_lateness_is_no_reason_against_a_trial_with_an_answer(answered):
-    """`known`: pairs of `ktrxer tcp` with a result."""
-    assert tried({answered: 1, "verdict": "invalid", "reasons": ["2 of 2 probes left more than 5.000 ms late"]}) is None

@@ -20,7 +20,7 @@ def test_a_closed_output_ends_the_run_and_closes_its_file(fake, runs):
     child.stdout.close()
     assert child.wait(timeout=30) == 141 and not child.stderr.read() and gone(processes)
     (path,) = runs.iterdir()
-    assert any("the run was stopped by an output that cannot be written (Broken pipe) after " in reason for reason in open_run(path).meta.reasons)
+    assert any("the run was stopped by an output that cannot be written (Broken pipe) after " in reason for reason in open_run(path).meta.sentences)
 
 
 @pytest.mark.slow

@@ -197,7 +197,7 @@ def test_a_good_tool(counter, tmp_path):
     counter()
     run = measure(tmp_path, "good")
     values = run.arrays(run.series("good"))
-    assert (run.meta.verdict, run.meta.reasons) == ("valid", [])
+    assert (run.meta.verdict, run.meta.sentences) == ("valid", [])
     (stored,) = run.meta.runners
     assert len(values["value"]) == 12 and values["t_ns"].min() >= 0 and values["t_ns"].max() <= stored.ended_ns
     assert (stored.kind, stored.place, stored.parameters["how"], stored.status) == ("counter", "local", "good", "ended")
@@ -251,9 +251,9 @@ def test_a_bad_tool_is_named(counter, tmp_path, how, reason, monkeypatch):
         monkeypatch.setattr(session, "PATIENCE_NS", 300 * MS)
     counter()
     run = measure(tmp_path, how)
-    print(run.meta.reasons)
-    assert run.meta.verdict != "valid" and any(re.search(reason, line) for line in run.meta.reasons)
-    assert not any("exit status -" in line for line in run.meta.reasons), "a signal is named once, by its number"
+    print(run.meta.sentences)
+    assert run.meta.verdict != "valid" and any(re.search(reason, line) for line in run.meta.sentences)
+    assert not any("exit status -" in line for line in run.meta.sentences), "a signal is named once, by its number"
     if how == "after its end":
         assert len(run.arrays(run.series(how))["value"]) > 3, "what it printed in time is kept"
 
@@ -352,9 +352,9 @@ def test_fping_itself(tmp_path):
         meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), 0)
         run = open_run(Session(schedule, meta, tmp_path, places=places).run())
     arrays = run.arrays(run.series("Ping (ms) fping"))
-    assert arrays["seq"].tolist() == list(range(20)) and (arrays["state"] == 0).all(), run.meta.reasons
+    assert arrays["seq"].tolist() == list(range(20)) and (arrays["state"] == 0).all(), run.meta.sentences
     assert (arrays["rtt_ns"] > 0).all() and -10 * MS < arrays["t_ns"].min() < S and run.meta.runners[0].protocol == "ICMP"
-    assert run.meta.verdict == "valid", run.meta.reasons
+    assert run.meta.verdict == "valid", run.meta.sentences
 
 
 @pytest.mark.parametrize("size_ms", [50, -50, 2000, -2000])

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, StoreError, Zero, columns, limits, open_run, recover
 from ktrxer.store import meta as meta_file
 from ktrxer.store.errors import printable
+from ktrxer.store.reasons import Reason
 from ktrxer.store.tables import Column
 from synthetic import synthetic
 
@@ -72,7 +73,7 @@ def test_a_file_of_an_older_version_lacks_a_column(tmp_path, monkeypatch):
 
 
 def test_a_run_comes_back_as_it_was(tmp_path):
-    meta = small(title="größer ✓", phases=[Phase("load", 0, 10**9)], settings={"cc": None, "list": [1, 2.5, "x", {"a": True}]}, reasons=["because"])
+    meta = small(title="größer ✓", phases=[Phase("load", 0, 10**9)], settings={"cc": None, "list": [1, 2.5, "x", {"a": True}]}, reasons=[Reason("degraded", "because")])
     writer = RunWriter(tmp_path, meta)
     assert writer.part.is_dir()
     writer.append("latency", rows(5))
@@ -206,7 +207,7 @@ def test_what_was_synced_survives_a_kill(killed):
     path = recover(killed)
     run = open_run(path)
     assert run.table("latency").num_rows == 30
-    assert run.meta.verdict == "degraded" and "cut off" in run.meta.reasons[0] and run.meta.runners[0].status == "killed"
+    assert run.meta.verdict == "degraded" and "cut off" in run.meta.sentences[0] and run.meta.runners[0].status == "killed"
     assert not killed.exists()
     with pytest.raises(StoreError, match="nothing to recover"):
         recover(path)

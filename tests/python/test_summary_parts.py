@@ -184,7 +184,7 @@ def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_m
 ])
 def test_round_trips_of_two_paths_do_not_contradict_each_other(tmp_path, more, found):
     made = list(contradictions(two_probes(tmp_path, **more)))
-    assert len(made) == found and all(text.startswith("UDP and ICMP round trips of the same class contradict") for text in made)
+    assert len(made) == found and all(one.text.startswith("UDP and ICMP round trips of the same class contradict") for one in made)
 
 
 @pytest.mark.parametrize("second_us, copies, first_us", [(20, 0, 2.0), (20, 5, 2.0), (None, 5, None)])
@@ -231,7 +231,7 @@ def test_a_queue_before_the_load_takes_the_grade(tmp_path, idle, load, found):
     run = graded(tmp_path, idle, load)
     made = list(idle_delayed(run))
     assert len(made) == found and (figures.summarise(run).grade is None) == found, made
-    assert all(text.startswith("the idle UDP round trips were not those of an idle path: median ") for text in made)
+    assert all(one.text.startswith("the idle UDP round trips were not those of an idle path: median ") for one in made)
 
 
 def test_two_far_ends_have_a_row_each(tmp_path):

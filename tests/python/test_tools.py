@@ -36,8 +36,8 @@ def recorded(tmp_path, plan, length_s, good=True):
         checks.tools(schedule, places)
         meta = Meta("5f1c0de0-0000-4000-8000-000000000003", "mine", "2026-11-21T15:30:00.000000Z", Host("near"), Zero(0, 0), 0)
         run = open_run(Session(schedule, meta, tmp_path, places=places).run())
-    print(run.meta.reasons, run.meta.runners[0].argv, run.meta.runners[0].stderr_tail)
-    assert not good or not [reason for reason in run.meta.reasons if "cannot be read as results" in reason or "exit status" in reason or "covered" in reason]
+    print(run.meta.sentences, run.meta.runners[0].argv, run.meta.runners[0].stderr_tail)
+    assert not good or not [reason for reason in run.meta.sentences if "cannot be read as results" in reason or "exit status" in reason or "covered" in reason]
     return run
 
 
@@ -104,7 +104,7 @@ def test_iperf3_both_directions_by_udp(tmp_path):
 def test_iperf3_without_a_server(tmp_path):
     """Version 3.12 ends with status 0; the error is in its document."""
     run = measure(tmp_path, "iperf3", 1, good=False, port=free_port())
-    assert run.meta.verdict == "invalid" and "x: iperf3: unable to connect to server: Connection refused" in run.meta.reasons
+    assert run.meta.verdict == "invalid" and "x: iperf3: unable to connect to server: Connection refused" in run.meta.sentences
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_http(tmp_path, web):
 @pytest.mark.tool
 def test_http_pages_that_fail(tmp_path, web):
     run = measure(tmp_path, "http", 1, pages=(f"{web}/none", f"http://127.0.0.1:{free_port()}/", f"{web}/"), interval_ns=200 * MS)
-    assert any("fetches failed" in reason for reason in run.meta.reasons) and run.meta.verdict == "degraded"
+    assert any("fetches failed" in reason for reason in run.meta.sentences) and run.meta.verdict == "degraded"
     texts = run.table("events").column("text").to_pylist()
     assert any("/none: 404" in text for text in texts) and any("Failed to connect" in text or "Could not connect" in text for text in texts)
 
@@ -210,7 +210,7 @@ def test_number(tmp_path):
 def test_number_of_a_program_without_end(tmp_path):
     """It is stopped at the end of its time, which is the plan and no fault."""
     run = measure(tmp_path, "number", 1, words=("sh", "-c", "while cut -d. -f1 /proc/uptime; do sleep 0.1; done"), repeat=False)
-    assert run.meta.verdict == "valid", run.meta.reasons
+    assert run.meta.verdict == "valid", run.meta.sentences
     assert len(run.arrays(run.series("x"))["value"]) >= 3
 
 
@@ -226,7 +226,7 @@ def test_values_of_a_meter_by_mqtt(tmp_path):
         given = {"mqtt_host": "127.0.0.1", "mqtt_port": listener.getsockname()[1], "mqtt_payload_key": "power"}
         run = recorded(tmp_path, test.make(Setting("127.0.0.1", 2, 0), given), 2)
         broker.join(10)
-    assert run.meta.verdict == "valid", run.meta.reasons
+    assert run.meta.verdict == "valid", run.meta.sentences
     values = run.arrays(run.series("mqtt_data"))
     assert len(values["value"]) >= 5 and list(values["value"]) == published[: len(values["value"])] and not broker.is_alive()
 

@@ -62,9 +62,9 @@ def test_own_queues_do_not_widen_the_bound_of_one_way_delays():
 def test_kinds_that_agree_and_kinds_that_do_not(tmp_path):
     agree = open_run(synthetic(tmp_path, seconds=24, delay=2, name="agree"))
     # Only the probes: the flows of the synthetic run have an independent round trip.
-    assert not [text for text in contradictions(agree) if "ICMP" in text]
+    assert not [one.text for one in contradictions(agree) if "ICMP" in one.text]
     apart = open_run(synthetic(tmp_path, seconds=24, delay=2, icmp_more_ms=45, name="apart"))
-    (told,) = [text for text in contradictions(apart) if "ICMP" in text]
+    (told,) = [one.text for one in contradictions(apart) if "ICMP" in one.text]
     assert "UDP and ICMP round trips of the same class contradict each other" in told and "ms" in told and "they take different paths, or" in told
 
 

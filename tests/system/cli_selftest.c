@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 #include "host.h"
+#include "reasons.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -110,7 +111,7 @@ static int run_say(struct cli *cli, const void *arguments)
 	if (options->verdict == 5)
 		return -EINVAL * 256;
 	for (int i = 0; i < options->reasons.count; i++)
-		verdict_say(cli, (enum verdict)options->verdict, "%s", options->reasons.items[i]);
+		reason_error(cli, (enum verdict)options->verdict, options->reasons.items[i]);
 	return out_finish(cli, out_end(cli));
 }
 

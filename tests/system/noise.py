@@ -63,23 +63,25 @@ def before_others() -> list[str]:
     return words if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0 else []
 
 
-# Reasons of a verdict that name a processor which other work took.
-BUSY = ("processors of this host", "waited for a processor", "late or were skipped", "its processor was too busy", "had no processor")
+# Causes of reasons: a processor which other work took.
+BUSY = ("host_cpu", "far_cpu")
+LATE = ("late", "late_refused", "late_waited", "late_stopped", "all_skipped")
 
 
 def reasons(result: dict[str, Any], *more: str) -> list[str]:
-    """The reasons of its verdict without those that other work of this machine causes. `more`: words of further ones."""
-    return [reason for reason in result["reasons"] if not any(words in reason for words in (*BUSY, *more))]
+    """The sentences of its reasons without those that other work of this machine causes. `more`: words of further ones."""
+    told = [one["text"] for one in result["reasons"] if one["cause"] not in BUSY and one["id"] not in LATE]
+    return [text for text in told if not any(words in text for words in more)]
 
 
 def busy(result: dict[str, Any]) -> bool:
     """Whether its verdict names a processor which other work took."""
-    return reasons(result) != result["reasons"]
+    return len(reasons(result)) != len(result["reasons"])
 
 
 def late(result: dict[str, Any]) -> bool:
     """Whether late probes are among the reasons of its verdict: the machine was busy."""
-    return any("late or were skipped" in reason for reason in result["reasons"])
+    return any(one["id"] in LATE for one in result["reasons"])
 
 
 def degraded(result: dict[str, Any]) -> dict[str, Any]:

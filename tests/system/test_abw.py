@@ -56,7 +56,7 @@ def test_without_a_range_a_stopped_measurement_is_invalid(shared_pair, ktrxer, s
     process.send_signal(signal.SIGINT)
     end = json.loads(process.communicate(timeout=30)[0].splitlines()[-1])
     assert "up" not in end and end["verdict"] == "invalid" and process.returncode == 1, end
-    assert "up: it was stopped before the range was known" in end["reasons"], end
+    assert "up: it was stopped before the range was known" in [one["text"] for one in end["reasons"]], end
 
 
 def test_what_is_refused(shared_pair, abw, serve, token, tmp_path):

@@ -59,14 +59,14 @@ def test_both_directions(shared_pair, capacity, serve, ktrxer, token, address):
     for way in ("up", "down"):
         mine = [one for one in samples if one["direction"] == way]
         assert len(mine) == 2 == end[way]["sub_intervals"], end
-        late = any(f"{way}: limited by" in reason and "ended late" in reason for reason in end["reasons"])  # a busy machine
+        late = any(f"{way}: limited by" in reason["text"] and "ended late" in reason["text"] for reason in end["reasons"])  # a busy machine
         assert late or end[way]["maximum"]["bit_s"] == max(one["bit_s"] for one in mine)
         assert end[way]["datagrams"] == sum(one["datagrams"] for one in mine) > 100
         # 1 Mbit/s is a datagram of 125 bytes, 10 Mbit/s are those of 1250: no IP packet is longer.
         assert all(headers + 32 <= one["ip_bytes"] / one["datagrams"] <= 1250 for one in mine)
         assert end[way]["maximum"]["bit_s"] < 21e6
     # Two namespaces have no narrow link: a test under a limit does not fill the path, and says so.
-    assert end["verdict"] != "valid" and any("not filled the path" in reason or "rising" in reason for reason in end["reasons"])
+    assert end["verdict"] != "valid" and any("not filled the path" in reason["text"] or "rising" in reason["text"] for reason in end["reasons"])
     server.stop()
     counts = server.end["capacity"]
     assert counts["tests"] == 2 and counts["refused"] == 0 and counts["bytes_in"] > 0 and counts["bytes_out"] > 0
@@ -82,7 +82,7 @@ def test_a_fixed_row_and_one_mode(shared_pair, capacity, serve, token):
     # Row 8 is a packet of 1000 bytes each millisecond. A busy machine leaves some out.
     assert end["down"]["mean_bit_s"] < 8.4e6 and all(one["ip_bytes"] == 1000 * one["datagrams"] > 0 for one in samples)
     assert end["down"]["first_mode"]["count"] == 1 and end["down"]["second_mode"]["count"] == 2
-    assert any("--row" in reason for reason in end["reasons"])
+    assert any("--row" in reason["text"] for reason in end["reasons"])
 
 
 # ------------------------------------------------------------------------------------------- another implementation
@@ -207,7 +207,7 @@ def test_a_server_that_dies(shared_pair, capacity, peer_serves):
     a, b = shared_pair
     peer_serves("die")
     end = json.loads(capacity(a, b.address, "--for", "4s", "--direction", "down", "--json", status=1).stdout)
-    assert end["verdict"] != "valid" and any("nothing came from the server" in reason for reason in end["reasons"]), end["reasons"]
+    assert end["verdict"] != "valid" and any("nothing came from the server" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 def test_a_client_that_is_stopped(shared_pair, ktrxer, serve, token):
@@ -221,7 +221,7 @@ def test_a_client_that_is_stopped(shared_pair, ktrxer, serve, token):
         time.sleep(0.7)
         process.send_signal(signal.SIGINT)
         end = json.loads(process.communicate(timeout=20)[0].splitlines()[-1])
-        assert end["verdict"] == "invalid" and any("stopped" in reason for reason in end["reasons"]), end["reasons"]
+        assert end["verdict"] == "invalid" and any("stopped" in reason["text"] for reason in end["reasons"]), end["reasons"]
     server.stop()
     assert server.end["capacity"]["tests"] == 2 and server.end["capacity"]["refused"] == 0
 
@@ -237,7 +237,7 @@ def test_a_ctrl_c_that_ends_both_ends(shared_pair, ktrxer, serve, token):
     server.stop()
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)
-    reasons = json.loads(process.communicate(timeout=20)[0].splitlines()[-1])["reasons"]
+    reasons = [one["text"] for one in json.loads(process.communicate(timeout=20)[0].splitlines()[-1])["reasons"]]
     assert any("the test was stopped after" in reason for reason in reasons), reasons
     assert not any("the server ended the test" in reason for reason in reasons), reasons
 
@@ -254,7 +254,7 @@ def test_a_client_that_did_not_run(shared_pair, ktrxer, serve, token, direction,
     process.send_signal(signal.SIGSTOP)
     time.sleep(stopped_s)
     process.send_signal(signal.SIGCONT)
-    reasons = json.loads(process.communicate(timeout=20)[0].splitlines()[-1])["reasons"]
+    reasons = [one["text"] for one in json.loads(process.communicate(timeout=20)[0].splitlines()[-1])["reasons"]]
     assert any("limited by this host: this program did not run" in reason for reason in reasons), reasons
     assert not any("nothing came from the server" in reason for reason in reasons), reasons
 

@@ -60,13 +60,13 @@ def test_verdict_and_exit_status(word, status):
     assert text.returncode == status
     assert text.stdout.startswith(f"verdict: {word}\n  - flow 3 ended early\n") and "\x01" not in text.stdout
     end = json.loads(selftest("say", "--verdict", word, "flow 3 ended early", 'a "quoted" \x01 ä', "--json").stdout)
-    assert end["verdict"] == word and end["reasons"] == ["flow 3 ended early", 'a "quoted" \x01 ä']
+    assert end["verdict"] == word and [one["text"] for one in end["reasons"]] == ["flow 3 ended early", 'a "quoted" ? ä']
 
 
 def test_arguments_that_are_no_text():
     done = subprocess.run([SELFTEST, "say", "--json", "--verdict=degraded", b"\xff\xfe", "\U0001f600"], capture_output=True, timeout=10)
     end = json.loads(done.stdout)
-    assert end["reasons"] == ["\ufffd\ufffd", "\U0001f600"]
+    assert [one["text"] for one in end["reasons"]] == ["\ufffd\ufffd", "\U0001f600"]
     assert end["start"]["argv"][-1] == "\U0001f600"
 
 
@@ -123,7 +123,7 @@ def test_a_command_that_fails_says_so_in_its_end():
     assert text.returncode == 1 and "ktrxer say: device 'eth9': no such device" in text.stderr
     first, last = objects(selftest("say", "--verdict", "fail", "--jsonl").stdout)
     assert first["type"] == "start"
-    assert last["verdict"] == "invalid" and last["reasons"] == ["device 'eth9': no such device"]
+    assert last["verdict"] == "invalid" and [one["text"] for one in last["reasons"]] == ["device 'eth9': no such device"]
     assert selftest("say", "--verdict", "usage", "--jsonl").returncode == 2
     assert selftest("say", "--verdict", "slip").returncode == 1  # a status of -22 * 256 must not become success
 
@@ -158,7 +158,7 @@ def test_slow_reader_loses_objects_and_is_told():
     first, *samples, last = objects(out.decode())
     assert first["type"] == "start" and last["type"] == "end"
     assert last["output"]["dropped"] > 0 and len(samples) + last["output"]["dropped"] == 1500
-    assert last["verdict"] == "degraded" and "too slow" in last["reasons"][0] and process.returncode == 1
+    assert last["verdict"] == "degraded" and "too slow" in last["reasons"][0]["text"] and process.returncode == 1
     # No put waited for the reader. Half a second is a margin for a busy machine.
     assert last["worst_put_ns"] < 500e6
     numbers = [s["number"] for s in samples]
@@ -258,7 +258,7 @@ def test_start_at():
     assert first["start_at_real_ns"] == at and abs(last["start_ns"] + offset - at) < 1_000_000
     time.sleep(0.1)
     *_, last = objects(selftest("tick", "-c", "1", "--busy", "--jsonl", f"--start-at={at}").stdout)
-    assert last["verdict"] == "degraded" and "had passed" in last["reasons"][0]
+    assert last["verdict"] == "degraded" and "had passed" in last["reasons"][0]["text"]
 
 
 def test_start_at_nonsense_and_stop_while_waiting():

@@ -84,7 +84,7 @@ def test_rrul(started):
     told = json.loads(out)
     run = open_run(told["file"])
     assert run.meta.title == "system test" and told["verdict"] == run.meta.verdict
-    assert all("failed" not in reason and "covered" not in reason and "recorded" not in reason for reason in run.meta.reasons), run.meta.reasons
+    assert all("failed" not in reason and "covered" not in reason and "recorded" not in reason for reason in run.meta.sentences), run.meta.sentences
     for series in run.meta.of_kind("bytes"):
         arrays = run.arrays(series)
         assert arrays["bytes"].max() > 0, f"{series.name} moved nothing"
@@ -237,7 +237,7 @@ def test_two_runs_at_once_in_one_directory(started):
     assert apart < runs[0].meta.length_ns, f"they began {apart / 1e9:.1f} s apart: they did not run at once"
     sums = []
     for run in runs:
-        assert not any(word in reason for reason in run.meta.reasons for word in ("failed", "covered", "recorded", "accounts")), run.meta.reasons
+        assert not any(word in reason for reason in run.meta.sentences for word in ("failed", "covered", "recorded", "accounts")), run.meta.sentences
         assert list(run.arrays(run.series("Ping (ms) ICMP"))["seq"]) == list(range(130)), "2.6 s, a probe each 20 ms"
         (flow,) = (run.arrays(series) for series in run.meta.of_kind("bytes"))
         assert {0, 1} == set(flow["end"]) and all(flow["bytes"][flow["end"] == end].max() > 0 for end in (0, 1)), "counted at both ends"
@@ -257,10 +257,10 @@ def test_the_server_dies_in_mid_run(started):
     started.server.process.kill()
     status, out, err = ended(child)
     told = json.loads(out)
-    print("\n".join(told["reasons"]))
+    print("\n".join(one["text"] for one in told["reasons"]))
     assert status == 1 and not err and told["verdict"] in ("degraded", "invalid")
     for name in ("TCP upload", "TCP download"):
-        assert any(name in reason for reason in told["reasons"]), f"{name} is named"
+        assert any(name in reason["text"] for reason in told["reasons"]), f"{name} is named"
     run = open_run(told["file"])
     assert run.table("bytes").num_rows > 0 and (run.arrays(run.series("Ping (ms) ICMP"))["state"] == 0).sum() > 300, "pings go on"
 

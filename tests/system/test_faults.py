@@ -92,7 +92,7 @@ def test_send_typed_wrong(shared_pair, ktrxer, args, status, text):
     assert "verdict" not in done.stdout and len(done.stderr.splitlines()) <= 2, "one line says it, and once"
     if done.returncode == 1:
         end = json.loads(a.run([ktrxer, "send", *words, "--json"], check=False, timeout=20).stdout)
-        assert end["verdict"] == "invalid" and text in end["reasons"][0] and len(end["reasons"]) == 1, "for programs the same"
+        assert end["verdict"] == "invalid" and text in end["reasons"][0]["text"] and len(end["reasons"]) == 1, "for programs the same"
 
 
 @pytest.mark.parametrize("content,text", [("", "no offset"), ("5\n3\n", "list:2: offset 3 ns comes before"), ("x\n", "list:1: 'x'"), ("1\n-1\n", "list:2: '-1'"), ("1e9\n", "list:1: '1e9'")])
@@ -118,7 +118,7 @@ def test_device_goes_in_mid_run(pair, ktrxer, tmp_path, engine, how):
     end = closed(objects[-1])
     assert status == 1 and end["type"] == "end" and end["verdict"] in ("degraded", "invalid")
     assert end["requested"] == 3000 and 100 < end["sent"] < 3000 and end["failed"] + end["cancelled"] > 0
-    assert any(word in " ".join(end["reasons"]) for word in ("went down", "is gone", "unreachable", "could not be sent", "No such device")), end["reasons"]
+    assert any(word in " ".join(one["text"] for one in end["reasons"]) for word in ("went down", "is gone", "unreachable", "could not be sent", "No such device")), end["reasons"]
     with path.open() as file:
         rows = list(csv.DictReader(file))
     assert sum(row["status"] == "sent" for row in rows) == end["sent"], "what was sent is reported"
@@ -205,7 +205,7 @@ def test_refusals_are_retried_and_then_failed(pair, ktrxer, tmp_path):
     # Retries are limited by time; their number depends on the load of the machine.
     assert max(int(row["tries"]) for row in rows) > 3
     assert sum(int(row["tries"]) for row in rows) == end["tries"]
-    assert any("own queue was full" in reason for reason in end["reasons"])
+    assert any("own queue was full" in reason["text"] for reason in end["reasons"])
 
 
 # ------------------------------------------------------------------------------------------------------------ privileges

@@ -83,7 +83,7 @@ def test_sixteen_flows_on_ten_megabit(narrow_pair, flow, serve, token):
     assert counts == {11}, counts
     assert 5e6 < run.end["rate_bps"] < 10.2e6
     assert sum(one["bytes"] for one in run.flows) == run.end["bytes"]
-    assert all(one["samples_missing"] == 0 for one in run.flows) and not any("missing" in r for r in run.end["reasons"])
+    assert all(one["samples_missing"] == 0 for one in run.flows) and not any("missing" in r["text"] for r in run.end["reasons"])
 
 
 def test_a_thousand_flows(narrow_pair, flow, serve, token):
@@ -191,7 +191,7 @@ def test_start_together(shared_pair, ktrxer, serve, token):
         assert not run.reasons, run.reasons
     late = time.time_ns() - S
     out = a.run([*command(ktrxer, token, "up", b.address, "--bytes", 1000, "--start-at", late), "--json"], check=False).stdout
-    assert any("had passed" in r for r in json.loads(out)["reasons"])
+    assert any("had passed" in r["text"] for r in json.loads(out)["reasons"])
 
 
 def test_words_for_people(shared_pair, ktrxer, serve, token):
@@ -252,7 +252,7 @@ def test_no_room_for_another_client(shared_pair, refusal, ktrxer, serve, token):
     first.send_signal(signal.SIGINT)
     out, _ = first.communicate(timeout=10)
     end = json.loads(out.splitlines()[-1])
-    assert end["verdict"] == "degraded" and any("it was stopped: 1 of 1 flows" in r for r in end["reasons"]), end["reasons"]
+    assert end["verdict"] == "degraded" and any("it was stopped: 1 of 1 flows" in r["text"] for r in end["reasons"]), end["reasons"]
     assert stop(server)["refused"]["too_many_clients"] == 1
 
 

@@ -163,7 +163,7 @@ def test_stop_on_eof(shared_pair, ktrxer, serve, token):
     out, _ = child.communicate(timeout=10)
     assert time.monotonic() - begin < 3
     end = json.loads(out.splitlines()[-1])
-    assert any("it was stopped" in r for r in end["reasons"]) and end["flows"][0]["bytes"] > 0
+    assert any("it was stopped" in r["text"] for r in end["reasons"]) and end["flows"][0]["bytes"] > 0
     assert end["flows"][0]["received_bytes"] is not None
 
 

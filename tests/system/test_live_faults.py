@@ -64,7 +64,7 @@ def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, as_kern
     result = json.loads(child.communicate(timeout=30)[0])
     closes(result)
     assert result["departure_stamp"] == {"nic": 0, "driver": 0, "queued": result["sent"]}
-    (reason,) = (reason for reason in result["reasons"] if "no tracepoints" in reason)
+    (reason,) = (reason for reason in result["reasons"] if "no tracepoints" in reason["text"])
     missing, submitted = map(int, re.findall(r"(\d+) of (\d+) submitted frames are missing", reason)[0])
     assert submitted == result["sent"]
     assert abs(b.counters()["rx"]["packets"] + missing - submitted) <= 50
@@ -76,7 +76,7 @@ def test_without_tracepoints_nothing_is_missing_where_nothing_is_lost(live, pair
     done = a.run([*as_kernel("no-tracepoint"), *live.words(a, b.address, "--count", 3000, "--json")], check=False)
     result = json.loads(done.stdout)
     assert result["departure_stamp"]["queued"] == result["sent"] == 3000
-    assert not any("no tracepoints" in reason for reason in result["reasons"])
+    assert not any("no tracepoints" in reason["text"] for reason in result["reasons"])
 
 
 @pytest.mark.parametrize("kind", ["bridge", "ifb", "macvlan"])
@@ -123,7 +123,7 @@ def test_the_device_goes_below_a_template(live, pair, fault, options):
     assert result["sent"] > 0
     if "--count" in options:
         assert result["failed"] == 10**12 - result["sent"]
-    assert any("is gone" in reason or "went down" in reason for reason in result["reasons"]), result["reasons"]
+    assert any("is gone" in reason["text"] or "went down" in reason["text"] for reason in result["reasons"]), result["reasons"]
 
 
 def test_a_template_stops_when_it_is_told(live, pair):

@@ -88,7 +88,7 @@ def test_losses(shared_pair, owamp, serve, token):
             host.run(["nft", "delete table inet t"])
     assert (end["up"]["sent"], end["up"]["lost"], end["up"]["loss"]) == (30, 10, pytest.approx(1 / 3, abs=1e-5))
     assert (end["down"]["sent"], end["down"]["lost"]) == (30, 30) and end["down"]["delay_us"] is None
-    assert end["verdict"] == "invalid" and any("down: no packet arrived" in reason for reason in end["reasons"]), end["reasons"]
+    assert end["verdict"] == "invalid" and any("down: no packet arrived" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 def test_a_client_that_is_stopped(shared_pair, ktrxer, serve, token):
@@ -101,7 +101,7 @@ def test_a_client_that_is_stopped(shared_pair, ktrxer, serve, token):
     process.send_signal(signal.SIGINT)
     end = json.loads(process.communicate(timeout=20)[0].splitlines()[-1])
     assert 1 <= end["up"]["arrived"] <= end["up"]["sent"] < 1000
-    assert end["verdict"] != "valid" and any("stopped before their time" in reason for reason in end["reasons"]), end["reasons"]
+    assert end["verdict"] != "valid" and any("stopped before their time" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 def until_sent(server, host):
@@ -217,7 +217,7 @@ def test_a_server_that_stops_the_sessions(shared_pair, owamp, peer_serves):
     a, b = shared_pair
     peer_serves("early")
     end = json.loads(owamp(a, b.address, "--count", 10, "--direction", "down", "--interval", "20ms", "--json", status=1).stdout)
-    assert any("the server stopped the sessions" in reason for reason in end["reasons"]), end["reasons"]
+    assert any("the server stopped the sessions" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 def test_no_server(shared_pair, owamp, serve, token):

@@ -192,7 +192,7 @@ def test_an_engine_that_bypasses_the_shaper_says_so(pair, ktrxer, serve):
             done = a.run([ktrxer, *command, "-e", "packet", "-i", "20ms", "-c", "30", "--json"], check=False, timeout=60)
             end = json.loads(done.stdout)
             assert end["qdisc_bypassed"] is True and end["own_queue_us"]["p50"] is None
-            assert end["verdict"] != "valid" and any("engine packet bypasses the qdisc tbf" in reason for reason in end["reasons"]), end["reasons"]
+            assert end["verdict"] != "valid" and any("engine packet bypasses the qdisc tbf" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 @pytest.mark.plain_build

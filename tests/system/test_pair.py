@@ -102,7 +102,7 @@ def test_a_stopped_run_has_lost_no_packet(shared_pair, ktrxer, serve, token, nam
     time.sleep(1.5)
     child.send_signal(signal.SIGINT)
     end = json.loads(child.communicate(timeout=20)[0])
-    assert any("it was stopped" in reason for reason in end["reasons"])
+    assert any("it was stopped" in reason["text"] for reason in end["reasons"])
     for way in ("up", "down"):
         for one in end[way]["sizes" if name == "pair" else "trains"]:
             assert one["lost"] + one["unsent"] <= 10 and one["pairs" if name == "pair" else "probes"] < 1000, one
@@ -121,7 +121,7 @@ def test_a_shaper_of_this_host_is_a_cause_of_groups(shared_pair, pair, serve, to
     finally:
         a.run(["tc", "qdisc", "del", "dev", "a0", "root"])
     assert end["up"]["reading"] == "coalesced", end
-    assert "this host's qdisc tbf or a device on the path sends in bursts" in end["reasons"][0], end["reasons"]
+    assert "this host's qdisc tbf or a device on the path sends in bursts" in end["reasons"][0]["text"], end["reasons"]
 
 
 @pytest.mark.parametrize("name", ["pair", "abw"])
@@ -134,8 +134,8 @@ def test_a_shaper_of_this_host_that_holds_a_pair_is_named(shared_pair, ktrxer, s
         words = [ktrxer, name, b.address, "--token-file", token, "--direction", "up", "--json"]
         for _ in range(5):  # on a busy machine another reason may come first
             end = json.loads(a.run(list(map(str, words)), check=False, timeout=60).stdout)
-            if any("shaper of the path" in reason for reason in end["reasons"]):
+            if any("shaper of the path" in reason["text"] for reason in end["reasons"]):
                 break
     finally:
         a.run(["tc", "qdisc", "del", "dev", "a0", "root"])
-    assert any("or this host's qdisc tbf or a shaper of the path lets" in reason for reason in end["reasons"]), end
+    assert any("or this host's qdisc tbf or a shaper of the path lets" in reason["text"] for reason in end["reasons"]), end

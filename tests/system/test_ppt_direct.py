@@ -135,7 +135,7 @@ def test_answers_that_are_none(shared_pair, direct, kind):
             peer.kill()
     end = json.loads(done.stdout)
     (phase,) = end["phases"]
-    assert end["verdict"] == "invalid" and "no answer to 3 probes to UDP port 8700" in end["reasons"][0], end
+    assert end["verdict"] == "invalid" and "no answer to 3 probes to UDP port 8700" in end["reasons"][0]["text"], end
     assert phase["lost"] == 3 and phase["foreign"] >= (3 if kind != "silent" else 0)
 
 
@@ -149,7 +149,7 @@ def test_probes_that_are_lost(pair, direct, serve):
     end = json.loads(direct(a, b.address, *options, status=1).stdout)
     (phase,) = end["phases"]
     assert 18 <= phase["lost"] <= 22 and phase["answered"] + phase["lost"] == 60 and phase["contradicted"] == 0, phase
-    assert any("probes were lost" in reason for reason in end["reasons"])
+    assert any("probes were lost" in reason["text"] for reason in end["reasons"])
 
 
 def test_it_is_stopped(pair, ktrxer, serve):
@@ -159,7 +159,7 @@ def test_it_is_stopped(pair, ktrxer, serve):
     assert json.loads(child.stdout.readline())["type"] == "start"
     child.send_signal(signal.SIGINT)
     end = json.loads(child.communicate(timeout=20)[0].splitlines()[-1])
-    assert len(end["phases"]) == 1 and any("it was stopped after" in reason for reason in end["reasons"]), end
+    assert len(end["phases"]) == 1 and any("it was stopped after" in reason["text"] for reason in end["reasons"]), end
     # Without an answer it has no result.
     b.run(["nft", "add", "table", "inet", "silent"])
     b.run(["nft", "add", "chain", "inet", "silent", "in", "{ type filter hook input priority 0; }"])
@@ -186,7 +186,7 @@ def test_the_clock_is_stepped(pair, ktrxer, serve):
         (phase,) = end["phases"]
         if phase["contradicted"]:
             break
-    assert phase["contradicted"] > 0 and any("the clock of a host was stepped" in reason for reason in end["reasons"]), end
+    assert phase["contradicted"] > 0 and any("the clock of a host was stepped" in reason["text"] for reason in end["reasons"]), end
     for names in KNOWN:
         assert not layer(phase, names)["max"] or layer(phase, names)["max"] < 1e6, phase
 
@@ -223,7 +223,7 @@ def test_host_delay_without_the_far_hosts_stamps(shared_pair, ktrxer, serve):
     serve(b, "--stateless")
     done = a.run([ktrxer, "stamp", b.address, "-c", "10", "-i", "5ms", "--host-delay", "--json"], check=False)
     end = json.loads(done.stdout)
-    assert end["verdict"] == "invalid" and any("reports no driver stamps" in reason for reason in end["reasons"]), end
+    assert end["verdict"] == "invalid" and any("reports no driver stamps" in reason["text"] for reason in end["reasons"]), end
     assert end["host_delay"] == {"left_out": 10, "residual_max_us": None} and end["rtt_us"]["p50"] is None
     refused = a.run([ktrxer, "stamp", b.address, "-c", "1", "--host-delay", "--no-follow-up"], check=False)
     assert refused.returncode == 2 and "not with --no-follow-up" in refused.stderr

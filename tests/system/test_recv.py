@@ -125,7 +125,7 @@ def test_an_empty_capture_is_a_file_too(net, tmp_path):
     with Recv(net, "--rule", "capture udp from any to any:9", "--write", str(path), "--for", "0.2s") as recv:
         end = recv.end()
     assert recv.process.returncode == 1 and end["verdict"] == "invalid"
-    assert any("nothing was received" in r for r in end["reasons"])
+    assert any("nothing was received" in r["text"] for r in end["reasons"])
     assert read_pcapng(path) == []
     if shutil.which("capinfos"):
         assert "Number of packets:   0" in sh(f"capinfos -M {path}")
@@ -197,7 +197,7 @@ def test_overrun_is_counted_to_the_last_packet(net, ring):
         end = recv.stop()
     assert end["captured"] + end["lost"] == count
     assert end["lost"] > 0 and end["captured"] > 0
-    assert end["verdict"] == "degraded" and any("were lost" in r for r in end["reasons"])
+    assert end["verdict"] == "degraded" and any("were lost" in r["text"] for r in end["reasons"])
     assert recv.process.returncode == 1
 
 
@@ -301,7 +301,7 @@ def test_the_device_goes_in_mid_run(net, fault, traffic):
         assert recv.process.returncode == 1
         assert end["captured"] == (7 if traffic else 0)
         word = "was removed" if fault == "del" else "went down"
-        assert word in recv.errors and any(word in r for r in end["reasons"])
+        assert word in recv.errors and any(word in r["text"] for r in end["reasons"])
         assert end["verdict"] == ("degraded" if traffic else "invalid")
     finally:
         sh(f"ip -n {net.b} link del gone0", check=False)

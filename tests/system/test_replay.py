@@ -138,7 +138,7 @@ class TestReplay:
         result = replay(ktrxer_json, shared_pair[0], file, status=1)
         assert (result["sent"], result["failed"]) == (7, 3)
         assert (result["replay"]["cut_short"], result["replay"]["oversized"]) == (2, 1)
-        assert any("MTU" in reason for reason in result["reasons"])
+        assert any("MTU" in reason["text"] for reason in result["reasons"])
 
     def test_a_damaged_file_sends_what_is_whole_and_says_so(self, shared_pair: Hosts, ktrxer_json: Any, tmp_path: Path) -> None:
         file = write_pcap(tmp_path / "f.pcap", [(i * 10**6, frame(i)) for i in range(10)])
@@ -146,7 +146,7 @@ class TestReplay:
         result = replay(ktrxer_json, shared_pair[0], file, status=1)
         assert result["sent"] == 9
         assert result["verdict"] != "valid"
-        assert any("cut short" in reason or "damaged" in reason or "early" in reason for reason in result["reasons"])
+        assert any("cut short" in reason["text"] or "damaged" in reason["text"] or "early" in reason["text"] for reason in result["reasons"])
 
     @pytest.mark.parametrize("content", [b"", b"no capture", b"\xd4\xc3\xb2\xa1" + b"\0" * 20])
     def test_no_capture_is_one_line(self, shared_pair: Hosts, ktrxer: Path, tmp_path: Path, content: bytes) -> None:

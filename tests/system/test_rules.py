@@ -230,7 +230,7 @@ def test_overrun_is_counted_to_the_last_packet(net, ring, what):
         end = recv.stop()
     assert end["rules"][0]["matched"] == count
     assert end["captured"] + end["lost"] == count and end["lost"] > 0 and end["captured"] > 0
-    assert end["verdict"] == "degraded" and any("were lost" in r for r in end["reasons"])
+    assert end["verdict"] == "degraded" and any("were lost" in r["text"] for r in end["reasons"])
 
 
 # ------------------------------------------------------------------------------------------------- a connection by hand

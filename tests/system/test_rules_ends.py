@@ -68,7 +68,7 @@ def test_the_device_goes_in_mid_run(net, fault, by):
             sh(f"ip -n {net.b} link " + ("del gone0" if fault == "del" else "set gone0 down"))
             end = recv.end()
         word = "was removed" if fault == "del" else "went down"
-        assert recv.process.returncode == 1 and word in recv.errors and any(word in r for r in end["reasons"])
+        assert recv.process.returncode == 1 and word in recv.errors and any(word in r["text"] for r in end["reasons"])
     finally:
         sh(f"ip -n {net.b} link del gone0", check=False)
 

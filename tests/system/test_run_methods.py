@@ -68,7 +68,7 @@ def test_each_method_once_and_again(measured, tmp_path):
     status, told, err = measured(tmp_path / "own.py")
     assert status in (0, 1) and not err, err
     run = open_run(told["file"])
-    assert not [one for one in run.meta.reasons if "cannot be read as results" in one or "has a defect" in one or "before its time" in one], run.meta.reasons
+    assert not [one for one in run.meta.sentences if "cannot be read as results" in one or "has a defect" in one or "before its time" in one], run.meta.sentences
     assert {one.kind: one.status for one in run.meta.runners if not one.auxiliary} == dict.fromkeys(("abw", "capacity", "pair", "ppt", "tcp", "trace"), "ended")
     by_name = {(one.name, one.kind): run.arrays(one) for one in run.meta.series}
 

@@ -219,7 +219,7 @@ def test_start_at(send):
         start = time.time_ns() + lead_ns
         return start, *send("--start-at", start, "--count", 5, "--interval", "10ms", status=None)
 
-    start, result, rows, packets = ahead(go, lambda made: any("--start-at" in reason for reason in made[1]["reasons"]))
+    start, result, rows, packets = ahead(go, lambda made: any("--start-at" in reason["text"] for reason in made[1]["reasons"]))
     pair = result["start"]["clock"]
     at, sent = (int(rows[0][column]) + pair["real_ns"] - pair["mono_ns"] for column in ("scheduled_ns", "sent_ns"))
     assert abs(at - start) < 1_000_000
@@ -228,7 +228,7 @@ def test_start_at(send):
 
 def test_a_start_that_has_passed_is_now_and_said(send):
     result, _, packets = send("--start-at", time.time_ns() - 10**9, "--count", 3, "--interval", "1ms", status=1)
-    assert len(packets) == 3 and any("had passed" in reason for reason in result["reasons"])
+    assert len(packets) == 3 and any("had passed" in reason["text"] for reason in result["reasons"])
 
 
 @pytest.mark.parametrize("late", ["catch-up", "skip", "shift"])

@@ -97,7 +97,7 @@ def test_authenticated(shared_pair, ktrxer, stamp, serve, tmp_path):
     end, _ = stamp(a, b.address, "-c", 20, "-i", "5ms", "--auth-key-file", key)
     assert end["received"] == 20 and end["mode"] == "authenticated" and end["follow_up"] and end["tlvs_refused"] == 0
     end, _ = stamp(a, b.address, "-c", 5, "-i", "5ms", "--timeout", "100ms", "--auth-key-file", other, status=1)
-    assert end["received"] == 0 and end["verdict"] == "invalid" and any("another key" in r for r in end["reasons"])
+    assert end["received"] == 0 and end["verdict"] == "invalid" and any("another key" in r["text"] for r in end["reasons"])
     end, _ = stamp(a, b.address, "-c", 5, "-i", "5ms", "--timeout", "100ms", status=1)
     assert end["received"] == 0
     assert server.stop()["wrong_hmac"] >= 5
@@ -106,7 +106,7 @@ def test_authenticated(shared_pair, ktrxer, stamp, serve, tmp_path):
     assert end["received"] == 20 and end["follow_up"] and end["tlvs_refused"] == 0
     end, _ = stamp(a, b.address, "-c", 20, "-i", "5ms", "--tlv-key-file", other)
     assert end["received"] == 20 and not end["follow_up"] and end["tlvs_refused"] == 20
-    assert any("failed their HMAC" in r for r in end["reasons"])
+    assert any("failed their HMAC" in r["text"] for r in end["reasons"])
     key.chmod(0o644)
     done = a.run([ktrxer, "serve", "--auth-key-file", key], check=False)
     assert done.returncode == 1 and "has mode 0644" in done.stderr and "`chmod 600 '" in done.stderr
@@ -212,9 +212,9 @@ def test_a_reflector_that_cannot_tell_classes_apart_is_refused(pair, stamp):
             end, _ = stamp(a, b.address, "-c", 5, "-i", "2ms")
             assert end["received"] == 5, "one class is all that it needs"
             end, _ = stamp(a, b.address, "-c", 500, "-i", "2ms", "--dscp", "be,ef", status=1)
-            assert any("does not support session identifiers" in reason and "measure one DSCP at a time" in reason for reason in end["reasons"])
+            assert any("does not support session identifiers" in reason["text"] and "measure one DSCP at a time" in reason["text"] for reason in end["reasons"])
             assert end["received"] == 0 and end["untimed"] == 0, "the answer has no session identifier"
-            assert end["verdict"] == "invalid" and not any("answered nothing at all" in reason for reason in end["reasons"]), end["reasons"]
+            assert end["verdict"] == "invalid" and not any("answered nothing at all" in reason["text"] for reason in end["reasons"]), end["reasons"]
         finally:
             peer.kill()
 

@@ -84,7 +84,7 @@ def test_each_of_both_has_its_own_verdict(pair, both, serve):
     serve(b)
     rules(b, "icmp type echo-request drop")
     stamp, echo, _, _ = both(a, b.address, "-c", 50, "-i", "5ms", "-W", "200ms", status=1)
-    assert echo["verdict"] == "invalid" and any("answered nothing at all" in one for one in echo["reasons"]) and echo["lost"] == 50
+    assert echo["verdict"] == "invalid" and any("answered nothing at all" in one["text"] for one in echo["reasons"]) and echo["lost"] == 50
     assert stamp["received"] == 50 and not reasons(stamp)
     b.run(["nft", "delete", "table", "inet", "echo"])
     rules(b, "udp dport 8620 drop")
@@ -120,7 +120,7 @@ def test_ctrl_c_ends_both(pair, ktrxer, serve):
     child.send_signal(signal.SIGINT)
     stamp, echo, _ = ends(child.communicate(timeout=20)[0])
     for end in (stamp, echo):
-        assert end["verdict"] == "degraded" and any("stopped" in reason for reason in end["reasons"]), end
+        assert end["verdict"] == "degraded" and any("stopped" in reason["text"] for reason in end["reasons"]), end
         assert end["requested"] == 10000 == end["sent"] + end["failed"] + end["skipped"] + end["cancelled"] and end["sent"] > 20
 
 
@@ -165,4 +165,4 @@ def test_a_slow_reader_makes_both_incomplete(shared_pair, ktrxer, serve):
     stamp, echo, objects = ends(out)
     assert stamp["output"]["dropped"] > 0 and len(trips(objects, "ping")) + len(trips(objects)) < 8000
     for end in (stamp, echo):
-        assert end["verdict"] == "degraded" and any("reader of the output was too slow" in one for one in end["reasons"]), end["reasons"]
+        assert end["verdict"] == "degraded" and any("reader of the output was too slow" in one["text"] for one in end["reasons"]), end["reasons"]

@@ -123,7 +123,7 @@ def test_answers_that_are_none_are_named(pair, stamp, other_reflector, how, word
     other_reflector(b, how)
     end, _ = stamp(a, b.address, "-c", 20, "-i", "5ms", "--timeout", "100ms", status=1)
     assert end["received"] == 0 and end["foreign"] >= 20 and end["verdict"] == "invalid"
-    assert any(words in reason for reason in end["reasons"]) and not any("nothing at all" in reason for reason in end["reasons"]), end["reasons"]
+    assert any(words in reason["text"] for reason in end["reasons"]) and not any("nothing at all" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 def test_probe_larger_than_the_mtu(shared_pair, ktrxer, serve):

@@ -338,7 +338,7 @@ def test_a_server_that_closes_after_each_response_is_used_during_a_long_one(meas
 )
 def test_servers_that_are_no_good(measure, options, reason):
     end = measure(*options, "--count", "5")[-1]
-    assert end["verdict"] == "invalid" and any(reason in one for one in end["reasons"]), end["reasons"]
+    assert end["verdict"] == "invalid" and any(reason in one["text"] for one in end["reasons"]), end["reasons"]
     assert end["known"] == 0
 
 
@@ -358,7 +358,7 @@ def test_a_host_that_does_not_answer(measure, line):
     )
     end = measure("--timeout", "300ms", "--count", "5")[-1]
     line.b.run(["nft", "delete", "table", "ip", "deaf"])
-    assert end["verdict"] == "invalid" and "did not answer on TCP port 80" in end["reasons"][0], end["reasons"]
+    assert end["verdict"] == "invalid" and "did not answer on TCP port 80" in end["reasons"][0]["text"], end["reasons"]
 
 
 @pytest.mark.parametrize(

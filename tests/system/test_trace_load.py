@@ -103,7 +103,7 @@ def test_probes_that_do_not_wait_with_the_flows_degrade_the_result(line, load):
     with line.shaped(line.a, "d71"):
         end = load("up", "--engine", "packet")[-1]
     assert end["load"]["queue_before_hop"] is None
-    assert end["verdict"] == "degraded" and any("do not wait in the queue of the flows" in one for one in end["reasons"]), end["reasons"]
+    assert end["verdict"] == "degraded" and any("do not wait in the queue of the flows" in one["text"] for one in end["reasons"]), end["reasons"]
 
 
 @pytest.mark.plain_build
@@ -144,7 +144,7 @@ def test_a_server_that_stops_ends_the_load(ktrxer, line, serve, token):
             server.process.wait()
     end = json.loads(lines[-1])
     assert trace.wait() == 1 and end["verdict"] == "degraded" and end["load"]["ended_early"]
-    assert any("the load ended early" in one for one in end["reasons"]), end["reasons"]
+    assert any("the load ended early" in one["text"] for one in end["reasons"]), end["reasons"]
 
 
 def test_stopped_before_the_load(ktrxer, line, serve, token):
@@ -168,5 +168,5 @@ def test_what_is_refused(ktrxer, line, token, tmp_path):
     assert go(key=secret(tmp_path / "short", "short")).returncode == 2
     absent = go("--json")
     result = json.loads(absent.stdout)
-    assert absent.returncode == 1 and "nothing listens on TCP port 8620" in " ".join(result["reasons"])
+    assert absent.returncode == 1 and "nothing listens on TCP port 8620" in " ".join(one["text"] for one in result["reasons"])
     assert result["arrived"] and "load" not in result

@@ -100,7 +100,7 @@ def test_the_device_goes_in_mid_run(xsk, pair, fault, words, rate):
     result = json.loads(out)
     closes(result)
     assert result["sent"] > 100
-    assert any(word in reason for reason in result["reasons"] for word in words)
+    assert any(word in reason["text"] for reason in result["reasons"] for word in words)
 
 
 def test_without_carrier_the_schedule_still_ends(xsk, pair):

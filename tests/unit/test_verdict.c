@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
 #include "host.h"
+#include "error.h"
+#include "json.h"
 #include "limits.h"
+#include "reasons.h"
 #include "verdict.h"
 
 #include <errno.h>
@@ -28,13 +31,70 @@ static int close_builder(void **state)
 
 struct cm_hooks cm_hooks = { .before_each = open_builder, .after_each = close_builder };
 
+/* A reason whose sentence is one word. */
+__attribute__((format(printf, 2, 3))) static void say(enum verdict verdict, const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	reason_error(&cli, verdict, text);
+}
+
+static const char *object(int i)
+{
+	static char text[4096];
+	struct json *json = json_new(false);
+
+	json_array(json, NULL);
+	verdict_reason_json(&cli, i, json);
+	json_array_end(json);
+	snprintf(text, sizeof text, "%s", json_text(json, NULL));
+	json_free(json);
+	return text;
+}
+
+TEST(a_reason_is_data)
+{
+	reason_server_held(&cli, 12000000, 5, 100, 1500000);
+	reason_abw_changed(&cli, "up", 20e6, 15.5e6);
+	reason_flow_waited(&cli, 21.26);
+	assert_string_equal(
+		object(0),
+		"[{\"id\":\"server_held\",\"text\":\"limited by the server: it held a probe for up to 12.000 ms before "
+		"its answer, and 5 of 100 for longer than 1.500 ms (not in the round trip): its processor was too "
+		"busy, or it was stopped\",\"severity\":\"degraded\",\"cause\":\"far_cpu\","
+		"\"longest_ns\":12000000,\"held\":5,"
+		"\"received\":100,\"limit_ns\":1500000}]");
+	assert_non_null(strstr(object(1), "the capacity of the narrow link changed from 20"));
+	assert_non_null(strstr(object(1), "\"direction\":\"up\",\"before_bit_s\":20000000"));
+	assert_non_null(strstr(object(2), "during 21.3 % of"));
+	assert_non_null(strstr(object(2), "\"waited_percent\":21.26"));
+}
+
+TEST(a_word_that_is_too_long_is_cut)
+{
+	char large[4096];
+
+	memset(large, 'x', sizeof large - 1);
+	large[sizeof large - 1] = '\0';
+	large[3] = '\n';
+	reason_unsent(&cli, VERDICT_DEGRADED, 1, 2, large);
+	reason_tcp_status(&cli, VERDICT_DEGRADED, 404, large, large, large, large);
+	assert_non_null(strstr(object(0), "\"id\":\"unsent\""));
+	assert_non_null(strstr(object(0), "xxx?xxx"));
+	assert_non_null(strstr(object(1), "\"location\":\"\""));
+}
+
 TEST(worst_word_stays)
 {
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
-	verdict_say(&cli, VERDICT_DEGRADED, "flow %d ended early", 3);
+	say(VERDICT_DEGRADED, "flow %d ended early", 3);
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
-	verdict_say(&cli, VERDICT_INVALID, "nothing received at all");
-	verdict_say(&cli, VERDICT_DEGRADED, "flow %d ended early", 3); /* once is enough */
+	say(VERDICT_INVALID, "nothing received at all");
+	say(VERDICT_DEGRADED, "flow %d ended early", 3); /* once is enough */
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	assert_int_equal(verdict_reasons(&cli), 2);
 	assert_string_equal(verdict_reason(&cli, 0), "flow 3 ended early");
@@ -46,13 +106,13 @@ TEST(reasons_are_bounded)
 
 	memset(large, 'x', sizeof large - 1);
 	large[sizeof large - 1] = '\0';
-	verdict_say(&cli, VERDICT_DEGRADED, "%s", large);
-	verdict_say(&cli, VERDICT_DEGRADED, "%.*s: give more time (--for)", KTRXER_ERROR_TEXT, large);
+	say(VERDICT_DEGRADED, "%s", large);
+	say(VERDICT_DEGRADED, "%.*s: give more time (--for)", KTRXER_ERROR_TEXT, large);
 	assert_int_equal(strlen(verdict_reason(&cli, 1)), KTRXER_ERROR_TEXT + 24); /* longer than an error, and whole */
-	verdict_say(&cli, VERDICT_DEGRADED, "%s: give more time (--for)", large);
+	say(VERDICT_DEGRADED, "%s: give more time (--for)", large);
 	assert_non_null(strstr(verdict_reason(&cli, 2), "x: give more time (--for)"));
 	for (int i = 0; i < 98; i++)
-		verdict_say(&cli, VERDICT_DEGRADED, "reason %d", i);
+		say(VERDICT_DEGRADED, "reason %d", i);
 	assert_int_equal(verdict_reasons(&cli), KTRXER_REASONS_MAX);
 	assert_string_equal(verdict_reason(&cli, KTRXER_REASONS_MAX - 1), "and 70 more reasons");
 }
@@ -130,7 +190,7 @@ TEST(skipped_probes_are_late)
 
 	verdict_probes(&cli, &accounts, 0, hist, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
-	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10.0 %)"));
+	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10 %)"));
 	close_builder(NULL);
 	open_builder(NULL);
 	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10 };

@@ -89,11 +89,11 @@ def test_the_load_keeps_its_limit(found: dict[str, dict[str, Any]]) -> None:
 def test_no_range_where_arrivals_come_in_groups(found: dict[str, dict[str, Any]]) -> None:
     result = found["groups of 2 ms"]
     assert result["up"]["reading"] == "coalesced" and result["up"]["available_bit_s"] is None
-    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]
+    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]["text"]
 
 
 def test_no_range_where_the_rate_of_the_link_changes(found: dict[str, dict[str, Any]]) -> None:
     up = found["changed"]["up"]
     assert up["reading"] == "changed" and up["available_bit_s"] is None
     assert up["capacity_bit_s"] == pytest.approx(truth(10), rel=0.02) and up["capacity_end_bit_s"] == pytest.approx(truth(20), rel=0.05)
-    assert found["changed"]["verdict"] == "invalid" and "changed from" in found["changed"]["reasons"][0]
+    assert found["changed"]["verdict"] == "invalid" and "changed from" in found["changed"]["reasons"][0]["text"]

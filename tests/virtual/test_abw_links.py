@@ -64,5 +64,5 @@ def test_a_range_that_is_too_low_is_not_valid(tmp_path: Path) -> None:
     truth = (MBIT - max(loads)) * 1e6 * LARGE / (LARGE + FRAME)
     available = result["up"]["available_bit_s"]
     assert available["high"] < truth, "a small probe has to find both queues empty"
-    assert result["verdict"] == "degraded" and "several links may be loaded" in result["reasons"][0]
+    assert result["verdict"] == "degraded" and "several links may be loaded" in result["reasons"][0]["text"]
     assert result["up"]["later_load"] == pytest.approx(LOADS[1] / 100, abs=0.15)

@@ -157,7 +157,7 @@ def check(case: Case, one: Made) -> None:
         assert (one.status, one.files) == (1, []) and REFUSED[case.name] in one.said, one
         return
     assert one.out, one.said
-    verdict, reasons = one.out["verdict"], one.out["reasons"]
+    verdict, reasons = one.out["verdict"], [reason["text"] for reason in one.out["reasons"]]
     if case.name in DEGRADED:
         assert (one.status, verdict) == (1, "degraded") and all(re.search(DEGRADED[case.name], reason) for reason in reasons), (verdict, reasons)
     else:

@@ -31,7 +31,7 @@ def test_each_flow_has_a_result(lab: Lab, loss: str, known: int) -> None:
     assert len(ends) == 2 * RUNS and [end["reasons"] for end in ends if "flows" not in end] == []
     counted = [end for end in ends if None not in (end["flows"][0]["sent_packets"], end["flows"][0]["received_packets"])]
     assert len(counted) >= known, [end["reasons"] for end in ends]
-    assert all(any(NO_COUNTS in reason for reason in end["reasons"]) for end in ends if end not in counted)
+    assert all(any(NO_COUNTS in reason["text"] for reason in end["reasons"]) for end in ends if end not in counted)
 
 
 ROUTED = """

@@ -97,7 +97,7 @@ def test_no_false_figure_is_stated(found: Ends, place: str, name: str) -> None:
 )
 def test_the_cause_is_named(found: Ends, place: str, name: str, reading: str, cause: str) -> None:
     end = found[place, name]
-    assert end["up"]["reading"] == reading and end["verdict"] == "invalid" and cause in end["reasons"][0]
+    assert end["up"]["reading"] == reading and end["verdict"] == "invalid" and cause in end["reasons"][0]["text"]
 
 
 @pytest.mark.parametrize("place", ["none", "hosts merge", "held for 400 us"])

@@ -15,7 +15,6 @@ import pytest
 from guests import Lab
 from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run, open_run
-from ktrxer.summary import figures
 
 UP_MS, DOWN_MS = 2, 18
 MS = 1_000_000
@@ -94,8 +93,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     found = {}
     for case, one in zip(CASES, lab.runs_in_virtual_time("far", JOB, json.dumps(CASES), timeout=500), strict=True):
         run = open_run(lab.folder / one)
-        print(f"figure: {case}: {run.meta.verdict}, {run.meta.reasons}")
-        found[str(case)] = Made(run, figures.summarise(run).reasons)
+        print(f"figure: {case}: {run.meta.verdict}, {run.meta.sentences}")
+        found[str(case)] = Made(run, run.meta.sentences)
     return found
 
 

@@ -72,8 +72,8 @@ def test_no_answer_where_arrivals_come_in_groups(found: dict[str, dict[str, Any]
     for way in ("up", "down"):
         assert result[way]["reading"] == "coalesced" and result[way]["capacity_bit_s"] is None
         # netem begins a group with the first packet that waits, so no pair is divided, and the period stays unknown.
-        assert "coalescing_ns" not in result[way] and "receives both packets of a pair at once" in " ".join(result["reasons"])
-    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]
+        assert "coalescing_ns" not in result[way] and "receives both packets of a pair at once" in " ".join(one["text"] for one in result["reasons"])
+    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]["text"]
 
 
 def test_groups_shorter_than_the_gap_give_the_right_answer_or_none(found: dict[str, dict[str, Any]]) -> None:

@@ -137,7 +137,7 @@ class Made:
     said: str  # output of the commands
 
     def says(self, *words: str) -> bool:
-        return any(all(word in reason for word in words) for reason in self.summary.reasons)
+        return any(all(word in one.text for word in words) for one in self.summary.reasons)
 
     def begin(self) -> int:
         """Of the load, in nanoseconds."""

@@ -125,7 +125,7 @@ def test_half_of_the_link_is_taken(found: dict[str, dict[str, Any]]) -> None:
 def test_no_answer_where_arrivals_come_in_groups(found: dict[str, dict[str, Any]]) -> None:
     result = found["groups of 1 ms"]
     assert result["up"]["reading"] == "coalesced" and result["up"]["capacity_bit_s"] is None
-    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]
+    assert result["verdict"] == "invalid" and "coalesced" in result["reasons"][0]["text"]
 
 
 def test_probes_that_lost_a_packet_are_counted_and_left_out(found: dict[str, dict[str, Any]]) -> None:

@@ -46,7 +46,7 @@ def stored(folder: Path, words: Mapping[tuple[str, str], tuple[str, ...]], run: 
     done = run(file)
     assert done.returncode == 0, done.stderr
     made = {key: open_run(next((folder / name).glob("*.ktrxer"))) for key, name in named.items()}
-    assert {key: (one.meta.verdict, one.meta.reasons) for key, one in made.items()} == {key: ("valid", []) for key in made}
+    assert {key: (one.meta.verdict, one.meta.sentences) for key, one in made.items()} == {key: ("valid", []) for key in made}
     return made
 
 

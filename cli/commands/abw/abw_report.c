@@ -3,6 +3,7 @@
 #include "abw_command.h"
 
 #include "fields_trains.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -148,38 +149,19 @@ static void judge_range(const struct abw_way *way, const char *receiver)
 	struct cli *cli = way->run->train.cli;
 	const struct abw_result *r = &way->trains.abw.result;
 	const char *name = train_ways[way->way];
-	char noise[KTRXER_UNITS_TEXT];
 
 	if (r->by == ABW_CHIRPS)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: the range is that of the estimates of chirps, which are biased: use another --method",
-			    name);
+		reason_abw_chirps(cli, name);
 	else if (r->by == ABW_FLEET && r->contradicted)
-		verdict_say(
-			cli, VERDICT_DEGRADED,
-			"%s: streams %s the range of the empty queue contradict it, so the path is not one link that "
-			"serves packets in order: the range is that of short fleets",
-			name, r->check_step == ABW_CHECK_ABOVE ? "above" : "below");
+		reason_abw_check_failed(cli, name, r->check_step == ABW_CHECK_ABOVE ? "above" : "below");
 	else if (r->by == ABW_FLEET && way->run->o->method == ABW_AUTO)
-		verdict_say(
-			cli, VERDICT_DEGRADED,
-			"%s: the noise of the arrival stamps of %s (%s) hides whether a queue is empty: the range is "
-			"that of short fleets; its interrupts may be coalesced (`ethtool -C DEV rx-usecs 0` there)",
-			name, receiver, ktrxer_format_ns(noise, (int64_t)r->tolerance_ns));
+		reason_abw_noise(cli, name, receiver, (int64_t)r->tolerance_ns);
 	if (r->fleets_by_loss)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: %u of %u fleets count as too fast by their losses, not by their delays: if the losses "
-			    "have another cause than a full queue, the range is too low: compare with another --method",
-			    name, r->fleets_by_loss, r->fleets);
+		reason_abw_by_loss(cli, name, r->fleets_by_loss, r->fleets);
 	if (r->by == ABW_IDLE && r->several)
-		verdict_say(
-			cli, VERDICT_DEGRADED,
-			"%s: cross traffic came between packets that were sent back to back (a load of %.0f %%), so "
-			"several links may be loaded, and the range is then too low: compare with another --method",
-			name, 100 * r->later_load);
+		reason_abw_later_load(cli, name, 100 * r->later_load);
 	if ((r->high_bit_s - r->low_bit_s) * 100 > r->capacity_bit_s * WIDE_PERCENT)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: the range is wider than %d %% of the capacity", name,
-			    WIDE_PERCENT);
+		reason_abw_wide(cli, name, WIDE_PERCENT);
 }
 
 static void judge(const struct abw_way *way)
@@ -187,61 +169,39 @@ static void judge(const struct abw_way *way)
 	struct cli *cli = way->run->train.cli;
 	const struct abw_result *r = &way->trains.abw.result;
 	const char *name = train_ways[way->way], *sender = train_hosts[way->way], *receiver = train_hosts[!way->way];
-	char before[KTRXER_UNITS_TEXT], after[KTRXER_UNITS_TEXT], shaper[48];
+	char shaper[48];
 
 	switch (r->reading) {
 	case ABW_RESOLVED:
 		judge_range(way, receiver);
 		break;
 	case ABW_OPEN:
-		verdict_say(cli, VERDICT_INVALID, "%s: the search over rates has not converged after %u fleets", name,
-			    r->fleets);
+		reason_abw_open(cli, name, r->fleets);
 		break;
 	case ABW_COALESCED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: the gaps between arrivals at %s do not grow with the packets: its interrupts are "
-			    "coalesced (`ethtool -C DEV rx-usecs 0` there) or packets merged (`ethtool -K DEV gro "
-			    "off`), or %sa device on the path sends in bursts",
-			    name, receiver, train_shaper(&way->trains.info, &way->trains.qdiscs, receiver, shaper));
+		reason_abw_coalesced(cli, name, receiver,
+				     train_shaper(&way->trains.info, &way->trains.qdiscs, receiver, shaper));
 		break;
 	case ABW_SENDER:
 		if (r->late)
-			verdict_say(cli, VERDICT_INVALID,
-				    "%s: %s does not send packets at their times: its link or its processor is the "
-				    "narrow one",
-				    name, sender);
+			reason_abw_sender_slow(cli, name, sender);
 		else
-			verdict_say(
-				cli, VERDICT_INVALID,
-				"%s: packets arrive as far apart as %s sends them back to back: its link or its "
-				"processor is the narrow one, or %sa shaper of the path lets them pass in one burst",
-				name, sender, train_shaper(&way->trains.info, &way->trains.qdiscs, receiver, shaper));
+			reason_abw_sender_narrow(cli, name, sender,
+						 train_shaper(&way->trains.info, &way->trains.qdiscs, receiver,
+							      shaper));
 		break;
 	case ABW_CHANGED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: the capacity of the narrow link changed from %s to %s during the measurement: measure "
-			    "again",
-			    name, out_rate(before, r->capacity_bit_s), out_rate(after, r->capacity_end_bit_s));
+		reason_abw_changed(cli, name, r->capacity_bit_s, r->capacity_end_bit_s);
 		break;
 	default:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: too many probes were lost or overtaken by others: %" PRIu64 " of %" PRIu64, name,
-			    r->lost, r->packets);
+		reason_abw_lost(cli, name, r->lost, r->packets);
 	}
 	if (r->reading != ABW_SENDER && r->late * 100 > r->packets * LATE_PERCENT)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " of %" PRIu64
-			    " gaps between probes that %s sent are wrong by more than a tenth",
-			    name, r->late, r->packets, sender);
+		reason_abw_late(cli, name, r->late, r->packets, sender);
 	if (r->reading == ABW_RESOLVED && r->overtaken > OVERTAKEN_MOST)
-		verdict_say(
-			cli, VERDICT_DEGRADED,
-			"%s: %" PRIu64 " of %" PRIu64
-			" probes were overtaken: the path delays probes without a queue, so the range may be too low",
-			name, r->overtaken, r->packets);
+		reason_overtaken(cli, name, r->overtaken, r->packets);
 	if (r->reading != ABW_LOST && r->lost * 100 > r->packets * LOST_PERCENT)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " of %" PRIu64 " probes were lost", name, r->lost,
-			    r->packets);
+		reason_train_lost(cli, name, r->lost, r->packets);
 }
 
 int abw_finish(struct abw_run *run)
@@ -256,16 +216,14 @@ int abw_finish(struct abw_run *run)
 			continue;
 		verdict_bypass(cli, &way->trains.info, &way->trains.qdiscs, "udp");
 		if (way->trains.stopped) { /* with the range of the other direction, or with none */
-			verdict_say(cli, i && run->ways[TRAIN_UP].measured ? VERDICT_DEGRADED : VERDICT_INVALID,
-				    "%s: it was stopped before the range was known", train_ways[i]);
+			reason_abw_stopped(cli, i && run->ways[TRAIN_UP].measured ? VERDICT_DEGRADED : VERDICT_INVALID,
+					   train_ways[i]);
 		} else {
 			say_way(way);
 			judge(way);
 		}
 		if (way->trains.remote_missing)
-			verdict_say(cli, VERDICT_DEGRADED,
-				    "%s: the server did not report the end of %u flows of probes", train_ways[i],
-				    way->trains.remote_missing);
+			reason_abw_ends_missing(cli, train_ways[i], way->trains.remote_missing);
 	}
 	train_run_judge(&run->train, "probes");
 	end = out_end(cli);

@@ -4,6 +4,7 @@
 
 #include "fields_capacity.h"
 #include "error.h"
+#include "reasons.h"
 #include "run_delay.h"
 #include "units.h"
 
@@ -176,22 +177,13 @@ static void judge_search(const struct capacity_way *way)
 
 	/* A loss is a gap in the numbers. The rest of the datagrams may be on the way at the end. */
 	if (way->way == CAPACITY_UP && sent > seen + sent / MISSING_PART)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " of %" PRIu64
-			    " datagrams did not arrive, and are not in the loss: the path "
-			    "drops all, or large ones, or the server stood still",
-			    name, sent - seen, sent);
+		reason_capacity_missing(cli, name, sent - seen, sent);
 	else if (way->run->o->row != UDPSTP_SEARCH && !way->run->o->start_row)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: the rate was fixed by --row: the capacity may be higher", name);
+		reason_capacity_fixed(cli, name);
 	else if (r->rising)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: the rate was still rising at the end: the capacity is higher; give more time (--for)",
-			    name);
+		reason_capacity_rising(cli, name);
 	else if (r->unfilled)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: the load has not filled the path: no datagram was lost, and the delay did not rise; "
-			    "the capacity may be higher, or the server has a limit",
-			    name);
+		reason_capacity_not_filled(cli, name);
 }
 
 static void judge_own(const struct capacity_way *way)
@@ -202,29 +194,16 @@ static void judge_own(const struct capacity_way *way)
 	char word[80];
 
 	if (c->refused)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: limited by this host: its own queue was full and dropped %" PRIu64 " of %" PRIu64
-			    " datagrams, so the capacity is that of its device or its shaper: the path may have more",
-			    name, c->refused, c->datagrams + c->refused);
+		reason_capacity_own_queue(cli, name, c->refused, c->datagrams + c->refused);
 	if (c->failed)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: this host could not send %" PRIu64 " of %" PRIu64 " datagrams (the last one: %s)",
-			    name, c->failed, c->datagrams + c->failed, ktrxer_strerror(-c->error, word, sizeof word));
+		reason_capacity_unsent(cli, name, c->failed, c->datagrams + c->failed,
+				       ktrxer_strerror(-c->error, word, sizeof word));
 	if (c->left_out * 100 > (c->datagrams + c->left_out) * LEFT_OUT_PERCENT)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: limited by this host: its processor was late, and it did not send %" PRIu64
-			    " of %" PRIu64 " datagrams",
-			    name, c->left_out, c->datagrams + c->left_out);
+		reason_capacity_late(cli, name, c->left_out, c->datagrams + c->left_out);
 	if (c->socket_drops)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: this host lost %" PRIu64
-			    " datagrams in its own socket, which the search takes for losses of the path: raise "
-			    "`sysctl net.core.rmem_max`",
-			    name, c->socket_drops);
+		reason_capacity_socket_drops(cli, name, c->socket_drops);
 	if (c->user_stamped)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " datagrams have no stamp of the kernel: delays include this program's",
-			    name, c->user_stamped);
+		reason_user_stamped(cli, name, c->user_stamped);
 }
 
 /*
@@ -239,57 +218,36 @@ static void judge_end(const struct capacity_way *way)
 	const struct udpstp_client_result *t = &way->test;
 	const enum verdict verdict = way->has_result ? VERDICT_DEGRADED : VERDICT_INVALID;
 	const char *name = capacity_ways[way->way];
-	char held[KTRXER_UNITS_TEXT];
 
 	if (t->counts.held_ns >= HELD_NS)
-		verdict_say(way->run->cli, verdict,
-			    "%s: limited by this host: this program did not run for %s: it was stopped, or its "
-			    "processor was too busy",
-			    name, ktrxer_format_ns(held, (int64_t)t->counts.held_ns));
+		reason_capacity_stood_still(way->run->cli, verdict, name, (int64_t)t->counts.held_ns);
 	if (t->stopped)
-		verdict_say(way->run->cli, verdict, "%s: the test was stopped after %u of %u sub-intervals", name,
-			    t->count, t->wanted);
+		reason_capacity_stopped(way->run->cli, verdict, name, t->count, t->wanted);
 	else if (t->end == UDPSTP_SILENT && t->counts.held_ns < HELD_ENDS_NS)
-		verdict_say(
-			way->run->cli, verdict,
-			"%s: nothing came from the server in the last five seconds of the test: the server has ended, "
-			"or the path has failed",
-			name);
+		reason_capacity_silent(way->run->cli, verdict, name);
 	else if (t->count < t->wanted || !way->has_result)
-		verdict_say(way->run->cli, verdict, "%s: the server ended the test after %u of %u sub-intervals", name,
-			    t->count, t->wanted);
+		reason_capacity_ended(way->run->cli, verdict, name, t->count, t->wanted);
 }
 
 static void judge(const struct capacity_way *way)
 {
 	struct cli *cli = way->run->cli;
 	const char *name = capacity_ways[way->way];
-	char paused[KTRXER_UNITS_TEXT], longest[KTRXER_UNITS_TEXT];
 
 	judge_end(way);
 	if (!way->has_result)
 		return;
 	if (way->test.agreed.test_s != way->run->client.activation.test_s)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: the server limits the test to %u s", name,
-			    way->test.agreed.test_s);
+		reason_capacity_server_time(cli, name, way->test.agreed.test_s);
 	if (way->result.late)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: limited by %s, which receives: its processor was too busy, or it was stopped, so %u "
-			    "sub-intervals ended late; each counts together with the next one",
-			    name, way->way == CAPACITY_UP ? "the server" : "this host", way->result.late);
+		(way->way == CAPACITY_UP ? reason_capacity_server_receiver_late
+					 : reason_capacity_receiver_late)(cli, name, way->result.late);
 	if (way->test.counts.held_ns < HELD_NS &&
 	    way->test.counts.paused_ns * 100 > way->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S)
-		verdict_say(
-			cli, VERDICT_DEGRADED,
-			"%s: limited by the server: by its own clock it sent nothing for %s of the test, the longest "
-			"time for %s: its processor was too busy, or it was stopped",
-			name, ktrxer_format_ns(paused, (int64_t)way->test.counts.paused_ns),
-			ktrxer_format_ns(longest, (int64_t)way->test.counts.pause_most_ns));
+		reason_capacity_server_paused(cli, name, (int64_t)way->test.counts.paused_ns,
+					      (int64_t)way->test.counts.pause_most_ns);
 	if (way->result.duplicates * 100 > way->result.datagrams * COPIES_PERCENT)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " of %" PRIu64
-			    " datagrams that arrived were copies, which the path made: the capacity contains them",
-			    name, way->result.duplicates, way->result.datagrams);
+		reason_capacity_copies(cli, name, way->result.duplicates, way->result.datagrams);
 	judge_search(way);
 	judge_own(way);
 }
@@ -305,10 +263,7 @@ static void judge_wait(const struct capacity_run *run)
 		if (run->ways[way].measured)
 			tests_ns += run->ways[way].test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S;
 	if (run_delay_since(&run->cli->run_delay, &waited_ns) && waited_ns * 100 > tests_ns * WAITED_PERCENT)
-		verdict_say(
-			run->cli, VERDICT_DEGRADED,
-			"limited by this host: its thread waited for a processor during %u %% of the test (run delay)",
-			tests_ns ? (unsigned int)(waited_ns * 100 / tests_ns) : 100);
+		reason_capacity_waited(run->cli, tests_ns ? (unsigned int)(waited_ns * 100 / tests_ns) : 100);
 }
 
 int capacity_finish(struct capacity_run *run)

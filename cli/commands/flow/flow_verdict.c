@@ -2,6 +2,7 @@
 /* The verdict of `flow`: flows that ended early, and rates and losses that are not the path's. */
 #include "flow.h"
 #include "flow_udp.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -35,7 +36,6 @@ static void judge_ends(struct flow_run *run)
 		const struct flow_result *r = &run->results[i];
 		const struct flow_side *d = r->decider;
 		const uint64_t lasted = r->lasted_ns;
-		char after[KTRXER_UNITS_TEXT], early[KTRXER_UNITS_TEXT];
 
 		if (r->as_planned)
 			continue;
@@ -43,19 +43,15 @@ static void judge_ends(struct flow_run *run)
 			stopped++;
 			continue;
 		}
-		ktrxer_format_ns(after, (int64_t)lasted);
-		ktrxer_format_ns(early, (int64_t)(q->for_ns > lasted ? q->for_ns - lasted : 0));
 		if (q->for_ns > lasted)
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s) ended %s early, after %s: %s", i,
-				    flow_direction_of(run, i), early, after, flow_why_ended(run, i));
+			reason_flow_ended_early(run->cli, i, flow_direction_of(run, i), (int64_t)(q->for_ns - lasted),
+						(int64_t)lasted, flow_why_ended(run, i));
 		else
-			verdict_say(run->cli, VERDICT_DEGRADED,
-				    "flow %u (%s) ended after %s with %" PRIu64 " bytes: %s", i,
-				    flow_direction_of(run, i), after, r->bytes, flow_why_ended(run, i));
+			reason_flow_ended(run->cli, i, flow_direction_of(run, i), (int64_t)lasted, r->bytes,
+					  flow_why_ended(run, i));
 	}
 	if (stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped: %u of %u flows had not ended yet", stopped,
-			    q->flows);
+		reason_flow_stopped(run->cli, stopped, q->flows);
 }
 
 static void judge_samples(struct flow_run *run)
@@ -75,14 +71,9 @@ static void judge_samples(struct flow_run *run)
 		}
 	}
 	if (flows)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " of %" PRIu64
-			    " samples of %u flows are missing (one is flow %u, %s): a host was stopped or busy, "
-			    "or the control connection too slow",
-			    lost, all, flows, worst, flow_direction_of(run, worst));
+		reason_flow_samples_missing(run->cli, lost, all, flows, worst, flow_direction_of(run, worst));
 	if (run->pending_lost)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the reader of the output was too slow: %" PRIu64 " samples are lost", run->pending_lost);
+		reason_flow_samples_lost(run->cli, run->pending_lost);
 }
 
 static void judge_ecn(struct flow_run *run)
@@ -95,10 +86,8 @@ static void judge_ecn(struct flow_run *run)
 		if (run->o->udp || !r->info || run->shown[i].ecn_wanted == FLOW_ECN_ANY ||
 		    on == (run->shown[i].ecn_wanted == FLOW_ECN_ON))
 			continue;
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "flow %u (%s) has %s ECN: `sysctl net.ipv4.tcp_ecn=%d` on %s decides it", i,
-			    flow_direction_of(run, i), on ? "agreed on" : "no", on ? 0 : 1,
-			    on ? "either host" : "both hosts");
+		reason_flow_ecn(run->cli, i, flow_direction_of(run, i), on ? "agreed on" : "no", on ? 0 : 1,
+				on ? "either host" : "both hosts");
 	}
 }
 
@@ -114,16 +103,10 @@ static void judge_receiver(struct flow_run *run, uint32_t i)
 	if (!receiver->ended || dropped == UINT64_MAX || !dropped)
 		return;
 	if (receiver == &run->records[i].local)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "flow %u (%s): %" PRIu64 " packets were lost in this host's own socket, so that loss is "
-			    "overstated",
-			    i, flow_direction_of(run, i), dropped);
+		reason_flow_socket_drops(run->cli, i, flow_direction_of(run, i), dropped);
 	else
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "flow %u (%s): limited by the server: its socket dropped %" PRIu64
-			    " packets, so of %" PRIu64 " lost packets the path lost %" PRIu64
-			    " at the least; its processor was too busy, or it was stopped",
-			    i, flow_direction_of(run, i), dropped, lost, lost > dropped ? lost - dropped : 0);
+		reason_flow_server_socket_drops(run->cli, i, flow_direction_of(run, i), dropped, lost,
+						lost > dropped ? lost - dropped : 0);
 }
 
 /* The server began the flows too late for its counts: by more than a hundredth of a flow's time. */
@@ -135,14 +118,12 @@ static bool began_late(const struct flow_run *run)
 
 static void judge_start(struct flow_run *run)
 {
-	char late[KTRXER_UNITS_TEXT];
-
 	if (began_late(run))
-		verdict_say(run->cli, VERDICT_DEGRADED, "the server began its part %s late, because %s",
-			    ktrxer_format_ns(late, (int64_t)run->result.begun_late_ns),
-			    run->result.start_repeated ? "the path lost the start message, which TCP repeated"
-						       : "the path delayed the start message, or the server had no "
-							 "processor");
+		reason_flow_begun_late(run->cli, (int64_t)run->result.begun_late_ns,
+				       run->result.start_repeated
+					       ? "the path lost the start message, which TCP repeated"
+					       : "the path delayed the start message, or the server had no "
+						 "processor");
 }
 
 /* Packets that never left are no loss either. */
@@ -155,16 +136,11 @@ static void judge_sender(struct flow_run *run, uint32_t i)
 	if (!s->ended || due == UINT64_MAX || (!here && began_late(run)))
 		return;
 	if (s->end.packets + due / 100 < due)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "flow %u (%s): %s sent %" PRIu64 " of the %" PRIu64 " packets that were due (%.1f %%): %s",
-			    i, flow_direction_of(run, i), here ? "this host" : "the server", s->end.packets, due,
-			    100.0 * (double)s->end.packets / (double)due,
-			    here ? "its processor was too busy, or its own queue was full"
-				 : "limited by the server: its processor was too busy, or its own queue was full");
+		(here ? reason_flow_unsent : reason_flow_server_unsent)(run->cli, i, flow_direction_of(run, i),
+									s->end.packets, due,
+									100.0 * (double)s->end.packets / (double)due);
 	if (!here && s->end.late_packets > due / 100)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "flow %u (%s): limited by the server: %" PRIu64 " of %" PRIu64 " packets left late there",
-			    i, flow_direction_of(run, i), s->end.late_packets, due);
+		reason_flow_server_late(run->cli, i, flow_direction_of(run, i), s->end.late_packets, due);
 }
 
 static void judge_engine(struct flow_run *run, uint32_t i)
@@ -195,18 +171,15 @@ static void judge_udp(struct flow_run *run)
 		ktrxer_hist_free(lateness);
 		judge_engine(run, i);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
-			verdict_say(run->cli, VERDICT_DEGRADED, "flow %u (%s): %s: %s", i, flow_direction_of(run, i),
-				    s->end.error != FLOW_NO_NEIGHBOUR ? "the network answered"
-				    : s == &run->records[i].local     ? "limited by this host"
-								      : "limited by the server",
-				    flow_error_words[s->end.error]);
+			(s->end.error != FLOW_NO_NEIGHBOUR ? reason_flow_network_answered
+			 : s == &run->records[i].local
+				 ? reason_flow_no_neighbour
+				 : reason_flow_server_no_neighbour)(run->cli, i, flow_direction_of(run, i),
+								    flow_error_words[s->end.error]);
 		judge_receiver(run, i);
 		judge_sender(run, i);
 	}
 }
-
-/* Thousandths of a flow's time without a processor, beyond which the flow is limited by that. */
-#define WAITED_MOST 200
 
 uint32_t flow_waited_most(const struct flow_run *run, bool here)
 {
@@ -224,15 +197,11 @@ uint32_t flow_waited_most(const struct flow_run *run, bool here)
 /* With one of several processors taken the mean over all of them is no sign. */
 static void judge_waits(struct flow_run *run)
 {
-	static const char *const ends[] = { "the server: it", "this host: the flows' thread" };
-
 	for (int here = 0; here < 2; here++) {
 		const uint32_t waited = flow_waited_most(run, here);
 
-		if (waited != UINT32_MAX && waited > WAITED_MOST)
-			verdict_say(run->cli, VERDICT_DEGRADED,
-				    "limited by %s waited for a processor during %u %% of a flow's time (run delay)",
-				    ends[here], waited / 10);
+		if (waited != UINT32_MAX && waited > 10 * THRESHOLD_WAITED_PERCENT)
+			(here ? reason_flow_waited : reason_flow_server_waited)(run->cli, waited / 10.0);
 	}
 }
 
@@ -247,11 +216,7 @@ static void judge_windows(struct flow_run *run, bool down)
 			limited += run->results[i].receiver_limited;
 		}
 	if (limited)
-		verdict_say(
-			run->cli, VERDICT_DEGRADED,
-			"%s: limited by %s: the window of its socket (tcp_rmem) was full in %u of %u flows, and the "
-			"path had no queue: the path may carry more",
-			down ? "down" : "up", down ? "this host" : "the server", limited, flows);
+		(down ? reason_flow_window : reason_flow_server_window)(run->cli, down ? "down" : "up", limited, flows);
 }
 
 static void judge_buffers(struct flow_run *run, bool down)
@@ -266,10 +231,7 @@ static void judge_buffers(struct flow_run *run, bool down)
 			limited += run->results[i].sender_limited;
 		}
 	if (limited)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%s: limited by %s: the send buffer of its socket (tcp_wmem) was too small in %u of %u "
-			    "flows: all its data was sent, and both windows had room: the path may carry more",
-			    down ? "down" : "up", down ? "the server" : "this host", limited, flows);
+		(down ? reason_flow_server_buffer : reason_flow_buffer)(run->cli, down ? "down" : "up", limited, flows);
 #else
 	(void)run;
 	(void)down;
@@ -292,10 +254,8 @@ static void judge_idle(struct flow_run *run, bool down)
 				most = run->results[i].sender->end.idle;
 		}
 	if (idle)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%s: limited by %s: the sender of %u of %u flows had no unacknowledged data during up to "
-			    "%u %% of its time, because its process did not run: the path may carry more",
-			    down ? "down" : "up", down ? "the server" : "this host", idle, flows, most / 10);
+		(down ? reason_flow_server_idle : reason_flow_idle)(run->cli, down ? "down" : "up", idle, flows,
+								    most / 10.0);
 #else
 	(void)run;
 	(void)down;
@@ -306,21 +266,16 @@ void flow_judge(struct flow_run *run)
 {
 	const struct control_request *q = &run->plan.request;
 	uint64_t bytes = 0;
-	char late[KTRXER_UNITS_TEXT];
 
 	for (uint32_t i = 0; i < q->flows; i++)
 		bytes += run->results[i].bytes;
 	if (run->result.error.code)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%s", run->result.error.text);
+		reason_error(run->cli, VERDICT_DEGRADED, run->result.error.text);
 	if (!bytes)
-		verdict_say(run->cli, VERDICT_INVALID, "nothing was received at all by any of %u flows", q->flows);
+		reason_flow_nothing_received(run->cli, q->flows);
 	judge_ends(run);
 	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the server's final counts of %u of %u flows did not arrive: the path down is lost or "
-			    "slow. The figures of "
-			    "the server's end are from its last samples",
-			    run->result.remote_missing, q->flows);
+		reason_flow_ends_missing(run->cli, run->result.remote_missing, q->flows);
 	judge_samples(run);
 	judge_ecn(run);
 	judge_start(run);
@@ -333,14 +288,7 @@ void flow_judge(struct flow_run *run)
 	judge_idle(run, false);
 	judge_idle(run, true);
 	if (run->late_ns > 0)
-		verdict_say(
-			run->cli, VERDICT_DEGRADED,
-			"the flows started %s after the time of --start-at: to connect them took longer than there was",
-			ktrxer_format_ns(late, (int64_t)run->late_ns));
+		reason_flow_started_late(run->cli, (int64_t)run->late_ns);
 	if (run->result.clock_steps)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the monotonic clock of one of the hosts jumped, or was slewed by more than %d ppm "
-			    "(count: %u): a host was suspended, another one answers, or a time daemon corrects a "
-			    "large error",
-			    CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
+		reason_flow_clock_jumped(run->cli, CLOCK_OFFSET_RATE_PPM, run->result.clock_steps);
 }

@@ -3,6 +3,7 @@
 #include "owamp_command.h"
 
 #include "fields_owamp.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -136,49 +137,28 @@ static void judge(const struct owamp_run *run, int way)
 	struct cli *cli = run->cli;
 	const bool up = way == OWAMP_UP;
 	const char *name = way_names[way];
-	char most[KTRXER_UNITS_TEXT];
 
 	if (!d->arrived)
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: no packet arrived: a firewall may drop UDP to the port of the session", name);
+		reason_owamp_nothing_arrived(cli, name);
 	if (up)
 		verdict_probes(cli, &w->accounts, d->arrived, w->lateness, run->client.late_ns);
 	else if (w->skipped)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: limited by the server: it did not send %u of %u packets: its queue was full", name,
-			    w->skipped, w->next);
+		reason_owamp_server_queue(cli, name, w->skipped, w->next);
 	if (w->late * 100ull > d->arrived)
-		verdict_say(
-			cli, VERDICT_DEGRADED,
-			"%s: limited by the server: by its own clock it sent %u of %u packets late, by up to %s: its "
-			"processor was too busy, or it was stopped",
-			name, w->late, d->arrived, ktrxer_format_ns(most, (int64_t)w->late_most_ns));
+		reason_owamp_server_late(cli, name, w->late, d->arrived, (int64_t)w->late_most_ns);
 	if (!up && w->next < run->client.packets && !run->result.stopped && !run->result.stopped_by_peer)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: limited by the server: when the time-out of the last packet ended, it had sent %u of "
-			    "%u packets: its processor was too busy, or it was stopped",
-			    name, w->next, run->client.packets);
+		reason_owamp_server_behind(cli, name, w->next, run->client.packets);
 	if (w->socket_drops)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: this host lost %" PRIu64 " packets in its own socket", name,
-			    w->socket_drops);
+		reason_socket_drops(cli, name, w->socket_drops);
 	if (w->user_stamped)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " packets have no stamp of the kernel: delays include this program's", name,
-			    w->user_stamped);
+		reason_user_stamped(cli, name, w->user_stamped);
 	/* One distribution has delays from the same place on. */
 	if (d->sched && (d->arrived - d->sched) * 100ull > d->arrived)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: %u of %u packets have no stamp of the packet scheduler: their delays begin at the "
-			    "send call and include this program's time",
-			    name, d->arrived - d->sched, d->arrived);
+		reason_owamp_no_sched_stamp(cli, name, d->arrived - d->sched, d->arrived);
 	if (d->contradicted)
-		verdict_say(cli, VERDICT_DEGRADED, "%s: %" PRIu64 " packets have impossible send times", name,
-			    d->contradicted);
+		reason_owamp_impossible_times(cli, name, d->contradicted);
 	if (has_delay(d) && d->least_ns + (int64_t)(d->bound_ns < INT64_MAX / 2 ? d->bound_ns : INT64_MAX / 2) < 0)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: the least delay is negative by more than its uncertainty: one host reports a "
-			    "synchronised clock, and the clock is not synchronised",
-			    name);
+		reason_owamp_not_synchronised(cli, name);
 }
 
 int owamp_finish(struct owamp_run *run)
@@ -195,9 +175,9 @@ int owamp_finish(struct owamp_run *run)
 			judge(run, way);
 		}
 	if (r->stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the sessions were stopped before their time");
+		reason_owamp_stopped(run->cli);
 	if (r->stopped_by_peer)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the server stopped the sessions before their time");
+		reason_owamp_server_stopped(run->cli);
 	end = out_end(run->cli);
 	owamp_end_target(end, run->o->host);
 	owamp_end_to(end, ktrxer_addr_format(&run->client.to, text));

@@ -3,6 +3,7 @@
 #include "pair_command.h"
 
 #include "fields_trains.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -128,15 +129,10 @@ static void judge_resolved(struct cli *cli, const struct pair_way *way)
 	const struct pairs_set *large = way->result.large;
 
 	if (way->sets[0].undisturbed < FEW_UNDISTURBED || way->sets[1].undisturbed < FEW_UNDISTURBED)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: cross traffic left %zu and %zu pairs undisturbed, fewer than %d: send more pairs "
-			    "(--count)",
-			    way->name, way->sets[0].undisturbed, way->sets[1].undisturbed, FEW_UNDISTURBED);
+		reason_pair_few_undisturbed(cli, way->name, way->sets[0].undisturbed, way->sets[1].undisturbed,
+					    FEW_UNDISTURBED);
 	else if (large->high_bit_s - large->low_bit_s > large->capacity_bit_s * WIDE_PERCENT / 100)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%s: the interval of the capacity is wider than %d %%: send more pairs (--count) or larger "
-			    "packets (--payload)",
-			    way->name, WIDE_PERCENT);
+		reason_pair_wide(cli, way->name, WIDE_PERCENT);
 }
 
 static void judge(const struct train_run *run, const struct pair_way *way)
@@ -152,29 +148,19 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 		train_run_judge_coalesced(run, way->name, way->receiver, way->result.period_ns);
 		break;
 	case PAIRS_SPREAD:
-		verdict_say(
-			cli, VERDICT_INVALID,
-			"%s: both packets of a pair arrive as far apart as %s sends them: its link or its processor is "
-			"the narrow one, or %sa shaper of the path lets a pair pass in one burst",
-			way->name, way->sender,
-			train_shaper(&run->session.info, &run->session.qdiscs, way->receiver, shaper));
+		reason_pair_sender_narrow(cli, way->name, way->sender,
+					  train_shaper(&run->session.info, &run->session.qdiscs, way->receiver,
+						       shaper));
 		break;
 	case PAIRS_DISTURBED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: no pair passed undisturbed: cross traffic, or arrivals in groups; send more pairs "
-			    "(--count)",
-			    way->name);
+		reason_pair_disturbed(cli, way->name);
 		break;
 	case PAIRS_CHANGED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: the least delays of the first and the second half of the run differ: the path or its "
-			    "rate changed",
-			    way->name);
+		reason_pair_changed(cli, way->name);
 		break;
 	default:
-		verdict_say(cli, VERDICT_INVALID, "%s: %zu and %zu usable pairs: the estimate needs %d of each size",
-			    way->name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
-			    PAIRS_LEAST);
+		reason_pair_few(cli, way->name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
+				PAIRS_LEAST);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include "fields_ping.h"
 #include "fields_probes.h"
 #include "hist.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -139,7 +140,7 @@ static void finish_verdict(const struct ping_run *run, const struct echo_counts 
 	probe_judge(&run->report, c->received);
 	if (!result->failure.code && result->stopped && result->wanted != UINT64_MAX &&
 	    result->committed < result->wanted)
-		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
+		reason_stopped(cli, "probes");
 	probe_judge_times(&run->report, c->received);
 	probe_judge_answers(&run->report, c->sent, c->received, c->too_late, "", "");
 }

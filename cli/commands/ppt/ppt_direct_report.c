@@ -3,6 +3,7 @@
 #include "ppt_direct.h"
 
 #include "fields_ppt.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <errno.h>
@@ -120,28 +121,16 @@ static void judge(const struct ppt_direct *run, int phase)
 	const struct host_times *t = &run->phases[phase];
 
 	if (t->stopped)
-		verdict_say(run->cli, t->answered ? VERDICT_DEGRADED : VERDICT_INVALID,
-			    "%s: it was stopped after %" PRIu64 " of %" PRIu64 " probes", phase_names[phase], t->sent,
-			    run->o->count);
+		reason_ppt_stopped(run->cli, t->answered ? VERDICT_DEGRADED : VERDICT_INVALID, phase_names[phase],
+				   t->sent, run->o->count);
 	if (!t->answered && !t->stopped)
-		verdict_say(run->cli, VERDICT_INVALID,
-			    "%s: no answer to %" PRIu64 " probes to UDP port %" PRIu64 " of %s: is `ktrxer serve`, or "
-			    "another STAMP reflector, there?",
-			    phase_names[phase], t->sent, run->o->port, run->o->host);
+		reason_ppt_no_answer(run->cli, phase_names[phase], t->sent, run->o->port, run->o->host);
 	else if (t->lost * 100 > t->sent * LOST_PERCENT)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64 " of %" PRIu64
-			    " probes were lost: times of the answered ones alone are known",
-			    phase_names[phase], t->lost, t->sent);
+		reason_ppt_lost(run->cli, phase_names[phase], t->lost, t->sent);
 	if (t->failed)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%s: this host's kernel refused %" PRIu64 " probes",
-			    phase_names[phase], t->failed);
+		reason_ppt_refused(run->cli, phase_names[phase], t->failed);
 	if (t->contradicted)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%s: %" PRIu64
-			    " times were negative or longer than --timeout and are left out: the clock of "
-			    "a host was stepped",
-			    phase_names[phase], t->contradicted);
+		reason_ppt_contradicted(run->cli, phase_names[phase], t->contradicted);
 }
 
 int ppt_direct_finish(struct ppt_direct *run)

@@ -4,6 +4,7 @@
 
 #include "fields_ppt.h"
 #include "ppt_report.h"
+#include "reasons.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -107,45 +108,29 @@ static void judge(const struct ppt_measure *run, int direction)
 	switch (r->reading) {
 	case PPT_RESOLVED:
 		if (r->capacity.high - r->capacity.low > r->capacity_bit_s * WIDE_PERCENT / 100)
-			verdict_say(cli, VERDICT_DEGRADED,
-				    "%s: the interval of the capacity is wider than %d %%: send more probes (--count) "
-				    "or choose sizes farther apart (--size2)",
-				    name, WIDE_PERCENT);
+			reason_ppt_wide(cli, name, WIDE_PERCENT);
 		break;
 	case PPT_UNRESOLVED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: the gaps do not show whether they grow with the packet's size: send more probes "
-			    "(--count) or choose sizes farther apart (--size2)",
-			    name);
+		reason_ppt_unresolved(cli, name);
 		break;
 	case PPT_SERVICE_TIME:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: the gaps do not grow with the packet's size: %s needs more time for a packet than its "
-			    "link, or coalesces interrupts",
-			    name, receiver);
+		reason_ppt_service_time(cli, name, receiver);
 		break;
 	case PPT_DECREASING:
-		verdict_say(cli, VERDICT_INVALID, "%s: the gaps fall as packets grow, which no link does", name);
+		reason_ppt_decreasing(cli, name);
 		break;
 	case PPT_COALESCED:
 		train_run_judge_coalesced(&run->train, name, receiver, r->coalescing_ns);
 		break;
 	case PPT_SPREAD:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: %s did not send the trailing packets before the end link had transmitted the heading "
-			    "packets: the gaps are those of the sender",
-			    name, sender);
+		reason_ppt_sender_slow(cli, name, sender);
 		break;
 	case PPT_CHANGED:
-		verdict_say(cli, VERDICT_INVALID,
-			    "%s: the gaps of the first and the last part of the run differ: the link's rate or the "
-			    "path changed",
-			    name);
+		reason_ppt_changed(cli, name);
 		break;
 	default:
-		verdict_say(cli, VERDICT_INVALID, "%s: %zu and %zu usable probes: the estimate needs %d of each size",
-			    name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
-			    PPT_PROBES_LEAST);
+		reason_ppt_few(cli, name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
+			       PPT_PROBES_LEAST);
 	}
 }
 

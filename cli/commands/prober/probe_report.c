@@ -6,6 +6,7 @@
 #include "fields_probes.h"
 #include "network_error.h"
 
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -92,24 +93,17 @@ void probe_judge(const struct probe_report *r, uint64_t received)
 
 	verdict_probes(r->cli, &result->accounts, received, result->lateness, p->spec.late_ns);
 	if (result->failure.code)
-		verdict_say(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID, "it ended early: %s",
-			    result->failure.text);
+		reason_ended_early(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID, result->failure.text);
 }
 
 void probe_judge_answers(const struct probe_report *r, uint64_t sent, uint64_t received, uint64_t too_late,
 			 const char *where, const char *why)
 {
-	char timeout[KTRXER_UNITS_TEXT];
-
 	if (too_late)
-		verdict_say(
-			r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID,
-			"%s answered %" PRIu64 " of %" PRIu64
-			" probes after the time-out of %s: they count as lost, and the times lack them. Set a longer "
-			"--timeout",
-			r->o->host, too_late, sent, ktrxer_format_ns(timeout, (int64_t)r->prober->spec.timeout_ns));
+		reason_too_late(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID, r->o->host, too_late, sent,
+				(int64_t)r->prober->spec.timeout_ns);
 	else if (sent && !received && !r->prober->result.failure.code)
-		verdict_say(r->cli, VERDICT_INVALID, "%s answered nothing at all%s%s", r->o->host, where, why);
+		reason_silent(r->cli, r->o->host, where, why);
 }
 
 void probe_judge_times(const struct probe_report *r, uint64_t received)
@@ -118,21 +112,11 @@ void probe_judge_times(const struct probe_report *r, uint64_t received)
 	const struct probe_result *result = &p->result;
 
 	if (result->socket_drops + result->receiver_drops)
-		verdict_say(r->cli, VERDICT_DEGRADED,
-			    "limited by this host: its receive buffer was full and dropped %" PRIu64
-			    " packets, perhaps answers to lost probes",
-			    result->socket_drops + result->receiver_drops);
+		reason_receive_buffer(r->cli, result->socket_drops + result->receiver_drops);
 	if (result->contradictions)
-		verdict_say(r->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " round trips have stamps that contradict each other (a step of the clock?) and "
-			    "are left out of the times",
-			    result->contradictions);
+		reason_contradicting_stamps(r->cli, result->contradictions);
 	if (result->unstamped * 100 > received)
-		verdict_say(r->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " of %" PRIu64
-			    " round trips lack the stamp of their send time or of their answer and are left out of "
-			    "the times",
-			    result->unstamped, received);
+		reason_unstamped(r->cli, result->unstamped, received);
 	verdict_bypass(r->cli, &p->info, &result->qdiscs, "udp");
 }
 

@@ -7,6 +7,7 @@
 #include "loop.h"
 #include "packet_text.h"
 #include "pcapng.h"
+#include "reasons.h"
 #include "shared_options.h"
 #include "ssh_sessions.h"
 
@@ -199,7 +200,7 @@ static void file_close(struct receiver *r, uint64_t lost)
 	}
 	if (ktrxer_pcapng_close(r->to.file, &err)) {
 		cli_complain(r->cli, "%s", err.text);
-		verdict_say(r->cli, VERDICT_INVALID, "%s", err.text);
+		reason_error(r->cli, VERDICT_INVALID, err.text);
 	}
 	r->to.file = NULL;
 }
@@ -239,8 +240,7 @@ static void trouble_say(struct receiver *r)
 		snprintf(word, sizeof word, "failed (%s)", strerror(-r->error));
 	cli_complain(r->cli, "device '%s' %s after %llu ms; what came until then is counted", device, word,
 		     (unsigned long long)after_ms);
-	verdict_say(r->cli, VERDICT_DEGRADED, "device '%s' %s after %llu ms, before the end", device, word,
-		    (unsigned long long)after_ms);
+	reason_device_gone(r->cli, device, word, after_ms);
 }
 
 /* The device is down: was it removed? When to look again, 0: no more. */
@@ -364,17 +364,14 @@ static int report(struct receiver *r)
 	char text[KRX_RULE_TEXT];
 
 	if (!counts || krx_stats(r->rx, &stats, counts, r->rule_count))
-		verdict_say(r->cli, VERDICT_DEGRADED, "the kernel does not report how many packets were lost");
+		reason_recv_loss_unknown(r->cli);
 	file_close(r, stats.lost);
 	for (int i = 0; counts && i < r->rule_count; i++)
 		matched += counts[i].matched;
 	if (stats.lost)
-		verdict_say(r->cli, VERDICT_DEGRADED,
-			    "%llu packets were lost because they came faster than they were taken; a larger --ring, a "
-			    "smaller --snap or narrower rules help",
-			    (unsigned long long)stats.lost);
+		reason_recv_lost(r->cli, stats.lost);
 	if (!matched)
-		verdict_say(r->cli, VERDICT_INVALID, "nothing was received: no packet matched a rule");
+		reason_recv_nothing(r->cli);
 
 	for (int i = 0; counts && i < r->rule_count; i++)
 		out_text(r->cli, "rule %d: %llu matched, %llu captured, %llu dropped (%s)", i + 1,

@@ -6,6 +6,7 @@
 #include "fields_packets.h"
 #include "error.h"
 #include "hist.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <errno.h>
@@ -220,16 +221,11 @@ static void replay_verdict(struct send_run *run)
 	const struct replay *r = &run->replay;
 
 	if (r->refused_cut)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " packets were not captured whole, and were not sent", r->refused_cut);
+		reason_replay_cut(run->cli, r->refused_cut);
 	if (r->refused_size)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " packets are larger than the MTU of %u on '%s', and were not sent",
-			    r->refused_size, run->path.device.mtu, run->path.device.name);
+		reason_replay_size(run->cli, r->refused_size, run->path.device.mtu, run->path.device.name);
 	if (r->refused_link)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " packets have another link header than '%s', and were not sent",
-			    r->refused_link, run->path.device.name);
+		reason_replay_link(run->cli, r->refused_link, run->path.device.name);
 }
 
 static void vary_json(const struct send_run *run, struct json *end)
@@ -304,9 +300,7 @@ static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 	path.from = run->path.source;
 	path.to = run->path.to;
 	if (ktrxer_path_resolve(&found, &path, &err) == -EHOSTUNREACH)
-		verdict_say(run->cli, VERDICT_INVALID,
-			    "none of the %" PRIu64 " probes that this host's stack took left this host: %s", a->sent,
-			    err.text);
+		reason_none_left(run->cli, a->sent, err.text);
 }
 
 static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
@@ -314,16 +308,13 @@ static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, c
 	verdict_probes(run->cli, a, 0, lateness, run->timed ? run->late_ns : 0);
 	replay_verdict(run);
 	if (a->uncounted)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64 " of %" PRIu64 " submitted frames are missing in the statistics of '%s', "
-			    "and this kernel has no tracepoints for the frames that a driver takes",
-			    a->uncounted, a->queued, run->path.device.name);
+		reason_uncounted(run->cli, a->uncounted, a->queued, run->path.device.name);
 	judge_neighbour(run, a);
 	if (failed_worker(run))
-		verdict_say(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID, "sending ended early: %s",
-			    failed_worker(run)->failure_text);
+		reason_send_ended_early(run->cli, a->sent ? VERDICT_DEGRADED : VERDICT_INVALID,
+					failed_worker(run)->failure_text);
 	else if (cli_stopped(run->cli) && run->wanted != UINT64_MAX)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all probes were sent");
+		reason_stopped(run->cli, "probes");
 }
 
 /* Some drivers bring their statistics up to date once a second. */
@@ -409,7 +400,6 @@ int send_finish(struct send_run *run)
 	finish_json(run, end, &a, lateness, duration, rate_milli);
 	ktrxer_hist_free(lateness);
 	if (run->csv && (fflush(run->csv) != 0 || ferror(run->csv)))
-		verdict_say(run->cli, VERDICT_DEGRADED, "not all reports could be written to %s (disk full?)",
-			    run->o->reports);
+		reason_reports_unwritten(run->cli, run->o->reports);
 	return out_finish(run->cli, end);
 }

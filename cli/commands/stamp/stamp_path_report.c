@@ -5,12 +5,12 @@
 #include "fields_stamp.h"
 
 #include "dscp.h"
+#include "reasons.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #ifndef KTRXER_SMALL
-enum { CHANGED_PERCENT = 1 }; /* of the probes: so many may have lost their mark, on a path that changes for a moment */
 
 static const struct stamp_ttl *ttl_of(const struct stamp_class_result *class, bool up)
 {
@@ -64,16 +64,9 @@ static void judge_ttl(const struct stamp_command *run, bool up)
 	const struct stamp_ttl ttl = ttl_sum(run->result->classes, run->result->class_count, up, &apart);
 
 	if (ttl.changes)
-		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "the TTL on arrival %s changed between %u and %u (count: %" PRIu32
-			    "): a route changed, or a router uses several routes of different "
-			    "lengths, so the figures are of more than one path",
-			    way, ttl.low, ttl.high, ttl.changes);
+		reason_ttl_changed(run->report.cli, way, ttl.low, ttl.high, ttl.changes);
 	if (apart)
-		verdict_say(run->report.cli, VERDICT_DEGRADED,
-			    "the TTL on arrival %s differs between classes (%u to %u): routers send them by routes of "
-			    "different lengths, so a difference of their delays is not of their queues alone",
-			    way, ttl.low, ttl.high);
+		reason_ttl_of_classes(run->report.cli, way, ttl.low, ttl.high);
 }
 
 static void judge_marks(const struct stamp_command *run, const struct stamp_class_result *class, const char *way,
@@ -81,15 +74,11 @@ static void judge_marks(const struct stamp_command *run, const struct stamp_clas
 {
 	char dscp[8], of_class[24] = "";
 
-	if (changed * 100 <= class->counts.received * CHANGED_PERCENT)
+	if (changed * 100 <= class->counts.received * THRESHOLD_MARKS_CHANGED_PERCENT)
 		return;
 	if (run->result->class_count > 1)
 		snprintf(of_class, sizeof of_class, " of class %s", dscp_name(class->tos >> 2, dscp));
-	verdict_say(
-		run->report.cli, VERDICT_DEGRADED,
-		"the DSCP or ECN of %.0f%% of the probes %s%s was changed on the path: routers behind that place see "
-		"another mark than was sent",
-		100.0 * (double)changed / (double)class->counts.received, way, of_class);
+	reason_marks_changed(run->report.cli, 100.0 * (double)changed / (double)class->counts.received, way, of_class);
 }
 
 void stamp_judge_path(const struct stamp_command *run)

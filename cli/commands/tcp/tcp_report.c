@@ -4,6 +4,7 @@
 
 #include "fields_common.h"
 #include "fields_tcp.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -62,12 +63,13 @@ void tcp_say_pair(void *context, const struct tcp_sample *s)
 
 /* ---------------------------------------------------------------------------------------------------------- verdict */
 
-static void say_share(const struct tcp_run *run, uint64_t count, const char *what)
+static void say_share(const struct tcp_run *run, uint64_t count,
+		      void (*say)(struct cli *cli, uint64_t pairs, uint64_t planned))
 {
 	const uint64_t planned = tcp_prober_result_of(run->prober)->planned;
 
 	if (count * 100 > planned)
-		verdict_say(run->cli, VERDICT_DEGRADED, "%" PRIu64 " of %" PRIu64 " pairs %s", count, planned, what);
+		say(run->cli, count, planned);
 }
 
 static void judge_server(const struct tcp_run *run, enum verdict verdict)
@@ -75,54 +77,35 @@ static void judge_server(const struct tcp_run *run, enum verdict verdict)
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
 	const struct tcp_response_head *head = &r->response;
 	const char *host = run->o->host;
-	char timeout[KTRXER_UNITS_TEXT];
 
 	switch (r->end) {
 	case TCP_NOT_ENDED:
 		break;
 	case TCP_REFUSED:
-		verdict_say(run->cli, verdict, "%s refused the connection: no program listens on TCP port %u", host,
-			    run->spec.port);
+		reason_tcp_refused(run->cli, verdict, host, run->spec.port);
 		break;
 	case TCP_NO_ANSWER:
-		verdict_say(run->cli, verdict,
-			    "%s did not answer on TCP port %u within %s: the host is down, a firewall drops SYN "
-			    "segments, or the round trip is longer: give a longer --timeout",
-			    host, run->spec.port, ktrxer_format_ns(timeout, (int64_t)run->spec.timeout_ns));
+		reason_tcp_silent(run->cli, verdict, host, run->spec.port, (int64_t)run->spec.timeout_ns);
 		break;
 	case TCP_NOT_HTTP:
-		verdict_say(run->cli, verdict,
-			    "the server on TCP port %u of %s does not answer with HTTP/1: this command "
-			    "needs a web server without TLS",
-			    run->spec.port, host);
+		reason_tcp_not_http(run->cli, verdict, run->spec.port, host);
 		break;
 	case TCP_HTTP_STATUS:
-		verdict_say(run->cli, verdict, "the server answered %u %s to GET %s%s%s: choose another --path",
-			    head->status, head->reason, run->spec.path, head->location[0] ? ", and refers to " : "",
-			    head->location);
+		reason_tcp_status(run->cli, verdict, head->status, head->reason, run->spec.path,
+				  head->location[0] ? ", and refers to " : "", head->location);
 		break;
 	case TCP_SMALL_WINDOW:
-		verdict_say(run->cli, verdict,
-			    "the server's receive window of %u bytes and segment size of %u have no room "
-			    "for two requests of %u bytes: give a smaller --payload, or another server",
-			    r->peer_window, r->peer_mss, tcp_prober_payload_of(run->prober));
+		reason_tcp_window(run->cli, verdict, r->peer_window, r->peer_mss, tcp_prober_payload_of(run->prober));
 		break;
 	case TCP_NO_DATA:
-		verdict_say(run->cli, verdict,
-			    "the responses to GET %s do not fill two segments of %u bytes: choose a "
-			    "--path of a larger file, or a smaller --mss",
-			    run->spec.path, run->spec.mss);
+		reason_tcp_short_response(run->cli, verdict, run->spec.path, run->spec.mss);
 		break;
 	case TCP_FINISHED:
 	case TCP_RESET:
-		verdict_say(run->cli, verdict,
-			    "the server closed %d connections in a row before a pair had a result: it "
-			    "does not keep them open (HTTP/1.1); a --path of a file of some megabytes may help",
-			    TCP_FRUITLESS);
+		reason_tcp_closes(run->cli, verdict, TCP_FRUITLESS);
 		break;
 	default:
-		verdict_say(run->cli, verdict, "the server stopped answering on %d connections in a row",
-			    TCP_FRUITLESS);
+		reason_tcp_stopped_answering(run->cli, verdict, TCP_FRUITLESS);
 		break;
 	}
 }
@@ -133,29 +116,21 @@ static void judge(const struct tcp_run *run)
 
 	verdict_probes(run->cli, &r->accounts, 0, r->lateness, run->spec.late_ns);
 	if (r->failure.code)
-		verdict_say(run->cli, r->known ? VERDICT_DEGRADED : VERDICT_INVALID, "%s", r->failure.text);
+		reason_error(run->cli, r->known ? VERDICT_DEGRADED : VERDICT_INVALID, r->failure.text);
 	judge_server(run, r->known ? VERDICT_DEGRADED : VERDICT_INVALID);
 	if (!r->known && !r->failure.code && r->end == TCP_NOT_ENDED)
-		verdict_say(run->cli, VERDICT_INVALID, "no pair has a result");
+		reason_tcp_no_result(run->cli);
 	if (r->stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped after %" PRIu64 " pairs", r->planned);
-	say_share(run, r->busy,
-		  "were not sent because no connection was ready: losses that last are counted too seldom; give more "
-		  "--connections or a longer --interval");
-	say_share(run, r->unprimed,
-		  "were not sent because the server did not send the two segments before the pair in time");
-	say_share(run, r->doubts[TCP_NO_CONCLUSION], "have no result: the server's answers fit no event");
-	say_share(run, r->doubts[TCP_SHORT_SEGMENTS], "have no result: the server sent shorter segments than --mss");
-	say_share(run, r->doubts[TCP_CONNECTION_ENDED], "have no result: the server closed the connection meanwhile");
+		reason_tcp_stopped(run->cli, r->planned);
+	say_share(run, r->busy, reason_tcp_no_connection);
+	say_share(run, r->unprimed, reason_tcp_unprimed);
+	say_share(run, r->doubts[TCP_NO_CONCLUSION], reason_tcp_no_conclusion);
+	say_share(run, r->doubts[TCP_SHORT_SEGMENTS], reason_tcp_short_segments);
+	say_share(run, r->doubts[TCP_CONNECTION_ENDED], reason_tcp_connection_ended);
 	if (r->user_stamped)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64
-			    " segments have no stamp of the kernel: round trips include this program's delay",
-			    r->user_stamped);
+		reason_tcp_user_stamped(run->cli, r->user_stamped);
 	if (r->receiver_drops)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "limited by this host: its receive buffer was full and dropped %" PRIu64 " packets",
-			    r->receiver_drops);
+		reason_receive_buffer(run->cli, r->receiver_drops);
 	verdict_bypass(run->cli, tcp_prober_info_of(run->prober), &r->qdiscs, "raw");
 }
 

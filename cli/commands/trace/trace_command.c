@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "flow.h"
+#include "reasons.h"
 #include "secret.h"
 #include "shared_options.h"
 
@@ -152,8 +153,8 @@ static void trace_under_load(struct trace_run *run)
 	if (rc == 0)
 		rc = trace_queues_estimate(&run->queues, run->trace, run->rounds, run->load.from_ns, run->load.to_ns);
 	if (rc < 0)
-		verdict_say(run->cli, VERDICT_INVALID, "%s",
-			    err.code ? err.text : "there was no memory for the estimate of the queues");
+		reason_error(run->cli, VERDICT_INVALID,
+			     err.code ? err.text : "there was no memory for the estimate of the queues");
 	run->loaded = rc == 0;
 }
 

@@ -3,6 +3,7 @@
 #include "trace_command.h"
 
 #include "fields_trace.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -75,22 +76,13 @@ static void judge_flows(const struct trace_run *run, int way)
 {
 	const int64_t flows_ns = flows_added_ns(run, way), hops_ns = hops_added_ns(run);
 	const size_t unknown = last_known_hop(run) + 1;
-	char text[2][24];
 
 	if (flows_ns <= FLOW_FACTOR * hops_ns + FLOW_ROOM_NS)
 		return;
 	if (unknown < run->queues.count)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the round trips of the flows %s grew by %s ms, those of the probes to nearer hops by %s "
-			    "ms at most, and hop %zu answered fewer than %d probes: the queue may be before that "
-			    "hop. Give a longer --load-for, or --protocol icmp",
-			    way_names[way], ms(text[0], flows_ns), ms(text[1], hops_ns), unknown, HOP_QUEUES_LEAST);
+		reason_trace_queue_before(run->cli, way_names[way], flows_ns, hops_ns, unknown, HOP_QUEUES_LEAST);
 	else
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "the round trips of the flows %s grew by %s ms, those of the probes by %s ms at most: the "
-			    "probes do not wait in the queue of the flows, because a router has one for each flow "
-			    "(fq_codel, classes), or because the engine packet bypasses this host's own",
-			    way_names[way], ms(text[0], flows_ns), ms(text[1], hops_ns));
+		reason_trace_queue_elsewhere(run->cli, way_names[way], flows_ns, hops_ns);
 }
 
 void trace_load_judge(const struct trace_run *run)
@@ -102,23 +94,17 @@ void trace_load_judge(const struct trace_run *run)
 	if (!run->loaded)
 		return;
 	if (load->stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before the load had begun");
+		reason_trace_stopped_before_load(run->cli);
 	else if (load->client.error.code)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the load ended early: %s", load->client.error.text);
+		reason_trace_load_ended(run->cli, load->client.error.text);
 	else if (load->ended_early)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the load ended early: a flow was closed");
+		reason_trace_load_closed(run->cli);
 	for (size_t i = 1; i < run->queues.count; i++)
 		known += run->queues.queues[i].known;
 	if (!known && !load->stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "no hop answered %d probes without the load and with it: no queue can be named",
-			    HOP_QUEUES_LEAST);
+		reason_trace_no_queue(run->cli, HOP_QUEUES_LEAST);
 	if (late)
-		verdict_say(run->cli, VERDICT_DEGRADED,
-			    "%" PRIu64
-			    " answers under load came after the time-out, and are missing in the added delay: "
-			    "give a longer --timeout",
-			    late);
+		reason_trace_load_too_late(run->cli, late);
 	for (int way = 0; way < DOWN_TOO; way++)
 		judge_flows(run, way);
 }

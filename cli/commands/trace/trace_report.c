@@ -3,6 +3,7 @@
 #include "trace_command.h"
 
 #include "fields_trace.h"
+#include "reasons.h"
 #include "trace_figures.h"
 #include "units.h"
 
@@ -281,8 +282,7 @@ static void hops_report(const struct trace_run *run, struct json *json)
 			if (!nodes[i].linked)
 				continue;
 			if (trace_figures_of(run->trace, &nodes[i], IDLE_STAGES, &figures) < 0)
-				verdict_say(run->cli, VERDICT_DEGRADED,
-					    "there was no memory for the round trips of hop %u", hop);
+				reason_trace_memory(run->cli, hop);
 			node_text(run, &nodes[i], i, &figures, &noted);
 			node_json(run, json, &nodes[i], i, &figures);
 		}
@@ -327,47 +327,32 @@ static void judge(const struct trace_run *run, const struct summary *s)
 {
 	const struct trace_result *r = trace_result_of(run->trace);
 	const uint32_t moved = trace_moved(run->trace);
+	const int64_t timeout_ns = (int64_t)run->spec.timeout_ns;
 	struct cli *cli = run->cli;
-	char timeout[KTRXER_UNITS_TEXT];
 
 	if (r->failure.code)
-		verdict_say(cli, VERDICT_INVALID, "%s", r->failure.text);
+		reason_error(cli, VERDICT_INVALID, r->failure.text);
 	if (r->stopped)
-		verdict_say(cli, VERDICT_DEGRADED, "it was stopped before all routes were known");
+		reason_trace_stopped(cli);
 	if (r->failed)
-		verdict_say(cli, VERDICT_DEGRADED, "%" PRIu64 " probes could not be sent (the last one: %s)", r->failed,
-			    r->failed_error == -ENOBUFS ? "this host's own queue was full"
-							: strerror(-r->failed_error));
-	ktrxer_format_ns(timeout, (int64_t)run->spec.timeout_ns);
+		reason_trace_unsent(cli, r->failed,
+				    r->failed_error == -ENOBUFS ? "this host's own queue was full"
+								: strerror(-r->failed_error));
 	if (run->late_idle)
-		verdict_say(cli, s->last_hop ? VERDICT_DEGRADED : VERDICT_INVALID,
-			    "%" PRIu64
-			    " answers came after the time-out of %s: their hops count as silent, and the round trips "
-			    "lack them. Set a longer --timeout",
-			    run->late_idle, timeout);
+		reason_trace_too_late(cli, s->last_hop ? VERDICT_DEGRADED : VERDICT_INVALID, run->late_idle,
+				      timeout_ns);
 	else if (!s->last_hop)
-		verdict_say(cli, VERDICT_INVALID, "no router and no host answered within %s", timeout);
+		reason_trace_silent(cli, timeout_ns);
 	else if (!s->arrived)
-		verdict_say(cli, VERDICT_DEGRADED, "%s did not answer within %s: the route is known up to hop %u",
-			    run->o->host, timeout, s->last_hop);
+		reason_trace_target_silent(cli, run->o->host, timeout_ns, s->last_hop);
 	if (trace_graph_is_cut(trace_graph_of(run->trace)))
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "there are more routers or routes than this program keeps: the graph is not complete");
+		reason_trace_too_many(cli);
 	if (r->in_doubt)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%" PRIu32 " probes had no answer from routers that answered others, and are left out: the "
-			    "routers limit their answers, and routes may be missing; a smaller --rate helps",
-			    r->in_doubt);
+		reason_trace_in_doubt(cli, r->in_doubt);
 	if (moved)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "%" PRIu32 " repeated probes were answered by another router than before: the route "
-			    "changed, or a router balances packet by "
-			    "packet",
-			    moved);
+		reason_trace_moved(cli, moved);
 	if (r->receiver_drops)
-		verdict_say(cli, VERDICT_DEGRADED,
-			    "limited by this host: its receive buffer was full and dropped %" PRIu64 " packets",
-			    r->receiver_drops);
+		reason_receive_buffer(cli, r->receiver_drops);
 	verdict_bypass(cli, trace_info_of(run->trace), &r->qdiscs, "raw");
 }
 

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "flow.h"
 #include "path_find.h"
+#include "reasons.h"
 #include "units.h"
 
 #include <errno.h>
@@ -158,20 +159,17 @@ void train_run_judge_coalesced(const struct train_run *run, const char *name, co
 	if (period_ns > 0)
 		snprintf(groups, sizeof groups, "packets in groups, one every %s",
 			 ktrxer_format_ns(period, (int64_t)period_ns));
-	verdict_say(run->cli, VERDICT_INVALID,
-		    "%s: %s receives %s: %sa device on the path sends in bursts, or interrupts are coalesced there "
-		    "(`ethtool -C DEV rx-usecs 0`), or packets merged (`ethtool -K DEV gro off`)",
-		    name, receiver, groups, train_shaper(&run->session.info, &run->session.qdiscs, receiver, shaper));
+	reason_train_coalesced(run->cli, name, receiver, groups,
+			       train_shaper(&run->session.info, &run->session.qdiscs, receiver, shaper));
 }
 
 void train_run_judge(const struct train_run *run, const char *what)
 {
 	if (run->session.stopped)
-		verdict_say(run->cli, VERDICT_DEGRADED, "it was stopped before all %s were sent", what);
+		reason_stopped(run->cli, what);
 	verdict_bypass(run->cli, &run->session.info, &run->session.qdiscs, "udp");
 	if (run->session.result.remote_missing)
-		verdict_say(run->cli, VERDICT_DEGRADED, "the server did not report the end of %u of %u flows of %s",
-			    run->session.result.remote_missing, run->session.flows, what);
+		reason_train_ends_missing(run->cli, run->session.result.remote_missing, run->session.flows, what);
 }
 
 void train_run_json(const struct train_run *run, struct json *end)

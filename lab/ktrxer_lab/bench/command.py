@@ -151,7 +151,7 @@ class Run:
 
     def worsen(self, reason: str) -> None:
         self.end["verdict"] = VERDICTS[max(1, VERDICTS.index(self.end["verdict"]))]
-        self.end["reasons"].append(reason)
+        self.end["reasons"].append({"id": "bench", "text": reason, "severity": "degraded", "cause": "tool"})
 
     def finish(self, status: int) -> int:
         """Print table, comparison and verdict. Returns the exit status."""
@@ -181,7 +181,7 @@ class Run:
             self.compare(table)
         self.say(f"verdict: {self.end['verdict']}")
         for reason in self.end["reasons"]:
-            self.say(f"  - {reason}")
+            self.say(f"  - {reason['text']}")
         self.print_end()
         return VALID if self.end["verdict"] == "valid" else BAD
 

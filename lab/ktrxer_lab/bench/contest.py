@@ -117,7 +117,7 @@ def send_only(a: Netns, b: Netns, *options: str, count: int | None = None, secon
             f"ktrxer send {' '.join(options)}: exit status {done.returncode}, no result\n{done.stdout}{done.stderr}"
         ) from None
     if "sent" not in result:  # it sent nothing at all
-        raise RuntimeError(f"ktrxer send {' '.join(options)}: {'; '.join(result['reasons'])}\n{done.stderr}")
+        raise RuntimeError(f"ktrxer send {' '.join(options)}: {'; '.join(one['text'] for one in result['reasons'])}\n{done.stderr}")
     return result
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ktrxer.store.meta import Meta
+from ktrxer.store.reasons import sentences
 
 
 class GroupingError(Exception):
@@ -129,7 +130,7 @@ class Facts:
 
 def facts(meta: Meta, keys: Iterable[str] = ()) -> Facts:
     properties = {key: value_of(meta, key) for key in (*PROPERTIES, *keys)}
-    made = Facts(meta.created, meta.verdict, meta.reasons, "flent" in meta.metadata, properties, *_place(meta))
+    made = Facts(meta.created, meta.verdict, sentences(meta.reasons), "flent" in meta.metadata, properties, *_place(meta))
     # A guest of virtual time has a boot id that follows from its seed: other guests have it, too.
     lab = meta.metadata.get("topology")
     if meta.zero.boot_id and not (isinstance(lab, dict) and lab.get("place") == "virtual time"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ktrxer.analyse import cache as caches
 from ktrxer.store.listing import find
 from ktrxer.store.names import PART
+from ktrxer.store.reasons import read_all, sentences
 
 if TYPE_CHECKING:
     from ktrxer.analyse.collection import Opened
@@ -29,7 +30,7 @@ OF_HEAD: dict[str, Callable[[Head], str]] = {
     "length": lambda one: f"{one['length_ns'] / 1e9:g} s",
     "id": lambda one: str(one["id"]),
     "version": lambda one: str(one["version"]),
-    "reasons": lambda one: "; ".join(one["reasons"]),
+    "reasons": lambda one: "; ".join(sentences(read_all(one["reasons"]))),
 }
 FLENT = ".flent.gz"
 FEW = 100  # files that are not worth further processes

@@ -178,7 +178,7 @@ class Executor:
         if path is not None:
             try:
                 stored = head.read(path)
-                verdict, reason = stored.verdict, reason or (stored.reasons[0] if stored.reasons else "")
+                verdict, reason = stored.verdict, reason or (stored.reasons[0].text if stored.reasons else "")
                 if verdict == "valid" and reason:
                     verdict = "invalid"  # a hook failed
             except StoreError as error:

@@ -10,10 +10,12 @@ from typing import Any
 
 from ktrxer.check.path import ran
 from ktrxer.runners.runner import Options
+from ktrxer.store.reasons import read_all as read_reasons
 
 REFUSED = "refused"
 STAMP_S, FLOW_S, CONNECT_S = 8.0, 10.0, 4.0
-NOT_SENT, NOTHING_UP = "could not be sent", "no datagram from here gets through"  # in messages of `ktrxer stamp` and `ktrxer flow`
+NOTHING_UP = "no datagram from here gets through"  # in a message of `ktrxer flow`
+NOT_SENT = "unsent"  # the reason of `ktrxer stamp`
 ALLOW = "in the firewall of that host and in those before it (docs/howto/firewalls.md)"
 
 
@@ -33,15 +35,16 @@ class Blocked:
 def found(options: Options, host: str, port: int, server: bool, icmp: bool) -> Blocked | None:
     """After a trial that failed. None: packets are not the cause, or a web server is not there."""
     tcp = _tcp(options, host, port)
-    end, why = _probes(options, host) if server else ({"received": 1}, "")
+    end, unsent, why = _probes(options, host) if server else ({"received": 1}, False, "")
     udp = not end.get("received")
     if tcp and not udp and not server and (not icmp or REFUSED in tcp):
         return None
-    if tcp and udp and NOT_SENT not in why and (not icmp or REFUSED in tcp):
+    if tcp and udp and not unsent and (not icmp or REFUSED in tcp):
         return Blocked((_no_server(options, host, tcp, bool(end.get("network_errors")), icmp),), load=False, udp=False)
     texts = []
     if udp:
-        texts.append(f"{_udp(options, host, not tcp, why)}; the other probes have no delays of each direction")
+        blocked = _udp(options, host, not tcp, why if unsent else "")
+        texts.append(f"{blocked}; the other probes have no delays of each direction")
     if tcp:
         texts.append(f"TCP port {port} of {host} is blocked ({tcp}), so no load is possible: allow TCP port {port} {ALLOW}")
     return Blocked(tuple(texts), load=not tcp, udp=not udp) if texts else None
@@ -69,16 +72,19 @@ def _common(options: Options, host: str) -> list[str]:
     return [host, "--port", str(options.port), "--json", *([options.family] if options.family else [])]
 
 
-def _probes(options: Options, host: str) -> tuple[dict[str, Any], str]:
+def _probes(options: Options, host: str) -> tuple[dict[str, Any], bool, str]:
+    """The end object, whether this host did not send the probes, and the reason."""
     words = [options.ktrxer, "stamp", *_common(options, host), "--count", "3", "--interval", "100ms", "--timeout", "2s"]
     end, why = ran(words, STAMP_S)
-    return end, next((str(one) for one in end.get("reasons", ()) if NOT_SENT in str(one)), why)
+    unsent = next((one.text for one in read_reasons(end.get("reasons")) if one.id == NOT_SENT), "")
+    return end, bool(unsent), unsent or why
 
 
-def _udp(options: Options, host: str, tcp: bool, why: str) -> str:
-    """Probes were not answered, for the reason `why`. A UDP flow, which is controlled by TCP, shows the direction."""
-    if NOT_SENT in why:
-        return f"this host itself refuses to send UDP to port {options.port} ({why}): look at its own firewall (`nft list ruleset`)"
+def _udp(options: Options, host: str, tcp: bool, unsent: str) -> str:
+    """Probes were not answered. `unsent`: the reason, if this host did not send them. A UDP flow, which is controlled by TCP, shows the
+    direction."""
+    if unsent:
+        return f"this host itself refuses to send UDP to port {options.port} ({unsent}): look at its own firewall (`nft list ruleset`)"
     token = ["--token-file", options.token_file] if options.token_file else []
     flow = [options.ktrxer, "flow", "up", *_common(options, host), "--udp", "--bitrate", "100k", "--for", "500ms", *token]
     end, why = ran(flow, FLOW_S) if tcp else ({}, "")

@@ -20,6 +20,7 @@ from ktrxer.run import checks, provenance
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import StoreError, one_line
+from ktrxer.store.reasons import Reason
 from ktrxer.units import duration
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
         if note and not given.quiet:
             print(f"({note})")
         if run.meta.verdict != "valid":
-            print(f"verdict: {run.meta.verdict}", *(f"  - {one_line(reason, 1000)}" for reason in reasons), sep="\n")
+            print(f"verdict: {run.meta.verdict}", *(f"  - {one_line(one.text, 1000)}" for one in reasons), sep="\n")
         if not given.quiet:
             print(f"stored; `ktrxer summary`, `ktrxer report` and `ktrxer plot` show it:\n{stored}")
     return VALID if run.meta.verdict == "valid" and made.bloated != "unknown" else BAD
@@ -274,11 +275,12 @@ def responsiveness_lines(run: Run) -> list[str]:
     return made
 
 
-def as_json(stored: Path, verdict: str | None, reasons: list[str], made: Answer, check: Check | None, note: str) -> dict[str, Any]:
+def as_json(stored: Path, verdict: str | None, reasons: list[Reason], made: Answer, check: Check | None, note: str) -> dict[str, Any]:
     from ktrxer.check.figures import LEVEL, scale
 
     result: dict[str, Any] = {
-        "type": "check", "schema": 1, "file": str(stored), "verdict": verdict, "reasons": reasons, "answer": list(made.sentences),
+        "type": "check", "schema": 1, "file": str(stored), "verdict": verdict, "reasons": [one.as_json() for one in reasons],
+        "answer": list(made.sentences),
         "bloated": made.bloated, "note": note, "target": None, "probes": None, "idle_ms": None, "grade": None, "level": LEVEL, "loads": [],
     }  # fmt: skip
     if check is None or made.bloated == "unknown":

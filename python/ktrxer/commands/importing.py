@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ktrxer.commands.common import USAGE, VALID, Parser, attempt, complain, exists, force_option
 from ktrxer.store import one_line
+from ktrxer.store.reasons import sentences
 
 ENDINGS = re.compile(r"(\.flent|\.flnt|\.json)?(\.gz|\.bz2)?$")
 EXAMPLES = """\
@@ -67,5 +68,5 @@ def _import(source: Path, options: argparse.Namespace) -> None:
         print(json.dumps({"source": str(source), "file": str(target), "series": len(run.meta.series), "samples": samples, "notes": notes}))
     else:
         print(one_line(f"{target}: {run.meta.test}, {len(run.meta.series)} series, {samples} samples"))
-        for note in [*run.meta.reasons, *notes]:
+        for note in [*sentences(run.meta.reasons), *notes]:
             print(f"  {one_line(note)}")

@@ -29,4 +29,4 @@ def _recover(part: Path) -> None:
     from ktrxer.store import open_run, recover
 
     path = recover(part, close)
-    print(one_line(f"{path}: {open_run(path).meta.reasons[0]}"))
+    print(one_line(f"{path}: {open_run(path).meta.reasons[0].text}"))

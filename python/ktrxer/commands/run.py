@@ -430,7 +430,8 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
     if given.json or given.jsonl:
         made: dict[str, Any] = {"type": "end"} if given.jsonl else {}
         made |= {"again": repeated} if (repeated := run.meta.metadata.get("again")) is not None else {}
-        made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": run.meta.reasons, "summary": figures.summarise(run).as_json()}
+        reasons = [one.as_json() for one in run.meta.reasons]
+        made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": reasons, "summary": figures.summarise(run).as_json()}
         print(json.dumps(made, indent=None if given.jsonl else 2))
     else:
         text.show(figures.summarise(run))

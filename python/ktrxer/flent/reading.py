@@ -27,6 +27,8 @@ from ktrxer.flent.document import Document, Point, check, finite, show, time_ns,
 from ktrxer.flent.errors import FlentError
 from ktrxer.flent.upgrade import first_sample, upgrade
 from ktrxer.store import Host, Meta, Phase, Runner, Series, Zero, limits
+from ktrxer.store.reasons import Reason
+from ktrxer.store.reasons import read_all as read_reasons
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -384,7 +386,7 @@ def _meta(document: Document, tables: Tables, t0_ns: int, runners: list[Runner])
     parameters = metadata.get("TEST_PARAMETERS")
     failed = [runner.name for runner in runners if runner.status == "failed"]
     judged, why = _judged(metadata.get("KTRXER"))
-    reasons = [*why, *(f"{name} gave no samples" for name in failed)]
+    reasons = [*why, *(Reason("degraded", f"{name} gave no samples") for name in failed)]
     created = time_text(time_ns(metadata.get("TIME")) or t0_ns)
     content = f"{test} {created} {metadata.get('LOCAL_HOST')} {[(one.name, one.kind) for one in tables.series]} {tables.last_s}"
     return Meta(
@@ -402,16 +404,15 @@ def _meta(document: Document, tables: Tables, t0_ns: int, runners: list[Runner])
         runners=runners,
         series=tables.series,
         verdict="invalid" if not tables.series or judged == "invalid" else "degraded" if judged or failed else "valid",
-        reasons=reasons or ([] if tables.series else ["this file contains no samples"]),
+        reasons=reasons or ([] if tables.series else [Reason("invalid", "this file contains no samples")]),
         metadata={"flent": metadata, "notes": document.notes},
     )
 
 
-def _judged(own: Any) -> tuple[str, list[str]]:
+def _judged(own: Any) -> tuple[str, list[Reason]]:
     """The verdict of a run that ktrxer has exported, if it is not `valid`, and its reasons."""
     verdict = own.get("verdict") if isinstance(own, dict) else None
     if verdict not in ("degraded", "invalid"):
         return "", []
     reasons = own.get("reasons")
-    given = [one for one in reasons if isinstance(one, str)] if isinstance(reasons, list) else []
-    return verdict, given or [f"ktrxer has judged this run as {verdict}"]
+    return verdict, read_reasons(reasons) or [Reason(verdict, f"ktrxer has judged this run as {verdict}")]

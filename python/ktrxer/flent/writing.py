@@ -306,7 +306,7 @@ class _Writer:
             "KERNEL_NAME": "Linux",
             "KERNEL_RELEASE": meta.host.kernel,
             "SERIES_META": self.series_meta,
-            "KTRXER": {"version": meta.version, "verdict": meta.verdict, "reasons": meta.reasons, "id": meta.id},
+            "KTRXER": {"version": meta.version, "verdict": meta.verdict, "reasons": [one.as_json() for one in meta.reasons], "id": meta.id},
         }
 
 

@@ -18,6 +18,7 @@ if __name__ == "__main__" and not __package__:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ktrxer.http.load import RTT_AT, S, ns, say, stopping
+from ktrxer.store.reasons import as_json, reason
 
 RETRANSMITS_AT = 100  # tcpi_total_retrans in struct tcp_info
 
@@ -59,7 +60,8 @@ def main() -> int:
     try:
         found = socket.getaddrinfo(given.host, given.port, given.family, socket.SOCK_STREAM)[0]
     except OSError as error:
-        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": [f"{given.host}: {error.strerror}"]})
+        why = as_json([reason("http_failed", error=f"{given.host}: {error.strerror}")])
+        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why})
         return 1
     begin = given.start_at - real_minus_mono if given.start_at is not None else time.monotonic_ns()
     stopped, begun = stopping(given.stop_on_eof), []

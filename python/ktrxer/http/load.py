@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
+from ktrxer.store.reasons import as_json, reason
+
 S = 10**9
 BUFFER = 1 << 18
 LEAST_BYTES = 1_000_000  # of an object: smaller ones are error pages, and load nothing
@@ -386,14 +388,15 @@ def end_of(load: Load, stopped: bool) -> dict[str, object]:
     for flow in load.flows:
         if flow.failures:
             again = f" ({len(flow.failures)} times)" if len(flow.failures) > 1 else ""
-            reasons.append(f"connection {flow.number + 1} failed{again}: {flow.failures[0]}")
+            reasons.append(reason("connection_failed", number=flow.number + 1, again=again, error=str(flow.failures[0])))
     moved = sum(flow.bytes for flow in load.flows)
     if not moved:
-        reasons.append(f"{load.place.url[:200]}: no byte was transferred")
+        reasons.append(reason("no_byte", url=load.place.url[:200]))
     if stopped:
-        reasons.append("the load was stopped before its end")
+        reasons.append(reason("load_stopped"))
     verdict = "invalid" if not moved else "degraded" if reasons else "valid"
-    return {"type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": reasons, "bytes": moved, "url": load.place.url}
+    end = {"type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": as_json(reasons)}
+    return end | {"bytes": moved, "url": load.place.url}
 
 
 def stopping(on_eof: bool) -> threading.Event:
@@ -468,7 +471,8 @@ def main() -> int:
             return 0
         place = place_of(given.url, given.family) if up else final_place(given.url, context, given.family)
     except (LoadError, OSError) as error:
-        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": [str(error)], "bytes": 0, "url": given.url})
+        why = as_json([reason("http_failed", error=str(error))])
+        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why, "bytes": 0, "url": given.url})
         return 1
     load = Load(place, context, up, given.flows)
     start = given.start_at - real_minus_mono if given.start_at is not None else time.monotonic_ns()

@@ -32,6 +32,7 @@ from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second
 from ktrxer.http import nq
 from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, Unprocessed, connected, path_of, refused, said, target_of
 from ktrxer.http.load import ns, parser, say
+from ktrxer.store.reasons import Reason, as_json, reason
 
 S = 10**9
 LAG_NS = 20_000_000  # between two measurements of this program's own delay
@@ -59,7 +60,7 @@ class Test:
     useless: int = 0  # of those that were replaced: one after the other, without an answer to a probe on a connection of the load
     found: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     lags_ns: list[int] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
     counted: dict[Client, int] = field(default_factory=dict)
     moved_before: int = 0
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -112,10 +113,10 @@ class Test:
             client.on_close = None
             client.close()
 
-    def abort(self, reason: str) -> None:
+    def abort(self, failure: str) -> None:
         """"If at any point one of these connections terminates with an error, the test should be aborted.\""""
         if not self.over.is_set():
-            self.reasons.append(reason)
+            self.reasons.append(reason("rpm_aborted", error=failure))
             self.over.set()
 
     def moved(self) -> int:
@@ -251,15 +252,15 @@ class Test:
         lag_ms = sorted(self.lags_ns)[int(0.99 * len(self.lags_ns))] / 1e6 if self.lags_ns else 0.0
         reasons = list(self.reasons)
         if result is None:
-            reasons.append("no responsiveness: a kind of probe has no answer")
+            reasons.append(reason("rpm_unknown"))
         elif lost := [kind for kind, rate in (("foreign", result.foreign), ("self", result.own)) if not rate]:
-            share = f"more than {1 - ramp.p.tmp:.0%} of the {' and '.join(lost)} probes"
-            reasons.append(f"{share} had no answer within {WAIT_S:g} s, and count as 0 round trips a minute")
+            share = round(100 * (1 - ramp.p.tmp), 1)
+            reasons.append(reason("rpm_unanswered", share_percent=share, kind=" and ".join(lost), wait_s=float(WAIT_S)))
         elif lag_ms > max(1.0, LAG_SHARE * result.self_ms):
-            reasons.append(f"limited by this host: the program was up to {lag_ms:.1f} ms late (p99), which is a part of the probes' times")
+            reasons.append(reason("rpm_late", lag_ms=round(lag_ms, 3)))
         verdict = "invalid" if result is None else "degraded" if reasons else "valid"
         return {
-            "type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": reasons, "bytes": self.moved_before,
+            "type": "end", "end_ns": time.monotonic_ns(), "verdict": verdict, "reasons": as_json(reasons), "bytes": self.moved_before,
             "direction": self.way, "goodput_bps": ramp.rate_bps and round(ramp.rate_bps), "connections": len(self.loads),
             "intervals": len(ramp.bytes), "interval_ns": ramp.p.id_ns, "goodput_confidence": ramp.confidence("goodput"),
             "responsiveness_confidence": ramp.confidence("responsiveness"), "responsiveness": figures(result),
@@ -380,7 +381,8 @@ async def work(given: argparse.Namespace) -> int:
             await tried(test)
     except (NqError, OSError) as error:
         text = str(error) if isinstance(error, NqError) else f"{given.ca_file}: {said(error)}"
-        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": [text], "bytes": 0})
+        why = as_json([reason("http_failed", error=text)])
+        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why, "bytes": 0})
         return 1
     if given.trial:
         say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "bytes": 1})

@@ -54,7 +54,7 @@ class Headline:
 def headline(s: Summary) -> Headline:
     caveats = _caveats(s)
     if s.verdict == "invalid":
-        reason = f": {_sentence(s.reasons[0])}" if s.reasons else "."
+        reason = f": {_sentence(s.reasons[0].text)}" if s.reasons else "."
         return Headline("invalid", f"This run is invalid{reason}", ("Its figures do not describe the path.", *caveats[1:]))
     trip = figures.headline(s.latency)
     loss = next((one for one in s.loss if one.name == "load"), None)
@@ -176,10 +176,10 @@ def _loss_first(made: Headline) -> Headline:
 
 def _caveats(s: Summary) -> tuple[str, ...]:
     if s.verdict == "degraded":
-        return tuple(f"The run is degraded: {_sentence(reason)}" for reason in s.reasons[:3])
+        return tuple(f"The run is degraded: {_sentence(one.text)}" for one in s.reasons[:3])
     if s.verdict is None:
         return ("The run has no verdict, because it was not finished.",)
-    return tuple(_sentence(reason) for reason in s.reasons[:3]) if s.verdict == "invalid" else ()
+    return tuple(_sentence(one.text) for one in s.reasons[:3]) if s.verdict == "invalid" else ()
 
 
 # ----------------------------------------------------------------------------------------------------------------- figures

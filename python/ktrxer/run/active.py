@@ -24,7 +24,7 @@ class Output:
         except StopIteration:
             return False
         except (Exception, SystemExit) as error:
-            self.samples.note("degraded", runners.defect(self.job.runner, error))
+            self.samples.reason("runner_defect", error=runners.defect(self.job.runner, error))
             return False
         return True
 

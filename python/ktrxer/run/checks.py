@@ -24,6 +24,7 @@ from ktrxer.runners import RunnerError, defect
 from ktrxer.runners.own import complaint
 from ktrxer.runners.runner import Listener, Tool, Trial, lookup_name
 from ktrxer.store import one_line
+from ktrxer.store.reasons import read_all as read_reasons
 
 CONNECT_S = 4  # to a server of another project
 SECONDS = 12  # for all of them together, at most
@@ -38,7 +39,7 @@ WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
 WITHOUT_TOKEN = ", copy the file of its token, which it names at its start, to this host (mode 0600), and add --token-file FILE"
 # Parts of the messages of `ktrxer stamp`, `ktrxer flow` and this file that mean: no `ktrxer serve` was found.
 UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
-SILENT = "answered nothing at all"  # no ICMP echo reply: no sign of a server
+UNANSWERED_REASONS = ("silent", "error")
 
 
 class CheckError(Exception):
@@ -335,6 +336,7 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
         return None  # there is an answer: the lateness of three packets says nothing about the run
     if isinstance(end, dict) and end.get("reasons"):
         # On a busy machine the first reason may be lateness; what was not answered matters more here.
-        reasons = [str(reason) for reason in end["reasons"]]
-        return f"{what}: {one_line(next((one for one in reasons if any(sign in one for sign in (*UNANSWERED, SILENT))), reasons[0]))}"
+        reasons = read_reasons(end["reasons"])
+        text = next((one.text for one in reasons if one.id in UNANSWERED_REASONS), reasons[0].text if reasons else last)
+        return f"{what}: {one_line(text)}"
     return last or f"{what}: exit status {child.returncode}, without a message"

@@ -14,17 +14,17 @@ from ktrxer.run import losses
 from ktrxer.run.judge import judge
 from ktrxer.run.phases import with_drain
 from ktrxer.runners import Runner
-from ktrxer.runners.runner import Severity
 from ktrxer.store import Run, columns
 from ktrxer.store.arrays import column, numbers
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP, TOO_LATE
+from ktrxer.store.reasons import Reason, reason
 from ktrxer.store.run import as_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PROBERS = ("ping", "stamp")  # kinds of processes that stamp their probes with this host's clock
-Noted = Iterable[tuple[Severity, str, str]]
+Noted = Iterable[Reason]
 
 
 def close(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = None) -> dict[str, pa.Table]:
@@ -52,7 +52,7 @@ def closed(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = N
     return run, tables
 
 
-def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
+def _latency(run: Run, notes: list[Reason]) -> pa.Table:
     table = _without_given_up(run.table("latency"))
     columns_ = {name: as_array(table, name).copy() for name in table.column_names}
     # Whole, where a double would not hold it: unix time in nanoseconds.
@@ -61,8 +61,7 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
         mine = columns_["series"] == series.id
         wrong = mine & (columns_["rtt_ns"] < 0)
         if wrong.any():
-            text = f"{int(wrong.sum())} round trips are shorter than 0: their stamps are wrong, and they are left out"
-            notes.append(("degraded", text, series.name))
+            notes.append(reason("negative_round_trips", name=series.name, round_trips=int(wrong.sum())))
             columns_["rtt_ns"][wrong] = np.nan
         ok = mine & np.isin(columns_["state"], (ANSWERED, TOO_LATE)) & ~np.isnan(columns_["far_ns"]) & ~np.isnan(columns_["rtt_ns"])
         if not ok.any():
@@ -78,7 +77,7 @@ def _latency(run: Run, notes: list[tuple[Severity, str, str]]) -> pa.Table:
             for name in ("up_bound_ns", "down_bound_ns"):
                 columns_[name][ok] = np.ceil(made.bound_ns)
             if made.steps:
-                notes.append(("degraded", f"the clocks of the two hosts were stepped against each other {made.steps} times", series.name))
+                notes.append(reason("hosts_stepped", name=series.name, steps=made.steps))
         rows = {name: columns_[name][mine] for name in ("seq", "state", "far_seq")}
         columns_["state"][mine] = losses.placed(run.meta, series, rows, certain=True)
     replaced = {name: columns_[name] for name in ("rtt_ns", "up_ns", "down_ns", "up_bound_ns", "down_bound_ns", "state")}

@@ -21,6 +21,7 @@ from ktrxer.estimate.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Runner
+from ktrxer.store.reasons import Reason, reason
 
 BLOCK_NS = 1_000_000_000
 BLOCKS_LEAST, SAMPLES_LEAST = 8, 3
@@ -32,33 +33,29 @@ IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE = 5.0, 0.2  # the limit of the best grad
 STANDING_BLOCK_NS = 500_000_000
 
 
-def contradictions(run: Run) -> Iterator[str]:
-    """A sentence for each pair of kinds that contradict each other."""
+def contradictions(run: Run) -> Iterator[Reason]:
+    """A reason for each pair of kinds that contradict each other."""
     phase = run.meta.phase("load")
     span = (phase.from_ns, phase.to_ns) if phase is not None else (0, run.meta.length_ns)
     paths = {_path(runner) for runner in run.meta.runners}
     for path in sorted(paths):
-        for text in _of_path(run, span, path):
-            yield text if len(paths) == 1 else f"{' '.join(filter(None, path))}: {text}"
+        yield from _of_path(run, span, path, "" if len(paths) == 1 else f"{' '.join(filter(None, path))}: ")
 
 
-def losses_apart(run: Run) -> Iterator[str]:
-    """A sentence for each path on which one kind of probes is lost more often than the other, by the same comparison of each second."""
+def losses_apart(run: Run) -> Iterator[Reason]:
+    """A reason for each path on which one kind of probes is lost more often than the other, by the same comparison of each second."""
     span = (0, run.meta.length_ns)
     for path in sorted({_path(runner) for runner in run.meta.runners}):
         udp, icmp = ({block: lost / sent for block, (sent, lost) in _lost(run, kind, span, path).items()} for kind in PROTOCOLS)
         found = _difference(udp, icmp, TOLERANCE_LOST)
         if found is not None and (found[1] > found[3] or found[2] < -found[3]):
             counts = [np.sum(list(_lost(run, kind, span, path).values()), axis=0) for kind in PROTOCOLS]
-            of = " and ".join(f"{lost} of {sent} {kind}" for kind, (sent, lost) in zip(PROTOCOLS, counts, strict=True))
-            yield (
-                f"{of} probes of the same class are lost: a host or router limits or filters the one kind, or they take different paths, "
-                "so the losses of one kind are not those of the other, and the loss of all probes together is of neither"
-            )
+            (sent_udp, lost_udp), (sent_icmp, lost_icmp) = (map(int, one) for one in counts)
+            yield reason("losses_apart", lost_udp=lost_udp, sent_udp=sent_udp, lost_icmp=lost_icmp, sent_icmp=sent_icmp)
 
 
-def idle_apart(run: Run) -> Iterator[str]:
-    """A sentence for each kind of probes whose idle round trips before and after the load are apart. Those under load are compared with
+def idle_apart(run: Run) -> Iterator[Reason]:
+    """A reason for each kind of probes whose idle round trips before and after the load are apart. Those under load are compared with
     those before it."""
     phases = [run.meta.phase(name) for name in ("idle_before", "idle_after")]
     for path in sorted({_path(runner) for runner in run.meta.runners}):
@@ -73,15 +70,11 @@ def idle_apart(run: Run) -> Iterator[str]:
             low, high = sorted(found, key=median)
             # Nine blocks of ten are beyond those of the other time: a single burst of other traffic is no reason.
             if quantile(high, 0.1) - quantile(low, 0.9) > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * max(before, after)):
-                yield (
-                    f"the idle {protocol} round trips before and after the load are apart: medians {before:.2f} and {after:.2f} ms: "
-                    "other traffic filled the path in one of these times, or the path changed, so the delay that the load adds is "
-                    "uncertain by as much"
-                )
+                yield reason("idle_apart", protocol=protocol, before_ms=float(before), after_idle_ms=float(after))
 
 
-def idle_delayed(run: Run) -> Iterator[str]:
-    """A sentence for each kind of probes whose grade depends on the idle round trip that the load is compared with: before the load a queue
+def idle_delayed(run: Run) -> Iterator[Reason]:
+    """A reason for each kind of probes whose grade depends on the idle round trip that the load is compared with: before the load a queue
     of others (or a device that saves power) delayed the probes by more than at another time of the run.
 
     The least round trip is that of blocks of half a second, as their medians: jitter of single packets is no queue. A queue that others
@@ -99,10 +92,8 @@ def idle_delayed(run: Run) -> Iterator[str]:
             before, loaded, least = median(found[0]), median(found[1]), float(found[2].min())
             letters = [grade(max(0.0, loaded - one)) for one in (before, least)]
             if before - least > max(IDLE_TOLERANCE_MS, IDLE_TOLERANCE_SHARE * before) and letters[0] != letters[1]:
-                yield (
-                    f"the idle {protocol} round trips were not those of an idle path: median {before:.2f} ms, but {least:.2f} ms at "
-                    "another time of the run: other traffic filled the path, or a device saved power. The grade of the delay that the load "
-                    f"adds is {letters[0]} beside the one and {letters[1]} beside the other"
+                yield reason(
+                    "idle_delayed", protocol=protocol, before_ms=float(before), least_ms=least, grade=letters[0], other_grade=letters[1]
                 )
 
 
@@ -111,25 +102,27 @@ def _path(runner: Runner | None) -> tuple[str, str]:
     return (str(runner.host or ""), str(runner.parameters.get("family") or "")) if runner is not None else ("", "")
 
 
-def _of_path(run: Run, span: tuple[int, int], path: tuple[str, str]) -> Iterator[str]:
+def _of_path(run: Run, span: tuple[int, int], path: tuple[str, str], of_path: str) -> Iterator[Reason]:
     trips = {protocol: _probes(run, protocol, span, path) for protocol in PROTOCOLS}
     flows = _flows(run, span, path)
     both = _difference(trips["UDP"], trips["ICMP"])
     if both is not None and not -both[3] <= both[0] <= both[3] and (both[1] > both[3] or both[2] < -both[3]):
-        yield _text("UDP", "ICMP", trips["UDP"], trips["ICMP"], both)
+        yield _apart(of_path, "UDP", "ICMP", trips["UDP"], trips["ICMP"], both)
     # A fair queue keeps probes out of the flows' own queue. Nothing keeps the flows out of the queue of probes of their class.
     own = _difference(trips["UDP"], flows)
     if own is not None and own[1] > own[3]:
-        yield _text("UDP", "the flows' own", trips["UDP"], flows, own)
+        yield _apart(of_path, "UDP", "the flows' own", trips["UDP"], flows, own)
 
 
-def _text(one: str, other: str, a: dict[int, float], b: dict[int, float], found: tuple[float, float, float, float]) -> str:
+def _apart(
+    of_path: str, one: str, other: str, a: dict[int, float], b: dict[int, float], found: tuple[float, float, float, float]
+) -> Reason:
     middle = [median(list(blocks.values())) for blocks in (a, b)]
-    return (
-        f"{one} and {other} round trips of the same class contradict each other: medians {middle[0]:.2f} and {middle[1]:.2f} ms, "
-        f"difference {found[0]:.2f} ms (95 %: {found[1]:.2f} to {found[2]:.2f}): they take "
-        "different paths, or a host or router delays them differently, so the delay of one kind is not that of the other"
-    )
+    difference, low, high = map(float, found[:3])
+    return reason(
+        "round_trips_apart", of_path=of_path, one=one, other=other, one_ms=float(middle[0]), other_ms=float(middle[1]),
+        difference_ms=difference, from_ms=low, to_ms=high,
+    )  # fmt: skip
 
 
 def _difference(a: dict[int, float], b: dict[int, float], fixed: float | None = None) -> tuple[float, float, float, float] | None:

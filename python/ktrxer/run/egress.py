@@ -12,9 +12,10 @@ from typing import Any
 from ktrxer.runners.marks import DSCP
 from ktrxer.store import Run, one_line
 from ktrxer.store.meta import Series
+from ktrxer.store.reason_table import WAITED_PERCENT
+from ktrxer.store.reasons import Reason, reason
 
 COUNTERS = {"direct_pkts", "direct_packets_stat"}  # of htb: among its parameters, and no parameter (netlink, tc)
-WAITED_MOST = 0.2  # of the run: as `ktrxer flow` judges its own threads
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,19 @@ def _shape(egress: Mapping[str, Any]) -> tuple[Any, list[Any]]:
     return egress.get("device"), made
 
 
-def changed(run: Run) -> str | None:
+def changed(run: Run) -> Reason | None:
     """The reason, if packets to the target left through another device or another qdisc at the end than at the beginning."""
     return _changed(_look(run, "before", "egress"), _look(run, "after", "egress"), "this host")
 
 
-def changed_elsewhere(run: Run) -> Iterator[str]:
+def changed_elsewhere(run: Run) -> Iterator[Reason]:
     """The same of the other hosts of the run, whose state is known."""
     before, after = _look(run, "before", "places"), _look(run, "after", "places")
     for place in before.keys() & after.keys():
         first, last = (_egress_of(state) for state in (before[place], after[place]))
         # A command that failed in between has left the qdiscs out.
-        if _qdiscs(first) and _qdiscs(last) and (reason := _changed(first, last, one_line(str(place), 60))) is not None:
-            yield reason
+        if _qdiscs(first) and _qdiscs(last) and (found := _changed(first, last, one_line(str(place), 60))) is not None:
+            yield found
 
 
 def _egress_of(state: Any) -> Mapping[str, Any]:
@@ -107,19 +108,19 @@ def _egress_of(state: Any) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any], where: str) -> str | None:
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any], where: str) -> Reason | None:
     if not before.get("device") or not after.get("device"):
         return None
     if before["device"] != after["device"]:
         of = "" if where == "this host" else f" of {where}"
-        return one_line(f"the route{of} to the target changed during the run: from device {before['device']} to {after['device']}")
+        return reason("route_changed", of_host=of, before=str(before["device"]), after=str(after["device"]))
     for earlier, later in _same_devices(before, after):
         (device, first), (_, last) = _shape(earlier), _shape(later)
         if first == last:
             continue
         kinds = ["/".join(str(kind) for kind, *_ in qdiscs) or "none" for qdiscs in (first, last)]
         what = f"from {kinds[0]} to {kinds[1]}" if kinds[0] != kinds[1] else f"{kinds[0]} has other parameters or another handle"
-        return one_line(f"the qdisc of {where}'s device {device} was changed during the run ({what}): the figures are of both settings")
+        return reason("qdisc_changed", host=where, device=str(device), change=what)
     return None
 
 
@@ -136,7 +137,7 @@ def _route(run: Run, series: Series, found: Any, default: str) -> tuple[int, str
     return 0, default
 
 
-def routed_apart(run: Run) -> str | None:
+def routed_apart(run: Run) -> Reason | None:
     """The reason, if this host's rules send probes by a route that no flow of the run has."""
     before = run.meta.metadata.get("before")
     found = before.get("other_routes") if isinstance(before, dict) else None
@@ -147,13 +148,10 @@ def routed_apart(run: Run) -> str | None:
     if not flows or not apart:
         return None
     ((_, own), probes), ((_, theirs), name) = next(iter(apart.items())), next(iter(flows.items()))
-    return one_line(
-        f"{probes}: these probes leave this host by another route than the flows ({name}): device {own} and device {theirs}. "
-        "Their delays are not those of the path under load; `ip rule` shows the rules"
-    )
+    return reason("routed_apart", probes_of=probes, flows_of=name, before=own, after=theirs)
 
 
-def softirqs_waited(run: Run) -> str | None:
+def softirqs_waited(run: Run) -> Reason | None:
     """The reason, if a processor's thread of softirqs (ksoftirqd) was ready and had no processor for too long."""
     before, after = _look(run, "before", "softirq_wait_ns"), _look(run, "after", "softirq_wait_ns")
     waits = {
@@ -162,9 +160,6 @@ def softirqs_waited(run: Run) -> str | None:
         if isinstance(first, int) and isinstance(last := after.get(name), int) and run.meta.length_ns > 0
     }
     worst = max(waits, key=lambda name: waits[name], default=None)
-    if worst is None or waits[worst] <= WAITED_MOST:
+    if worst is None or waits[worst] <= WAITED_PERCENT / 100:
         return None
-    return one_line(
-        f"limited by this host: the softirqs of processor {worst}, which receive and send packets, waited for the processor "
-        f"for {waits[worst]:.0%} of the run, because other work had it"
-    )
+    return reason("softirqs_waited", processor=str(worst), waited_percent=100 * waits[worst])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,18 +16,23 @@ from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs
 from ktrxer.run.own_load import too_heavy
 from ktrxer.runners import NAMES, defect, find
 from ktrxer.runners import Runner as RunnerType
-from ktrxer.runners.runner import Ended, Reason, Severity
-from ktrxer.store import Run, one_line
+from ktrxer.runners.runner import Ended
+from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
 from ktrxer.store.meta import Runner, Series, Verdict
+from ktrxer.store.reason_table import (
+    BUSY_PERCENT,
+    BUSY_SHARE_PERCENT,
+    COVERAGE_PERCENT,
+    LATE_DEGRADED_PERCENT,
+    LATE_FLOOR_NS,
+    LATE_INTERVAL_PARTS,
+    LATE_INVALID_PERCENT,
+    MARKS_CHANGED_PERCENT,
+)
+from ktrxer.store.reasons import Reason, Severity, listed, reason, together
 
-LATE_FLOOR_NS = 100_000  # late is later than a tenth of the interval, and than this
-LATE_DEGRADED, LATE_INVALID = 0.01, 0.10
-COVERAGE = 0.99
-CHANGED = 0.01  # of the probes: so many may have lost their mark, of a path that changes for a moment
-MARKS = "the DSCP or ECN"
 CONNECT_NS = 500_000_000  # a flow may take so long to be there: handshakes, and the first sample
-BUSY_PERCENT, BUSY_SHARE = 90, 0.05
 EARLY_NS = 1_000_000_000
 REASONS_MOST = 40
 COUNTED = ("value", "range", "pair", "ip_capacity", "hop")
@@ -37,73 +41,51 @@ _ORDER: dict[str, int] = {"valid": 0, "degraded": 1, "invalid": 2}
 
 
 @dataclass
-class Book:
+class VerdictBuilder:
     verdict: Verdict = "valid"
-    lines: list[tuple[str, str]] = field(default_factory=list)  # (subject, text)
+    found: list[Reason] = field(default_factory=list)
 
-    def say(self, severity: Severity, what: str, who: str = "") -> None:
-        if _ORDER[severity] > _ORDER[self.verdict]:
-            self.verdict = severity
-        if (who, what) not in self.lines:
-            self.lines.append((who, one_line(what)))
+    def add(self, one: Reason, name: str = "") -> None:
+        """`name`: of the process or series, unless the reason has one."""
+        if _ORDER[one.severity] > _ORDER[self.verdict]:
+            self.verdict = one.severity
+        if (one := one.named(name)) not in self.found:
+            self.found.append(one)
 
-    def reasons(self) -> list[str]:
-        """The same complaint of several processes once, with all their names, and with the figures of the worst."""
-        grouped: dict[str, list[tuple[str, str]]] = {}
-        for who, what in self.lines:
-            grouped.setdefault(re.sub(r"[\d.]+ ?([mun]?s\b)?", "#", what), []).append((who, what))
-        told = [_told([who for who, _ in like if who], [what for _, what in like]) for like in grouped.values()]
-        return told[:REASONS_MOST] + ([f"and {len(told) - REASONS_MOST} more reasons"] if len(told) > REASONS_MOST else [])
+    def reasons(self) -> list[Reason]:
+        made = together(self.found)
+        more = len(made) - REASONS_MOST
+        return made if more <= 0 else [*made[:REASONS_MOST], reason("more_reasons", more=more)]
 
 
-def _told(names: list[str], texts: list[str]) -> str:
-    worst = max(texts, key=_share)
-    more = "" if len(set(texts)) == 1 else " (figures of the worst)" if len(set(map(_share, texts))) > 1 else " (figures of the first)"
-    return f"{_list(names)}: {worst}{more}" if names else worst
-
-
-def _share(what: str) -> float:
-    found = re.search(r"([\d.]+) %", what)
-    return float(found[1]) if found else 0.0
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
-def judge(run: Run, noted: Iterable[tuple[Severity, str, str]] = (), runners: Mapping[str, RunnerType] | None = None) -> Book:
-    """`noted`: reasons found while it ran (severity, text, name). `runners`: those of the run, by name; without them those of ktrxer,
+def judge(run: Run, noted: Iterable[Reason] = (), runners: Mapping[str, RunnerType] | None = None) -> VerdictBuilder:
+    """`noted`: reasons found while it ran. `runners`: those of the run, by name; without them those of ktrxer,
     because a file must not choose which program of a user is executed."""
-    book = Book()
-    for severity, what, who in noted:
-        book.say(severity, what, who)
+    built = VerdictBuilder()
+    for one in noted:
+        built.add(one)
     known = runners if runners is not None else {name: find(name) for name in NAMES}
     samples = {runner.id: _samples(run, runner) for runner in run.meta.runners}
     for runner in run.meta.runners:
-        _runner(book, runner, samples[runner.id], known.get(runner.kind))
+        _runner(built, runner, samples[runner.id], known.get(runner.kind))
     for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
         of_kind = [runner for runner in run.meta.runners if runner.kind == kind]
         # A run is complete without the state of a host, and a host may have nothing of a kind.
         if not any(samples[runner.id] for runner in of_kind) and not all(runner.auxiliary for runner in of_kind):
-            book.say("invalid", _nothing(run, kind, of_kind), _list([r.name for r in of_kind]))
+            built.add(_nothing(run, kind, of_kind), listed(r.name for r in of_kind))
     if samples and not any(samples.values()) and all(runner.auxiliary for runner in run.meta.runners):
-        book.say("invalid", "nothing at all was recorded")
+        built.add(reason("nothing_recorded"))
     for series in run.meta.series:
         if series.kind == "latency":
-            _probes(book, run, series)
+            _probes(built, run, series)
         elif series.kind == "bytes":
-            _flow(book, run, series)
-    for text in too_heavy(run):
-        book.say("degraded", text)
-    for text in (*contradictions(run), *losses_apart(run), *idle_apart(run), *idle_delayed(run)):
-        book.say("degraded", text)
-    for reason in (changed(run), routed_apart(run), softirqs_waited(run)):
-        if reason is not None:
-            book.say("degraded", reason)
-    for text in changed_elsewhere(run):
-        book.say("degraded", text)
-    _host(book, run)
-    return book
+            _flow(built, run, series)
+    found = (*too_heavy(run), *contradictions(run), *losses_apart(run), *idle_apart(run), *idle_delayed(run))
+    for each in (*found, changed(run), routed_apart(run), softirqs_waited(run), *changed_elsewhere(run)):
+        if each is not None:
+            built.add(each)
+    _host(built, run)
+    return built
 
 
 def _samples(run: Run, runner: Runner) -> int:
@@ -125,34 +107,36 @@ def _samples(run: Run, runner: Runner) -> int:
     return count
 
 
-def _nothing(run: Run, kind: str, of_kind: list[Runner]) -> str:
+def _nothing(run: Run, kind: str, of_kind: list[Runner]) -> Reason:
     """The reason, if no process of this kind has a result."""
     series = next((series.kind for series in run.meta.series if series.runner == of_kind[0].id), "")
     what = {"latency": "no probe was answered", "bytes": "no byte arrived"}.get(series, "no result came")
     count = len(of_kind)
-    return f"{kind} measured nothing: {what}" if count == 1 else f"none of the {count} processes of {kind} measured anything: {what}"
+    if count == 1:
+        return reason("measured_nothing", kind=kind, result=what)
+    return reason("none_measured", processes=count, kind=kind, result=what)
 
 
-def _runner(book: Book, runner: Runner, samples: int, known: RunnerType | None) -> None:
+def _runner(built: VerdictBuilder, runner: Runner, samples: int, known: RunnerType | None) -> None:
     if known is not None and runner.status != "planned":
-        for reason in _health(known, Ended(runner, samples)):
-            book.say(reason.severity, reason.text, reason.name or runner.name)
+        for one in _health(known, Ended(runner, samples)):
+            built.add(one, runner.name)
     if runner.status == "failed" and not runner.argv:
         said = runner.stderr_tail.strip() or "no reason is known"
-        book.say("degraded", f"it was no longer recorded: {said}", runner.name)
+        built.add(reason("not_recorded", error=said), runner.name)
     elif runner.status in ("failed", "killed", "planned", "running"):
-        book.say("degraded", f"the process {_how(runner)}", runner.name)
+        built.add(reason("process_failed", ending=_how(runner)), runner.name)
     elif known is not None and known.ends_itself:
         return
     elif runner.ended_ns is not None and runner.to_ns is not None and runner.ended_ns < runner.to_ns - EARLY_NS:
-        book.say("degraded", f"it ended {(runner.to_ns - runner.ended_ns) / 1e9:.1f} s before its time", runner.name)
+        built.add(reason("ended_before_time", early_s=(runner.to_ns - runner.ended_ns) / 1e9), runner.name)
 
 
 def _health(runner: RunnerType, ended: Ended) -> list[Reason]:
     try:
         return list(runner.health(ended))
     except (Exception, SystemExit) as error:  # a defect of a runner must not lose the run
-        return [Reason("degraded", defect(runner, error))]
+        return [reason("runner_defect", error=defect(runner, error))]
 
 
 def _how(runner: Runner) -> str:
@@ -168,7 +152,7 @@ def _how(runner: Runner) -> str:
     return f"ended without a result (exit status {runner.exit_status}){said}"
 
 
-def _probes(book: Book, run: Run, series: Series) -> None:
+def _probes(built: VerdictBuilder, run: Run, series: Series) -> None:
     arrays, runner = run.arrays(series), run.meta.runner_of(series)
     if runner is None or not runner.interval_ns:
         return
@@ -176,35 +160,32 @@ def _probes(book: Book, run: Run, series: Series) -> None:
     late_ns = arrays["lateness_ns"][first]
     late_ns = late_ns[~np.isnan(late_ns)]
     if len(late_ns) and runner.end is None:  # else the process has judged it, with the lost probes
-        limit = max(runner.interval_ns / 10, LATE_FLOOR_NS)
-        share = float((late_ns > limit).mean())
-        if share > LATE_DEGRADED:
-            severity: Severity = "invalid" if share > LATE_INVALID else "degraded"
-            book.say(severity, f"{share:.1%} of the probes left more than {limit / 1000:.0f} us late", series.name)
+        limit = max(runner.interval_ns // LATE_INTERVAL_PARTS, LATE_FLOOR_NS)
+        share = 100 * float((late_ns > limit).mean())
+        if share > LATE_DEGRADED_PERCENT:
+            severity: Severity = "invalid" if share > LATE_INVALID_PERCENT else "degraded"
+            built.add(reason("late_probes", severity, late_percent=share, late_after_ns=limit), series.name)
     late = int((arrays["state"] == TOO_LATE).sum())
     if late and not _number(runner.end, "too_late"):  # else a reason of the process, with the same remedy
-        longest = np.nanmax(arrays["rtt_ns"][arrays["state"] == TOO_LATE]) / 1e9
-        remedy = "they are not among the lost, and their delays are recorded; a longer --timeout has them in the statistics"
-        book.say("degraded", f"{late} answers came after the time-out, the last after {longest:.1f} s: {remedy}", series.name)
+        longest = float(np.nanmax(arrays["rtt_ns"][arrays["state"] == TOO_LATE])) / 1e9
+        built.add(reason("answers_too_late", too_late=late, longest_s=longest), series.name)
     end = _end_of(run, runner, series)
     received, rows = end.get("received"), int((arrays["state"] == ANSWERED).sum())
     # An object that found no room held many of them, and is complained of by itself.
     dropped = _number((runner.end or {}).get("output", {}), "dropped")
     if isinstance(received, int) and not dropped and rows + _number(end, "untimed") < received:
-        book.say("invalid", f"the accounts do not close: {received} probes were answered, but {rows} answers are recorded", series.name)
+        built.add(reason("answers_missing", received=received, recorded=rows), series.name)
     for way in ("up", "down"):
         # A small `ktrxer stamp` has the counts, and no reason of its own.
         changed = _number(end, f"mark_changed_{way}")
-        said = any(who == runner.name and MARKS in line and f"probes {way}" in line for who, line in book.lines)
-        if isinstance(received, int) and changed > CHANGED * received and not said:
-            what = "routers behind that place see another mark than was sent"
-            book.say("degraded", f"{MARKS} of {changed / received:.0%} of the probes {way} was changed on the path: {what}", series.name)
+        known = any(one.id == "marks_changed" and one.name == runner.name and one.values.get("direction") == way for one in built.found)
+        if isinstance(received, int) and 100 * changed > MARKS_CHANGED_PERCENT * received and not known:
+            built.add(reason("marks_changed", changed_percent=100 * changed / received, direction=way, of_class=""), series.name)
     if runner.from_ns is not None and runner.to_ns is not None and runner.status == "ended":
         due = (runner.to_ns - runner.from_ns) // runner.interval_ns
         there = int(first.sum()) + _number(end, "unanswered_at_end")
-        if due and there < COVERAGE * due - 1:
-            why = "the process stood still, or ended early"
-            book.say("degraded", f"only {there} of {due} probes are recorded ({there / due:.1%}): {why}", series.name)
+        if due and there < COVERAGE_PERCENT / 100 * due - 1:
+            built.add(reason("probes_missing", recorded=there, due=due, recorded_percent=100 * there / due), series.name)
 
 
 def _end_of(run: Run, runner: Runner, series: Series) -> dict[str, Any]:
@@ -224,7 +205,7 @@ def _number(made: Any, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _flow(book: Book, run: Run, series: Series) -> None:
+def _flow(built: VerdictBuilder, run: Run, series: Series) -> None:
     runner, arrays = run.meta.runner_of(series), run.arrays(series)
     if runner is None or runner.from_ns is None or runner.to_ns is None or not runner.interval_ns or runner.to_ns <= runner.from_ns:
         return
@@ -233,26 +214,24 @@ def _flow(book: Book, run: Run, series: Series) -> None:
     side = "receiver"
     if not there.any() and (arrays["end"] == 1 - end).any():
         there, side = arrays["end"] == 1 - end, "sender"
-        what = "its throughput is of the bytes that the sender counted"
-        book.say("degraded", f"the byte counts of the receiver are missing: {what}", series.name)
+        built.add(reason("receiver_counts_missing"), series.name)
     span = np.asarray([runner.from_ns, runner.to_ns], np.int64)
     seen = bytes_rate(arrays["t_ns"][there], arrays["bytes"][there], span, gap_ns=gap_ns(runner.interval_ns)).coverage[0]
     missing = (1 - float(seen)) * (runner.to_ns - runner.from_ns)
-    if missing > (1 - COVERAGE) * (runner.to_ns - runner.from_ns) + CONNECT_NS:
-        why = "the flow began late, or counts are missing"
-        book.say("degraded", f"only {seen:.1%} of its time is covered by byte counts of the {side}: {why}", series.name)
+    if missing > (1 - COVERAGE_PERCENT / 100) * (runner.to_ns - runner.from_ns) + CONNECT_NS:
+        built.add(reason("counts_missing", covered_percent=100 * float(seen), side=side), series.name)
 
 
-def _host(book: Book, run: Run) -> None:
-    said = any("processors of this host" in what for _, what in book.lines)
+def _host(built: VerdictBuilder, run: Run) -> None:
+    known = any(one.id == "processors_busy" for one in built.found)
     for series in run.meta.of_kind("host"):
         arrays, runner = run.arrays(series), run.meta.runner_of(series)
         local = runner is None or runner.place == LOCAL
-        if local and said:
-            continue  # the processes have said it themselves
+        if local and known:
+            continue  # a process has this reason
         where = f"host {run.meta.host.name}" if runner is None or local else runner.place
-        for name, what in (("cpu_percent", "its processors were busy"), ("steal_percent", "its hypervisor gave its processors to others")):
-            known = arrays[name][~np.isnan(arrays[name])]
-            share = float((known > BUSY_PERCENT).mean()) if len(known) else 0
-            if share > BUSY_SHARE:
-                book.say("degraded", f"{what} to more than {BUSY_PERCENT} % for {share:.0%} of the run", where)
+        for name, what in (("cpu_percent", "busy"), ("steal_percent", "stolen")):
+            used = arrays[name][~np.isnan(arrays[name])]
+            share = 100 * float((used > BUSY_PERCENT).mean()) if len(used) else 0.0
+            if share > BUSY_SHARE_PERCENT:
+                built.add(reason(f"{'host' if local else 'far'}_{what}", limit_percent=BUSY_PERCENT, busy_percent=share), where)

@@ -15,6 +15,8 @@ from ktrxer.estimate.throughput import receiver_end
 from ktrxer.run.schedule import SHARE_GOAL
 from ktrxer.store import Run
 from ktrxer.store.meta import Runner, Series
+from ktrxer.store.reason_table import OWN_LOAD_PERCENT
+from ktrxer.store.reasons import Reason, reason
 
 S = 10**9
 SHARE_MOST = 0.02  # of the run's rate: more degrades the verdict
@@ -59,21 +61,20 @@ def longest_interval(run: Run) -> int | None:
     return round(max(intervals) * worst / SHARE_GOAL)
 
 
-def too_heavy(run: Run) -> Iterator[str]:
-    """A sentence for each direction in which the probes or the control traffic take too much of the run's rate."""
+def too_heavy(run: Run) -> Iterator[Reason]:
+    """A reason for each direction in which the probes or the control traffic take too much of the run's rate."""
     interval = longest_interval(run)
     remedies = {
         "delay probes": f"--interval {-(-interval // 10**6)}ms would take 1 %" if interval else "",
         "control traffic": "fewer flows, or a longer --sample-interval, take less",
     }
     for one in own_loads(run):
-        for what, takes, bps in (("delay probes", "take", one.probes_bps), ("control traffic", "takes", one.control_bps)):
-            if one.run_bps is not None and bps > SHARE_MOST * one.run_bps:
-                yield (
-                    f"the {what} of the run {takes} {bps / one.run_bps:.1%} of the rate that the run got {one.direction} "
-                    f"({bps / 1e3:.0f} kbit/s of {one.run_bps / 1e6:.2f} Mbit/s; the path has more if other traffic was on it), and may "
-                    f"change what is measured; {remedies[what]}"
-                )
+        for what, bps in (("delay probes", one.probes_bps), ("control traffic", one.control_bps)):
+            if one.run_bps is not None and 100 * bps > OWN_LOAD_PERCENT * one.run_bps:
+                yield reason(
+                    "own_load", traffic=what, own_percent=100 * bps / one.run_bps, direction=one.direction,
+                    own_kbit_s=round(bps / 1e3), run_kbit_s=round(one.run_bps / 1e3), advice=remedies[what],
+                )  # fmt: skip
 
 
 def _probe_bps(run: Run, series: Series) -> float:

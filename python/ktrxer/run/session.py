@@ -25,12 +25,13 @@ from ktrxer.run.recent import Newest
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.run.watching import NoView, View
 from ktrxer.runners import defect
-from ktrxer.runners.runner import RunnerError, Severity
+from ktrxer.runners.runner import RunnerError
 from ktrxer.runners.samples import Clock, Samples, Strange
 from ktrxer.store import RunWriter, StoreError, Zero, limits, one_line
 from ktrxer.store.arrays import in_order
 from ktrxer.store.checked import free
 from ktrxer.store.meta import Meta, Series
+from ktrxer.store.reasons import Reason, reason
 from ktrxer.store.run import Run
 
 S, MS = 10**9, 10**6
@@ -66,7 +67,7 @@ class Session:
         self.meta = meta
         self.view = view or NoView()
         self.newest = Newest()
-        self.notes: list[tuple[Severity, str, str]] = []
+        self.notes: list[Reason] = []
         self.stopping: str | None = None  # the reason
         self.after: Callable[[], dict[str, object]] | None = None  # metadata of the end
         self.places: dict[str, Place] = {LOCAL: open_place(LOCAL), **(places or {})}
@@ -194,7 +195,7 @@ class Session:
                     active.process.kill()
             elif self.stopping or now >= active.until_ns:
                 if not (self.stopping or active.endless):
-                    self.notes.append(("degraded", "it did not end by itself, and was stopped", active.job.stored.name))
+                    self.notes.append(reason("not_ended", name=active.job.stored.name))
                 self._ask_to_stop(active, now)
         self._launch_due()
 
@@ -244,7 +245,7 @@ class Session:
                 job.stored.from_ns, job.stored.to_ns = job.from_ns, job.from_ns + job.length_ns
                 if job.length_ns <= 0:
                     self._waiting.remove(job)
-                    self.notes.append(("degraded", f"no time was left for it after {after}", job.stored.name))
+                    self.notes.append(reason("no_time_left", name=job.stored.name, other=str(after)))
                     continue
             self._waiting.remove(job)
             self._launch(job)
@@ -319,7 +320,7 @@ class Session:
         job.stored.status, job.stored.stderr_tail = "failed", reason
         self._has_ended(job)
 
-    def _inside_ended(self, inside: Inside, reason: str | None = None) -> None:
+    def _inside_ended(self, inside: Inside, failure: str | None = None) -> None:
         self._inside.remove(inside)
         stored = inside.job.stored
         with contextlib.suppress(Exception):
@@ -327,13 +328,13 @@ class Session:
         stored.ended_ns, stored.status = self.now_ns, "ended"
         self._news = True
         self._store(inside)
-        self.notes += [(severity, text, name or stored.name) for severity, text, name in inside.samples.notes]
-        if reason is not None:
-            self._inside_failed(inside.job, reason)
+        self.notes += [one.named(stored.name) for one in inside.samples.notes]
+        if failure is not None:
+            self._inside_failed(inside.job, failure)
             return
         if inside.samples.garbage:
-            what = f"{inside.samples.garbage} samples could not be read; the first: {inside.samples.first_garbage}"
-            self.notes.append(("degraded", what, stored.name))
+            garbage, first = inside.samples.garbage, inside.samples.first_garbage
+            self.notes.append(reason("unreadable_samples", name=stored.name, samples=garbage, first_line=first))
         self._has_ended(inside.job)
 
     def _read(self, active: Active, descriptor: int) -> None:
@@ -357,7 +358,7 @@ class Session:
     def _output_ended(self, active: Active, output: Output, exit_status: int) -> None:
         stored, process, samples = output.job.stored, active.process, output.samples
         if samples.clock.corrected:
-            samples.note("degraded", self.own_clock.said(self.start_real_ns))
+            samples.reason("own_clock_stepped", step_list=self.own_clock.said(self.start_real_ns))
         stored.exit_status = exit_status
         stored.ended_ns = self.now_ns
         stored.stderr_tail = process.stderr_tail
@@ -373,14 +374,12 @@ class Session:
         stored.status = "killed" if killed else "ended" if stored.end is not None or not own else "failed"
         loss = self.places[output.job.invocation.place].loss()
         if loss is not None:
-            at = f"{max(0, self.now_ns) / S:.1f} s into the run"
-            self.notes.append(("degraded", f"the place {stored.place} was lost {at}: {loss}", stored.name))
+            at_s = max(0, self.now_ns) / S
+            self.notes.append(reason("place_lost", name=stored.name, place=stored.place, at_s=at_s, error=str(loss)))
         if samples.garbage:
-            what = "a line" if samples.garbage == 1 else f"{samples.garbage} lines"
-            said = f"it printed {what} that cannot be read as results; the first: {samples.first_garbage}"
-            self.notes.append(("degraded", said, stored.name))
+            self.notes.append(reason("unreadable_lines", name=stored.name, lines=samples.garbage, first_line=samples.first_garbage))
         self._store(output)
-        self.notes += [(severity, text, name or stored.name) for severity, text, name in samples.notes]
+        self.notes += [one.named(stored.name) for one in samples.notes]
         self.writer.event(self.now_ns, "runner_ended", f"{stored.status}, exit status {stored.exit_status}", stored.id)
         self._has_ended(output.job)
 
@@ -453,21 +452,20 @@ class Session:
             try:
                 after = place.clock()
             except PlaceError as error:
-                self.notes.append(("degraded", f"the clocks could not be compared at the end: {error}", name))
+                self.notes.append(reason("clocks_not_compared", name=name, error=str(error)))
                 continue
             self.meta.settings["places"][name]["after"] = as_stored(after)
             # A step of this host's clock moves the offset, too.
             moved = abs(after.offset_ns - before.offset_ns + self.own_clock.moved_ns)
             allowed = before.bound_ns + after.bound_ns + DRIFT * self.meta.length_ns
             if moved > allowed:
-                text = f"its clock was stepped by {moved / S:.3f} s during the run, to +- {allowed / S:.3f} s"
-                self.notes.append(("degraded", text, name))
+                self.notes.append(reason("place_clock_stepped", name=name, moved_ns=moved, allowed_ns=round(allowed)))
 
     def _finish(self) -> Path:
         if self.stopping and self._disk is None:
             at = max(0.0, self.now_ns / S)
             whole = self.schedule.length_ns / S
-            self.notes.append(("degraded", f"the run was stopped by {self.stopping} after {at:.1f} s of {whole:.1f} s", ""))
+            self.notes.append(reason("run_stopped", stopped_by=str(self.stopping), after_s=at, planned_s=whole))
         try:
             if self._disk is not None:
                 raise self._disk

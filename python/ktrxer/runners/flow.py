@@ -12,11 +12,12 @@ from typing import Any, Literal
 from ktrxer.runners import marks, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.own import Object, maybe, number
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Reason, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
 from ktrxer.runners.samples import NS_MOST, Reading, Samples, Strange, names
 from ktrxer.store import one_line
 from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 
 FLOWS_MOST = 1000
 UDP_MOST = 64
@@ -163,7 +164,7 @@ def _event(samples: Samples) -> Callable[[Object], None]:
         series_ = samples.series.get(("bytes", made.get("flow")))
         at = (number(made, "time_ns") - own.zero(samples)) / S
         why = one_line(str(made.get("error") or made.get("reason") or "no reason given"), 200)
-        samples.note("degraded", f"the flow failed {at:.1f} s into the run: {why}", series_.name if series_ is not None else "")
+        samples.reason("flow_failed", name=series_.name if series_ is not None else "", at_s=at, why=str(why))
 
     return seen
 

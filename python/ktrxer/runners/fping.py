@@ -7,9 +7,10 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Ended, Options, Reason, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Ended, Options, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, Strange, by_line
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 
 ECHO = re.compile(r"\[(\d+)\.(\d+)\] .* : \[(\d+)\], (?:\d+ bytes, ([\d.]+) ms|timed out)")
 NO_ANSWER = 1  # exit status: a result, not a fault

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from ktrxer.runners import own
 from ktrxer.runners.own import Object, number
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Reason, Runner, RunnerError, S, Times
+from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True)

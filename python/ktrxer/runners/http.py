@@ -91,10 +91,9 @@ def end(_: Pages, samples: Samples) -> None:
     fetches, failed = samples.memory.get("fetches", 0), samples.memory.get("failed", 0)
     samples.result = {"fetches": fetches, "failed": failed}
     if failed:
-        samples.note("degraded", f"{failed} of {fetches} fetches failed; the first: {samples.memory['first']}")
+        samples.reason("fetches_failed", failed=failed, fetches=fetches, error=str(samples.memory["first"]))
 
 
 RUNNER = Runner(
     "http", "pages by curl", Pages, validate, command, series, by_line(line, end), ends_well, tool=TOOL,
-    listeners=lambda p, o: tools.web_servers(_pages(p, o)),
-)  # fmt: skip
+    listeners=lambda p, o: tools.web_servers(_pages(p, o)))  # fmt: skip

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from ktrxer import http
 from ktrxer.runners import flow, own
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Reason, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 
 FLOWS_MOST = 32  # the web server may belong to another person; a browser opens six connections
 PROGRAM = Path(http.__file__).with_name("load.py")

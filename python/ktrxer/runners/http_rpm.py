@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 from ktrxer import http
 from ktrxer.runners import own
 from ktrxer.runners.own import Object, maybe, number
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Reason, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
 from ktrxer.runners.samples import Reading, Samples, Strange
 from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 
 PROGRAM = Path(http.__file__).with_name("rpm.py")
 PROBES = {

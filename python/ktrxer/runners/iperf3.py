@@ -56,7 +56,7 @@ def series(p: Flows, name: str) -> Mapping[Hashable, Series]:
 def read(p: Flows, samples: Samples, document: bytes) -> None:
     made = json.loads(document)
     if wrong := tools.part(made, "error"):
-        samples.note("degraded", f"iperf3: {one_line(str(wrong), 200)}")
+        samples.reason("tool_failed", tool="iperf3", error=one_line(str(wrong), 200))
     last = max((stream["end"] for interval in made["intervals"] for stream in interval["streams"]), default=0)
     zero = tools.begins(samples, samples.read_ns, round(S * last))
     _take(samples, made["intervals"], LOCAL, *zero)

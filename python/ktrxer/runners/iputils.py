@@ -7,10 +7,11 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Ended, Options, Reason, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Ended, Options, Runner, S, Times, Tool, ends_well
 from ktrxer.runners.samples import Line, Samples, Strange, by_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 
 ECHO = re.compile(r"\[(\d+)\.(\d{6})\] \d+ bytes from .*icmp_seq=(\d+) .*time=([\d.]+) ms( \(DUP!\))?")
 TO = re.compile(r"PING .*?\(([\d.:a-fA-F]+)\)")

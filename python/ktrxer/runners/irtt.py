@@ -63,9 +63,9 @@ def read(_: Probes, samples: Samples, document: bytes) -> None:
     samples.result = {**counts, "payload_bytes": length, "to": to.rpartition(":")[0].strip("[]")}
     sent, missed = counts.get("packets_sent", 0), counts.get("timer_misses", 0)
     if missed > MISSES * (sent + missed):
-        samples.note("degraded", f"irtt left out {missed} of {sent + missed} probes, because its timer was late")
+        samples.reason("irtt_left_out", missing=missed, sent=sent + missed)
     if wrong := part(made, "send_err") or part(made, "receive_err"):
-        samples.note("degraded", f"irtt failed: {one_line(str(wrong), 200)}")
+        samples.reason("tool_failed", tool="irtt", error=one_line(str(wrong), 200))
 
 
 def _trip(samples: Samples, trip: Any) -> None:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from ktrxer.runners import flow, own
 from ktrxer.runners.own import Object, number
-from ktrxer.runners.runner import Ended, Options, Parameters, Reason, RunnerError, Times, Trial
+from ktrxer.runners.runner import Ended, Options, Parameters, RunnerError, Times, Trial
 from ktrxer.runners.samples import Samples, Strange
 from ktrxer.store.meta import Kind, Series
+from ktrxer.store.reasons import Reason
 
 Direction = Literal["up", "down", "both"]
 WAYS: tuple[Literal["up", "down"], ...] = ("up", "down")

@@ -49,7 +49,7 @@ def end(p: Trips, samples: Samples) -> None:
     """After a lost packet UDP_RR waits to the end, and measures nothing."""
     silent = samples.to_ns - samples.memory.get("at", samples.from_ns)
     if silent > SILENT_NS + p.interval_ns:
-        samples.note("degraded", f"netperf printed nothing in its last {silent / S:.1f} s: UDP_RR stops measuring after a lost packet")
+        samples.reason("netperf_silent", silent_s=silent / S)
 
 
 RUNNER = Runner(

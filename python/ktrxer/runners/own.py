@@ -8,11 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from ktrxer.runners.runner import Ended, Options, Reason, Times
+from ktrxer.runners.runner import Ended, Options, Times
 from ktrxer.runners.samples import LINE_MOST, NS_MOST, Reading, Samples, Strange
 from ktrxer.store import one_line
+from ktrxer.store.reasons import TEXT, Reason, Severity, reason
+from ktrxer.store.reasons import read_all as read_reasons
 
 Object = dict[str, Any]
 
@@ -113,10 +116,11 @@ def health(ended: Ended, worst: str = "invalid") -> Iterable[Reason]:
     """The verdict of the process itself. `invalid` makes the run invalid only if the process has samples and `worst` allows it."""
     end = ended.process.end or {}
     if end.get("verdict") in ("degraded", "invalid"):
-        reasons = end["reasons"] if isinstance(end.get("reasons"), list) and end["reasons"] else ["the process gives no reason"]
-        for reason in reasons:
-            invalid = end["verdict"] == "invalid" and ended.samples and worst == "invalid"
-            yield Reason("invalid" if invalid else "degraded", str(reason))
+        invalid = end["verdict"] == "invalid" and ended.samples and worst == "invalid"
+        severity: Severity = "invalid" if invalid else "degraded"
+        for one in read_reasons(end.get("reasons")) or [reason("no_reason_given", severity)]:
+            # A sentence of an older version has no severity of its own.
+            yield replace(one, severity=severity if one.id == TEXT or not invalid else one.severity)
 
 
 def complaint(stderr: str) -> str:

@@ -19,10 +19,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Runner as Process
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason, reason
 
 MS, S = 10**6, 10**9
-
-Severity = Literal["degraded", "invalid"]
 
 
 class RunnerError(Exception):
@@ -89,13 +88,6 @@ class Tool:
 
 def _numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)]
-
-
-@dataclass(frozen=True)
-class Reason:
-    severity: Severity
-    text: str
-    name: str = ""  # of a series; empty: the process
 
 
 @dataclass(frozen=True)
@@ -174,7 +166,7 @@ def ends_well(ended: Ended) -> Iterable[Reason]:
     status = ended.process.exit_status or 0  # negative: a signal, which the verdict names in any case
     if status > 0 or (lines and not ended.samples and ended.process.exit_status == 0):
         said = f": {lines[-1]}" if lines else ""
-        yield Reason("degraded", f"the process ended with exit status {ended.process.exit_status}{said}")
+        yield reason("exit_status", status=status, error=said)
 
 
 def lookup_name(host: str) -> str | bytes:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ktrxer.store import columns, one_line
 from ktrxer.store.columns import ANSWERED, LOCAL, LOST
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason, reason
 from ktrxer.store.tables import Column
 
 S = 10**9
@@ -106,7 +107,7 @@ class Samples:
         self.garbage = 0
         self.first_garbage = ""
         self.events: list[tuple[int, str, str]] = []
-        self.notes: list[tuple[Literal["degraded", "invalid"], str, str]] = []  # severity, text, name of the series
+        self.notes: list[Reason] = []
         self.now_ns = 0  # when the piece of output that `read` has was read
         self.memory: dict[Any, Any] = {}  # of the runner's `read`, from call to call
         self._rows: dict[str, tuple[list[Any], ...]] = {}
@@ -153,7 +154,7 @@ class Samples:
             return True
         if self._new >= NEW_MOST:
             if self._new == NEW_MOST:
-                self.note("degraded", f"it has more than {NEW_MOST} series: the others are not recorded")
+                self.reason("too_many_series", limit=NEW_MOST)
                 self._new += 1
             return False
         self._new += 1
@@ -200,8 +201,12 @@ class Samples:
         self.events.append((t_ns, name[:100], text[:1000]))
 
     def note(self, severity: Literal["degraded", "invalid"], text: str, name: str = "") -> None:
-        """A reason for the verdict."""
-        self.notes.append((severity, text, name))
+        """A reason for the verdict, of a runner of the user: a sentence. `name`: of the series."""
+        self.notes.append(Reason(severity, text, name))
+
+    def reason(self, identifier: str, *, name: str = "", **values: Any) -> None:
+        """A reason of the table."""
+        self.notes.append(reason(identifier, name=name, **values))
 
     def not_understood(self, text: str) -> None:
         self.garbage += 1

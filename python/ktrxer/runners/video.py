@@ -83,7 +83,7 @@ def end(_: Video, samples: Samples) -> None:
     samples.result = {"segments": len(arrivals), "failed": failed, "startup_ns": startup, "stalls": len(made.stalls)}
     samples.result["stalled_ns"] = sum(length for _, length in made.stalls)
     if failed:
-        samples.note("degraded", f"{failed} fetches of segments failed; the first: {samples.memory['first']}")
+        samples.reason("fetches_failed", failed=failed, fetches=failed + len(arrivals), error=str(samples.memory["first"]))
 
 
 RUNNER = Runner(

@@ -138,11 +138,23 @@ def _reader(hint: Any, most: int) -> Reader:
         return _list_of(_reader(item, limits.ITEMS), most)
     if origin is dict:
         return _any_object
+    if (read := getattr(hint, "from_json", None)) is not None:  # it has a form of its own in JSON
+        return _own_form(read)
     if dataclasses.is_dataclass(hint):
         return _object(typing.cast("Any", hint))
     if hint is Any:
         return _free
     return _PLAIN[hint]
+
+
+def _own_form(read: Callable[[Json], Any]) -> Reader:
+    def checked(value: Json) -> Any:
+        made = read(_free(value))
+        if made is None:
+            raise _wrong("text or an object", value)
+        return made
+
+    return checked
 
 
 def _one_of(known: tuple[Any, ...]) -> Reader:
@@ -265,11 +277,16 @@ def _plain(value: Any) -> Any:
         return {name: _plain(entry) for name, entry in value.items()}
     if kind is list:
         return [_plain(entry) for entry in value]
+    if hasattr(kind, "from_json"):
+        return value.as_json()
     return {name: _plain(entry) for name, entry in _members(value).items()} if dataclasses.is_dataclass(value) else value
 
 
 def _members(value: Any) -> dict[str, Any]:
     kind: Any = type(value)
+    if hasattr(kind, "from_json"):
+        made: dict[str, Any] = value.as_json()
+        return made
     return {name: getattr(value, name) for name in _names(kind)}
 
 

@@ -19,6 +19,7 @@ from ktrxer.store.container import Container
 from ktrxer.store.errors import StoreError
 from ktrxer.store.meta import SCHEMA, Meta, Verdict
 from ktrxer.store.names import META
+from ktrxer.store.reasons import Reason
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Head:
     version: str = ""
     targets: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:

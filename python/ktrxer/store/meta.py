@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ktrxer.store import checked, limits
 from ktrxer.store.errors import StoreError
+from ktrxer.store.reasons import Reason, sentences
 
 SCHEMA = "ktrxer-run/1"
 
@@ -109,7 +110,7 @@ class Meta:
     version: str = ""  # of ktrxer
     targets: list[str] = field(default_factory=list)  # the far hosts, as the user wrote them
     verdict: Verdict | None = None  # None during the run
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
     # Fields that a list of runs does not show stand behind those that it shows (head.py).
     phases: list[Phase] = field(default_factory=list, metadata={"most": limits.PHASES})
     settings: dict[str, Any] = field(default_factory=dict)  # the test's parameters
@@ -139,6 +140,11 @@ class Meta:
             raise ValueError("length_ns is out of range")
         if any(abs(at) > limits.SPAN_NS for phase in self.phases for at in (phase.from_ns, phase.to_ns)):
             raise ValueError("a phase ends after the run")
+
+    @property
+    def sentences(self) -> list[str]:
+        """The reasons, for people."""
+        return sentences(self.reasons)
 
     def phase(self, name: str) -> Phase | None:
         return next((phase for phase in self.phases if phase.name == name), None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ktrxer.store.errors import StoreError
 from ktrxer.store.names import PART, SUFFIX
+from ktrxer.store.reasons import Reason, reason
 from ktrxer.store.run import Run, being_written, open_run
 from ktrxer.store.writer import write_finished
 
@@ -33,14 +34,15 @@ def recover(path: Path | str, close: Close | None = None) -> Path:
         raise StoreError(f"{target}: exists already; if it is this run, remove {part.name}, else move one of them away")
     run = open_run(part, lenient=True)
     tables: dict[str, pa.Table] = {}
-    unread: list[str] = []
+    unread: list[Reason] = []
     for kind in run.kinds():
         try:
             tables[kind] = run.table(kind)
         except StoreError as error:
-            unread.append(f"the table {kind} cannot be read: {error}")
-    unread += run.damage
-    unread += [f"{count} rows of the table {kind} are damaged and left out" for kind, count in run.left_out.items() if count]
+            unread.append(reason("damaged", error=f"the table {kind} cannot be read: {error}"))
+    unread += [reason("damaged", error=one) for one in run.damage]
+    rows = {kind: count for kind, count in run.left_out.items() if count}
+    unread += [reason("damaged", error=f"{count} rows of the table {kind} are damaged and left out") for kind, count in rows.items()]
     run = Run(part, run.meta, {kind: partial(tables.__getitem__, kind) for kind in tables}, finished=False)
     for runner in run.meta.runners:
         if runner.status in ("planned", "running"):
@@ -48,10 +50,10 @@ def recover(path: Path | str, close: Close | None = None) -> Path:
     if close is not None:
         tables |= close(run)
     latest = max((int(table.column("t_ns")[i].as_py()) for table in tables.values() if len(table) for i in (len(table) - 1,)), default=0)
-    reason = f"the run was cut off: its last sample is at {latest / 1e9:.1f} s of {run.meta.length_ns / 1e9:.1f} s"
+    cut_off = reason("cut_off", "degraded" if latest else "invalid", last_s=latest / 1e9, planned_s=run.meta.length_ns / 1e9)
     if run.meta.verdict in (None, "valid"):
         run.meta.verdict = "degraded" if latest else "invalid"
-    run.meta.reasons[:0] = [reason, *unread]
+    run.meta.reasons[:0] = [cut_off, *unread]
     try:
         write_finished(target, run.meta, tables, part / ".finished")
     except OSError as error:

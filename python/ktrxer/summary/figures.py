@@ -16,6 +16,7 @@ from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, 
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 from ktrxer.summary import VOICE, losses
 from ktrxer.summary.facts import flow_counts, flow_facts, interval_ns, probes_of
 from ktrxer.summary.lateness import first_lateness
@@ -141,7 +142,7 @@ class Summary:
     length_s: float
     targets: list[str]
     verdict: str | None
-    reasons: list[str]
+    reasons: list[Reason]
     series: list[SeriesFigures] = field(default_factory=list)
     latency: list[Direction] = field(default_factory=list)
     throughput: list[Throughput] = field(default_factory=list)
@@ -167,7 +168,7 @@ class Summary:
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
-        return made
+        return made | {"reasons": [one.as_json() for one in self.reasons]}
 
 
 def _finite(value: Any) -> Any:

@@ -100,7 +100,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     if s.verdict is None:
         return [*made, "", "The run is not finished: if no `ktrxer run` writes to it, `ktrxer recover` closes it."]
     made += ["", paint(f"verdict: {s.verdict}", _COLOURS.get(s.verdict, "0"))]
-    return made + [f"  - {one_line(reason, 1000)}" for reason in s.reasons]
+    return made + [f"  - {one_line(one.text, 1000)}" for one in s.reasons]
 
 
 def series_lines(s: Summary) -> list[str]:

@@ -17,8 +17,15 @@ from ktrxer.panels import order, palette, plots
 from ktrxer.panels.headline import Headline, percent, shown, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
-from ktrxer.run.judge import BUSY_PERCENT, BUSY_SHARE, COVERAGE, LATE_DEGRADED, LATE_INVALID
 from ktrxer.store import Meta, Run, Runner, StoreError
+from ktrxer.store.reason_table import (
+    BUSY_PERCENT,
+    BUSY_SHARE_PERCENT,
+    COVERAGE_PERCENT,
+    LATE_DEGRADED_PERCENT,
+    LATE_INVALID_PERCENT,
+)
+from ktrxer.store.reasons import sentences
 from ktrxer.store.run import being_written
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary, headline, summarise
 from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_in_figures, places
@@ -32,8 +39,8 @@ MOST_EVENTS = 500
 MOST_COMMANDS = 200
 MOST_SERIES = 200
 THRESHOLDS = (
-    f"degraded: more than {100 * LATE_DEGRADED:g} % of the probes late, processors above {BUSY_PERCENT} % for more than "
-    f"{100 * BUSY_SHARE:g} % of the run, coverage below {100 * COVERAGE:g} %; invalid: more than {100 * LATE_INVALID:g} % of the "
+    f"degraded: more than {LATE_DEGRADED_PERCENT} % of the probes late, processors above {BUSY_PERCENT} % for more than "
+    f"{BUSY_SHARE_PERCENT} % of the run, coverage below {COVERAGE_PERCENT} %; invalid: more than {LATE_INVALID_PERCENT} % of the "
     "probes late, no answer, accounts that do not close"
 )
 CUT_OFF = "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file."
@@ -120,7 +127,7 @@ def _run(one: Readable, title: str, panels: Sequence[Panel], s: Summary, found: 
         "subtitle": plots.subtitle_of(run),
         "verdict": meta.verdict or "unknown",
         "headline": {"kind": found.kind, "text": found.text, "details": list(found.details)},
-        "reasons": [reason for reason in meta.reasons if not any(reason in said for said in (found.text, *found.details))],
+        "reasons": [text for text in sentences(meta.reasons) if not any(text in said for said in (found.text, *found.details))],
         "damage": list(one.damage),
         "facts": [[name, value] for name, value in facts(run) if value],
         "figures": figures,

@@ -128,7 +128,7 @@ class Path3:
         told = json.loads(out)
         run = open_run(told["file"])
         summary = figures.summarise(run)
-        made = Result(run, told["verdict"], told["reasons"], summary, text.lines(summary))
+        made = Result(run, told["verdict"], [one["text"] for one in told["reasons"]], summary, text.lines(summary))
         print("\n".join(made.lines))
         return made
 

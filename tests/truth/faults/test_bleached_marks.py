@@ -35,7 +35,7 @@ add rule ip bleach forward udp {port} 8620 ip dscp ef counter ip dscp set cs0
     assert expedited[f"mark_changed_{way}"] == expedited["received"] and changed - others <= expedited["received"] <= changed
     other = "down" if way == "up" else "up"
     assert expedited[f"mark_changed_{other}"] == best["mark_changed_up"] == best["mark_changed_down"] == 0
-    assert made.verdict != "valid" and made.says("Ping (ms) UDP EF", "the DSCP or ECN", f"100% of the probes {way} of class EF was changed")
+    assert made.verdict != "valid" and made.says("Ping (ms) UDP EF", "the DSCP or ECN", f"100 % of the probes {way} of class EF was changed")
     assert len([reason for reason in made.reasons if "DSCP" in reason]) == 1, "said once, by the process"
 
 
@@ -59,6 +59,6 @@ add rule ip bleach forward udp dport 8620 ip dscp ef ip ecn ect0 counter ip ecn 
     assert expedited["mark_changed_down"] == best["mark_changed_up"] == best["mark_changed_down"] == 0
     end = json.loads(out)
     assert end["verdict"] != "valid"
-    assert [reason for reason in end["reasons"] if "DSCP" in reason] == [
-        "the DSCP or ECN of 100% of the probes up of class EF was changed on the path: routers behind that place see another mark than was sent"
+    assert [reason["text"] for reason in end["reasons"] if "DSCP" in reason["text"]] == [
+        "the DSCP or ECN of 100 % of the probes up of class EF was changed on the path: routers behind that place see another mark than was sent"
     ]

@@ -14,7 +14,7 @@ def test_a_bucket_that_holds_a_pair(path, serve, command):
     end = json.loads(path.a.run(list(map(str, words)), check=False, timeout=60).stdout)
     print(f"figure: {end['up']['reading']}; {end['reasons']}")
     assert end["up"]["capacity_bit_s"] is None and end["verdict"] == "invalid"
-    assert any("burst" in reason for reason in end["reasons"])
+    assert any("burst" in reason["text"] for reason in end["reasons"])
 
 
 @pytest.mark.parametrize("burst", ["3m", "5k"])

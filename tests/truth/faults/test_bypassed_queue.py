@@ -44,7 +44,7 @@ def test_round_trips_without_the_own_queue(full, tmp_path, command, engine):
     print(f"figure: {command} by {engine}: {trip:.2f} ms, by ping {reference:.2f} ms; {end['reasons']}")
     assert reference > 50, "the queue of the reference is no queue"
     assert (trip > reference / 2) == (engine == "raw"), "the engine packet bypasses the queue"
-    said = any("engine packet bypasses the qdisc tbf of this host's device" in reason and "--engine raw has it" in reason for reason in end["reasons"])
+    said = any("engine packet bypasses the qdisc tbf of this host's device" in reason["text"] and "--engine raw has it" in reason["text"] for reason in end["reasons"])
     assert said == (engine == "packet")
     assert end["verdict"] != "valid" or engine == "raw"
 
@@ -64,7 +64,7 @@ def test_rates_without_the_own_shaper(path, serve, command, engine):
     token = ["--token-file", str(path.token)] if command != "echo" else []
     end = json.loads(path.a.run([path.ktrxer, *words[command], "--engine", engine, *token, "--json"], check=False, timeout=60).stdout)
     print(f"figure: {end['reasons']}")
-    said = any("engine packet bypasses the qdisc tbf of this host's device" in reason and "--engine udp has it" in reason for reason in end["reasons"])
+    said = any("engine packet bypasses the qdisc tbf of this host's device" in reason["text"] and "--engine udp has it" in reason["text"] for reason in end["reasons"])
     assert said == (engine == "packet")
     assert end["verdict"] != "valid" or engine == "udp"
     if command == "flow":

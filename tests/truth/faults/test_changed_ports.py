@@ -47,7 +47,7 @@ def test_a_nat_that_changes_the_port(path, serve):
     print(f"figure: {sources}; {end['reasons']}")
     assert len(sources) == 2, "the reference: the port changed"
     assert end["reflector_restarts"] == 1 and end["verdict"] != "valid"
-    assert any("a NAT changed the port" in reason for reason in end["reasons"])
+    assert any("a NAT changed the port" in reason["text"] for reason in end["reasons"])
 
 
 def test_a_router_that_drops_a_class(path, serve):

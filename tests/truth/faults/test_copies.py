@@ -42,5 +42,5 @@ def test_capacity(path, serve, copying):
     up = end["up"]
     print(f"figure: by tc {copying()} copies; {up['mean_bit_s'] / 1e6:.2f} Mbit/s, {up['duplicates']} copies of {up['datagrams']}; {end['reasons']}")
     assert copying() >= 100, "the router made no copies"
-    assert any("datagrams that arrived were copies, which the path made: the capacity contains them" in reason for reason in end["reasons"])
+    assert any("datagrams that arrived were copies, which the path made: the capacity contains them" in reason["text"] for reason in end["reasons"])
     assert end["verdict"] != "valid"

@@ -22,5 +22,5 @@ def test_the_next_hop_of_a_udp_flow_vanishes(path, serve):
     end = json.loads(out.splitlines()[-1])
     print(f"figure: {end['reasons']}")
     assert end["verdict"] != "valid"
-    assert any("limited by this host: the next hop did not answer" in reason for reason in end["reasons"])
-    assert not any("the network answered" in reason for reason in end["reasons"])
+    assert any("limited by this host: the next hop did not answer" in reason["text"] for reason in end["reasons"])
+    assert not any("the network answered" in reason["text"] for reason in end["reasons"])

@@ -17,9 +17,9 @@ def test_answers_after_the_time_out(path, timeout):
         done = path.a.run([path.ktrxer, "trace", "10.78.0.2", "--one-route", "--timeout", timeout, "--json"], check=False, timeout=90)
     reference = max(map(float, re.findall(r" time=([0-9.]+) ms", said)))
     end = json.loads(done.stdout)
-    late = any("answers came after the time-out of 1.000 s: their hops count as silent" in reason for reason in end["reasons"])
+    late = any("answers came after the time-out of 1.000 s: their hops count as silent" in reason["text"] for reason in end["reasons"])
     print(f"figure: by ping up to {reference:.0f} ms; arrived {end['arrived']}; {end['reasons']}")
     assert reference > 1200, "the queue of the reference is no queue"
     assert late == (timeout == "1s") == (not end["arrived"])
-    assert not any("did not answer" in reason for reason in end["reasons"])
+    assert not any("did not answer" in reason["text"] for reason in end["reasons"])
     assert end["verdict"] != "valid" or not late

@@ -29,7 +29,7 @@ def test_a_server_that_stands_still(path, serve, stopped_s):
     end = json.loads(out.splitlines()[-1])
     down = end["down"]
     print(f"figure: {down['sent']} sent, {down['arrived']} arrived, {down['lost']} lost, {down['late']} late; {end['reasons']}")
-    late, less = (any(words in reason for reason in end["reasons"]) for words in ("by its own clock it sent", f"of {COUNT} packets: its processor"))
+    late, less = (any(words in reason["text"] for reason in end["reasons"]) for words in ("by its own clock it sent", f"of {COUNT} packets: its processor"))
     assert down["lost"] == 0 and down["sent"] == down["arrived"], "the path lost nothing"
     assert (late or less) == bool(stopped_s) and less == (down["sent"] < COUNT)
     assert end["verdict"] != "valid" or not stopped_s

@@ -48,4 +48,4 @@ def test_an_own_queue_that_is_long_from_the_start(path, serve, command):
     assert end["rtt_us"]["p50"] > 200_000, "the queue of the reference is no queue"
     assert stamps["sent_queued"] <= 20 - end["received"] <= 2, "answered probes have their stamps"
     assert end["own_queue_us"]["min"] > 100_000, "the wait of the first probes is in the own queue"
-    assert not any("left this host" in reason or "did not leave" in reason for reason in end["reasons"])
+    assert not any("left this host" in reason["text"] or "did not leave" in reason["text"] for reason in end["reasons"])

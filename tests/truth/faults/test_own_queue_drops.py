@@ -24,7 +24,7 @@ def test_packets_of_owamp(path, serve):
     # tc counts other packets of the device, too.
     assert dropped - 20 <= up["not_sent"] <= dropped and up["lost"] == 0
     assert up["sent"] == up["arrived"] and up["sent"] + up["not_sent"] == 500
-    assert any("could not be sent (the last one: this host's own queue was full)" in reason for reason in end["reasons"])
+    assert any("could not be sent (the last one: this host's own queue was full)" in reason["text"] for reason in end["reasons"])
     assert end["verdict"] != "valid"
 
 
@@ -35,7 +35,7 @@ def test_datagrams_of_capacity(path, serve, shaped):
     path.shape(shaped, 4, 20_000, path.a if shaped == "a0" else None)
     end = measure(path, "capacity", "10.78.0.2", "--direction", "up", "--for", "3s", "--token-file", path.token)
     up, dropped = end["up"], path.drops(shaped, path.a if shaped == "a0" else None)
-    own = [reason for reason in end["reasons"] if "limited by this host: its own queue was full and dropped" in reason]
+    own = [reason["text"] for reason in end["reasons"] if "limited by this host: its own queue was full and dropped" in reason["text"]]
     print(f"figure: by tc {dropped} dropped; {up['datagrams_refused']} refused, {up['lost']} lost of {up['datagrams']}; {end['reasons']}")
     assert dropped > 0, "the shaper dropped nothing"
     assert up["maximum"]["bit_s"] < 4.1e6
@@ -65,4 +65,4 @@ def test_packets_of_a_udp_flow(path, serve):
     print(f"figure: {flow['due_packets']} due, {flow['sent_packets']} sent, {forwarded} by the router, {flow['received_packets']} received, {flow['lost']} lost")
     assert flow["sent_packets"] < 0.9 * flow["due_packets"], "the shaper dropped nothing"
     assert forwarded == flow["received_packets"] == flow["sent_packets"] and flow["lost"] == 0
-    assert end["verdict"] != "valid" and any("could not be sent (the last one: this host's own queue was full)" in reason for reason in end["reasons"])
+    assert end["verdict"] != "valid" and any("could not be sent (the last one: this host's own queue was full)" in reason["text"] for reason in end["reasons"])

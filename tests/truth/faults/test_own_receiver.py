@@ -36,4 +36,4 @@ def test_a_receive_socket_that_is_full(path, serve):
     print(f"figure: the kernel counts {dropped} drops; {end['reasons']}")
     assert dropped > 1000, "the reference: the socket was full"
     assert end["verdict"] != "valid"
-    assert any(f"limited by this host: its receive buffer was full and dropped {dropped} packets" in reason for reason in end["reasons"])
+    assert any(f"limited by this host: its receive buffer was full and dropped {dropped} packets" in reason["text"] for reason in end["reasons"])

@@ -19,7 +19,7 @@ def test_a_neighbour_that_never_answers(path, engine):
     print(made["reasons"], sent_by_the_device(path.a, "a0") - before)
     assert sent_by_the_device(path.a, "a0") - before < 20, "requests for the neighbour, and nothing else"
     assert made["verdict"] == "invalid"
-    assert any("left this host" in reason and "10.77.0.9" in reason for reason in made["reasons"])
+    assert any("left this host" in reason["text"] and "10.77.0.9" in reason["text"] for reason in made["reasons"])
 
 
 def test_a_neighbour_that_vanishes(path, serve):
@@ -34,7 +34,7 @@ def test_a_neighbour_that_vanishes(path, serve):
     made = json.loads(out.splitlines()[-1])
     print(made["reasons"], made["stamps"])
     assert made["stamps"]["sent_queued"] > 100, "the stack took them all"
-    assert made["verdict"] != "valid" and any("have no stamp of the driver" in reason for reason in made["reasons"])
+    assert made["verdict"] != "valid" and any("have no stamp of the driver" in reason["text"] for reason in made["reasons"])
 
 
 @pytest.mark.parametrize("engine", ["udp", "raw"])
@@ -48,6 +48,6 @@ def test_this_hosts_own_queue_is_full(path, engine):
     print(f"figure: tc dropped {refused}; {made['reasons']}")
     assert refused > 500, "the reference's queue was not full"
     assert made["verdict"] == "invalid"
-    (late,) = [reason for reason in made["reasons"] if "left more than" in reason]
+    (late,) = [reason["text"] for reason in made["reasons"] if "left more than" in reason["text"]]
     assert "limited by this host: its own queue was full and refused" in late
     assert int(re.search(r"refused (\d+)", late)[1]) == pytest.approx(refused, rel=0.02)

@@ -62,4 +62,4 @@ def test_two_clients_of_one_network(path, serve):
         assert end["lost"] > 20, "the limit was reached"
         assert (end["lost_up"], end["lost_down"]) == (0, 0) and end["lost_unknown"] == end["lost"], "no direction of the path is blamed"
         assert unanswered - 40 <= end["server_refused"] <= unanswered
-        assert end["verdict"] != "valid" and any("limited by the server: it refused" in reason for reason in end["reasons"])
+        assert end["verdict"] != "valid" and any("limited by the server: it refused" in reason["text"] for reason in end["reasons"])

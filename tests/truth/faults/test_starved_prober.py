@@ -33,7 +33,7 @@ def test_a_prober_that_waits_for_its_processor(path, serve, command):
     assert reference > 300, "the reference's process was not starved"
     assert 0.8 * reference - 50 <= end["host"]["processor_wait_ms"] <= 1.2 * most + 50
     assert end["verdict"] == "invalid" and end["late"] > 0.1 * end["sent"]
-    assert any("limited by this host" in reason and "waited" in reason and "for a processor" in reason for reason in end["reasons"])
+    assert any("limited by this host" in reason["text"] and "waited" in reason["text"] and "for a processor" in reason["text"] for reason in end["reasons"])
 
 
 @pytest.mark.parametrize("command", ["ping", "stamp"])
@@ -46,7 +46,7 @@ def test_a_prober_that_is_stopped(path, serve, command):
     end = json.loads(child.communicate(timeout=30)[0].splitlines()[-1])
     print(f"figure: {end['reasons']}")
     assert end["lateness_us"]["max"] > 600_000, "the reference: the stop itself"
-    assert end["verdict"] == "invalid" and any("it was stopped, or a timer or the hypervisor was late" in reason for reason in end["reasons"])
+    assert end["verdict"] == "invalid" and any("it was stopped, or a timer or the hypervisor was late" in reason["text"] for reason in end["reasons"])
 
 
 def test_a_reflector_that_waits_for_its_processor(path, serve):
@@ -59,7 +59,7 @@ def test_a_reflector_that_waits_for_its_processor(path, serve):
     print(f"figure: dwell max {end['dwell_max_ns'] / 1e6:.1f} ms, round trip {end['rtt_us']}; lateness {end['lateness_us']}; {end['reasons']}")
     assert end["dwell_max_ns"] > 20e6, "the reflector was not starved"
     assert end["rtt_us"]["p99"] < 10_000, "the time for which the reflector held a probe is no delay of the path"
-    assert end["verdict"] != "valid" and any("limited by the server: it held a probe" in reason for reason in end["reasons"])
+    assert end["verdict"] != "valid" and any("limited by the server: it held a probe" in reason["text"] for reason in end["reasons"])
 
 
 def test_both_ends_wait_for_their_processors(path, serve):
@@ -73,8 +73,8 @@ def test_both_ends_wait_for_their_processors(path, serve):
     print(f"figure: dwell max {end['dwell_max_ns'] / 1e6:.1f} ms; {end['host']}; {end['reasons']}")
     assert end["dwell_max_ns"] > 20e6 and end["host"]["processor_wait_ms"] > 300, "one of the two was not starved"
     assert end["verdict"] == "invalid"
-    assert any("limited by this host" in reason and "waited" in reason and "for a processor" in reason for reason in end["reasons"])
-    assert any("limited by the server: it held a probe" in reason for reason in end["reasons"])
+    assert any("limited by this host" in reason["text"] and "waited" in reason["text"] and "for a processor" in reason["text"] for reason in end["reasons"])
+    assert any("limited by the server: it held a probe" in reason["text"] for reason in end["reasons"])
 
 
 def test_a_run_names_the_host_whose_probers_wait(path, serve):

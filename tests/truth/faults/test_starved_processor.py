@@ -44,7 +44,7 @@ def test_the_processor_of_one_end_is_taken(path, serve, end, direction, more):
     assert made["processor_wait_percent"][end] == pytest.approx(100 * share, abs=12)
     assert made["verdict"] != "valid"
     named = "limited by the server: it waited for a processor" if end == "server" else "limited by this host: the flows' thread waited for a processor"
-    assert any(named in reason for reason in made["reasons"])
+    assert any(named in reason["text"] for reason in made["reasons"])
 
 
 def test_the_processors_of_both_ends_are_taken(path, serve):
@@ -60,7 +60,7 @@ def test_the_processors_of_both_ends_are_taken(path, serve):
     print(f"figure: run delay of the server {waited:.2f} s; {end['processor_wait_percent']}; {end['reasons']}")
     assert waited > 0.3, "the reference's process was not starved"
     for host in ("the server: it waited for a processor", "this host: the flows' thread waited for a processor"):
-        assert any(f"limited by {host}" in reason for reason in end["reasons"])
+        assert any(f"limited by {host}" in reason["text"] for reason in end["reasons"])
 
 
 def test_the_processor_of_the_flows_alone_is_taken(path, serve, tmp_path):

@@ -38,7 +38,7 @@ def test_the_sender_is_named(path, serve, direction, stopped_s):
     named = f"{direction}: limited by {'this host' if direction == 'up' else 'the server'}: the sender of 1 of 1 flows had no unacknowledged data during up to"
     print(f"figure: {through:.1f} of {MBIT} Mbit/s through the router, the sender was idle for {flow['sender_idle_percent']} %; {end['reasons']}")
     assert (through < 0.85 * MBIT) == bool(stopped_s), "the reference: the stops leave the path empty for a part of the time"
-    assert any(named in reason for reason in end["reasons"]) == flow["sender_limited"] == bool(stopped_s)
+    assert any(named in reason["text"] for reason in end["reasons"]) == flow["sender_limited"] == bool(stopped_s)
     assert stopped_s or flow["sender_idle_percent"] < 5
 
 

@@ -50,8 +50,8 @@ def test_a_route_that_changes(path, serve, longer):
     assert crossed(x) > 50, "the reference: the route changed"
     assert end["ttl_up"] == {"min": 62, "max": 63, "changes": 1} and end["ttl_down"] == {"min": 63, "max": 63, "changes": 0}
     assert end["verdict"] != "valid"
-    assert any("the TTL on arrival up changed between 62 and 63 (count: 1)" in reason for reason in end["reasons"])
-    assert not any("TTL on arrival down" in reason for reason in end["reasons"])
+    assert any("the TTL on arrival up changed between 62 and 63 (count: 1)" in reason["text"] for reason in end["reasons"])
+    assert not any("TTL on arrival down" in reason["text"] for reason in end["reasons"])
     assert end["mark_changed_up"] is None, "no TLV was requested that reports marks"
 
 
@@ -76,6 +76,6 @@ add rule ip split before udp dport 8620 ip dscp ef meta mark set 1
     assert (there >= 150) == apart, "the reference: the rule of the router"
     assert best["ttl_up"] == {"min": 63, "max": 63, "changes": 0} and other["ttl_up"]["min"] == other["ttl_up"]["max"] == (62 if apart else 63)
     assert end["ttl_up"]["changes"] == 0
-    assert any("the TTL on arrival up differs between classes (62 to 63)" in reason for reason in end["reasons"]) == apart
-    assert not any("changed" in reason and "TTL" in reason for reason in end["reasons"])
+    assert any("the TTL on arrival up differs between classes (62 to 63)" in reason["text"] for reason in end["reasons"]) == apart
+    assert not any("changed" in reason["text"] and "TTL" in reason["text"] for reason in end["reasons"])
     assert not apart or end["verdict"] != "valid"

@@ -54,7 +54,7 @@ def test_a_full_queue_of_the_path_loses_and_is_not_the_servers(path, serve):
     # The router drops segments of the control connection as well.
     assert 300 < one["lost"] <= path.drops("rb") <= one["lost"] + 20
     # On a busy machine the server may wait for a processor, which loses nothing.
-    assert all("it waited for a processor" in reason for reason in end["reasons"] if "limited by the server" in reason), end["reasons"]
+    assert all("it waited for a processor" in reason["text"] for reason in end["reasons"] if "limited by the server" in reason["text"]), end["reasons"]
 
 
 def test_the_servers_socket_is_full_while_it_stands_still(path, serve):
@@ -68,7 +68,7 @@ def test_the_servers_socket_is_full_while_it_stands_still(path, serve):
     assert dropped > 1000, "the reference's socket was not full"
     assert one["lost"] == pytest.approx(dropped, rel=0.02), "nothing else loses here"
     assert one["lost_in_socket"] == pytest.approx(dropped, rel=0.02)
-    assert end["verdict"] != "valid" and any("limited by the server: its socket dropped" in reason for reason in end["reasons"])
+    assert end["verdict"] != "valid" and any("limited by the server: its socket dropped" in reason["text"] for reason in end["reasons"])
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
@@ -86,7 +86,7 @@ def test_no_packet_arrives_after_the_drops(path, serve, direction):
     assert one["lost"] == pytest.approx(dropped, rel=0.02), "nothing else loses here"
     assert one["lost_in_socket"] == dropped
     said = "limited by the server: its socket dropped" if direction == "up" else "packets were lost in this host's own socket"
-    assert end["verdict"] != "valid" and any(said in reason for reason in end["reasons"])
+    assert end["verdict"] != "valid" and any(said in reason["text"] for reason in end["reasons"])
 
 
 def test_the_server_sends_less_than_was_due(path, serve):
@@ -97,4 +97,4 @@ def test_the_server_sends_less_than_was_due(path, serve):
     print(f"figure: due {one['due_packets']}, sent {one['sent_packets']}, late {one['late_packets']}")
     assert one["due_packets"] == pytest.approx(7500, abs=2)
     assert one["late_packets"] > 1500, "a second of 2500 packets"
-    assert end["verdict"] != "valid" and any("limited by the server" in reason for reason in end["reasons"])
+    assert end["verdict"] != "valid" and any("limited by the server" in reason["text"] for reason in end["reasons"])

@@ -16,5 +16,6 @@ def read(output: Output) -> list[Figure]:
             value, low, high = (capacity[key] / 1e6 for key in ("value", "low", "high"))
             found.append(Figure(f"capacity {way}", value, low, high))
     if not found:
-        raise Unreadable("no capacity in either direction: " + "; ".join(result.get("reasons") or ["give `ktrxer pair` --json"]))
+        why = [one["text"] for one in result.get("reasons", ())] or ["give `ktrxer pair` --json"]
+        raise Unreadable("no capacity in either direction: " + "; ".join(why))
     return found
