@@ -71,7 +71,8 @@ def made_plan(topology: Topology | None, job: Job, remedy: str, place: str = "na
 def run(topology: Topology, job: Job) -> int:
     """Make the topology, run the command, and remove everything. Returns the command's exit status."""
     shown = topology.path if "/" in str(topology.path) else f"./{topology.path}"
-    plan = made_plan(topology, job, f"the device lab has another kernel: ktrxer lab vm --topology {shown} -- COMMAND")
+    remedy = f"the kernel of virtual time has more: ktrxer lab run {shown} --time virtual -- COMMAND"
+    plan = made_plan(topology, job, f"{remedy}; emulated devices have other kernels: ktrxer lab vm --topology {shown} -- COMMAND")
     environment: dict[str, str] = plan.pop("environment")
     flags = _flags(environment)
     if "--user" in flags:

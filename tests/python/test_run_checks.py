@@ -13,7 +13,7 @@ from ktrxer.runners.runner import Trial
 
 def test_room_on_the_disk_is_looked_at(tmp_path, monkeypatch):
     monkeypatch.setattr(checks.shutil, "disk_usage", lambda _: type("U", (), {"free": 1000})())
-    with pytest.raises(checks.CheckError, match=r"0.0 MB are free there, and this run may need 8.4 MB"):
+    with pytest.raises(checks.CheckError, match=r"0.0 MB are free there, and this run may need 1.1 MB"):
         checks.directory(tmp_path, 100)
 
 

@@ -244,7 +244,7 @@ def test_what_the_kernel_lacks_is_said_in_one_line(nothing_left: None, tmp_path:
     wrong.write_text(link + 'queue = "nosuch"\n')
     done = lab("run", wrong, "--", "true")
     assert done.returncode == 125 and done.stderr.count("\n") == 1
-    assert "this kernel has no nosuch (the queue from a to b, wrong.toml:4); the device lab has another kernel: ktrxer lab vm --topology " in done.stderr
+    assert "this kernel has no nosuch (the queue from a to b, wrong.toml:4); the kernel of virtual time has more: ktrxer lab run " in done.stderr
     wrong.write_text(link + 'queue = "pfifo limit many"\n')
     done = lab("run", wrong, "--", "true")
     assert done.returncode == 125 and done.stderr.startswith("ktrxer lab: pfifo (the queue from a to b, wrong.toml:4): ")
