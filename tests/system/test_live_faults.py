@@ -65,7 +65,7 @@ def test_without_tracepoints_statistics_tell_what_is_missing(live, pair, as_kern
     closes(result)
     assert result["departure_stamp"] == {"nic": 0, "driver": 0, "queued": result["sent"]}
     (reason,) = (reason for reason in result["reasons"] if "no tracepoints" in reason["text"])
-    missing, submitted = map(int, re.findall(r"(\d+) of (\d+) submitted frames are missing", reason)[0])
+    missing, submitted = map(int, re.findall(r"(\d+) of (\d+) submitted frames are missing", reason["text"])[0])
     assert submitted == result["sent"]
     assert abs(b.counters()["rx"]["packets"] + missing - submitted) <= 50
     degraded(result)
