@@ -71,7 +71,7 @@ INSTEAD = {
     "cubic_ledbat_1": settings("labels=cubic,lp", "cc_algos=cubic,lp"),
 }
 # Degraded, with the whole reason: the figures of a test with many flows at this rate, and a tool that does not have what the verdict needs.
-SHARE = r"the (control traffic|delay probes) of the run takes? [\d.]+% of the rate that the run got"
+SHARE = r"the (control traffic|delay probes) of the run takes? [\d.]+ % of the rate that the run got"
 DEGRADED = {
     **dict.fromkeys(("tcp_upload_1000", "l4s"), SHARE),
     "rrul_be_iperf": "the byte counts of the receiver are missing",
@@ -185,7 +185,8 @@ def check(case: Case, one: Made) -> None:
     if case.name == "rrul_be_iperf":
         del found["up"]  # iperf counts what it writes to its socket, which is ahead of the path
     least = 0.4 * RATE if case.name in SHARED else LEAST_OF.get(case.name, LEAST)
-    assert found and all(least < rate <= MOST for rate in found.values()), found
+    print(f"figure: {case.label}: {found}")
+    assert found and all(least < rate <= MOST for rate in found.values()), {name: rate for name, rate in found.items() if not least < rate <= MOST}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)

@@ -30,10 +30,10 @@ RUNS = {
 
 
 def figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """All values of a summary except its name and date, each with its path."""
+    """All values of a summary except its name and dates (of the run and of its phases), each with its path."""
     if isinstance(value, dict):
         for key, one in value.items():
-            if key not in ("name", "created"):
+            if key not in ("name", "created", "phases"):
                 yield from figures(one, f"{name}.{key}")
     elif isinstance(value, list):
         for number, one in enumerate(value):

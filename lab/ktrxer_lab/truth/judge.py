@@ -166,7 +166,7 @@ def _tolerance(path: Path, one: Figure, truth: Truth, source: str, probes: int) 
 def _loaded(path: Path, name: str, done: Mapping[str, Any]) -> tuple[Truth, str] | None:
     """The truth from the plain probes of the same time. Means of the two directions add up, medians do not."""
     try:
-        load = next(phase for phase in json.loads(done["out"])["phases"] if phase["name"] == "load")
+        load = next(phase for phase in json.loads(done["out"])["summary"]["phases"] if phase["name"] == "load")
         begin, end = (load[name] - done["offset_ns"] for name in ("from_real_ns", "to_real_ns"))
     except (ValueError, KeyError, TypeError):
         return None
