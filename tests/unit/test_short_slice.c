@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ static int in_child(int policy, int nice_value)
 		bool short_now;
 
 		if (setpriority(PRIO_PROCESS, 0, nice_value) != 0 ||
-		    (policy != SCHED_OTHER && sched_setscheduler(0, policy, &none) != 0))
+		    (policy != SCHED_OTHER && syscall(SYS_sched_setscheduler, 0, policy, &none) != 0)) /* musl has no call */
 			_exit(1);
 		short_slice();
 		if (getpriority(PRIO_PROCESS, 0) != nice_value)
