@@ -106,7 +106,7 @@ static size_t utf8_of(uint32_t point, char out[4])
 	return 4;
 }
 
-/* What stands behind a backslash: how many bytes it becomes, or 0. */
+/* Reads an escape sequence after its backslash. Returns its number of bytes in the string, or 0. */
 static size_t take_escape(struct reader *r, char out[4])
 {
 	static const char letters[] = "btnfr\"\\", bytes_of_letters[] = "\b\t\n\f\r\"\\";
