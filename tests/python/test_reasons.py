@@ -54,7 +54,7 @@ def test_each_reason_is_made_with_the_values_of_its_sentence():
     assert unused == ["host_busy", "far_busy", "host_stolen", "far_stolen"], "those of the judge, by a name that is put together"
 
 
-# What looks into sentences: the page leaves out those that its headline has, whole.
+# Code that looks into sentences: the page leaves out those that its headline has, whole.
 COMPARES = {"view/report.py"}
 TEXTS = re.compile(r"\breasons?\b|\bsentences?\b|\.text\b")
 

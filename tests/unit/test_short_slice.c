@@ -40,8 +40,9 @@ static int in_child(int policy, int nice_value)
 		int major, minor;
 		bool short_now;
 
+		/* By the system call, because musl has none of these functions. */
 		if (setpriority(PRIO_PROCESS, 0, nice_value) != 0 ||
-		    (policy != SCHED_OTHER && syscall(SYS_sched_setscheduler, 0, policy, &none) != 0)) /* musl has no call */
+		    (policy != SCHED_OTHER && syscall(SYS_sched_setscheduler, 0, policy, &none) != 0))
 			_exit(1);
 		short_slice();
 		if (getpriority(PRIO_PROCESS, 0) != nice_value)
