@@ -5,6 +5,7 @@
     contract/generate.py families          the names of the tables
     contract/generate.py headers FOLDER    the C headers, by meson
     contract/generate.py page              the page of the site, on standard output
+    contract/generate.py manual FOLDER COMMAND ...  runs the command, which makes manual pages in FOLDER, and adds their section OUTPUT
     contract/generate.py write             the files in the repository: docs/schema/, python/ktrxer/store/tables.py
     contract/generate.py check             fails if one of these files is not up to date
 """
@@ -12,10 +13,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import headers
+import manual
 import pages
 import schemas
 import stored
@@ -54,6 +57,9 @@ def main(arguments: list[str]) -> int:
         case ["headers", folder]:
             for family in families(tables):
                 (Path(folder) / f"fields_{family}.h").write_text(headers.header(tables, family))
+        case ["manual", folder, *command]:
+            subprocess.run(command, check=True)
+            manual.add(tables, Path(folder))
         case ["write"]:
             for name, text in committed(tables).items():
                 (ROOT / name).write_text(text)

@@ -13,6 +13,16 @@ You find here each field of the objects, from the tables in `contract/fields/`. 
 printed. `docs/schema/` has the same as JSON schemas.
 """
 TABLE = "| field | type | unit | meaning |\n|---|---|---|---|"
+COMMON = (
+    ("Each line of --jsonl", ("line",)),
+    ("start", ("start",)),
+    ("Each sample", ("sample",)),
+    ("Each event", ("event",)),
+    ("The event clock_step of commands that measure", ("clock_step",)),
+    ("Each end", ("start_of_end", "ended")),
+    ("The end of commands that measure", ("measured", "verdict")),
+    ("A distribution", ("histogram",)),
+)
 
 
 def _type(one: Field, columns: bool) -> str:
@@ -22,21 +32,10 @@ def _type(one: Field, columns: bool) -> str:
     return f"array of {kind}" if columns else kind
 
 
-def _meaning(one: Field) -> str:
-    parts = [one.text]
-    parts += [f"Null: {one.null}."] if one.null else []
-    parts += [f"Absent: {one.absent}."] if one.absent else []
-    parts += [] if one.small else ["Not of the small program."]
-    parts += [f"Since {one.since}."] if one.since != "0.1" else []
-    return " ".join(parts).replace("|", "\\|").replace("<", "&lt;")
-
-
-def _rows(tables: Tables, groups: tuple[str, ...], before: str = "") -> Iterator[str]:
-    for group in tables.parts(groups):
-        for one in group.fields:
-            yield f"| `{before}{one.name}` | {_type(one, group.columns)} | {one.unit} | {_meaning(one)} |"
-            if one.of in tables.groups:
-                yield from _rows(tables, (one.of,), f"{before}{one.name}{'[]' if one.type == 'array' else ''}.")
+def _rows(tables: Tables, groups: tuple[str, ...]) -> Iterator[str]:
+    for name, one, columns in tables.rows(groups):
+        meaning = one.meaning.replace("|", "\\|").replace("<", "&lt;")
+        yield f"| `{name}` | {_type(one, columns)} | {one.unit} | {meaning} |"
 
 
 def _table(tables: Tables, groups: tuple[str, ...]) -> str:
@@ -51,16 +50,7 @@ def _section(tables: Tables, one: Object) -> str:
 
 def page(tables: Tables) -> str:
     parts = [HEAD, "## Of all commands\n"]
-    for title, groups in (
-        ("Each line of --jsonl", ("line",)),
-        ("start", ("start",)),
-        ("Each sample", ("sample",)),
-        ("Each event", ("event",)),
-        ("The event clock_step of commands that measure", ("clock_step",)),
-        ("Each end", ("start_of_end", "ended")),
-        ("The end of commands that measure", ("measured", "verdict")),
-        ("A histogram", ("histogram",)),
-    ):
+    for title, groups in COMMON:
         parts += [f"### {title}\n", _table(tables, groups)]
     for command in tables.commands:
         parts.append(f"## {command}\n")

@@ -14,12 +14,7 @@ BASE = "https://json-schema.org/draft/2020-12/schema"
 
 
 def _words(one: Field) -> str:
-    parts = [one.text]
-    parts += [f"Null: {one.null}."] if one.null else []
-    parts += [f"Absent: {one.absent}."] if one.absent else []
-    parts += [] if one.small else ["The small program does not print it."]
-    parts += [f"In {one.unit}."] if one.unit and not one.name.endswith(f"_{one.unit}") else []
-    return " ".join(parts)
+    return f"{one.meaning} In {one.unit}." if one.unit and not one.name.endswith(f"_{one.unit}") else one.meaning
 
 
 def _type(kind: str) -> Schema:

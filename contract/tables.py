@@ -51,6 +51,15 @@ class Field:
     def required(self) -> bool:
         return not self.absent and self.small
 
+    @property
+    def meaning(self) -> str:
+        parts = [self.text]
+        parts += [f"Null: {self.null}."] if self.null else []
+        parts += [f"Absent: {self.absent}."] if self.absent else []
+        parts += [] if self.small else ["The small program does not print it."]
+        parts += [f"Since {self.since}."] if self.since != "0.1" else []
+        return " ".join(parts)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
@@ -89,6 +98,14 @@ class Tables:
 
     def members(self, names: tuple[str, ...]) -> Iterator[Field]:
         return (one for group in self.parts(names) for one in group.fields)
+
+    def rows(self, names: tuple[str, ...], before: str = "") -> Iterator[tuple[str, Field, bool]]:
+        """Each field with its path, `classes[].dscp`, and whether it is a column; the fields of an object follow it."""
+        for group in self.parts(names):
+            for one in group.fields:
+                yield f"{before}{one.name}", one, group.columns
+                if one.of in self.groups:
+                    yield from self.rows((one.of,), f"{before}{one.name}{'[]' if one.type == 'array' else ''}.")
 
     def around(self, one: Object) -> tuple[str, ...]:
         """The groups of an object with those of every line of its type."""

@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "contract"))
 
 import recorded
 from far_end import Engine, gro
