@@ -12,7 +12,7 @@
 
 enum {
 	LINK_HEADER = 14,
-	/* The program waits that long itself, in a softirq; probes that are due later are polled for. */
+	/* The program spins this long itself, in a softirq; for probes that are due later it is called again. */
 	WAIT_NS = 20000,
 	WAIT_ROUNDS = 1 << 13, /* a round is at least 5 ns */
 };
@@ -67,8 +67,6 @@ static __always_inline struct live_slot *slot_of(__u32 number)
 	return bpf_map_lookup_elem(&slots, &at);
 }
 
-/* --------------------------------------------------------------------------------------------------------- turns */
-
 static long forget(__u32 round, void *context)
 {
 	struct live_control *c = control_get();
@@ -79,12 +77,12 @@ static long forget(__u32 round, void *context)
 	if (!c || c->completed == c->submitted)
 		return 1;
 	end = end_of(c->pending[c->completed++ & (LIVE_PENDING - 1)]);
-	if (end && *end == LIVE_FLYING)
+	if (end && *end == LIVE_SUBMITTED)
 		WRITE(*end, LIVE_END(LIVE_UNPROVEN, 0));
 	return 0;
 }
 
-/* Between two batches the owner gives the ring to the worker that came last. False: it is another worker's turn. */
+/* The owner gives the ring between two batches to the worker that came last. False: it is another worker's turn. */
 static __always_inline _Bool my_turn(struct live_control *c, struct live_worker *worker, __u32 me, _Bool batch_begins)
 {
 	if (READ(c->owner) != me) {
@@ -109,8 +107,6 @@ static __always_inline _Bool my_turn(struct live_control *c, struct live_worker 
 	WRITE(c->owner, c->taker);
 	return 0;
 }
-
-/* ------------------------------------------------------------------------------------------------------- one probe */
 
 static long not_yet(__u32 round, void *until)
 {
@@ -194,7 +190,7 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 		if (at) {
 			__u64 now = bpf_ktime_get_ns(), early = READ(c->compensation_ns);
 
-			/* At both ends of the clock times stay there. */
+			/* A shift stays within the range of the clock. */
 			if (config.shifts && slot->restarts && !slot->refused)
 				c->shift_ns = 0;
 			if (config.shifts && !slot->refused)
@@ -241,7 +237,7 @@ static __always_inline int one(struct xdp_md *ctx, __u32 me)
 		WRITE(*end, LIVE_END(LIVE_UNPROVEN, 0));
 		return XDP_REDIRECT;
 	}
-	WRITE(*end, LIVE_FLYING);
+	WRITE(*end, LIVE_SUBMITTED);
 	c->pending[c->submitted & (LIVE_PENDING - 1)] = tail;
 	c->submitted++;
 	return XDP_REDIRECT;
@@ -258,8 +254,6 @@ int live_worker1(struct xdp_md *ctx)
 {
 	return one(ctx, 1);
 }
-
-/* ----------------------------------------------------------------------------------------------- what became of it */
 
 struct completion {
 	__u64 now;
@@ -283,7 +277,10 @@ static __always_inline void refused(struct live_control *c, __u32 number, __u64 
 		if (!c->refused_since_ns)
 			c->refused_since_ns = completion->now;
 		if (completion->now - c->refused_since_ns < config.retry_ns) {
-			/* Back to it. Those behind it that went are passed over when their turn comes. */
+			/*
+			 * The tail returns to the refused probe. Submitted probes behind it are skipped when their turn
+			 * comes.
+			 */
 			WRITE(*end, 0);
 			if (BEFORE(number, c->tail)) {
 				c->tail = number;

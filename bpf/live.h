@@ -5,7 +5,7 @@
  *
  *   slots    written by the library before `head` passes them, read by the program (but for `at_ns`, moved by a shift,
  *            and `refused`)
- *   ends     one word a probe: 0 not sent yet, LIVE_FLYING submitted, else how it ended
+ *   ends     one word a probe: 0 not sent yet, LIVE_SUBMITTED, else how it ended
  *   control  one side's line is not the other's: each poll reads the first line, which changes only with a commit
  */
 #ifndef KTRXER_BPF_LIVE_H
@@ -22,7 +22,7 @@ enum {
 };
 
 /* The word of an end: a time in ns on CLOCK_MONOTONIC, or with LIVE_WITHOUT_STAMP a kind and an errno. */
-#define LIVE_FLYING 1ULL
+#define LIVE_SUBMITTED 1ULL
 #define LIVE_WITHOUT_STAMP (1ULL << 63)
 enum live_kind { LIVE_FAILED = 1, LIVE_SKIPPED = 2, LIVE_CANCELLED = 3, LIVE_UNPROVEN = 4 };
 #define LIVE_END(kind, error) (LIVE_WITHOUT_STAMP | (unsigned long long)(kind) << 32 | (__u32)(error))

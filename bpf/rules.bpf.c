@@ -71,7 +71,6 @@ struct {
 	__uint(max_entries, 4096);
 } packets SEC(".maps");
 
-/* By receive queue. */
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__uint(max_entries, 1);
@@ -87,12 +86,7 @@ struct {
 	__type(value, struct rules_control);
 } control SEC(".maps");
 
-/* ------------------------------------------------------------------------------------------------------- which rule */
-
-/*
- * The first of the rules with wildcards that come before `rank` and match the packet: its place in the list; -1:
- * none.
- */
+/* Returns the place in the list of the first matching rule with wildcards before `rank`; -1: none. */
 static __always_inline int rules_list(const struct krx_view *v, __u32 rank)
 {
 	for (__u32 i = 0; i < RULES_LIST_MAX; i++) {
@@ -152,8 +146,6 @@ static __always_inline __u32 rules_decide(const struct krx_view *v, struct rules
 	}
 	return rank;
 }
-
-/* ----------------------------------------------------------------------------------------------------- what is kept */
 
 #ifdef RULES_NIC
 extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *ctx, __u64 *timestamp) __ksym;
@@ -262,8 +254,6 @@ static __always_inline int keep_packet(struct xdp_md *ctx, const struct rules_ve
 	keep_by_ring(ctx, &stamp, length);
 	return XDP_PASS;
 }
-
-/* --------------------------------------------------------------------------------------------------------- a packet */
 
 static __always_inline struct rules_control *control_get(void)
 {

@@ -16,7 +16,7 @@ enum {
 	RULES_FILTER_WORDS = 1 << (RULES_FILTER_BITS - 6),
 };
 
-/* As enum krx_op. */
+/* Values are those of enum krx_op. */
 enum { RULES_CAPTURE = 1, RULES_DROP = 2, RULES_CAPTURE_DROP = 3, RULES_FORWARD = 4 };
 
 /* Whole 5-tuples of IPv4: the key of a hash, hashed word by word. The key of IPv6 is struct krx_view. */
@@ -117,10 +117,7 @@ struct rules_record {
 	__u8 data[];
 };
 
-/*
- * For tests: packets that one BPF_PROG_RUN shows to the program one after another (a call costs 26 ms, whatever it
- * does).
- */
+/* Tests pass this many packets to one BPF_PROG_RUN, because a call costs 26 ms. */
 enum { RULES_CASES = 1024, RULES_CASE_MOST = 256 };
 struct rules_case {
 	__u32 length;          /* 14 to RULES_CASE_MOST */

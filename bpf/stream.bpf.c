@@ -61,8 +61,6 @@ static __always_inline const struct stream_config *config_get(void)
 	return c;
 }
 
-/* ---------------------------------------------------------------------------------------------------- which number */
-
 static __noinline int chunk_take(void)
 {
 	const struct stream_config *c = config_get();
@@ -91,8 +89,6 @@ static __noinline int chunk_take(void)
 	return 1;
 }
 
-/* -------------------------------------------------------------------------------------------------------- one probe */
-
 static __always_inline void value_store(void *at, __u8 width, __u64 value)
 {
 	if (width == 1)
@@ -120,7 +116,6 @@ static __always_inline __u64 value_of(const struct vary_part *part, __u64 place)
 	return part->from + part->step * place;
 }
 
-/* To the place of the next number. */
 static __always_inline void place_step(struct stream_worker *l, const struct vary_part *part, __u32 i)
 {
 	if (part->every > 1) {
@@ -235,8 +230,6 @@ int stream_next(struct xdp_md *ctx)
 	l->submitted++;
 	return XDP_REDIRECT;
 }
-
-/* ----------------------------------------------------------------------------------------------- what became of it */
 
 /*
  * Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor.

@@ -29,7 +29,6 @@ struct stream_config {
 	__u8 frame[LIVE_FRAME_MAX] __attribute__((aligned(8)));
 };
 
-/* Between all workers. */
 struct stream_share {
 	__u64 taken; /* by workers, in chunks; may pass `count` */
 	__u64 count;

@@ -103,7 +103,7 @@ static inline __u32 vary_fold(__u64 sum)
 	return (__u32)sum;
 }
 
-/* The sum that a value adds to a checksum; at most 2^33. */
+/* Returns at most 2^33. */
 static inline __u64 vary_sum_of(__u64 value, __u8 in)
 {
 	__u64 sum = (value & 0xffffffff) + (value >> 32);

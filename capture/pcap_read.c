@@ -116,8 +116,6 @@ static uint32_t take32(const struct ktrxer_capture *c, struct bytes *b)
 	return c->big_endian ? bytes_be32(b) : bytes_le32(b);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ times */
-
 /* clang-format off */
 static const uint64_t ten_to[] = {
 	1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u,
@@ -163,8 +161,6 @@ static void time_set(struct ktrxer_capture_packet *packet, const struct interfac
 	if (!packet->has_time)
 		packet->time_ns = 0;
 }
-
-/* ------------------------------------------------------------------------------------------------------------- pcap */
 
 static int pcap_begin(struct ktrxer_capture *c, struct ktrxer_error *err)
 {
@@ -212,8 +208,6 @@ static int pcap_next(struct ktrxer_capture *c, struct ktrxer_capture_packet *pac
 	packet->interface = 0;
 	return 1;
 }
-
-/* ----------------------------------------------------------------------------------------------------------- pcapng */
 
 /* The block's type was read, and its byte order is what is found here. */
 static int section_begin(struct ktrxer_capture *c, struct ktrxer_error *err)
@@ -392,8 +386,6 @@ static int ng_next(struct ktrxer_capture *c, struct ktrxer_capture_packet *packe
 			return ret;
 	}
 }
-
-/* ------------------------------------------------------------------------------------------------------------- both */
 
 static int kind_find(struct ktrxer_capture *c, struct ktrxer_error *err)
 {

@@ -14,8 +14,6 @@
 
 enum { KTRXER_LINKTYPE_ETHERNET = 1, KTRXER_LINKTYPE_RAW = 101 };
 
-/* --------------------------------------------------------------------------------------------------------- writing */
-
 struct ktrxer_pcapng;
 
 /* `path` "-": standard output. `comment` (may be NULL) stands at the head of the file. */
@@ -36,8 +34,6 @@ int ktrxer_pcapng_flush(struct ktrxer_pcapng *file);
 /* The first error of all that was written, if there was one: a full disk is not silent. Frees in any case. */
 int ktrxer_pcapng_close(struct ktrxer_pcapng *file, struct ktrxer_error *err);
 
-/* --------------------------------------------------------------------------------------------------------- reading */
-
 struct ktrxer_capture;
 
 struct ktrxer_capture_packet {
@@ -51,7 +47,7 @@ struct ktrxer_capture_packet {
 
 /* `path` "-": standard input. -EBADMSG: no capture file. */
 int ktrxer_capture_open(struct ktrxer_capture **capture, const char *path, struct ktrxer_error *err);
-/* The same from a stream, which is the capture's from now on; `name` is for messages. */
+/* The capture closes `stream`; `name` is for messages. */
 int ktrxer_capture_stream(struct ktrxer_capture **capture, FILE *stream, const char *name, struct ktrxer_error *err);
 /* 1 and a packet, 0 at the end, -EBADMSG where the file is damaged or cut short (err says at which byte). */
 int ktrxer_capture_next(struct ktrxer_capture *capture, struct ktrxer_capture_packet *packet, struct ktrxer_error *err);

@@ -56,7 +56,10 @@ static int answer_wait(struct connection *c)
 	struct krx_packet packet;
 
 	for (;;) {
-		/* Before the packets are read: a program without a processor finds here an answer that was in time. */
+		/*
+		 * Compare before the packets are read: an answer that was in time is valid for a program that had no
+		 * processor.
+		 */
 		const bool is_over = ktrxer_now_ns() >= end;
 		int rc = krx_next(c->rx, &packet);
 

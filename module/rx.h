@@ -10,8 +10,6 @@
 
 #include "rx_types.h"
 
-/* ---------------------------------------------------------------------------------------- rules */
-
 /* A table of @rules in user memory. An error pointer: -EFAULT, -EINVAL, -E2BIG, -ENOMEM. */
 struct krx_table *krx_table_make(const struct ktrxer_rx_rule __user *rules, u32 count);
 /* @table may be NULL. No hook may use the table any more. */
@@ -19,14 +17,10 @@ void krx_table_free(struct krx_table *table);
 bool krx_table_drops(const struct krx_table *table);
 void krx_table_sums(const struct krx_table *table, u64 *matched, u32 count);
 
-/* ----------------------------------------------------------------------------------------- ring */
-
 /* -ENOMEM: above a limit of ktrxer_memory_take(), or no memory. */
 int krx_ring_make(struct krx_ring *ring, u32 bytes);
 void krx_ring_free(struct krx_ring *ring);
 bool krx_ring_readable(const struct krx_ring *ring);
-
-/* ----------------------------------------------------------------------------------------- file */
 
 /* The caller has checked `flags` and `hook`. -ENODEV: no such device. */
 int krx_device_bind(struct krx_file *krx, u32 hook, u32 flags);

@@ -48,8 +48,6 @@ static int krx_file_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* --------------------------------------------------------------------------------------- set up */
-
 static bool krx_setup_valid(const struct ktrxer_rx_setup *setup)
 {
 	return !(setup->flags & ~KTRXER_RX_PROMISCUOUS) && setup->snap <= KTRXER_RX_SNAP_MAX &&
@@ -117,8 +115,6 @@ static int krx_file_mmap(struct file *file, struct vm_area_struct *vma)
 	return ktrxer_memory_map(&krx->ring.memory, vma);
 }
 
-/* ---------------------------------------------------------------------------------------- rules */
-
 /*
  * The table is complete before the first packet uses it, and the former one stays until the last
  * packet has used it.
@@ -177,8 +173,6 @@ static long krx_file_rules(struct file *file, void __user *arg)
 	return ktrxer_struct_give(arg, &rules, sizeof(rules), size);
 }
 
-/* --------------------------------------------------------------------------------------- counts */
-
 /*
  * Nothing of user space is touched while the lock is held: a page fault there takes a lock that
  * mmap() holds when it comes here.
@@ -229,8 +223,6 @@ static long krx_file_stats(struct krx_file *krx, void __user *arg)
 	kvfree(matched);
 	return ret ? ret : ktrxer_struct_give(arg, &stats, sizeof(stats), size);
 }
-
-/* ----------------------------------------------------------------------------------------- file */
 
 static long krx_file_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {

@@ -53,8 +53,6 @@ static int ktx_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------- setup */
-
 static int ktx_setup_check(const struct ktrxer_tx_setup *setup)
 {
 	if (setup->flags & ~KTRXER_TX_NO_COMPENSATION)
@@ -159,8 +157,6 @@ static long ktx_ioctl_setup(struct file *file, void __user *to)
 	mutex_unlock(&f->lock);
 	return ret ? ret : ktrxer_struct_give(to, &setup, sizeof(setup), size);
 }
-
-/* ----------------------------------------------------------------------------------------- kick */
 
 /* Cancels published probes before number `to`. Takes no lock, so it waits for no other call. */
 static int ktx_cancel(struct ktx_file *f, u32 to)
@@ -284,8 +280,6 @@ static long ktx_ioctl(struct file *file, unsigned int command, unsigned long arg
 		return -ENOTTY;
 	}
 }
-
-/* --------------------------------------------------------------------------------- map and poll */
 
 static int ktx_mmap(struct file *file, struct vm_area_struct *vma)
 {

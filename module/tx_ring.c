@@ -11,8 +11,6 @@
 #include "ktrxer_trace.h"
 #include "tx.h"
 
-/* ------------------------------------------------------------------------------------- geometry */
-
 static int ktx_ring_measure(struct ktx_file *f, struct ktrxer_tx_setup *setup)
 {
 	size_t slots, reports, frames, size;
@@ -91,8 +89,6 @@ void ktx_ring_free(struct ktx_file *f)
 	ktrxer_memory_free(&f->memory);
 }
 
-/* ------------------------------------------------------------------------------------ phase one */
-
 static void ktx_ring_take_one(struct ktx_file *f, u32 number)
 {
 	const struct ktrxer_tx_slot *slot = &f->slots[number & f->mask];
@@ -168,8 +164,6 @@ bool ktx_ring_has_more(const struct ktx_file *f)
 	return taken != READ_ONCE(f->head) ||
 	       (READ_ONCE(f->error) != EPROTO && taken != READ_ONCE(f->ring->head));
 }
-
-/* -------------------------------------------------------------------------------------- the end */
 
 void ktx_ring_fail(struct ktx_file *f, int error)
 {

@@ -17,8 +17,6 @@ static struct ktx_request *ktx_request_at(const struct ktx_file *f, u32 number)
 	return &f->requests[number & f->window_mask];
 }
 
-/* -------------------------------------------------------------------------------------- reports */
-
 static u64 ktx_planned(const struct ktx_file *f, const struct ktx_request *request)
 {
 	return request->at_ns ? min_t(u64, request->at_ns + f->shift_ns, KTIME_MAX) : 0;
@@ -58,8 +56,6 @@ static void ktx_probe_drop(struct ktx_file *f, enum ktrxer_tx_status status, int
 	ktx_probe_end(f, status, error, 0, 0);
 }
 
-/* ---------------------------------------------------------------------------------------- a try */
-
 /*
  * The first probe was refused: it stays first and is tried again, or it has failed. The longer a
  * device refuses, the shorter is the time for each further probe.
@@ -94,7 +90,7 @@ static int ktx_wrong(const struct ktx_file *f, const struct ktx_request *request
 	if (request->flags & KTRXER_TX_QUEUE &&
 	    request->queue >= READ_ONCE(dev->real_num_tx_queues))
 		return -EINVAL;
-	/* As for a packet socket: the outer VLAN tag does not count for the MTU. */
+	/* The outer VLAN tag does not count for the MTU, as in a packet socket. */
 	if (eth_type_vlan(request->skb->protocol))
 		longest += VLAN_HLEN;
 	return request->skb->len > longest ? -EMSGSIZE : 0;
@@ -244,8 +240,6 @@ static void ktx_hand_over(struct ktx_file *f, u32 count)
 unlock:
 	rcu_read_unlock();
 }
-
-/* ---------------------------------------------------------------------------------- what is due */
 
 /*
  * The number of probes for one call: the rest of the train, or all probes without a send time;

@@ -28,10 +28,7 @@ int ktx_sender_start(struct ktx_file *f, u32 wanted)
 		if (ret)
 			return ret;
 	}
-	/*
-	 * With the same lateness the thread is the better one: no softirq of others stands before
-	 * it.
-	 */
+	/* The thread wins at the same lateness: no softirq of others delays it. */
 	if (wanted == KTRXER_TX_TIMER_AUTO) {
 		const bool softirq =
 			f->softirq_late_ns &&

@@ -119,8 +119,6 @@ void ktx_softirq_stop(struct ktx_file *f)
 	cancel_work_sync(&f->refill);
 }
 
-/* ------------------------------------------------------------------------------------ the trial */
-
 struct ktx_trial {
 	struct hrtimer timer;
 	struct tasklet_struct tasklet;

@@ -86,8 +86,6 @@ static void close_all(struct bench_run *run)
 	free(run->sent_ns);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- a point */
-
 static void one_turn(struct bench_run *run, const struct bench_point *point, int number, struct bench_tally *tally,
 		     int64_t round)
 {
@@ -177,8 +175,6 @@ static int all_points(struct bench_run *run, struct ktrxer_error *err)
 	bench_progress_end(run);
 	return rc;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- the end */
 
 static void say_settings(struct bench_run *run, struct json *json)
 {

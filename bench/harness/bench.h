@@ -30,7 +30,7 @@ struct bench_options {
 	bool no_baselines, no_bpf, fq, both_ways;
 };
 
-/* Where the probes go; and what the Python part does, which are refused here. */
+/* BENCH_PATH_OPTIONS has the options of the path, and those of the Python part, which this program refuses. */
 #define BENCH_PATH_OPTIONS(FIELDS)                                                                                     \
 	OPTION_DEVICE(offsetof(FIELDS, device), .heading = "Path",                                                     \
 		      .help = "Send by this device instead of between two hosts in network namespaces of the bench's " \
@@ -52,7 +52,7 @@ struct bench_options {
 	{ .name = "compare", .type = OPT_STRING, .offset = offsetof(FIELDS, compare), .argument = "OLD.json",          \
 	  .help = "Show what has changed since an older run, whose --json output this file is" }
 
-/* When a probe goes to the engine, and with which time (O5 of the OMware paper). */
+/* When a probe goes to the engine, and with which time (the methods of the OMware paper). */
 enum bench_method {
 	BENCH_OWN, /* as `ktrxer send` does it: half a second ahead */
 	BENCH_OIR, /* all at the start */
@@ -62,7 +62,6 @@ enum bench_method {
 	BENCH_METHODS,
 };
 
-/* A sender. */
 struct bench_who {
 	char name[BENCH_NAME], engine_name[BENCH_NAME];
 	bool engine;              /* else a frozen program */
@@ -111,7 +110,6 @@ struct bench_point {
 	uint64_t gap_ns;
 };
 
-/* The turns of one sender at one point. */
 struct bench_tally {
 	uint64_t rounds;
 	int failures;                /* in a row */
@@ -120,7 +118,6 @@ struct bench_tally {
 
 struct bench_run;
 
-/* One of rate, schedule, pairs, stamps. */
 struct bench_kind {
 	const char *name;
 	bool calls;                        /* wants the driver's calls stamped */
@@ -155,7 +152,6 @@ struct bench_run {
 
 extern const struct bench_kind bench_rate, bench_schedule, bench_methods, bench_pairs, bench_stamps;
 
-/* bench.c */
 int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct bench_options *options);
 
 /* bench_turn.c: 0, or a negative errno with a line: this sender cannot do it. */
@@ -164,7 +160,6 @@ int bench_turn(struct bench_run *run, const struct bench_who *who, const struct 
 /* bench_engine.c, bench_baseline.c: sends, until all is sent. */
 int bench_send_engine(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
 		      struct bench_turn *turn, struct ktrxer_error *err);
-/* bench_template.c */
 int bench_send_template(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
 			struct bench_turn *turn, struct ktrxer_error *err);
 struct template;
@@ -181,7 +176,6 @@ void bench_cross_stop(struct bench_run *run);
 
 #define BENCH_CROSS_PORT 19999
 
-/* bench_who.c */
 int bench_who_list(struct bench_run *run, struct ktrxer_error *err);
 /* bench_plan.c: lists as users type them, "0,12k,24k" and "0,10us,1ms". */
 int bench_methods_parse(struct bench_run *run, struct ktrxer_error *err);

@@ -108,7 +108,7 @@ static void compose(struct line *line, const struct bench_run *run, const struct
 	}
 }
 
-/* In the child: nothing of ours goes with it, and it does not outlive us. */
+/* The child inherits no descriptor, and ends with this process. */
 static _Noreturn void become(const char *path, struct line *line, bool realtime, int error_fd)
 {
 	struct sched_param param = { .sched_priority = realtime ? PRIORITY : 0 };

@@ -48,7 +48,7 @@ static const struct opt rate_opts[] = {
 static const struct opt schedule_opts[] = {
 	PAYLOAD("100"), CROSS, BOTH_WAYS, INTERVAL("10ms", "probes"), COUNT("100", "Probes in a round"), ROUNDS,
 	{ .name = "methods", .letter = 'm', .type = OPT_STRING, .offset = FIELD(methods), .argument = "M,M...",
-	  .help = "Experiments E3 and E4: oir (engines are given all probes at the start), ofr (each a fixed period "
+	  .help = "Methods of OMware: oir (engines are given all probes at the start), ofr (each a fixed period "
 		  "before its time), osm (each when a sleep ends), rsm (a raw socket when a sleep ends)" },
 	{ .name = "predispatch", .type = OPT_STRING, .offset = FIELD(predispatch), .argument = "D,D...",
 	  .fallback = "500us",
@@ -105,8 +105,6 @@ static int run_stamps(struct cli *cli, const void *options)
 	"Rounds during which the machine was away for more than a millisecond, or lost steal time, are counted as "    \
 	"stalled and do not enter the figures unless there are no others."
 
-/* ----------------------------------------------------------------------------------------------- the same once more */
-
 struct again_options {
 	const char *compare, *csv;
 };
@@ -154,9 +152,11 @@ const struct command cmd_bench_rate = {
 	.name = "bench rate",
 	.summary = "Engines against each other: packets a second, in trains and floods",
 	.description = OPT_PROSE(COMMON),
-	.examples = "ktrxer bench rate --payload 28..1428/50 --cross 0,12k,24k,36k\tExperiment E1 as a whole.\n"
-		    "ktrxer bench rate --payload 28 --engines raw,packet --json >old.json\tTwo engines, for later "
-		    "comparison.\n",
+	.examples =
+		"ktrxer bench rate --payload 28..1428/50 --cross 0,12k,24k,36k\tAll payloads, with cross "
+		"traffic and without.\n"
+		"ktrxer bench rate --payload 28 --engines raw,packet --json >old.json\tTwo engines, for later "
+		"comparison.\n",
 	.options = rate_opts,
 	.options_size = sizeof(struct bench_options),
 	.run = run_rate,
@@ -168,12 +168,11 @@ const struct command cmd_bench_schedule = {
 	.name = "bench schedule",
 	.summary = "Engines against each other: how true intervals are at the far end",
 	.description = OPT_PROSE(COMMON),
-	.examples =
-		"ktrxer bench schedule --cross 0,36k\tExperiment E2, without and with cross traffic.\n"
-		"ktrxer bench schedule -m oir,ofr,osm,rsm -i 1ms --payload 12..1472/730\tExperiment E3: which part "
-		"waits, and since when.\n"
-		"ktrxer bench schedule -m ofr --predispatch 0,100us,500us,1ms -i 1ms\tExperiment E4: how long before.\n"
-		"ktrxer bench schedule --compare old.json\tHas it changed?\n",
+	.examples = "ktrxer bench schedule --cross 0,36k\tWithout and with cross traffic.\n"
+		    "ktrxer bench schedule -m oir,ofr,osm,rsm -i 1ms --payload 12..1472/730\tWhich part "
+		    "waits, and since when.\n"
+		    "ktrxer bench schedule -m ofr --predispatch 0,100us,500us,1ms -i 1ms\tHow long before.\n"
+		    "ktrxer bench schedule --compare old.json\tHas it changed?\n",
 	.options = schedule_opts,
 	.options_size = sizeof(struct bench_options),
 	.run = run_schedule,
@@ -185,7 +184,7 @@ const struct command cmd_bench_pairs = {
 	.name = "bench pairs",
 	.summary = "Engines against each other: how close two probes leave back to back",
 	.description = OPT_PROSE(COMMON),
-	.examples = "ktrxer bench pairs\tExperiment E5: 40-byte packets, pairs 1 ms apart.\n",
+	.examples = "ktrxer bench pairs\t40-byte packets, pairs 1 ms apart.\n",
 	.options = pairs_opts,
 	.options_size = sizeof(struct bench_options),
 	.run = run_pairs,
@@ -197,7 +196,7 @@ const struct command cmd_bench_stamps = {
 	.name = "bench stamps",
 	.summary = "Engines against each other: how true their reported send times are",
 	.description = OPT_PROSE(COMMON),
-	.examples = "ktrxer bench stamps\tExperiment E6: gaps of 0 to 100 ms.\n",
+	.examples = "ktrxer bench stamps\tGaps of 0 to 100 ms.\n",
 	.options = stamps_opts,
 	.options_size = sizeof(struct bench_options),
 	.run = run_stamps,

@@ -36,7 +36,7 @@ struct bench_cross {
 	uint64_t random;
 };
 
-/* As any program's traffic goes: by the engine that needs no privilege, whatever it is called. */
+/* The engine needs no privilege, as for the traffic of any other program. */
 static int choose(char *name, size_t size, const char *device, struct ktrxer_error *err)
 {
 	struct ktx_engine_info engines[ENGINES];
@@ -98,7 +98,6 @@ static void *send_cross(void *argument)
 	return NULL;
 }
 
-/* The thread is at the host that sends. */
 static int start(struct bench_cross **out, const struct ktrxer_path *path, uint64_t seed, uint64_t pps,
 		 struct ktrxer_error *err)
 {
@@ -120,7 +119,7 @@ static int start(struct bench_cross **out, const struct ktrxer_path *path, uint6
 	t.engine = engine;
 	t.purpose = KTX_FOR_RATE;
 	t.wait = KTX_WAIT_SLEEP;
-	/* After a time without the processor there is no burst: it would be other traffic than requested. */
+	/* Skip late probes: a burst after a time without the processor is other traffic than requested. */
 	t.late = KTX_LATE_SKIP;
 	t.late_ns = LATE_NS;
 	t.flags = KTX_NO_REALTIME | KTX_NO_LOCK | KTX_NO_STAMPS;
@@ -156,7 +155,6 @@ free_it:
 	return rc;
 }
 
-/* From the far host to this one. */
 static int start_back(struct bench_run *run, uint64_t pps, struct ktrxer_error *err)
 {
 	struct ktrxer_path_options o = KTRXER_PATH_OPTIONS_INIT;

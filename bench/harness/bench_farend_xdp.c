@@ -61,7 +61,9 @@ static bool kernel_has(const struct btf *btf, const char *function)
 	return btf && btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) > 0;
 }
 
-/* The programs that stamp the driver's calls: only where they are requested and the kernel has the tracepoints. */
+/*
+ * Programs that stamp the driver's calls are loaded only where they are requested and the kernel has the tracepoints.
+ */
 static void choose_calls(struct farend *f, struct bpf_object *object, enum call_way wanted)
 {
 	struct btf *btf = wanted == BY_FENTRY ? btf__load_vmlinux_btf() : NULL;

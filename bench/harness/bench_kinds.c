@@ -11,8 +11,6 @@
 
 enum { TRAINS = 10, PAIRS_MIN = 5 };
 
-/* ---------------------------------------------------------------------------------- E1: trains, a flood, a template */
-
 static const struct bench_who rate_baselines[] = {
 	{ .name = "raw sendmmsg", .socket = "raw-sendmmsg" },
 	{ .name = "raw sendmmsg FIFO", .socket = "raw-sendmmsg", .realtime = true },
@@ -43,8 +41,6 @@ static int rate_jobs(const struct bench_run *run, const struct bench_who *who, c
 }
 
 const struct bench_kind bench_rate = { .name = "rate", .baselines = rate_baselines, .jobs = rate_jobs };
-
-/* -------------------------------------------------------- E2: a fixed interval; E3 and E4: by the methods of OMware */
 
 static const struct bench_who schedule_baselines[] = {
 	{ .name = "usleep", .sleep = "usleep" },
@@ -79,8 +75,6 @@ static int schedule_jobs(const struct bench_run *run, const struct bench_who *wh
 const struct bench_kind bench_schedule = { .name = "schedule", .baselines = schedule_baselines, .jobs = schedule_jobs };
 const struct bench_kind bench_methods = { .name = "schedule", .baselines = method_baselines, .jobs = schedule_jobs };
 
-/* --------------------------------------------------------------------------------- E5: two probes sent back to back */
-
 static const struct bench_who pairs_baselines[] = {
 	{ .name = "raw sendto twice", .socket = "raw-sendto" },
 	{ .name = "raw sendto twice FIFO", .socket = "raw-sendto", .realtime = true },
@@ -103,8 +97,6 @@ static int pairs_jobs(const struct bench_run *run, const struct bench_who *who, 
 const struct bench_kind bench_pairs = {
 	.name = "pairs", .calls = true, .baselines = pairs_baselines, .jobs = pairs_jobs
 };
-
-/* ------------------------------------------------------------------------- E6: reported send times against arrivals */
 
 static const struct bench_who no_baselines[] = { { .name = "" } }; /* the frozen programs report no send times */
 

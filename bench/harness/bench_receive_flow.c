@@ -44,7 +44,7 @@ static int reap(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-/* The Mbit/s that the server received: iperf3's own sum at the end; -1: unknown. */
+/* Returns iperf3's own sum at the end: the Mbit/s that the server received; -1: unknown. */
 static int64_t figure_of(const char *text)
 {
 	const char *sum = strstr(text, "\"sum_received\""), *rate = sum ? strstr(sum, "\"bits_per_second\":") : NULL;

@@ -119,8 +119,6 @@ static void listener_close(struct listener *l)
 	close(l->stop_fd);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the sender */
-
 static int frame_make(struct receive_bench *b, struct template *t, struct ktrxer_error *err)
 {
 	struct ktrxer_frame_spec spec = KTRXER_FRAME_SPEC_INIT;

@@ -10,7 +10,7 @@ static const char *const patterns[] = { [BENCH_TIMED] = "timed",
 					[BENCH_FLOOD] = "flood",
 					[BENCH_TEMPLATE] = "template" };
 
-/* Between turns the bench waits for a slow reader: a lost sample would be a lost turn. */
+/* The bench waits for a slow reader between turns: a lost sample would be a lost turn. */
 struct json *bench_sample(struct cli *cli, const char *kind)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };

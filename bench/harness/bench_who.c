@@ -61,7 +61,7 @@ static bool realtime_allowed(void)
 	struct sched_param param = { .sched_priority = 1 }, before = { 0 };
 	int policy;
 
-	/* By the thread's calls: musl has no sched_setscheduler(). */
+	/* musl has no sched_setscheduler(): use the thread's calls. */
 	if (pthread_getschedparam(pthread_self(), &policy, &before) ||
 	    pthread_setschedparam(pthread_self(), SCHED_FIFO, &param))
 		return false;
@@ -103,7 +103,6 @@ static struct bench_who *add(struct bench_run *run, const struct ktx_engine_info
 	return who;
 }
 
-/* Once, or once for each method and period. */
 static void add_engine(struct bench_run *run, const struct ktx_engine_info *engine)
 {
 	char period[KTRXER_UNITS_TEXT], word[KTRXER_UNITS_TEXT + 8];

@@ -42,7 +42,7 @@ struct {
 	__type(value, struct farend_counts);
 } counts SEC(".maps");
 
-/* By number; how many is set when it is loaded. */
+/* The number of entries is set before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -69,7 +69,7 @@ static __always_inline __u64 read_number(const __u8 *at)
 	return number;
 }
 
-/* The same in a packet, where some verifiers allow a wide load at any offset. */
+/* Some verifiers allow a wide load at any offset of a packet. */
 static __always_inline __u64 packet_number(const __u8 *at)
 {
 #if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_arm64)
@@ -157,9 +157,7 @@ int farend(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* --------------------------------------------------------------------------------------- where the driver is called */
-
-/* Of the kernel's own structs only what is read; the loader finds the offsets by BTF. */
+/* The structs have the fields that are read here; the loader finds their offsets by BTF. */
 struct sk_buff {
 	unsigned char *data;
 } __attribute__((preserve_access_index));

@@ -16,7 +16,7 @@ struct farend_config {
 	__u64 called; /* by the program: frames that bulks have handed to that driver in this turn */
 };
 
-/* Of one processor; the command adds them up. Times on CLOCK_MONOTONIC. */
+/* Counts of one processor; the command adds them up. Times are on CLOCK_MONOTONIC. */
 struct farend_counts {
 	__u64 probes; /* of the turn, each once */
 	__u64 again;  /* a number that had been here before */

@@ -54,7 +54,7 @@ int dscp_next(uint8_t *dscp, const char **list, struct ktrxer_error *err)
 	return dscp_parse(dscp, word, length, err);
 }
 
-/* As the two bits of the header: RFC 3168, section 5. */
+/* The index is the two bits of the header: RFC 3168, section 5. */
 const char *const ecn_names[] = { "off", "ect1", "ect0", "ce" };
 
 int ecn_parse(uint8_t *ecn, const char *text, size_t length, struct ktrxer_error *err)

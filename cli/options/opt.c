@@ -23,8 +23,6 @@ struct parser {
 	struct ktrxer_error *err;
 };
 
-/* ---------------------------------------------------------------------------------------------------------- tables */
-
 static bool opt_is_flag(const struct opt *opt)
 {
 	return opt->type == OPT_FLAG || opt->type == OPT_SWITCH;
@@ -152,8 +150,6 @@ static const struct opt *find_letter(const struct parser *p, char letter, void *
 			}
 	return NULL;
 }
-
-/* --------------------------------------------------------------------------------------------------------- parsing */
 
 /* opt_value_set, and a message that begins with the option's name. */
 static int set_named(const struct opt *opt, void *base, const char *text, struct ktrxer_error *err)

@@ -32,7 +32,7 @@ static void offer_devices(const struct cursor *at)
 		if_freenameindex(all);
 }
 
-/* Of an option or an argument of this name. The shell itself has lists of files, folders and hosts. */
+/* The shell itself lists files, folders and hosts. */
 static void offer_values(const struct cursor *at, const char *argument, const char *const *choices)
 {
 	for (int i = 0; choices && choices[i]; i++)
@@ -60,7 +60,7 @@ static void offer_option(const struct cursor *at, const struct opt *opt)
 		offer(at, name, NULL);
 }
 
-/* The option that `word` names, its value not included; NULL: none, or one without a value. */
+/* NULL: no option, or one without a value. */
 static const struct opt *option_with_value(const struct opt *table, const char *word)
 {
 	size_t length = strcspn(word, "=");
@@ -76,7 +76,6 @@ static const struct opt *option_with_value(const struct opt *table, const char *
 	return NULL;
 }
 
-/* In the command's own table and the common ones. */
 static const struct opt *find_option(const struct command *command, const struct opt_set *extra, const char *word)
 {
 	const struct opt *found = option_with_value(command->options, word);

@@ -12,8 +12,6 @@
 
 enum { NEAREST_LENGTH = 40 }; /* longer words are no slips of the finger */
 
-/* ----------------------------------------------------------------------------------------------------- suggestions */
-
 /* Edits between two words, a swap of neighbours counting as one (optimal string alignment). */
 static unsigned int distance(const char *a, const char *b)
 {
@@ -71,8 +69,6 @@ const char *opt_nearest(const char *typed, const char *const *names, int count)
 	}
 	return best;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- values */
 
 static const char *bound_text(char text[KTRXER_UNITS_TEXT], enum opt_type type, uint64_t bound)
 {

@@ -72,7 +72,7 @@ extern const char *const shared_models[], *const shared_engines[];
 	{ .name = "ttl", .type = OPT_UINT, .offset = OFFSET, .argument = "N", .fallback = "64", .min = 1, .max = 255, \
 	  .help = "Time to live" }
 
-/* By what path and engine. OF says of what, where it is not all: " of flows up". */
+/* OF names the part of the traffic, if it is not all: " of flows up". */
 #define OPTIONS_FAMILY(V4, V6) \
 	{ .name = "ipv4", .letter = '4', .type = OPT_FLAG, .offset = V4, .help = "IPv4 only" }, \
 	{ .name = "ipv6", .letter = '6', .type = OPT_FLAG, .offset = V6, .help = "IPv6 only" }

@@ -68,8 +68,6 @@ static void skip_lines(struct reader *r)
 	} while (take_newline(r));
 }
 
-/* -------------------------------------------------------------------------------------------------------- strings */
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -162,8 +160,6 @@ static int take_string(struct reader *r, char *out, size_t max)
 	return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------- names and numbers */
-
 static bool in_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -245,8 +241,6 @@ static int take_number(struct reader *r)
 	r->text[length] = '\0';
 	return peek(r) == '-' || peek(r) == ':' ? refuse(r, "a date or a time; no value is one") : 0;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- values */
 
 static int give(struct reader *r, enum toml_kind kind, bool in_array, int line)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * From the command line to a command and back: which command, common options, and the order in which things begin and
- * end.
- */
+/* This file chooses the command, parses the common options, and starts and ends what every command uses. */
 #include "cli.h"
 
 #include "config.h"
@@ -25,8 +22,6 @@
 enum {
 	NAMES_MAX = 64,
 };
-
-/* ---------------------------------------------------------------------------------------------------- which command */
 
 /* "bench rate" is two words of argv. How many the name has, 0 when they are not there. */
 static int words_matched(const char *name, int argc, char *const argv[])
@@ -101,7 +96,6 @@ static bool is_handover(const char *word)
 	return false;
 }
 
-/* The command that was probably meant, or NULL. */
 static const char *nearest(const struct command *const *commands, const char *word)
 {
 	const char *names[NAMES_MAX];
@@ -147,8 +141,6 @@ static int flushed(int status)
 	}
 	return status;
 }
-
-/* ----------------------------------------------------------------------------------------------------- one command */
 
 static int begin(struct cli *cli)
 {
@@ -304,7 +296,7 @@ out:
 	return ok;
 }
 
-/* A command of another program of ktrxer, which gets the whole command line. */
+/* Another program of ktrxer gets the whole command line. */
 static int other_program(const struct command *command, char *const argv[])
 {
 	if (command->tables && !asks_for_help(argv) && handover_through(HANDOVER_PYTHON, command->program, argv))

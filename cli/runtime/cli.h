@@ -76,7 +76,7 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
  */
 void cli_sleep_until(const struct cli *cli, uint64_t start_ns);
 
-/* The address family that -4 and -6 leave: AF_INET, AF_INET6, 0 for both, or -EINVAL when both are given. */
+/* Returns AF_INET, AF_INET6, 0 for both, or -EINVAL when -4 and -6 are given. */
 int cli_family(bool v4, bool v6, struct ktrxer_error *err);
 /*
  * HOST, an address or a name, to an address of that family; `from` (family 0: not given) must be of the same one.
@@ -123,10 +123,7 @@ void reason_add(struct cli *cli, enum verdict verdict, const char *form, ...);
 enum verdict verdict_now(const struct cli *cli);
 /* enum ktx_sent_source, as results name it. */
 extern const char *const sent_source_names[];
-/*
- * The lateness from which a probe is late: a tenth of the interval, 100 us at least. For ktx_options.late_ns and
- * verdict_probes().
- */
+/* A probe is late from a tenth of the interval on, 100 us at least. ktx_options.late_ns and verdict_probes() use it. */
 uint64_t verdict_late_ns(uint64_t interval_ns);
 /*
  * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of
@@ -135,7 +132,7 @@ uint64_t verdict_late_ns(uint64_t interval_ns);
  */
 void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, uint64_t answered,
 		    const struct ktrxer_hist *lateness, uint64_t late_ns);
-/* A reason, if the engine bypasses a qdisc of the device that shapes. `other`: the engine that passes the qdisc. */
+/* Adds a reason if the engine bypasses a qdisc that shapes. `other`: the engine that passes the qdisc. */
 void verdict_bypass(struct cli *cli, const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs,
 		    const char *other);
 /* "late" and "late_after_us": the count, and the threshold that it was made with (0: null). */
@@ -158,7 +155,7 @@ int out_finish(struct cli *cli, struct json *object);
  */
 int cli_part_open(struct cli *part, const struct cli *command, const char *name);
 void cli_part_close(struct cli *part);
-/* As out_end(). NULL: no memory. */
+/* NULL: no memory. */
 struct json *out_part_end(struct cli *part);
 /* out_finish() of the command will write the part's end first, and judge the host for both. */
 void out_part_finish(struct cli *command, struct cli *part, struct json *end);

@@ -27,7 +27,7 @@ static const struct {
 	{ .name = "directory", .path = true },
 	{ .name = "style" },
 };
-/* The default of each option that is the port of `ktrxer serve`: a port for all commands is this one, and no other. */
+/* The one port for all commands is the port of `ktrxer serve`, which is the default of these options. */
 static const char server_port[] = "8620";
 
 const char *config_key(int number)
@@ -51,8 +51,6 @@ const char *config_variable(const char *key, bool *set)
 	*set = value && *value;
 	return name;
 }
-
-/* ----------------------------------------------------------------------------------------------------------- files */
 
 static void find_files(struct config *config)
 {
@@ -120,8 +118,6 @@ static int read_file(const char *path, char *text, size_t size, struct ktrxer_er
 	close(fd);
 	return rc < 0 ? rc : (int)length;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- values */
 
 struct reading {
 	struct config *config;
@@ -248,8 +244,6 @@ void config_free(struct config *config)
 	config->count = 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------- presets */
-
 const struct config_value *config_find(const struct config *config, const char *command, const char *key)
 {
 	bool set;
@@ -304,7 +298,7 @@ void config_json(const struct config *config, struct json *json)
 		const struct config_value *const value = &config->values[i];
 		char name[2 * TOML_NAME_MAX + 2], where[4200];
 
-		/* Of two files the user's counts. */
+		/* The user's file wins over the system's. */
 		if (config_find(config, value->command, value->key) != value)
 			continue;
 		snprintf(name, sizeof name, "%s%s%s", value->command, *value->command ? "." : "", value->key);

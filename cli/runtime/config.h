@@ -41,7 +41,7 @@ struct config {
 
 /* The name of a key: an option of that name, or for "host" the command's HOST. NULL past the last. */
 const char *config_key(int number);
-/* The variable of the environment that counts before the files, or NULL; and whether it is set. */
+/* The variable wins over the files. NULL: the key has none. *set: whether it is set. */
 const char *config_variable(const char *key, bool *set);
 /*
  * 0; a negative errno with file, line and fault. An absent file is no fault. A process with a setuid bit or file
@@ -49,13 +49,13 @@ const char *config_variable(const char *key, bool *set);
  */
 int config_load(struct config *config, struct ktrxer_error *err);
 void config_free(struct config *config);
-/* The value that counts for `command` ("": any), or NULL. */
+/* NULL: no file has a value for `command` ("": any). */
 const struct config_value *config_find(const struct config *config, const char *command, const char *key);
 /* "/etc/ktrxer/config.toml:3" */
 void config_where(const struct config *config, const struct config_value *value, char *out, size_t size);
 /* The presets of a command for opt_parse(); they point into `config`. */
 void config_presets(struct config *config, const char *command, struct opt_preset presets[CONFIG_KEYS + 2]);
-/* For the Python part: an array with a group config_value (contract/fields/config.toml) for each value. */
+/* Writes an array with a group config_value (contract/fields/config.toml) for each value, for the Python part. */
 void config_json(const struct config *config, struct json *json);
 
 #endif

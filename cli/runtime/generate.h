@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* For the build: man pages from the option tables. */
+/* The build makes man pages from the option tables by this. */
 #ifndef KTRXER_CLI_GENERATE_H
 #define KTRXER_CLI_GENERATE_H
 

@@ -33,7 +33,9 @@ static bool privileged(void)
 #ifdef KTRXER_HAVE_NEIGHBOURS
 enum { WHY = 2 * PATH_MAX + 256 };
 
-/* Only `owner` or root can have put this file or directory there; otherwise `why` has a command that repairs it. */
+/*
+ * Checks that only `owner` or root can have put this file or directory there; else `why` has a command that repairs it.
+ */
 static bool safe(const char *path, uid_t owner, char why[WHY])
 {
 	struct stat st;
@@ -67,8 +69,8 @@ static bool trusted(const char *path, uid_t owner, char why[WHY])
 }
 
 /*
- * For SOURCE/BUILD/cli/ktrxer; false when this executable is not in a build tree, or, with `why`, when other users
- * could have put the program there.
+ * Finds a program of the tree SOURCE/BUILD/cli/ktrxer. False: this executable is not in a build tree, or (with `why`)
+ * other users could have put the program there.
  */
 static bool find_uninstalled(const char *name, char path[PATH_MAX], char why[WHY])
 {

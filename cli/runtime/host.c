@@ -28,8 +28,6 @@ enum {
 	JUDGED_MIN_NS = 1000 * 1000 * 1000,
 };
 
-/* ----------------------------------------------------------------------------------------------------------- ticks */
-
 int host_cpu_parse(struct host_cpu *cpu, const char *text, size_t length)
 {
 	struct bytes b = bytes_of(text, length);
@@ -119,8 +117,6 @@ bool host_load_too_busy(const struct host_load *load)
 	return load->watched_ns >= JUDGED_MIN_NS &&
 	       (double)load->busy_ns > (double)load->watched_ns * (THRESHOLD_BUSY_SHARE_PERCENT / 100.0);
 }
-
-/* ----------------------------------------------------------------------------------------------------------- watch */
 
 struct host_watch {
 	struct cli *cli;

@@ -23,10 +23,10 @@ struct host_load {
 };
 
 void host_load_add(struct host_load *load, const struct host_cpu *cpu, uint64_t now_ns);
-/* In hundredths of a percent; -1: not known. */
+/* Returns hundredths of a percent; -1: not known. */
 int host_load_steal(const struct host_load *load);
 int host_load_cpu(const struct host_load *load);
-/* For more than 5 % of the run; never of a run so short that a few ticks decide. */
+/* True if it was busy for more than 5 % of the run; false for a run so short that a few ticks decide. */
 bool host_load_too_busy(const struct host_load *load);
 
 /*

@@ -296,7 +296,7 @@ void json_string(struct json *json, const char *key, const char *string)
 	finish(json);
 }
 
-/* Not printf: a line of a probe has a dozen numbers, and a thousand such lines a second shall not be felt. */
+/* printf is too slow: a line of a probe has a dozen numbers, and there are a thousand such lines a second. */
 static void number_put(struct json *json, const char *key, uint64_t size, bool negative)
 {
 	char text[24], *at = text + sizeof text;
@@ -337,10 +337,7 @@ void json_fixed(struct json *json, const char *key, int64_t number, int decimals
 	value(json, key, text);
 }
 
-/*
- * Where so many decimals are enough: json_double() and the strtod() that it brings along are 5 KB of the static
- * program.
- */
+/* json_double() and its strtod() are 5 KB of the static program. */
 void json_rounded(struct json *json, const char *key, double number, int decimals)
 {
 	for (int i = 0; i < decimals; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A ring of pointers from the threads that have results to one writer thread, and a ring of used objects back.
- * Producers exclude each other by a mutex, never the writer: however long it is held up by a slow reader, or by the
- * scheduler, no probing thread waits for it. It is woken by an eventfd, and only when it sleeps.
+ * A ring passes pointers from the threads that have results to one writer thread; another ring returns used objects. A
+ * mutex excludes producers from each other, never from the writer: no probing thread waits for a slow reader or writer.
+ * An eventfd wakes the writer, only when it sleeps.
  */
 #include "out.h"
 
@@ -107,8 +107,6 @@ static void wake_if_pooling(struct out *out)
 	if (atomic_load(&out->pooling) && queued(out) >= POOL_ITEMS && atomic_exchange(&out->pooling, false))
 		wake(out);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- writer */
 
 static void wait_to_be_woken(struct out *out, int timeout_ms)
 {
@@ -215,8 +213,6 @@ static void *writer(void *argument)
 	atomic_store(&out->done, true);
 	return NULL;
 }
-
-/* ------------------------------------------------------------------------------------------------------- producers */
 
 /* An empty object, or NULL (and counted) when the queue has no room. Called with `producers` held. */
 static struct json *item_new(struct out *out)
@@ -371,8 +367,6 @@ uint64_t out_dropped(const struct cli *cli)
 	return cli->out ? atomic_load(&cli->out->dropped) : 0;
 }
 
-/* --------------------------------------------------------------------------------------------------- begin and end */
-
 int out_open(struct cli *cli, int fd)
 {
 	struct out *out = calloc(1, sizeof *out);
@@ -425,7 +419,10 @@ void out_start(struct cli *cli)
 
 	if (!out->objects)
 		return;
-	/* Not item_get(): a second thread must wait until the first has put `start`, which is the first line. */
+	/*
+	 * item_get() would lock later: a second thread must wait until the first has put `start`, which is the first
+	 * line.
+	 */
 	pthread_mutex_lock(&out->producers);
 	if (out->started) {
 		pthread_mutex_unlock(&out->producers);

@@ -15,7 +15,7 @@ int out_close(struct cli *cli, int status);
 /* Closes the end object and writes it, where objects are wanted. False: it could not be made. */
 bool out_put_end(struct cli *cli, struct json *object);
 #ifndef KTRXER_SMALL
-/* The same for an object of json_new(), which it takes over. False: it could not be made. */
+/* Takes over an object of json_new(). False: it could not be made. */
 bool out_put_part(struct cli *part, struct json *object);
 #endif
 bool out_finished(const struct cli *cli);

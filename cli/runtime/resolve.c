@@ -64,7 +64,7 @@ static void addr_from_socket(struct ktrxer_addr *addr, const struct sockaddr *fr
 
 static int look_up(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err)
 {
-	/* Not AI_ADDRCONFIG: on a host in a namespace with only loopback it would hide "localhost". */
+	/* AI_ADDRCONFIG would hide "localhost" in a namespace with loopback only. */
 	const bool digits = !host[strspn(host, "0123456789.")]; /* no name of DNS: a name server is not asked */
 	const struct addrinfo hints = { .ai_flags = digits ? AI_NUMERICHOST : 0,
 					.ai_family = family ? family : AF_UNSPEC,

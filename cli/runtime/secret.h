@@ -24,7 +24,7 @@ struct stamp_keys {
 	struct hmac_key auth, tlv;
 };
 
-/* The keys of --auth-key-file and --tlv-key-file, NULL where the option is not given; -EINVAL when both are. */
+/* The key of an option that is not given is NULL; -EINVAL when both are given. */
 int secret_stamp_keys_read(struct stamp_keys *keys, const char *auth_file, const char *tlv_file,
 			   struct ktrxer_error *err);
 

@@ -51,7 +51,7 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
 
 		if (cli_stopped(cli))
 			return 1;
-		/* At most a second: a step of the clock is then noticed soon. */
+		/* Sleep a second at most, to notice a step of the clock soon. */
 		if (poll(&stop, 1, wait_ms > 1000 ? 1000 : wait_ms < 1 ? 1 : (int)wait_ms) < 0 && errno != EINTR)
 			return -errno;
 	}

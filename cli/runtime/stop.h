@@ -10,7 +10,7 @@
 int stop_open(void);
 /* End of standard input asks to stop, too (--stop-on-eof). 0 or a negative errno. */
 int stop_watch_input(void);
-/* As a signal does; any thread. The first reason stays. */
+/* Any thread may call this. The first reason stays. */
 void stop_request(int reason);
 
 #endif

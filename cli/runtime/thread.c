@@ -20,7 +20,7 @@ int cli_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), 
 	if (ret)
 		return -ret;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* Not inherited: the creator may be real-time by now, and a helper that is so too stands in the probes' way. */
+	/* Do not inherit the policy: the creator may be real-time, and a real-time helper would delay the probes. */
 	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
 	pthread_attr_setschedparam(&attr, &param);

@@ -253,8 +253,6 @@ void verdict_say_complaints(struct cli *cli)
 		reason_no_result(cli);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- probes */
-
 /*
  * How many of a histogram's values are above `limit`, by its quantiles (in parts of a million of its count,
  * rounded up).
@@ -267,8 +265,8 @@ static uint32_t parts_above(const struct ktrxer_hist *hist, int64_t limit_ns)
 	if (!hist || !ktrxer_hist_count(hist) || ktrxer_hist_max(hist) <= limit_ns)
 		return 0;
 	/*
-	 * The largest p whose quantile is within the limit. Quantiles are of type 1 (the smallest value with at least
-	 * that share below or at it), so the share above is exactly 1 - p, to a part in a million.
+	 * Finds the largest p whose quantile is within the limit. Quantiles are of type 1 (the smallest value with at
+	 * least that share below or at it), so the share above is exactly 1 - p, to a part in a million.
 	 */
 	while (low < high) {
 		uint32_t middle = low + (high - low + 1) / 2;
@@ -285,7 +283,7 @@ static uint32_t parts_above(const struct ktrxer_hist *hist, int64_t limit_ns)
 
 static enum verdict by_share(uint64_t part, uint64_t whole)
 {
-	/* In doubles: exact enough for a threshold, and no product passes 64 bits. */
+	/* A double is exact enough for a threshold, and no product exceeds 64 bits. */
 	double percent = whole ? 100.0 * (double)part / (double)whole : 0;
 
 	return percent > THRESHOLD_LATE_INVALID_PERCENT    ? VERDICT_INVALID
@@ -307,7 +305,7 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 }
 
 /*
- * With the part of this host that was late: a queue that refused probes, which were then submitted again, if there are
+ * Names the cause of lateness in this host: a queue that refused probes, which were then submitted again, if there are
  * as many refusals as late probes; a wait for a processor of half of the worst lateness or more; or fewer refusals.
  */
 static void judge_lateness(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,

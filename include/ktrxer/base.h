@@ -25,8 +25,6 @@ extern "C" {
 #define KTRXER_INTERFACE_MAJOR 1
 #define KTRXER_INTERFACE_MINOR 0
 
-/* ---------------------------------------------------------------------------------------------------------- errors */
-
 #define KTRXER_ERROR_TEXT 256
 
 struct ktrxer_error {
@@ -36,8 +34,6 @@ struct ktrxer_error {
 
 /* The version of the library, for example "0.1.0": a constant string. */
 KTRXER_API const char *ktrxer_version(void);
-
-/* ------------------------------------------------------------------------------------------------------------ time */
 
 #define KTRXER_NS_PER_US 1000LL
 #define KTRXER_NS_PER_MS 1000000LL
@@ -60,8 +56,6 @@ static inline void ktrxer_clock_pair_read(struct ktrxer_clock_pair *pair)
 {
 	ktrxer_clock_pair_read_sized(pair, sizeof *pair);
 }
-
-/* ------------------------------------------------------------------------------------------------------- addresses */
 
 struct ktrxer_addr {
 	uint8_t family;    /* AF_INET, AF_INET6, or 0: none */

@@ -9,8 +9,6 @@
 extern "C" {
 #endif
 
-/* -------------------------------------------------------------------------------------------------- path of a frame */
-
 enum ktrxer_link {
 	KTRXER_LINK_ETHERNET = 1, /* 14 bytes of header; also loopback */
 	KTRXER_LINK_RAW_IP = 2,   /* no link header: tun, ppp, wireguard, ipip */
@@ -102,8 +100,6 @@ static inline int ktrxer_path_resolve(struct ktrxer_path *path, const struct ktr
 	return ktrxer_path_resolve_sized(path, sizeof *path, options, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------- frames */
-
 enum ktrxer_proto { KTRXER_ICMP = 1, KTRXER_TCP = 6, KTRXER_UDP = 17, KTRXER_ICMPV6 = 58 };
 
 enum ktrxer_tcp_flag {
@@ -151,7 +147,7 @@ struct ktrxer_frame_spec {
  * flags or options for another protocol, a VLAN tag without Ethernet.
  */
 KTRXER_API int ktrxer_frame_build(uint8_t *frame, uint32_t capacity, const struct ktrxer_frame_spec *spec);
-/* The length of all headers, which is the offset of the payload. -EINVAL as for ktrxer_frame_build(). */
+/* The length of all headers is the offset of the payload. -EINVAL as for ktrxer_frame_build(). */
 KTRXER_API int ktrxer_frame_header_length(const struct ktrxer_frame_spec *spec);
 /*
  * Writes the transport checksum again, after payload or transport header were changed in place. 0; -EBADMSG: this is no

@@ -10,8 +10,6 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------------- receivers */
-
 enum krx_op { KRX_CAPTURE = 1, KRX_DROP = 2, KRX_CAPTURE_DROP = 3, KRX_FORWARD = 4 };
 
 struct krx_rule {
@@ -66,8 +64,7 @@ struct krx_packet {
 };
 
 /*
- * A connection that the rules must not interrupt: its packets come from `from`:`from_port` to this host's
- * `to`:`to_port`.
+ * The rules must not interrupt this connection: its packets come from `from`:`from_port` to this host's `to`:`to_port`.
  */
 struct krx_session {
 	struct ktrxer_addr from, to;

@@ -9,8 +9,6 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------------ schedules */
-
 enum ktrxer_schedule_kind {
 	KTRXER_SCHEDULE_PERIODIC = 1, /* start + i * gap, exactly */
 	KTRXER_SCHEDULE_POISSON = 2,  /* exponential gaps by the generator of RFC 4656 section 5 */
@@ -58,8 +56,6 @@ static inline int ktrxer_schedule_next(struct ktrxer_schedule *schedule, struct 
 {
 	return ktrxer_schedule_next_sized(schedule, deadline, sizeof *deadline);
 }
-
-/* ------------------------------------------------------------------------------------------------------ histograms */
 
 /*
  * Percentiles of signed nanoseconds in fixed memory: log-linear buckets (as HdrHistogram has them) for each sign, exact

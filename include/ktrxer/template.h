@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The field that varies. The library finds the fields of the headers in the frame. */
+/* The library finds the fields of the headers in the frame. */
 enum ktx_field {
 	KTX_FIELD_BYTES = 0,       /* `width` bytes at `at`, if they contain no length, type or checksum */
 	KTX_FIELD_SOURCE = 1,      /* addresses: 4 bytes, or the low 8 of IPv6's 16 (a table has all 16) */

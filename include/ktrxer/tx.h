@@ -11,8 +11,6 @@
 extern "C" {
 #endif
 
-/* ----------------------------------------------------------------------------------------------------- transmitters */
-
 enum ktx_status {
 	KTX_PENDING = 0,
 	KTX_SENT = 1,
@@ -30,9 +28,9 @@ enum ktx_departure_source {
 };
 
 /*
- * Where the send time (T1 of RFC 8762) was taken. Delays and lateness count from it. All probes of one transmitter have
- * the same source, or KTX_SENT_NONE: the stamp is missing, sent_ns is the time before the system call, and the probe
- * belongs in no statistic of times.
+ * The send time (T1 of RFC 8762) is taken at one of these points. Delays and lateness count from it. All probes of one
+ * transmitter have the same source, or KTX_SENT_NONE: the stamp is missing, sent_ns is the time before the system call,
+ * and the probe belongs in no statistic of times.
  */
 enum ktx_sent_source {
 	KTX_SENT_NONE = 0,
@@ -182,8 +180,8 @@ struct ktx_report {
 };
 
 /*
- * Up to `max` reports in the order of commitment. Returns how many, 0: none is ready. The slots of these probes become
- * free.
+ * Reads up to `max` reports in the order of commitment. Returns how many, 0: none is ready. The slots of these probes
+ * become free.
  */
 KTRXER_API int ktx_reports_sized(struct ktx *tx, struct ktx_report *reports, size_t size, int max);
 static inline int ktx_reports(struct ktx *tx, struct ktx_report *reports, int max)
@@ -198,10 +196,10 @@ static inline int ktx_reports(struct ktx *tx, struct ktx_report *reports, int ma
 KTRXER_API int ktx_fd(const struct ktx *tx);
 
 /*
- * With KTX_CALLER_PUMPS: does what is due, does not wait, and sets *next_ns to the time of the next call. KTRXER_NEVER:
- * call when ktx_fd() is readable or after a commit. With KTX_WAIT_SPIN that time is a wake-up margin before the next
- * send time; from then on it is now, so call again at once. 0, or a negative errno: the device is gone. Probes stay in
- * the accounts in any case.
+ * Does due work of a transmitter with KTX_CALLER_PUMPS, does not wait, and sets *next_ns to the time of the next call.
+ * KTRXER_NEVER: call when ktx_fd() is readable or after a commit. With KTX_WAIT_SPIN that time is a wake-up margin
+ * before the next send time; from then on it is now, so call again at once. 0, or a negative errno: the device is gone.
+ * Probes stay in the accounts in any case.
  */
 KTRXER_API int ktx_pump(struct ktx *tx, uint64_t *next_ns);
 /*
@@ -233,7 +231,7 @@ struct ktx_accounts {
 				       dropped the frame, or no stamp was taken */
 	uint64_t untimed;             /* sent, with KTX_SENT_NONE */
 	int32_t last_error;           /* negative errno of the last failure */
-	/* Of `queued`: missing in the statistics of the device, so lost, or (some drivers) not counted yet. */
+	/* The statistics of the device lack these of `queued`: they are lost, or (some drivers) not counted yet. */
 	uint64_t uncounted;
 };
 /* The accounts now. */
@@ -249,9 +247,8 @@ static inline void ktx_accounts(struct ktx *tx, struct ktx_accounts *accounts)
 KTRXER_API struct ktrxer_hist *ktx_lateness(struct ktx *tx);
 
 /*
- * The socket that receives the answers (of the udp engine: the socket that sends), for the caller to read. It belongs
- * to the transmitter: do not close it. -EOPNOTSUPP: the engine has none, use a krx; or no frame was checked or
- * committed yet.
+ * This socket receives the answers (the udp engine sends by it, too); the caller reads it. It belongs to the
+ * transmitter: do not close it. -EOPNOTSUPP: the engine has none, use a krx; or no frame was checked or committed yet.
  */
 KTRXER_API int ktx_reply_fd(const struct ktx *tx);
 
@@ -271,8 +268,6 @@ static inline int ktx_network_errors(struct ktx *tx, struct ktx_network_error *e
 {
 	return ktx_network_errors_sized(tx, errors, sizeof *errors, max);
 }
-
-/* --------------------------------------------------------------------------------------------------------- engines */
 
 enum ktx_feature {
 	KTX_CAN_WHOLE_FRAME = 1 << 0, /* sends any link header and any address */

@@ -140,7 +140,7 @@ static inline uint32_t bytes_le32(struct bytes *b)
 	return p ? load_le32(p) : 0;
 }
 
-/* In the machine's own order: kernel structures (netlink, ring headers, files that say which order they have). */
+/* Kernel structures (netlink, ring headers, files that state their order) are in the machine's own order. */
 static inline bool bytes_copy(struct bytes *b, void *to, size_t n)
 {
 	const uint8_t *p = bytes_take(b, n);

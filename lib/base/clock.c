@@ -161,7 +161,6 @@ static uint64_t distance(uint64_t t, uint64_t earliest, uint64_t latest)
 /* Clocks without a fine counter tick in microseconds; a stamp may lie that far outside for no other reason. */
 #define GRAIN_NS 1000
 
-/* A stamp by both differences, and which of them can be right. */
 struct choice {
 	uint64_t now, before;
 	bool can_now, can_before;

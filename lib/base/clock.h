@@ -27,7 +27,7 @@ struct ktrxer_clock_map {
 };
 
 void ktrxer_clock_map_init(struct ktrxer_clock_map *map);
-/* The same for another clock that is slewed like these two: CLOCK_TAI. */
+/* Maps another clock that is slewed like these two: CLOCK_TAI. */
 void ktrxer_clock_map_init_of(struct ktrxer_clock_map *map, clockid_t clock);
 /* That clock less CLOCK_MONOTONIC. */
 int64_t ktrxer_clock_map_offset(const struct ktrxer_clock_map *map);
@@ -35,7 +35,7 @@ int64_t ktrxer_clock_map_offset(const struct ktrxer_clock_map *map);
 bool ktrxer_clock_map_sample(struct ktrxer_clock_map *map);
 /* The same when the last sample is older than `age_ns`. */
 bool ktrxer_clock_map_refresh(struct ktrxer_clock_map *map, uint64_t now_ns, uint64_t age_ns);
-/* How far the last step moved the clock: the error of a stamp that was converted by the wrong difference. */
+/* Returns the size of the last step, which is the error of a stamp that was converted by the wrong difference. */
 uint32_t ktrxer_clock_map_step(const struct ktrxer_clock_map *map);
 /* Half the width of the interval, 1 ns at least. */
 uint32_t ktrxer_clock_map_bound(const struct ktrxer_clock_map *map);
@@ -64,7 +64,7 @@ static inline bool ktrxer_clock_map_stepped(const struct ktrxer_clock_map *map, 
 	return map->steps && (int64_t)(now_ns - map->stepped_ns) < KTRXER_NS_PER_S;
 }
 
-/* For ppoll(): a day at most, since the seconds of an old C library have 32 bits; each caller sleeps in a loop. */
+/* ppoll() gets a day at most, since the seconds of an old C library have 32 bits; each caller sleeps in a loop. */
 static inline struct timespec ktrxer_span(uint64_t ns)
 {
 	const uint64_t most = 86400 * (uint64_t)KTRXER_NS_PER_S, span = ns < most ? ns : most;

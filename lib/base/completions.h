@@ -9,12 +9,12 @@ struct ktx_request;
 /* Calls for the completions that an engine reaps: a stamp, by the number of its datagram (OPT_ID). */
 struct ktx_completions {
 	void (*stamp)(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock);
-	/* The packet scheduler's stamp of the same number, before that; may be NULL. */
+	/* The packet scheduler's stamp comes first; may be NULL. */
 	void (*sched)(void *context, uint32_t key, int64_t real_ns);
 	void (*refusal)(void *context, const struct ktx_network_error *error);
 	/*
-	 * Where a queue keeps the times: it has dropped a frame. The socket reports the launch time of the frame, the
-	 * engine reports the request.
+	 * A queue that keeps the times has dropped a frame. The socket reports the launch time of the frame, the engine
+	 * reports the request.
 	 */
 	void (*dropped)(void *context, uint64_t launch, int error);
 	void (*failed)(void *context, struct ktx_request *request, int error);

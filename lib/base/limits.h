@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Every limit of the library, in one place. A number here has a reason beside it. */
-/* The compiler searches this folder first: an include of the C library's <limits.h> is passed on to that file. */
-/* clang finds it beside the file that includes it, and looks it up once more from the start of the path: as wanted. */
 #ifdef __clang__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Winclude-next-absolute-path"
@@ -42,9 +40,8 @@ enum ktrxer_limits {
 
 	/* waiter */
 	KTX_MARGIN_MIN_NS = 20 * 1000,
-	KTX_MARGIN_MAX_NS = 1000 * 1000, /* a longer spin is a busy core, not precision */
-	KTX_MARGIN_PRIOR_NS = 200 *
-		1000, /* engines.md 0.2: with it the median is about 1 us where nothing was calibrated */
+	KTX_MARGIN_MAX_NS = 1000 * 1000,  /* a longer spin is a busy core, not precision */
+	KTX_MARGIN_PRIOR_NS = 200 * 1000, /* with it the median is about 1 us where nothing was calibrated */
 	KTX_CALIBRATION_ROUNDS = 24,
 	KTX_COMPENSATION_MAX_NS = 50 *
 		1000, /* a submission that costs more is not early-started, it is a slow machine */
@@ -87,13 +84,12 @@ enum ktrxer_limits {
 	KRX_QUEUE_BYTES = 4 << 20, /* for those: some sixty of the largest */
 	KRX_SCAN_MAX = 4096, /* packets that one krx_next() looks at before it lets its caller do something else */
 	/*
-	 * From a packet's stamp to its place in a queue: a processor that is taken away meanwhile makes it this long.
+	 * A packet reaches its place in the queue this long after its stamp, if its processor is taken away meanwhile.
 	 */
 	KRX_STAMP_BEFORE_NS = 20 * 1000 * 1000,
 	KRX_CLOCK_AGE_NS = 10 * 1000 * 1000, /* between two samples of the clocks; a step is noticed that late */
-	KRX_STAMPS_ON_NS = 2 * 1000 *
-		1000,        /* the kernel switches arrival stamps on by deferred work (engines.md 3.2) */
-	KRX_QUEUES_MAX = 64, /* receive queues that get an AF_XDP socket of their own */
+	KRX_STAMPS_ON_NS = 2 * 1000 * 1000,  /* the kernel switches arrival stamps on by deferred work */
+	KRX_QUEUES_MAX = 64,                 /* receive queues that get an AF_XDP socket of their own */
 	KRX_NOTE = 320,
 	KRX_HEADERS_SNAP = 256, /* link, IP and transport headers with room for options: what matching a rule needs */
 
@@ -161,7 +157,7 @@ enum ktrxer_limits {
 
 	/* command: output */
 	KTRXER_OUT_ITEMS = 4096,    /* objects that wait for a slow reader; power of two */
-	KTRXER_OUT_BYTES = 1 << 20, /* and their bytes: resident memory stays below 2 MB (issue 2) */
+	KTRXER_OUT_BYTES = 1 << 20, /* and their bytes: resident memory stays below 2 MB */
 	KTRXER_OUT_SPARE = 64,      /* of which this many are there from the start, so that probing allocates nothing */
 	KTRXER_OUT_STALL_MS = 2000, /* at the end: a reader that takes no byte for so long is given up */
 	KTRXER_OUT_END_MS = 30000,  /* and so is one that takes them, but this slowly */

@@ -26,7 +26,7 @@ struct ktrxer_message {
  * one of them leaves its field 0. Time stamps are requested apart (txstamp.h), destination addresses by IP_PKTINFO.
  */
 void ktrxer_message_enable(int fd, uint8_t family);
-/* After recvmsg(). The control buffer of `header` is aligned as struct cmsghdr. */
+/* Call it after recvmsg(). The control buffer of `header` is aligned as struct cmsghdr. */
 void ktrxer_message_read(struct ktrxer_message *message, struct msghdr *header);
 
 /*

@@ -60,7 +60,6 @@ void ktrxer_stampmap_sent(struct stampmap *map, uint64_t slot, uint64_t call_ns)
 	}
 }
 
-/* Up to `count` numbers may have been used up before the next probe. */
 static void may_have_shifted(struct stampmap *map, uint32_t count)
 {
 	struct stampmap_segment *now = segment_at(map, map->segment), *eldest;
@@ -244,7 +243,6 @@ bool ktrxer_stampmap_wants_reset(const struct stampmap *map)
 	return map->lost || map->unsettled >= STAMPMAP_PATIENCE;
 }
 
-/* The first of the probes that may still be waiting for their stamp. */
 static uint64_t first_on_its_way(const struct stampmap *map, uint64_t now_ns)
 {
 	uint64_t first = 0;

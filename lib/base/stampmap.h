@@ -32,9 +32,7 @@ enum {
 	STAMPMAP_PATIENCE = 16, /* stamps in a row that settle nothing before a reset is asked for */
 };
 
-/*
- * After a reset: how long a datagram from before it may still get its stamp (a queue of a second is a broken device).
- */
+/* A datagram from before a reset may still get its stamp for this long (a queue of a second is a broken device). */
 #define STAMPMAP_OLD_NS KTRXER_NS_PER_S
 
 struct stampmap_entry;
@@ -81,10 +79,10 @@ void ktrxer_stampmap_sent(struct stampmap *map, uint64_t slot, uint64_t call_ns)
 void ktrxer_stampmap_ambiguous(struct stampmap *map);
 
 /*
- * The slot of the probe that a stamp belongs to; false: it is ambiguous, too old, or was never sent. The same stamp may
- * come again (a driver's and a NIC's): it is found again. stamp_ns on CLOCK_MONOTONIC, with an error of at most
- * bound_ns; KTRXER_NEVER where that is not known (a NIC's own clock, a step of CLOCK_REALTIME): then it proves nothing
- * by its time.
+ * Finds the slot of the probe that a stamp belongs to; false: it is ambiguous, too old, or was never sent. The same
+ * stamp may come again (a driver's and a NIC's): it is found again. stamp_ns on CLOCK_MONOTONIC, with an error of at
+ * most bound_ns; KTRXER_NEVER where that is not known (a NIC's own clock, a step of CLOCK_REALTIME): then it proves
+ * nothing by its time.
  */
 bool ktrxer_stampmap_find(struct stampmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint64_t *slot);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Transmit stamps of the kernel: asked for on a socket, read from its error queue (engines.md 3.2). */
+/* Transmit stamps of the kernel: asked for on a socket, read from its error queue. */
 #ifndef KTRXER_LIB_TXSTAMP_H
 #define KTRXER_LIB_TXSTAMP_H
 
@@ -15,7 +15,7 @@ int ktrxer_txstamp_enable(int fd);
  * on.
  */
 int ktrxer_txstamp_add_sched(int fd);
-/* The NIC's stamps, too, where it makes them (phc.h); the numbers go on. */
+/* Requests the NIC's stamps, too (phc.h); the numbers continue. */
 int ktrxer_txstamp_add_nic(int fd);
 /* Numbers from 0 again: OPT_ID off and on (every kernel since 3.17 restarts its counter then). */
 void ktrxer_txstamp_restart(int fd);

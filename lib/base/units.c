@@ -152,7 +152,6 @@ static bool decimal_scale(const struct decimal *number, uint64_t factor, uint64_
 	return !__builtin_mul_overflow(above, factor / common, num);
 }
 
-/* A hint where the unit is nearly right; the ones that people really get wrong. */
 static const char *unit_hint(const struct kind *kind, const char *unit, char *text, size_t size)
 {
 	const char *hint = "";

@@ -22,7 +22,7 @@ struct bpf_ring {
 int ktrxer_bpf_ring_open(struct bpf_ring *ring, int map_fd, size_t size);
 void ktrxer_bpf_ring_close(struct bpf_ring *ring);
 
-/* The record that comes next and its length; NULL: none is ready. It stays until ktrxer_bpf_ring_take(). */
+/* NULL: none is ready. The record stays until ktrxer_bpf_ring_take(). */
 const void *ktrxer_bpf_ring_look(struct bpf_ring *ring, uint32_t *length);
 /* Gives the record that was looked at back to the kernel. */
 void ktrxer_bpf_ring_take(struct bpf_ring *ring);

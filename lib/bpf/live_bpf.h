@@ -13,11 +13,11 @@ struct bpf_link;
 struct bpf_map;
 struct bpf_object;
 
-/* Not loaded yet: sizes and constants are to be set first. */
+/* The program is not loaded yet, so that sizes and constants can be set. */
 int ktrxer_live_bpf_open(struct bpf_object **object, const unsigned char *bytes, size_t size, const char *name,
 			 struct ktrxer_error *err);
 int ktrxer_live_bpf_load(struct bpf_object *object, struct ktrxer_error *err);
-/* The constants of a program whose section of them holds one struct alone. */
+/* The program's section of constants holds one struct alone. */
 int ktrxer_live_bpf_constants(struct bpf_object *object, const void *config, size_t size);
 struct bpf_map *ktrxer_live_bpf_map(struct bpf_object *object, const char *name);
 int ktrxer_live_bpf_map_fd(struct bpf_object *object, const char *name);

@@ -33,7 +33,7 @@
 #define XDP_TX_METADATA (1 << 1)
 #endif
 
-/* Under names of our own: whether the headers' structs have the fields depends on their age. */
+/* The names differ from those of the headers, whose structs have the fields only in newer versions. */
 struct xsk_umem_reg {
 	uint64_t addr;
 	uint64_t len;

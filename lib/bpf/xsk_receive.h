@@ -27,7 +27,7 @@ struct xsk_receiver {
 	size_t map_sizes[2];
 };
 
-/* The longest frame that fits with `metadata` bytes before it into chunks for this MTU. */
+/* Returns the longest frame that fits with `metadata` bytes before it into chunks for this MTU. */
 uint32_t ktrxer_xsk_receive_chunk(uint32_t mtu, uint32_t metadata);
 uint32_t ktrxer_xsk_receive_most(uint32_t chunk, uint32_t metadata);
 
@@ -39,7 +39,7 @@ int ktrxer_xsk_receive_open(struct xsk_receiver *xsk, uint32_t device, uint32_t 
 			    bool generic, struct ktrxer_error *err);
 void ktrxer_xsk_receive_close(struct xsk_receiver *xsk);
 
-/* The frame that comes next; NULL: none. It stays until ktrxer_xsk_receive_take(). */
+/* NULL: none. The frame stays until ktrxer_xsk_receive_take(). */
 const uint8_t *ktrxer_xsk_receive_look(struct xsk_receiver *xsk, uint32_t *length);
 /* Gives it back, to be written over. */
 void ktrxer_xsk_receive_take(struct xsk_receiver *xsk);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The two rings that transmission by AF_XDP needs: descriptors to the kernel, addresses of frames that it is done with
- * back. One producer, one consumer; free-running 32-bit indices; an entry is index & mask. Each value of the kernel is
- * read once.
+ * AF_XDP transmits by two rings: descriptors to the kernel, and addresses of completed frames back. One producer, one
+ * consumer; free-running 32-bit indices; an entry is index & mask. Each value of the kernel is read once.
  */
 #ifndef KTRXER_LIB_XSK_RING_H
 #define KTRXER_LIB_XSK_RING_H
@@ -26,9 +25,6 @@ int ktrxer_xsk_ring_map(int fd, struct xsk_ring *ring, const struct xsk_ring_off
 /* Ends a socket: two maps, its descriptor, its frames; what there is of them. */
 void ktrxer_xsk_release(void *const maps[2], const size_t map_sizes[2], int fd, void *memory, size_t memory_size);
 
-/* ------------------------------------------------------------------------------------------------ to the kernel */
-
-/* How many the kernel has not said to have taken. */
 static inline uint32_t xsk_ring_left(const struct xsk_ring *tx)
 {
 	return tx->mine - atomic_load_explicit(tx->consumer, memory_order_acquire);
@@ -52,8 +48,6 @@ static inline bool xsk_ring_wants_kick(const struct xsk_ring *tx)
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load_explicit(tx->flags, memory_order_relaxed) & XDP_RING_NEED_WAKEUP;
 }
-
-/* ---------------------------------------------------------------------------------------------- from the kernel */
 
 static inline uint32_t xsk_ring_ready(const struct xsk_ring *completion)
 {

@@ -28,7 +28,7 @@ struct xsk_sender {
  */
 int ktrxer_xsk_send(struct xsk_sender *sender, const struct xdp_desc *descs, uint32_t count, bool *dropped);
 
-/* Why nothing will be sent any more: a negative errno, or 0. */
+/* 0, or a negative errno after which nothing is sent. */
 int ktrxer_xsk_lost(struct xsk_sender *sender);
 
 #endif

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* After a socket is closed the kernel frees its queue by deferred work: some milliseconds, more on a busy machine. */
+/* The kernel frees the queue of a closed socket by deferred work: some milliseconds, more on a busy machine. */
 #define QUEUE_BUSY_TRIES 150
 #define QUEUE_BUSY_NAP_NS (4 * 1000 * 1000)
-/* Where one call may take more frames than the usual 32 (6.17). */
+/* One call takes 32 frames, or more from Linux 6.17 on. */
 #define BUDGET_DEFAULT 32
 
 uint32_t ktrxer_xsk_chunk_size(uint32_t frame_size)
@@ -144,7 +144,7 @@ static int rings_make(struct xsk_socket *xsk, const struct xsk_setup *setup, str
 	return rc < 0 ? fail_plainly(err, rc, setup, "mapping the rings") : 0;
 }
 
-/* Without XDP_COPY the kernel tries zero copy first. */
+/* The kernel tries zero copy first, unless XDP_COPY is set. */
 static int queue_bind(const struct xsk_socket *xsk, const struct xsk_setup *setup)
 {
 	const struct sockaddr_xdp to = { .sxdp_family = AF_XDP,

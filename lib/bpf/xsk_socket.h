@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * An AF_XDP socket that only transmits: its memory, its two rings. Nothing is attached to the device: no XDP program,
- * no receive ring; the fill ring exists because the kernel insists, and is never touched.
+ * This AF_XDP socket only transmits: it has its memory and two rings. No XDP program and no receive ring is attached to
+ * the device; the fill ring exists because the kernel requires one, and is never used.
  */
 #ifndef KTRXER_LIB_XSK_SOCKET_H
 #define KTRXER_LIB_XSK_SOCKET_H
@@ -42,7 +42,7 @@ struct xsk_socket {
 	size_t map_sizes[2];
 };
 
-/* The chunk that holds frames of this size, 0: none does. */
+/* 0: no chunk holds frames of this size. */
 uint32_t ktrxer_xsk_chunk_size(uint32_t frame_size);
 
 int ktrxer_xsk_socket_open(struct xsk_socket *xsk, const struct xsk_setup *setup, struct ktrxer_error *err);
@@ -50,10 +50,8 @@ void ktrxer_xsk_socket_close(struct xsk_socket *xsk);
 
 /* Has the kernel look at the ring. 0 or a negative errno. Takes the socket as void *: it is a context. */
 int ktrxer_xsk_socket_kick(void *xsk);
-/* How many descriptors the kernel found invalid so far. */
 int ktrxer_xsk_socket_invalid(void *xsk, uint64_t *count);
 
-/* How many cache lines a frame can begin at. */
 uint32_t ktrxer_xsk_chunk_colours(uint32_t chunk, uint32_t frame_size);
 
 /*

@@ -162,9 +162,7 @@ static int live_event_fd(const struct ktx_engine_state *state)
 	return -1;
 }
 
-/* -------------------------------------------------------------------------------------------------------- there */
-
-/* From the last to the first: how many of its train are still to come is known of each then. */
+/* Publish from the last to the first, because the number of probes that follow in a train is known then. */
 static void live_publish(struct ktx_engine_state *state, uint32_t from, uint32_t to)
 {
 	uint32_t train = 1;
@@ -208,7 +206,7 @@ static int live_update(struct ktx_engine_state *state, const struct ktx_work *wo
 
 	if (control->compensation_ns != work->compensation_ns)
 		__atomic_store_n(&control->compensation_ns, (uint32_t)work->compensation_ns, __ATOMIC_RELAXED);
-	/* Also when there is none: an old number would seem to lie ahead after two billion probes. */
+	/* Publish also without a cancellation: an old number would seem to lie ahead after two billion probes. */
 	if (work->cancel_to != work->done || (uint32_t)(work->done - control->cancel_to) > UINT32_MAX / 4)
 		__atomic_store_n(&control->cancel_to, work->cancel_to, __ATOMIC_RELAXED);
 	/* A thread that the caller has put on one processor (`cpu`) can see no other. */
@@ -232,8 +230,6 @@ static int live_update(struct ktx_engine_state *state, const struct ktx_work *wo
 	ktrxer_live_stream_update(&state->stream, work->now_ns, next_ns);
 	return state->lost;
 }
-
-/* --------------------------------------------------------------------------------------------------------- back */
 
 static void request_ended(struct ktx_engine_state *state, struct ktx_request *request, uint32_t number, uint64_t word)
 {
@@ -289,7 +285,7 @@ static void end_by_hand(struct ktx_engine_state *state, const struct ktx_work *w
 	for (uint32_t number = work->done; number != to; number++) {
 		uint64_t *end = &state->program.ends[number & state->mask];
 
-		if (*end <= LIVE_FLYING)
+		if (*end <= LIVE_SUBMITTED)
 			*end = word;
 	}
 	control->completed = control->submitted;
@@ -304,9 +300,7 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 
 	if (ktrxer_live_runner_rests(&state->runner))
 		end_by_hand(state, work);
-	/*
-	 * Not past the tail: the program has yet to pass over what lies behind it, and must not find a new frame there.
-	 */
+	/* Stop at the tail: the program has yet to skip the slots behind it, and must not find a new frame there. */
 	tail = __atomic_load_n(&state->program.control->tail, __ATOMIC_ACQUIRE);
 	for (; number != work->head && number != tail; number++) {
 		uint64_t word;
@@ -317,8 +311,6 @@ static uint32_t live_collect(struct ktx_engine_state *state, const struct ktx_wo
 	}
 	return number - work->done;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- streams */
 
 static int stream_start(struct ktx_engine_state *state, const struct ktx_stream *stream, struct ktrxer_error *err)
 {

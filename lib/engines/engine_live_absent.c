@@ -13,7 +13,6 @@ static int absent_probe(const struct ktrxer_device *device, struct ktx_engine_in
 	return -EOPNOTSUPP;
 }
 
-/* An engine whose probe fails is never opened. */
 const struct ktx_engine ktx_engine_live = {
 	.name = "live",
 	.summary = "an XDP program in the kernel sends from mapped slots, at their times; takes a processor",

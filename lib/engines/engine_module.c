@@ -188,8 +188,6 @@ static int module_check(struct ktx_engine_state *state, const uint8_t *frame, ui
 			   "this link carries IP packets without a link header; this is neither IPv4 nor IPv6");
 }
 
-/* -------------------------------------------------------------------------------------------------------- there */
-
 static int module_kick(struct ktx_engine_state *state, struct ktrxer_tx_kick *kick)
 {
 	kick->size = sizeof *kick;
@@ -230,10 +228,7 @@ static int module_update(struct ktx_engine_state *state, const struct ktx_work *
 	kick.cancel = work->cancel_to != work->done && work->cancel_to != state->cancelled;
 	kick.cancel_to = state->cancelled = work->cancel_to;
 	if (kick.cancel || ((state->for_rate || state->lost) && tail_of(state) != work->head)) {
-		/*
-		 * Between the pump's knowing of requests and their going (module_go) a cancellation of them is too
-		 * early.
-		 */
+		/* A cancellation is too early while the pump has submitted requests that module_go() has not sent. */
 		if (module_kick(state, &kick) == -EINVAL && kick.cancel) {
 			state->cancelled = work->done;
 			*next_ns = work->now_ns + AGAIN_NS;
@@ -251,8 +246,6 @@ static int module_update(struct ktx_engine_state *state, const struct ktx_work *
 		*next_ns = work->now_ns + AGAIN_NS;
 	return state->lost;
 }
-
-/* --------------------------------------------------------------------------------------------------------- back */
 
 static void request_ended(struct ktx_request *request, const struct ktrxer_tx_report *report)
 {
@@ -291,7 +284,10 @@ static uint32_t module_collect(struct ktx_engine_state *state, const struct ktx_
 	return number - work->done;
 }
 
-/* For rate nothing happens but by our own calls; and a lost device is an error for ever, which would wake for ever. */
+/*
+ * Only this process's own calls change anything in rate mode; and a lost device is a permanent error, which would wake
+ * the caller for ever.
+ */
 static int module_event_fd(const struct ktx_engine_state *state)
 {
 	return state->for_rate || state->lost ? -1 : state->fd;

@@ -118,7 +118,7 @@ static uint32_t raw_features(const struct ktx_engine_state *state)
 	return KTX_CAN_TRAIN | KTX_CAN_IPV4 | KTX_CAN_IPV6 | ktx_sock_stamp_features(&state->sock);
 }
 
-/* The first frame chooses. Runs before the pump has seen any request. */
+/* The first frame chooses the socket, before the pump has any request. */
 static int raw_choose(struct ktx_engine_state *state, uint8_t version, struct ktrxer_error *err)
 {
 	if (state->version)

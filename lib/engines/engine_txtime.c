@@ -245,8 +245,6 @@ static void look_again(struct ktx_engine_state *state)
 		state->launch = launch;
 }
 
-/* -------------------------------------------------------------------------------------------------- what came of it */
-
 struct passing {
 	struct ktx_engine_state *state;
 	const struct ktx_completions *to;

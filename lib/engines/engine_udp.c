@@ -98,8 +98,6 @@ static uint32_t udp_features(const struct ktx_engine_state *state)
 				     : 0);
 }
 
-/* ----------------------------------------------------------------------------------- the socket, by the first frame */
-
 #ifndef KTRXER_SMALL
 /*
  * The kernel gives each raw socket a copy of each reply. A copy would cost each of many probers as much as a probe, so
@@ -252,8 +250,6 @@ close_socket:
 	return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------ frame by frame */
-
 static int udp_check_headers(const struct ktrxer_packet_view *view, const uint8_t *frame, struct udp_shape *shape,
 			     struct ktrxer_error *err)
 {
@@ -362,8 +358,8 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *r
 	}
 	rc = ktx_sock_send(&state->sock, count);
 	/*
-	 * With RECVERR the next send reports an ICMP error about an earlier probe once. A second report is about this
-	 * probe.
+	 * A socket with RECVERR reports an ICMP error about an earlier probe once, at the next send. A second report is
+	 * about this probe.
 	 */
 	if (about_an_earlier_probe(rc))
 		rc = ktx_sock_send(&state->sock, count);
@@ -390,7 +386,7 @@ static void udp_restart_stamps(struct ktx_engine_state *state)
 	ktrxer_txstamp_restart(state->sock.fd);
 }
 
-/* With stamps or without: errors of the network come by it. */
+/* Errors of the network arrive by this descriptor, also without stamps. */
 static int udp_event_fd(const struct ktx_engine_state *state)
 {
 	return state->sock.fd;

@@ -155,8 +155,6 @@ static int xsk_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 	return 0; /* the transmitter has seen to the length; any Ethernet frame goes */
 }
 
-/* ------------------------------------------------------------------------------------------------------- back */
-
 static uint64_t offset_of(const struct ktx_engine_state *state, const struct ktx_request *request)
 {
 	return (uint64_t)(request->frame - state->xsk.memory);
@@ -300,8 +298,6 @@ static int xsk_give_up(struct ktx_engine_state *state, struct ktx_request *reque
 	state->out--;
 	return rc;
 }
-
-/* ------------------------------------------------------------------------------------------------------- there */
 
 static int send_zero_copy(struct ktx_engine_state *state, const struct xdp_desc *descs, uint32_t count)
 {

@@ -22,16 +22,12 @@ union ktx_stack_address {
 int ktx_stack_check(struct ktrxer_packet_view *view, const uint8_t *frame, uint32_t length, enum ktrxer_link link,
 		    const uint8_t device_mac[6], const char *engine, struct ktrxer_error *err);
 
-/* Where IP begins in a frame that passed the check. */
 static inline uint32_t ktx_stack_offset(enum ktrxer_link link)
 {
 	return link == KTRXER_LINK_ETHERNET ? 14 : 0;
 }
 
-/*
- * The destination of a packet that passed the check; `port` in host order (0 for raw sockets), `scope` for link-local
- * IPv6.
- */
+/* The packet has passed the check; `port` in host order (0 for raw sockets), `scope` for link-local IPv6. */
 void ktx_stack_destination(union ktx_stack_address *to, const uint8_t *packet, uint16_t port, uint32_t scope);
 
 static inline socklen_t ktx_stack_address_length(const union ktx_stack_address *to)

@@ -98,7 +98,7 @@ int ktrxer_live_program_open(struct live_program *program, const struct live_set
 	if (rc == 0) {
 		if (ktrxer_live_bpf_trace(program->object, "live_taken", "live_turned_back", program->links))
 			return 0;
-		/* Once more, with a program that does not wait for reports of the driver, because there are none. */
+		/* Load a program that does not wait for reports of the driver, because there are none. */
 		ktrxer_live_program_close(program);
 		rc = program_open(program, setup, false, err);
 	}

@@ -64,7 +64,7 @@ static inline bool live_end_read(const uint64_t *end, uint64_t *word)
 {
 #if UINTPTR_MAX > UINT32_MAX
 	*word = __atomic_load_n(end, __ATOMIC_ACQUIRE);
-	return *word > LIVE_FLYING;
+	return *word > LIVE_SUBMITTED;
 #else
 	return live_end_by_halves(end, word);
 #endif

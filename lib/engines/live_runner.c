@@ -46,8 +46,6 @@
 
 uint32_t ktrxer_live_runner_repeat = 1U << 31;
 
-/* --------------------------------------------------------------------------------------------------- worker threads */
-
 static void *worker_main(void *context)
 {
 	struct live_worker_thread *worker = context;
@@ -120,8 +118,6 @@ static void worker_start(struct live_worker_thread *worker, uint32_t batch, uint
 	pthread_cond_broadcast(&worker->runner->turn);
 	pthread_mutex_unlock(&worker->runner->lock);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- runner */
 
 /*
  * Before 6.12 the kernel stops a real-time thread that never sleeps for 50 ms of each second, in any case. Since then
@@ -204,7 +200,7 @@ static uint32_t runs_of(const struct live_runner *runner, int worker)
 	return __atomic_load_n(&runner->program->control->workers[worker].runs, __ATOMIC_RELAXED);
 }
 
-/* Only while its owner is out of its call. */
+/* The owner must not be in its call. */
 static void give_to(struct live_runner *runner, int worker)
 {
 	struct live_control *control = runner->program->control;
@@ -259,7 +255,6 @@ static void worker_rest(struct live_worker_thread *worker, bool rest)
 		worker->runner->realtime = false;
 }
 
-/* How long other tasks had the processor recently. */
 static void rest_account(struct live_runner *runner, uint64_t now)
 {
 	if (runner->rest_began_ns && now > runner->rest_began_ns + REST_OVERHEAD_NS)
@@ -273,7 +268,7 @@ static void rest_account(struct live_runner *runner, uint64_t now)
 	runner->rested_ns /= 2;
 }
 
-/* Until when may others have it? 0: the next probe is too near, or they have had their share. */
+/* 0: the next probe is too near, or other tasks have had their share. */
 static uint64_t rest_end(struct live_runner *runner, const struct live_need *need)
 {
 	runner->on_break = false;

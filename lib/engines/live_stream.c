@@ -20,15 +20,12 @@
  */
 #define REPEAT_MOST (1U << 28)
 #define REPEAT_LEAST (1U << 16)
-/* How often to look while it runs. */
 #define LOOK_NS (1000ULL * 1000)
 /* A batch lasts microseconds, and reading the counters of a worker less. */
 #define LOOK_TRIES 8
 
 extern const unsigned char ktrxer_stream_object[];
 extern const size_t ktrxer_stream_object_size;
-
-/* ------------------------------------------------------------------------------------------------- workers' threads */
 
 static uint64_t read_u64(const __u64 *at)
 {
@@ -77,8 +74,8 @@ static void *worker_main(void *context)
 
 	leave_room(stream);
 	/*
-	 * Where the scheduler has put it. A receiver on this machine (veth) polls on the processor that sent: after a
-	 * move what it has been asked to do there waits for a turn, and all that is sent meanwhile is refused.
+	 * Stay where the scheduler has put the thread. A receiver on this machine (veth) polls on the processor that
+	 * sent: after a move its pending work waits for a turn, and all that is sent meanwhile is refused.
 	 */
 	ktrxer_live_thread_prepare(stream->signal, worker->cpu < 0 ? sched_getcpu() : worker->cpu);
 	for (;;) {
@@ -95,8 +92,6 @@ static void *worker_main(void *context)
 	atomic_store(&worker->done, true);
 	return NULL;
 }
-
-/* ---------------------------------------------------------------------------------------------- loading the workers */
 
 static int worker_shape(struct live_stream_worker *worker, const struct stream_config *config,
 			const struct ktx_template *made)
@@ -199,8 +194,6 @@ static int workers_load(struct live_stream *stream, struct stream_config *config
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ start */
-
 static void stream_clear(struct live_stream *stream)
 {
 	for (uint32_t i = 0; i < stream->workers_count; i++)
@@ -276,7 +269,7 @@ static int stream_load(struct live_stream *stream, const struct ktrxer_device *d
 	stream->traced = true;
 	rc = workers_load(stream, config, device, made, err);
 	if (rc == 0 && !workers_trace(stream)) {
-		/* Once more, with a program that does not wait for reports of the driver, because there are none. */
+		/* Load a program that does not wait for reports of the driver, because there are none. */
 		workers_unload(stream);
 		stream->traced = false;
 		rc = workers_load(stream, config, device, made, err);
@@ -318,8 +311,6 @@ clear:
 	stream_clear(stream);
 	return rc;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- its way */
 
 void ktrxer_live_stream_stop(struct live_stream *stream)
 {
@@ -408,7 +399,7 @@ void ktrxer_live_stream_look(const struct live_stream *stream, struct ktx_stream
 	*look = (struct ktx_stream_look){ .ended = ended, .lost = atomic_load(&stream->lost) };
 	for (uint32_t i = 0; i < stream->workers_count; i++) {
 		const struct stream_worker *worker = stream->workers[i].state;
-		/* Those that no tracepoint has told of yet; in the end there is nothing to wait for. */
+		/* No tracepoint has reported these yet; in the end there is nothing to wait for. */
 		uint64_t sent;
 		const uint32_t out = worker_pending(worker, &sent), pending = ended || !stream->traced ? out : 0;
 		const uint64_t first = read_u64(&worker->first_ns), last = read_u64(&worker->last_ns);

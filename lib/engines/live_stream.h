@@ -46,7 +46,7 @@ struct live_stream {
 	bool traced;
 };
 
-/* Only where the last one has ended. */
+/* The last stream has ended. */
 int ktrxer_live_stream_start(struct live_stream *stream, const struct ktrxer_device *device,
 			     const struct ktx_options *options, const struct ktx_stream *what,
 			     struct ktrxer_error *err);

@@ -13,7 +13,7 @@
  */
 int ktrxer_live_signal_choose(struct ktrxer_error *err);
 
-/* All signals are blocked in it; it calls ktrxer_live_thread_prepare() first. */
+/* The thread blocks all signals, and calls ktrxer_live_thread_prepare() first. */
 int ktrxer_live_thread_make(pthread_t *thread, void *(*run)(void *), void *context, struct ktrxer_error *err);
 /* `cpu` -1: any. */
 void ktrxer_live_thread_prepare(int signal, int cpu);

@@ -22,9 +22,9 @@ void ktx_sock_close(struct ktx_sock *sock);
 void ktx_sock_stamps(struct ktx_sock *sock, int fd, const struct ktx_options *options);
 /* enum ktx_feature of the stamps that were granted. */
 uint32_t ktx_sock_stamp_features(const struct ktx_sock *sock);
-/* As `holds` of the engine table. Kernels before 4.12: false. */
+/* `holds` of the engine table. Kernels before 4.12: false. */
 bool ktx_sock_holds(const struct ktx_sock *sock);
-/* sendmmsg of the first `count` messages; as `send` of the engine table. */
+/* `send` of the engine table: sendmmsg of the first `count` messages. */
 int ktx_sock_send(struct ktx_sock *sock, int count);
 /* A call that the kernel refuses for its size, deep on the way to the device: it sends nothing and numbers no stamp. */
 void ktx_sock_warm(struct ktx_sock *sock);

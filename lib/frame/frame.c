@@ -145,7 +145,7 @@ static void transport_write(uint8_t *at, const struct ktrxer_frame_spec *s)
 	uint8_t options[KTRXER_TCP_OPTIONS_MAX] = { 0 };
 	uint32_t field = 2;
 
-	/* Before any header: options and payload may lie in this very slot. */
+	/* Copy before any header is written: options and payload may lie in this very slot. */
 	if (s->tcp_options_length)
 		memcpy(options, s->tcp_options, s->tcp_options_length);
 	if (!s->payload)

@@ -174,8 +174,6 @@ void ktrxer_packet_parse(struct ktrxer_packet_view *view, const uint8_t *frame, 
 		parse_transport(view, frame, base + (uint32_t)walk.at, base + (uint32_t)walk.claimed);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- sums */
-
 uint16_t ktrxer_sum_fold(uint32_t sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);

@@ -62,8 +62,6 @@ static uint64_t *words_add(struct ktx_template *t, uint64_t count, struct ktrxer
 	return words;
 }
 
-/* ------------------------------------------------------------------------------------------------------- its values */
-
 /* One column of a table: IPv6 addresses have two. */
 static int table_take(struct ktx_template *t, struct vary_part *part, const struct ktx_vary *vary, uint32_t entry,
 		      uint32_t column, const struct template_place *place, struct ktrxer_error *err)
@@ -111,7 +109,7 @@ static int order_take(struct ktx_template *t, struct vary_part *part, const stru
 	return 0;
 }
 
-/* How many values from `from` on fit. 0: 2^64. */
+/* 0: 2^64. */
 static int count_find(struct vary_part *part, const struct ktx_vary *vary, uint64_t most, struct ktrxer_error *err)
 {
 	const char *name = ktrxer_template_field_name(vary->field);
@@ -157,8 +155,6 @@ static int values_take(struct ktx_template *t, struct vary_part *part, const str
 	return ktrxer_fail(err, -EINVAL, "%s: it varies in a way (%d) that this version does not know", name,
 			   (int)vary->how);
 }
-
-/* -------------------------------------------------------------------------------------------------------- its parts */
 
 static int part_add(struct ktx_template *t, const struct ktx_vary *vary, const struct template_place *place,
 		    uint32_t column, uint32_t width, struct ktrxer_error *err)
@@ -218,7 +214,7 @@ static uint16_t sum_without_parts(const struct ktx_template *t, uint32_t at, boo
 	return vary_fold(sum) ? (uint16_t)vary_fold(sum) : 0xffff;
 }
 
-/* With its parts zero: is nothing else in this message? Of what has a pseudo header the protocol always is. */
+/* A message with a pseudo header always has the protocol in its sum. */
 static bool sum_of_zeros(const struct ktx_template *t, const struct ktrxer_packet_view *view)
 {
 	if (view->version != 4 || view->proto != KTRXER_ICMP)

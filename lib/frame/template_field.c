@@ -51,8 +51,6 @@ uint32_t ktrxer_template_transport_sum_at(const struct ktrxer_packet_view *view,
 	return at && view->proto == KTRXER_UDP && load_be16(frame + at) == 0 ? 0 : at;
 }
 
-/* ------------------------------------------------------------------------------------------------- names to offsets */
-
 static bool ports_there(const struct ktrxer_packet_view *view)
 {
 	return view->l4 && view->ports &&
@@ -120,8 +118,6 @@ static bool name_find(struct template_place *place, const struct ktx_vary *vary,
 	}
 	return false;
 }
-
-/* --------------------------------------------------------------------------------------- what those bytes stand for */
 
 /* Is [at, at + width) a part of [from, from + length)? */
 static bool within(const struct template_place *p, uint32_t from, uint32_t length)

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-	/* By number for old headers. */
+	/* Old headers lack the name. */
 	ATTRIBUTE_ALT_IFNAME = 53, /* Linux 5.5 */
 	EXT_SKIP_STATS = 1 << 3,   /* Linux 4.4 */
 	TYPE_RAWIP = 519,          /* ARPHRD_RAWIP: modems */
@@ -29,7 +29,7 @@ enum {
 	NAMES_SHOWN = 120, /* bytes of an error's text for the names that there are */
 };
 
-/* Which header comes first in what the device is given; 0: none that we know. */
+/* 0: the first header is none that this library can build. */
 static enum ktrxer_link link_of(uint16_t type, unsigned int flags)
 {
 	switch (type) {
@@ -149,8 +149,6 @@ static void driver_read(struct ktrxer_device *device)
 	close(fd);
 }
 
-/* ------------------------------------------------------------------------------------------------------ the list */
-
 struct device_list {
 	uint8_t *devices;
 	size_t size; /* of one, in the caller's headers */
@@ -214,8 +212,6 @@ int ktrxer_device_list_sized(struct ktrxer_device *devices, size_t size, int max
 		return ktrxer_fail(err, ret, "cannot list the network devices by rtnetlink: %m");
 	return list.count;
 }
-
-/* ------------------------------------------------------------------------------------------------------ one device */
 
 /* Changes of one letter (put in, left out, another one) that lead from one name to the other. */
 static unsigned int name_distance(const char *a, const char *b)

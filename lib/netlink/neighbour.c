@@ -91,7 +91,7 @@ static int neighbour_look(struct rtnl *rtnl, struct neighbour_search *search)
 		return 0;
 	if (ret != -EOPNOTSUPP && ret != -EINVAL)
 		return ret;
-	/* Before Linux 5.0 there is only the whole table. */
+	/* Linux before 5.0 dumps the whole table only. */
 	info.ndm_ifindex = 0;
 	ktrxer_rtnl_request_begin(&request, RTM_GETNEIGH, NLM_F_DUMP, &info, sizeof info);
 	ktrxer_rtnl_request_put_u32(&request, ATTRIBUTE_IFINDEX, search->device);
@@ -121,7 +121,8 @@ static int nudge_by_datagram(const struct ktrxer_addr *addr, const struct ktrxer
 		return -errno;
 	setsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_UNICAST_HOPS : IP_TTL, &hops, sizeof hops);
 	/*
-	 * For all users from Linux 5.7 on; where it fails the routing table decides, nearly always for the same device.
+	 * Users without privilege may set this from Linux 5.7 on; where it fails the routing table decides, nearly
+	 * always for the same device.
 	 */
 	setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device->name, (socklen_t)strlen(device->name));
 	if (sendto(fd, "", 0, MSG_DONTWAIT | MSG_DONTROUTE, &to.sa, length) < 0)

@@ -12,8 +12,6 @@
 
 enum { NETDEV = 5 /* NFPROTO_NETDEV */, TYPE_MASK = 0x3fff };
 
-/* --------------------------------------------------------------------------------------------------------- messages */
-
 static void batch_mark(struct rtnl_request *b, uint16_t type)
 {
 	const struct nfgenmsg body = { .nfgen_family = AF_UNSPEC,
@@ -42,8 +40,6 @@ void ktrxer_nft_message_begin(struct rtnl_request *b, uint8_t type, uint16_t fla
 	ktrxer_rtnl_message_begin(b, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, &body, sizeof body);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the kernel */
-
 int ktrxer_nft_open(struct rtnl **rtnl)
 {
 	int rc = ktrxer_rtnl_open_family(rtnl, NETLINK_NETFILTER);
@@ -52,8 +48,6 @@ int ktrxer_nft_open(struct rtnl **rtnl)
 		ktrxer_rtnl_batch_allow(*rtnl);
 	return rc;
 }
-
-/* --------------------------------------------------------------------------------------------------------- counters */
 
 static bool counter_read(struct bytes expression, uint64_t *packets)
 {

@@ -18,8 +18,8 @@ void ktrxer_nft_batch_end(struct rtnl_request *batch);
 void ktrxer_nft_message_begin(struct rtnl_request *batch, uint8_t type, uint16_t flags);
 
 /*
- * For ktrxer_rtnl_batch(). The kernel removes the tables that were made by this socket when ktrxer_rtnl_close() closes
- * it.
+ * ktrxer_rtnl_batch() uses this socket. The kernel removes the tables that were made by it when ktrxer_rtnl_close()
+ * closes it.
  */
 int ktrxer_nft_open(struct rtnl **rtnl);
 

@@ -23,7 +23,6 @@ int ktrxer_device_by_index(struct rtnl *rtnl, struct ktrxer_device *device, stru
 int ktrxer_device_odd_link(const struct ktrxer_device *device, const struct device_more *more,
 			   struct ktrxer_error *err);
 
-/* route.c */
 struct route {
 	uint8_t type;               /* RTN_ */
 	uint32_t table;             /* 0: no table had a route */
@@ -41,7 +40,6 @@ int ktrxer_route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer
 /* Is it an address of this host (as seen from `device`, 0: from anywhere)? */
 bool ktrxer_route_is_own(struct rtnl *rtnl, const struct ktrxer_addr *addr, uint32_t device);
 
-/* neighbour.c */
 struct neighbour {
 	struct ktrxer_addr addr;
 	uint32_t device;

@@ -89,8 +89,6 @@ int ktrxer_qdisc_parse(struct qdisc *q, struct bytes body)
 	return body.ok && q->kind[0] ? 0 : -EBADMSG;
 }
 
-/* ------------------------------------------------------------------------------------------------------- judgement */
-
 static bool same(const struct qdisc *a, const struct qdisc *b)
 {
 	return !strcmp(a->kind, b->kind) && a->delta_ns == b->delta_ns && a->flags == b->flags;
@@ -118,7 +116,6 @@ static void take(struct qdisc_launch *launch, const struct qdisc *q, int priorit
 	};
 }
 
-/* The queue of a device's transmit queue, below a root that has one for each. */
 static const struct qdisc *leaf(const struct qdisc *all, int count, const struct qdisc *root, uint32_t queue)
 {
 	for (int i = 0; i < count; i++)
@@ -127,7 +124,7 @@ static const struct qdisc *leaf(const struct qdisc *all, int count, const struct
 	return NULL;
 }
 
-/* The one that all queues of a range have; NULL when they differ, or none is there. */
+/* NULL when the queues differ, or there is none. */
 static const struct qdisc *common(const struct qdisc *all, int count, const struct qdisc *root, uint32_t first,
 				  uint32_t queues)
 {
@@ -196,8 +193,6 @@ int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int
 	}
 	return refuse(device, below ? below : root, below ? below->kind : root->kind, err);
 }
-
-/* ------------------------------------------------------------------------------------------------------- the kernel */
 
 enum { QDISCS_MOST = 512 }; /* of one device: one a queue */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Does the queue of a device keep the time that a frame brings along (SO_TXTIME)? A socket is never told: any queue but
- * fq and etf ignores it without a word (engines.md 3.1). So the queues are asked for by rtnetlink, and this says which
+ * fq and etf ignores it without a word. So the queues are asked for by rtnetlink, and this says which
  * clock they go by, or why they do not.
  */
 #ifndef KTRXER_LIB_QDISC_H
@@ -42,7 +42,9 @@ struct qdisc_launch {
 /* 0, or -EBADMSG. */
 int ktrxer_qdisc_parse(struct qdisc *qdisc, struct bytes body);
 
-/* Of all the queues of one device. 0; or -EOPNOTSUPP, and `err` says which queue ignores times and what would help. */
+/*
+ * Judges all queues of one device. 0; or -EOPNOTSUPP, and `err` states which queue ignores times and what would help.
+ */
 int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int count, const char *device,
 		       struct ktrxer_error *err);
 

@@ -195,7 +195,7 @@ int ktrxer_route_get(struct rtnl *rtnl, struct route *route, const struct ktrxer
 		/* IPv4 says this of a source that is not (any longer) this host's, too. */
 		ret = route_ask(rtnl, route, to, NULL, device, text);
 	} else if (from && device && !ret && to->family == AF_INET6 && route->device != device) {
-		/* With a source IPv6 holds the device to be a mere wish. */
+		/* IPv6 takes the device as a mere preference when a source is given. */
 		ret = route_ask(rtnl, route, to, NULL, device, text);
 	}
 	if (!ret && route_is_guess(route, to->family, device)) {

@@ -11,9 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/*
- * By number where the headers of an old router's toolchain may not have them; the kernel says no if it has not either.
- */
+/* Headers of an old router's toolchain may lack the names; an old kernel refuses the numbers. */
 enum {
 	OPTION_CAP_ACK = 10,        /* Linux 4.3: an acknowledgement does not bring the whole request back */
 	OPTION_EXT_ACK = 11,        /* Linux 4.12: words beside an error's number */
@@ -214,7 +212,7 @@ void ktrxer_rtnl_request_acknowledge(struct rtnl_request *request)
 	memcpy(request->data + request->message, &header, sizeof header);
 }
 
-/* To the next boundary of netlink's; the last attribute may end without padding. */
+/* Netlink aligns attributes; the last one may end without padding. */
 static void skip_padding(struct bytes *b, size_t length)
 {
 	size_t padding = -length % NLMSG_ALIGNTO, left = bytes_left(b);

@@ -27,8 +27,6 @@ enum {
 	OFFSET_MASK = 0x1fff,  /* of an IPv4 header's seventh and eighth byte: where a fragment lies */
 };
 
-/* ------------------------------------------------------------------------------------------------------ expressions */
-
 struct expression {
 	size_t element, data;
 };
@@ -141,8 +139,6 @@ static void count_and_end(struct rtnl_request *b, int32_t verdict)
 	put_verdict(b, verdict, NULL);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ rules */
-
 static void match_addr(struct rtnl_request *b, const struct ktrxer_addr *addr, uint8_t prefix, bool to)
 {
 	const bool four = addr->family == AF_INET;
@@ -219,7 +215,7 @@ static void put_rules(struct rtnl_request *b, const struct place *at, const stru
 	for (int f = 0; f < 2; f++) {
 		const int is = f ? AF_INET6 : AF_INET;
 
-		/* Once for each version where it makes a difference. */
+		/* One rule is made for each version where the version makes a difference. */
 		if (family ? family != is : !ports && f)
 			continue;
 		if (!ports || rule->proto) {
@@ -240,8 +236,6 @@ static void put_ranked(struct rtnl_request *b, const struct place *at, const str
 }
 
 #ifndef KTRXER_SMALL
-/* ------------------------------------------------------------------------------------------ trees of whole 5-tuples */
-
 /*
  * Rules with whole 5-tuples that follow one another in the order of the rules cannot both fit a packet, so their order
  * among themselves is free. Sorted by addresses and ports they become a tree of chains: each inner chain compares the
@@ -300,7 +294,7 @@ static void put_plain_chain(struct tree *t, struct chain_name *name)
 	ktrxer_rtnl_request_put_string(t->batch, NFTA_CHAIN_NAME, name->text);
 }
 
-/* In the chain `at`: to the chain `name`, if the packet's key is `least` or more; NULL: in any case. */
+/* Goes from the chain `at` to the chain `name` if the packet's key is `least` or more; NULL: in any case. */
 static void put_turn(struct tree *t, const struct place *at, const uint8_t *least, const struct chain_name *name)
 {
 	const size_t list = rule_begin(t->batch, at, 0);
@@ -362,7 +356,7 @@ static void put_tree(struct tree *t, const struct krx_exact *exact, uint32_t fro
 	ktrxer_rtnl_request_nest_end(t->batch, list);
 }
 
-/* In the order of the rules: each with wildcards, and a tree of the others before it. */
+/* Puts the rules in their order: each with wildcards, and a tree of the others before it. */
 static void put_all(struct rtnl_request *b, const char *table, const struct krx_ruleset *rules)
 {
 	const struct krx_match *m = krx_ruleset_table(rules);

@@ -71,8 +71,6 @@ void krx_rule_pack(struct ktrxer_rx_rule *to, const struct krx_rule *rule)
 		memcpy(to->to, rule->to.bytes, rule->to.family == AF_INET ? 4 : sizeof to->to);
 }
 
-/* ------------------------------------------------------------------------------------------------------- checking */
-
 static int addr_check(const struct ktrxer_addr *addr, uint8_t prefix, const char *side, struct ktrxer_error *err)
 {
 	struct ktrxer_addr masked = *addr;
@@ -122,8 +120,6 @@ int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err)
 		return ktrxer_fail(err, -EINVAL, "rule: icmp6 belongs to IPv6; for IPv4 addresses write icmp");
 	return 0;
 }
-
-/* -------------------------------------------------------------------------------------------------------- parsing */
 
 /* Digits only, at most `max`. */
 static bool number_parse(const char *text, uint64_t max, uint64_t *value)
@@ -306,8 +302,6 @@ int krx_rule_parse_sized(struct krx_rule *to, size_t size, const char *text, str
 		ktrxer_result_write(to, size, &found, sizeof found);
 	return ret;
 }
-
-/* ----------------------------------------------------------------------------------------------------- formatting */
 
 static size_t side_format(char *text, size_t size, const struct ktrxer_addr *addr, uint8_t prefix, uint16_t port)
 {

@@ -21,7 +21,7 @@ enum krx_field {
 /* -EINVAL: the rule is one that krx_rule_parse() would refuse; err says why. */
 int krx_rule_check(const struct krx_rule *rule, struct ktrxer_error *err);
 
-/* The fields that are not wildcards. 0: the rule means every packet, also one that is not IP. */
+/* 0: the rule matches every packet, also one that is not IP. */
 uint32_t krx_rule_fields(const struct krx_rule *rule);
 
 /* The rule as module and library add it to a table of rules. */

@@ -129,8 +129,6 @@ static void require(struct assembler *a, uint32_t test, uint32_t k, uint32_t els
 	op(a, BPF_RET | BPF_K, else_return);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ rules */
-
 static uint32_t verdict_of(const struct assembler *a, const struct krx_rule *rule)
 {
 	/* With fewer fields than the rule has, another rule may decide. */
@@ -141,7 +139,7 @@ static uint32_t verdict_of(const struct assembler *a, const struct krx_rule *rul
 	return a->snap < KRX_HEADERS_SNAP ? a->snap : KRX_HEADERS_SNAP;
 }
 
-/* The verdict of a packet that is not IP: only a rule without any field matches it. */
+/* Only a rule without any field matches a packet that is not IP. */
 static uint32_t verdict_not_ip(const struct assembler *a)
 {
 	for (int rank = 0; rank < krx_ruleset_count(a->set); rank++) {
@@ -203,7 +201,7 @@ static void emit_rule(struct assembler *a, const struct krx_rule *rule, int fami
 	uint32_t fields = krx_rule_fields(rule) & a->fields;
 	struct label next = { .count = 0 };
 
-	/* The fields that tell most come first: most packets then leave a rule after two instructions. */
+	/* The most selective fields come first: most packets then leave a rule after two instructions. */
 	if (fields & KRX_FIELD_TO_PORT) {
 		op(a, BPF_LD | BPF_MEM, M_TO_PORT);
 		jump_unless(a, BPF_JEQ | BPF_K, rule->to_port, &next);
@@ -254,8 +252,6 @@ static bool any_rule_of_family(const struct assembler *a, int family)
 			return true;
 	return false;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- headers */
 
 /* A = bytes from the IP header on. */
 static void emit_left(struct assembler *a)
@@ -476,8 +472,8 @@ int krx_filter_compile(struct krx_filter *filter, const struct krx_ruleset *set,
 		       const struct krx_filter_options *options)
 {
 	/*
-	 * From all fields to none; the first that fits is taken. The packets that a tool requires have its own address
-	 * in `to`.
+	 * The first level that fits is taken, from all fields to none. The packets that a tool requires have its own
+	 * address in `to`.
 	 */
 	static const uint32_t levels[] = {
 		KRX_FIELDS_ALL,

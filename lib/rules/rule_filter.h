@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A rule set as a classic BPF program for SO_ATTACH_FILTER, so that the socket receives only packets that match a rule.
- *
- * The program accepts every packet that matches a rule, except those of `drop` rules: a tap cannot drop, another back
- * end does. It may accept more: packets with IPv6 extension headers where a rule for IPv6 exists, and much more when
- * the set is too large for the kernel's 4096 instructions. Then the program compares fewer fields (`fields`), in the
- * end none. krx_ruleset_match() decides afterwards.
- *
- * Packets of `forward` rules are accepted as well, but cut to their headers: a classic BPF program cannot count them.
- * Each takes a slot of the ring. Narrower forward rules avoid this, or none, because a packet without a rule is
- * forwarded, too.
+ * This makes a classic BPF program of a rule set for SO_ATTACH_FILTER, so that the socket receives only packets that
+ * match a rule. The program accepts every packet that matches a rule, except those of `drop` rules: a tap cannot drop,
+ * another back end does. It may accept more: packets with IPv6 extension headers where a rule for IPv6 exists, and much
+ * more when the set is too large for the kernel's 4096 instructions. Then the program compares fewer fields (`fields`),
+ * in the end none. krx_ruleset_match() decides afterwards. Packets of `forward` rules are accepted as well, but cut to
+ * their headers: a classic BPF program cannot count them. Each takes a slot of the ring. Narrower forward rules avoid
+ * this, or none, because a packet without a rule is forwarded, too.
  */
 #ifndef KTRXER_LIB_RULE_FILTER_H
 #define KTRXER_LIB_RULE_FILTER_H

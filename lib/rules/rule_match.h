@@ -26,7 +26,7 @@ int krx_ruleset_new(struct krx_ruleset **set, const struct krx_rule *rules, size
 void krx_ruleset_free(struct krx_ruleset *set);
 
 int krx_ruleset_count(const struct krx_ruleset *set);
-/* By the position at which the caller gave it. */
+/* `position` is that of the caller's list. */
 const struct krx_rule *krx_ruleset_rule(const struct krx_ruleset *set, int index);
 /* The rule at this place in the order of (priority, position). */
 const struct krx_rule *krx_ruleset_ranked(const struct krx_ruleset *set, int rank);

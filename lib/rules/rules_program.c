@@ -101,7 +101,7 @@ static int load_once(struct rules_program *program, const struct rules_setup *se
 	return rc;
 }
 
-/* The best that this kernel takes: with the driver's own words, with packets of several pieces, plain. */
+/* Loads the best program of this kernel: with the driver's own words, with packets of several pieces, plain. */
 static int load(struct rules_program *program, const struct rules_setup *setup, struct rules_table *table)
 {
 	int rc = -EINVAL;

@@ -46,7 +46,7 @@ void ktrxer_rules_program_close(struct rules_program *program);
 
 int ktrxer_rules_program_fd(const struct rules_program *program);
 int ktrxer_rules_program_ring_fd(const struct rules_program *program); /* to be polled */
-/* From now on capture+drop of this queue goes to that AF_XDP socket. */
+/* The AF_XDP socket gets the packets of capture+drop of this queue from now on. */
 int ktrxer_rules_program_socket_put(const struct rules_program *program, uint32_t queue, int socket);
 int ktrxer_rules_program_counts(struct rules_program *program, uint32_t rule, struct rules_counts *sum);
 int ktrxer_rules_program_lost(struct rules_program *program, uint64_t *lost);

@@ -112,8 +112,6 @@ static int backend_choose(struct krx *rx, const struct krx_backend_setup *setup,
 	return ktrxer_fail(err, refused.code, "%s", refused.text);
 }
 
-/* ------------------------------------------------------------------------------------------------------- NIC stamps */
-
 /* NICs that stamp not all packets stamp PTP's: events over UDP, and what is not IP. */
 static bool wants_ptp(const struct krx_ruleset *rules)
 {
@@ -126,7 +124,7 @@ static bool wants_ptp(const struct krx_ruleset *rules)
 	return false;
 }
 
-/* On before the back end listens: some NICs lose their carrier for a moment when this is set. */
+/* Set it before the back end listens: some NICs lose their carrier for a moment. */
 static void nic_open(struct krx *rx, const struct krx_backend_setup *setup)
 {
 	const bool requested = setup->options->nic_stamps;

@@ -54,7 +54,7 @@ struct krx_backend {
 	void (*describe)(const struct krx_backend_state *state, struct krx_stats *stats);
 };
 
-/* In the order in which `auto` tries them; NULL-terminated. */
+/* `auto` tries them in this order; NULL-terminated. */
 extern const struct krx_backend *const krx_backend_table[];
 extern const struct krx_backend krx_backend_packet, krx_backend_xdp, krx_backend_nft, krx_backend_module,
 	krx_backend_module_prerouting;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Back ends "module" and "module-prerouting": rules decided by ktrxer.ko, records from the ring that it shares. One
- * descriptor holds all of it. <linux/ktrxer.h> is the specification.
+ * The back ends "module" and "module-prerouting" read records from the ring that ktrxer.ko shares, which decides by the
+ * rules. One descriptor holds all of it. <linux/ktrxer.h> is the specification.
  */
 #include "rx.h"
 
@@ -81,8 +81,6 @@ int krx_module_check(struct ktrxer_error *err)
 	close(fd);
 	return 0;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static int fail_errno(struct ktrxer_error *err, const char *what)
 {
@@ -223,8 +221,6 @@ static int module_fd(const struct krx_backend_state *s)
 	return s->fd;
 }
 
-/* -------------------------------------------------------------------------------------------------------- receiving */
-
 static const struct ktrxer_rx_ring *ring_of(const struct krx_backend_state *s)
 {
 	return (const void *)s->map;
@@ -291,8 +287,6 @@ static int module_next(struct krx_backend_state *s, struct krx_packet *packet)
 	s->captured[packet->rule]++;
 	return 1;
 }
-
-/* --------------------------------------------------------------------------------------------------------- accounts */
 
 static int module_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *clock_steps)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Back end "nftables": where there is no XDP. A table of this process's own at the device's ingress drops packets; a
- * tap before it captures them. The kernel removes the table with its socket, and the tap with its own.
+ * The back end "nftables" is for hosts without XDP. A table of this process's own at the device's ingress drops
+ * packets; a tap before it captures them. The kernel removes the table with its socket, and the tap with its own.
  */
 #include "rx.h"
 

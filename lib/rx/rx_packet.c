@@ -64,8 +64,6 @@ struct krx_backend_state {
 	struct krx_look look;
 };
 
-/* ---------------------------------------------------------------------------------------------------------- opening */
-
 static int fail_errno(struct ktrxer_error *err, const char *what, const struct krx_backend_setup *setup)
 {
 	int code = -errno;
@@ -137,13 +135,13 @@ static void options_try(struct krx_backend_state *s, bool skip_outgoing, bool ni
 	/* Else the filter refuses what this host sends, after the price of a clone. */
 	if (skip_outgoing)
 		(void)setsockopt(s->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
-	/* Else packets larger than a slot are cut; length and original length show it. */
+	/* Packets larger than a slot are cut without it; length and original length show it. */
 	(void)setsockopt(s->fd, SOL_PACKET, PACKET_COPY_THRESH, &copies, sizeof copies);
 	if (setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
 		(void)setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 	/* Else the stamp is taken when the tap sees the packet, some hundred nanoseconds later. */
 	(void)setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof stamps);
-	/* Else the ring has the kernel's stamps alone; with it, those of packets that the NIC has not stamped. */
+	/* The ring has the kernel's stamps alone without it; with it, those of packets that the NIC has not stamped. */
 	if (nic)
 		(void)setsockopt(s->fd, SOL_PACKET, PACKET_TIMESTAMP, &raw, sizeof raw);
 }
@@ -274,8 +272,6 @@ static int packet_fd(const struct krx_backend_state *s)
 	return s->fd;
 }
 
-/* -------------------------------------------------------------------------------------------------------- receiving */
-
 static struct tpacket2_hdr *slot_of(const struct krx_backend_state *s, uint32_t index)
 {
 	return (struct tpacket2_hdr *)(void *)(s->ring + (size_t)(index / s->slots_per_block) * s->block_size +
@@ -306,7 +302,7 @@ static uint8_t *tag_restore(uint8_t *data, uint16_t tpid, uint16_t tci)
 	return data;
 }
 
-/* The whole of a packet that had no room in its slot; false: only what is in the slot is there. */
+/* False: only the part in the slot is there. */
 static bool large_take(struct krx_backend_state *s, uint32_t length, uint32_t *got)
 {
 	ssize_t n = recv(s->fd, s->large + TAG_SIZE, KRX_SNAP_MAX, MSG_DONTWAIT);

@@ -23,8 +23,6 @@ struct found {
 	uint32_t taps, filters;
 };
 
-/* ------------------------------------------------------------------------------------------------------- the kernel */
-
 static int link_take(void *context, uint16_t type, struct bytes body)
 {
 	struct found *found = context;
@@ -113,8 +111,6 @@ static int taps_count(struct found *found, uint32_t device)
 	fclose(file);
 	return 0;
 }
-
-/* --------------------------------------------------------------------------------------------------------- the text */
 
 __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, const char *format, ...)
 {

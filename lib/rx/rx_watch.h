@@ -24,8 +24,8 @@ struct krx_look {
 	int error;  /* that another call has taken from the socket (errno); not yet reported */
 };
 /*
- * For an empty receiver: 0, -ENETDOWN, -ENODEV. Of a socket that is bound to `device` (0: to none). The end of a queue
- * of packets costs no system call: `fd` stays readable while there is an error, so the caller comes back, and the
+ * Returns 0, -ENETDOWN or -ENODEV for an empty receiver, whose socket is bound to `device` (0: to none). The end of a
+ * queue of packets costs no system call: `fd` stays readable while there is an error, so the caller comes back, and the
  * second empty look asks the kernel.
  */
 int krx_watch_look(struct krx_look *look, int fd, uint32_t device);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Back end "xdp": the rules in front of the stack (bpf/rules.bpf.c), where each packet is classified once. Captured
- * packets come by the BPF ring buffer; packets that are captured and dropped by AF_XDP, one socket a receive queue, and
- * by the ring buffer where a queue has no socket or the packet is too long for one. Both are merged by the time of
- * arrival.
- *
- * Everything hangs on descriptors: program, maps, the link that holds the program on the device, sockets. A device has
- * one XDP program: where there is another one the back end is refused (docs/decisions/0017-receive-rules.md).
+ * The back end "xdp" has the rules in front of the stack (bpf/rules.bpf.c), where each packet is classified once.
+ * Captured packets come by the BPF ring buffer; packets that are captured and dropped by AF_XDP, one socket a receive
+ * queue, and by the ring buffer where a queue has no socket or the packet is too long for one. Both are merged by the
+ * time of arrival. Descriptors hold everything: program, maps, the link that holds the program on the device, sockets.
+ * A device has one XDP program: where there is another one the back end is refused
+ * (docs/decisions/0017-receive-rules.md).
  */
 #include "rx.h"
 
@@ -49,8 +48,6 @@ struct krx_backend_state {
 	uint8_t *scratch;   /* a packet whose tag was put back */
 	char note[KRX_NOTE];
 };
-
-/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static bool wants_op(const struct krx_ruleset *rules, enum krx_op op)
 {
@@ -239,8 +236,6 @@ static int xdp_fd(const struct krx_backend_state *s)
 	return s->epoll;
 }
 
-/* -------------------------------------------------------------------------------------------------------- receiving */
-
 static void give_back(struct krx_backend_state *s)
 {
 	if (s->held == HELD_RING)
@@ -337,8 +332,6 @@ static int xdp_next(struct krx_backend_state *s, struct krx_packet *packet)
 		packet_set(s, packet, &stamp, frame, frame_length, frame_length);
 	return 1;
 }
-
-/* --------------------------------------------------------------------------------------------------------- accounts */
 
 static int xdp_losses(struct krx_backend_state *s, uint64_t *lost, uint64_t *clock_steps)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* In the place of rx_xdp.c in a build without clang or libbpf. */
+/* A build without clang or libbpf has this file instead of rx_xdp.c. */
 #include "rx.h"
 
 #include "error.h"

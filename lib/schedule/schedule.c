@@ -42,7 +42,6 @@ struct ktrxer_schedule {
 	int end;        /* 0, or what every further call returns */
 };
 
-/* From the first probe of a train to its last. */
 static uint64_t train_length(const struct ktrxer_schedule *schedule)
 {
 	return (schedule->train - 1) * schedule->train_gap;

@@ -49,8 +49,8 @@ static int config_get(int fd, const char *device, struct hwtstamp_config *config
 }
 
 /*
- * Only root may own or write the folder (or the user of this process): another user's locks would be believed
- * otherwise.
+ * The folder must belong to root (or to the user of this process) and be writable by its owner alone, because locks in
+ * it are trusted.
  */
 static bool folder_is_safe(int folder)
 {
@@ -136,8 +136,8 @@ static void others_find(int fd, int64_t from, int64_t to, struct nic_halves *oth
 }
 
 /*
- * The halves that others want, and the value of each before its first user. None without a lock file: then nothing is
- * put back.
+ * A half that others use keeps the value from before its first user. Without a lock file there are none, and nothing is
+ * restored.
  */
 static struct nic_halves others_of(int fd)
 {

@@ -43,7 +43,7 @@ extern const char *ktrxer_nic_lock_folder;
 int ktrxer_nic_setting_take(struct nic_setting *setting, const char *device, uint32_t index, int wants, int filter);
 /* Restores the setting, unless another ktrxer process still needs it or another program has changed it. */
 void ktrxer_nic_setting_give(struct nic_setting *setting);
-/* As it is now: 0, or a negative errno; a driver that does not tell is at its start, all off. */
+/* 0, or a negative errno. A driver that does not report its setting has all off, as at its start. */
 int ktrxer_nic_setting_read(const char *device, struct nic_halves *now);
 
 #endif

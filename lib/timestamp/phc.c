@@ -30,8 +30,6 @@ static int64_t ptp_ns(const struct ptp_clock_time *t)
 	return ktrxer_timespec_ns(t->sec, t->nsec);
 }
 
-/* --------------------------------------------------------------------------------------------------------- readings */
-
 bool ktrxer_phc_of_precise(const struct ptp_sys_offset_precise *reported, struct phc_reading *reading)
 {
 	*reading = (struct phc_reading){ ptp_ns(&reported->device), ptp_ns(&reported->sys_realtime), LATCH_NS };
@@ -67,8 +65,6 @@ bool ktrxer_phc_of_plain(const struct ptp_sys_offset *reported, struct phc_readi
 		narrower(reading, &any, &reported->ts[2 * i], &reported->ts[2 * i + 1], &reported->ts[2 * i + 2]);
 	return any;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- the map */
 
 /* `ppb` of a span, without an overflow where the span is absurd. */
 static int64_t part(int64_t span_ns, int64_t ppb)
@@ -112,7 +108,7 @@ bool ktrxer_phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mo
 	return true;
 }
 
-/* Of the line through the newest sample and the oldest that is kept. */
+/* The line goes through the newest sample and the oldest that is kept. */
 static void rate_find(struct phc_map *map)
 {
 	const uint32_t new = (map->count - 1) % PHC_POINTS, old = map->count > PHC_POINTS ? map->count % PHC_POINTS : 0;
@@ -148,8 +144,6 @@ void ktrxer_phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, u
 	map->points[at].bound_ns = bound_ns;
 	rate_find(map);
 }
-
-/* ------------------------------------------------------------------------------------------------------- a real one */
 
 enum { NOT_READ, PRECISE, EXTENDED, PLAIN };
 

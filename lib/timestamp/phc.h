@@ -56,8 +56,6 @@ void ktrxer_phc_map_add(struct phc_map *map, int64_t nic_ns, uint64_t mono_ns, u
 /* Both in one. False: no sample yet. */
 bool ktrxer_phc_map_mono(const struct phc_map *map, int64_t nic_ns, uint64_t *mono_ns, uint32_t *bound_ns);
 
-/* ------------------------------------------------------------------------------------------------------- a real one */
-
 #define PHC_SAMPLE_NS (100 * KTRXER_NS_PER_MS) /* between two samples: they cost some PCI reads each */
 
 struct phc {

@@ -46,8 +46,8 @@ static inline bool phc_sampler_on(const struct phc_sampler *sampler)
 }
 
 /*
- * For one reader. Never waits: while the line is being written, and when it is the one of *version, *line stays as it
- * is.
+ * One reader may call it. It never waits: while the line is being written, and when it is the one of *version, *line
+ * stays as it is.
  */
 void ktrxer_phc_sampler_line(const struct phc_sampler *sampler, struct phc_line *line, uint32_t *version);
 

@@ -40,15 +40,9 @@ void ktrxer_schedmap_sent(struct schedmap *map, uint32_t first, uint32_t count, 
 /* A datagram was refused after that, before the next one is sent. */
 void ktrxer_schedmap_refused(struct schedmap *map);
 
-/*
- * The probe that a stamp of the packet scheduler belongs to; false: a refused datagram's, or unknown.
- * stamp_ns +- bound_ns.
- */
+/* False: a refused datagram's, or unknown. stamp_ns +- bound_ns. */
 bool ktrxer_schedmap_sched(struct schedmap *map, uint32_t key, uint64_t stamp_ns, uint32_t bound_ns, uint32_t *probe);
-/*
- * The probe that a stamp of the driver or the NIC belongs to; false: the packet scheduler's stamp of that number was
- * not seen.
- */
+/* False: the packet scheduler's stamp of that number was not seen. */
 bool ktrxer_schedmap_driver(const struct schedmap *map, uint32_t key, uint32_t *probe);
 
 #endif

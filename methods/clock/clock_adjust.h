@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How far the kernel has adjusted a clock: CLOCK_REALTIME (steps and slews) or CLOCK_MONOTONIC (slews) minus
- * CLOCK_MONOTONIC_RAW, which is the bare oscillator. A stamp minus the adjustment is a stamp of the oscillator.
+ * This measures how far the kernel has adjusted a clock: CLOCK_REALTIME (steps and slews) or CLOCK_MONOTONIC (slews)
+ * minus CLOCK_MONOTONIC_RAW, which is the bare oscillator. A stamp minus the adjustment is a stamp of the oscillator.
  */
 #ifndef KTRXER_METHODS_CLOCK_ADJUST_H
 #define KTRXER_METHODS_CLOCK_ADJUST_H
@@ -20,7 +20,7 @@ struct clock_adjust {
 };
 void clock_adjust_read(struct clock_adjust *adjust, clockid_t clock);
 
-/* Of one clock: each time that it was stepped, or slewed by more than CLOCK_ADJUST_RATE_PPM. */
+/* Counts each time that one clock was stepped, or slewed by more than CLOCK_ADJUST_RATE_PPM. */
 struct clock_watch {
 	bool seen;
 	struct clock_adjust last;

@@ -401,7 +401,7 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		abw_plan_over(a, ABW_LOST);
 		return;
 	}
-	/* Not short fleets: two lost packets of a short stream are more than 3 %, and need no full queue. */
+	/* Short fleets do not count: two lost packets of a short stream are more than 3 %, and need no full queue. */
 	if (a->options.method == ABW_SLOPS && fleet != ABW_FLEET_ABOVE &&
 	    abw_fleet_is_lossy(streams, a->plan.trains, a->plan.packets)) {
 		fleet = ABW_FLEET_ABOVE;

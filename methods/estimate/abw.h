@@ -59,7 +59,6 @@ enum abw_reading {
 	ABW_READINGS,
 };
 
-/* As in the JSON objects of the command. */
 extern const char *const abw_reading_names[ABW_READINGS], *const abw_step_names[ABW_STEPS];
 
 struct abw_result {

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #define T_99 2.86 /* Student's t of BATCHES - 1 */
-/* Of the count of least delays: as many just above them are no group apart. */
+/* Groups of as many values just above the least delays are not apart. */
 #define APART 0.5
 
-/* Of the count of least delays: more just above them are perhaps noise, and the tolerance grows. */
+/* Larger shares just above the least delays are perhaps noise, and the tolerance grows. */
 #define NOISE_TAIL 0.04
 #define TOLERANCE_STEP 1.5
 

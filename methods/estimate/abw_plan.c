@@ -42,7 +42,6 @@ static void set_period(struct abw *a, double lasts_ns, double share)
 	p->period_ns = (uint64_t)period;
 }
 
-/* The gap at which packets of `bytes` load the link as large ones at `rate` do. */
 static double gap_of(const struct abw *a, double rate, uint32_t bytes)
 {
 	const double large = a->options.large_bytes, more = a->result.overhead_bytes;

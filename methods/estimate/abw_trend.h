@@ -48,7 +48,7 @@ enum abw_fleet {
 	ABW_FLEET_UNUSABLE, /* fewer than half of the streams are usable */
 };
 
-/* By the streams of one rate: six tenths of those with a known trend decide. */
+/* Six tenths of the streams of one rate with a known trend decide. */
 enum abw_fleet abw_fleet(const struct abw_trend_result *streams, size_t count);
 
 /*

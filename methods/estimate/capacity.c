@@ -12,13 +12,11 @@ static double rate(uint64_t bits, double gap_ns)
 	return gap_ns > 0 ? (double)bits * 1e9 / gap_ns : INFINITY;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ modes */
-
 struct window {
 	size_t from, to; /* values [from, to) */
 };
 
-/* The densest window among the values that belong to no mode yet. */
+/* Values that belong to a mode already do not count. */
 static struct window densest(const double *values, const bool *taken, size_t count, double width)
 {
 	struct window best = { 0, 0 };

@@ -16,7 +16,7 @@ enum {
 #define KNOWN_SKEW_PPM 1e3
 #define STAMP_ERROR_NS 1e3 /* clocks without a fine counter tick in microseconds */
 
-/* In ns relative to the segment's first; doubles are exact up to 2^53, a hundred days. */
+/* Times are ns relative to the segment's first; doubles are exact up to 2^53, a hundred days. */
 struct point {
 	double t, v;
 };
@@ -121,9 +121,7 @@ void clock_offset_free(struct clock_offset *est)
 	free(est);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- limits */
-
-/* Of two limits within `gap` the tighter one stays. */
+/* The tighter one of two limits within `gap` stays. */
 static void limits_put(struct limits *l, struct point p)
 {
 	struct point *last = l->points + l->count - 1;
@@ -248,8 +246,6 @@ static double cones_at(const struct limits *c, double t)
 	return (left - right) * c->sign < 0 ? left : right;
 }
 
-/* -------------------------------------------------------------------------------------------------------- corridors */
-
 /* The highest (of the lower limits: the lowest) offset at t of which the rate there is `rate`. */
 static double corridor_end(const struct corridor *c, const struct limits *l, double t, double rate)
 {
@@ -342,8 +338,6 @@ static bool corridor_at(const struct corridor *c, double t, struct span *span)
 	span->middle = reach(c, t, clamp(-USUAL_RATE, slowest, fastest), clamp(USUAL_RATE, slowest, fastest)).middle;
 	return true;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- results */
 
 /* A far end may send any stamp: 120 years are more than two clocks can differ by on the wire. */
 static int64_t whole_ns(double ns)
@@ -516,11 +510,9 @@ uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offs
 		bound_ns += (uint64_t)(apart < 0 ? -apart : apart);
 		most = bound_ns > most ? bound_ns : most;
 	}
-	/* Between two of these times the offset leaves their chord by at most this. */
+	/* The offset between two of these times leaves their chord by at most this. */
 	return most + (uint64_t)(RATE * (double)part / 2);
 }
-
-/* ----------------------------------------------------------------------------------------------------------- adding */
 
 static void corridor_add(struct corridor *c, struct point high, struct point low)
 {

@@ -70,8 +70,8 @@ enum clock_offset_taken clock_offset_add(struct clock_offset *est, const struct 
 
 uint32_t clock_offset_steps(const struct clock_offset *est);
 /*
- * After the last round trip: looks for contradictions over the whole of both segments, and makes clock_offset_at()
- * fast.
+ * Call it after the last round trip. It looks for contradictions over the whole of both segments, and makes
+ * clock_offset_at() fast.
  */
 void clock_offset_settle(struct clock_offset *est);
 void clock_offset_result(const struct clock_offset *est, enum clock_offset_segment which,
@@ -86,9 +86,7 @@ int64_t clock_offset_at(const struct clock_offset *est, enum clock_offset_segmen
 int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_segment which, uint64_t at_ns,
 			    int64_t low_ns, int64_t high_ns, uint64_t *bound_ns);
 
-/* The line through the middle of a result, for a reader that has the result only. */
 int64_t clock_offset_line(const struct clock_offset_result *result, uint64_t at_ns);
-/* The uncertainty of that line over a span of time. */
 uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offset_segment which, uint64_t from_ns,
 				 uint64_t to_ns);
 

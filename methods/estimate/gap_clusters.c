@@ -37,7 +37,7 @@ static struct moments moments_of(const int64_t *values, size_t count, int64_t ba
 	return m;
 }
 
-/* How many values belong to the lower group; 0 where all are equal. */
+/* 0 where all are equal. */
 static size_t best_split(const int64_t *values, size_t count, int64_t base)
 {
 	struct moments all = moments_of(values, count, base), low = { 0, 0 };

@@ -15,8 +15,8 @@ struct median {
 };
 
 /*
- * How many values below its interval a median may leave out: the largest k with 2 P(B <= k - 1) <= 1 - level, where B
- * is binomial with n trials of 1/2. 0: there is no interval.
+ * Returns the largest k with 2 P(B <= k - 1) <= 1 - level, where B is binomial with n trials of 1/2: a median may leave
+ * out so many values below its interval. 0: there is no interval.
  */
 static size_t left_out(size_t n)
 {

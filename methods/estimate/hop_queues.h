@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which queue of a path fills under load: from round trips to each hop, without the load and with it. A packet to a
- * hop waits in all queues before that hop, so a queue adds its delay to the round trips of all hops behind it. A router
- * that is slow at answering delays its own answers only, and no hop behind it.
- *
- * The delay that is added up to hop h is therefore the least one of the hops from h on. The delay of one queue is the
- * median of differences within a repetition: both probes meet nearly the same queues, so the rise and fall of a queue
- * in front of both hops cancels.
+ * This finds the queue of a path that fills under load, from round trips to each hop, without the load and with it. A
+ * packet to a hop waits in all queues before that hop, so a queue adds its delay to the round trips of all hops behind
+ * it. A router that is slow at answering delays its own answers only, and no hop behind it. The delay that is added up
+ * to hop h is therefore the least one of the hops from h on. The delay of one queue is the median of differences within
+ * a repetition: both probes meet nearly the same queues, so the rise and fall of a queue in front of both hops cancels.
  */
 #ifndef KTRXER_METHODS_HOP_QUEUES_H
 #define KTRXER_METHODS_HOP_QUEUES_H
@@ -18,7 +16,7 @@
 enum {
 	HOP_QUEUES_LEAST = 8,         /* answers of a hop, idle and loaded: fewer have no interval of 99 % */
 	HOP_QUEUES_FLOOR_NS = 100000, /* a smaller delay may be that of the answering router */
-	/* Of the largest delay: a smaller one may be the growth of that queue between two probes. */
+	/* A smaller share of the largest delay may be the growth of that queue between two probes. */
 	HOP_QUEUES_SHARE = 20,
 };
 

@@ -65,8 +65,8 @@ static void set(struct loss_probe *probes, size_t from, size_t to, enum loss_sta
 }
 
 /*
- * Between two answers: as many missing counts as losses: all were lost down; none: all were lost up; fewer: only their
- * number is known.
+ * The counts between two answers decide: as many missing counts as losses: all were lost down; none: all were lost up;
+ * fewer: only their number is known.
  */
 static void place(struct loss_probe *probes, size_t count, const int64_t *overtaken, size_t overtaken_count,
 		  bool copied_up)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As the store has them: python/ktrxer/store/columns.py. */
+/* The store has the same values: python/ktrxer/store/columns.py. */
 enum loss_state {
 	LOSS_ANSWERED,
 	LOSS_LOST,

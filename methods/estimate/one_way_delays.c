@@ -44,8 +44,6 @@ uint64_t one_way_delays(const struct clock_offset *clock, enum clock_offset_segm
 	return (at_t1 > at_t4 ? at_t1 : at_t4) + (uint64_t)change;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- rows */
-
 /* Relative to the first row; INT64_MIN: out of range. */
 static int64_t relative(int64_t ns, int64_t first_ns, int64_t most)
 {
@@ -121,7 +119,7 @@ static void find(const struct one_way_row *rows, size_t from, size_t to, const s
 	}
 }
 
-/* The rows before a step, by an estimator that has seen no others. */
+/* The estimator has seen no rows but those before the step. */
 static int find_closed(const struct one_way_row *rows, size_t from, size_t to, const struct one_way_clocks *clocks,
 		       struct one_way_row_delays *delays)
 {

@@ -28,8 +28,6 @@ struct work {
 	size_t count;
 };
 
-/* ------------------------------------------------------------------------------------------------------ sorting out */
-
 static double gap_between(const uint64_t times_ns[2])
 {
 	return (double)(int64_t)(times_ns[1] - times_ns[0]);
@@ -70,8 +68,6 @@ static void sort_out(struct pairs_set *s, struct work *w, const struct pair_time
 		}
 	}
 }
-
-/* ------------------------------------------------------------------------------------------------ undisturbed pairs */
 
 static int by_excess(const void *a, const void *b)
 {
@@ -169,8 +165,6 @@ static enum pairs_reading choose(struct pairs_set *s, struct work *w, double ske
 		return PAIRS_CHANGED;
 	return s->excess_ns > most ? PAIRS_DISTURBED : PAIRS_RESOLVED;
 }
-
-/* ------------------------------------------------------------------------------------------------------- coalescing */
 
 int64_t pairs_clusters(const struct pair_times *pairs, size_t count, struct gap_clusters *clusters)
 {

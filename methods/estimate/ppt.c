@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------------------------------------------- histogram */
-
 enum { BINS_MAX = 4096 };
 #define NORMAL 1.959964 /* the 97.5 % quantile of the normal distribution */
 
@@ -48,7 +46,7 @@ static size_t bins_needed(const int64_t *sorted, size_t count, int64_t width)
 }
 
 /*
- * Where the shortest interval with half of the gaps begins. It is among the undisturbed gaps as long as cross traffic
+ * Finds the shortest interval with half of the gaps. It is among the undisturbed gaps as long as cross traffic
  * lengthens fewer than half. Its width is that of the interquartile range for gaps that are distributed symmetrically.
  */
 static size_t shortest_half(const int64_t *sorted, size_t count)
@@ -101,8 +99,6 @@ static const struct bin *bins_peak(const struct bins *b)
 	return peak;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- filter */
-
 static void average(const int64_t *sorted, struct ppt_gaps *r)
 {
 	double sum = 0, squares = 0;
@@ -152,8 +148,6 @@ int ppt_filter(int64_t *gaps_ns, size_t count, uint32_t resolution_ns, struct pp
 	return rc;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- phases */
-
 /* 96 bit times at c = 8 / m: 12 m. */
 static double gamma_of(double gamma_ns, double slope)
 {
@@ -182,8 +176,6 @@ void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct 
 	r->average_ns = (r->trailing_ns + r->heading_ns) / 2;
 }
 
-/* ------------------------------------------------------------------------------------------------------- resolution */
-
 uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count)
 {
 	uint32_t resolution = count ? 1000000 : 1;
@@ -193,8 +185,6 @@ uint32_t ppt_resolution_ns(const int64_t *gaps_ns, size_t count)
 			resolution /= 1000;
 	return resolution;
 }
-
-/* -------------------------------------------------------------------------------------------------------- bootstrap */
 
 struct random {
 	uint64_t state;
@@ -349,8 +339,6 @@ static int bootstrap(const struct bins bins[2], const uint32_t sizes[2], double 
 	free(slopes);
 	return 0;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- reading */
 
 /* The slope that G would have if all of it were the transmission time of (8 s + 96) bits. */
 static double proportional_slope(double gap_ns, uint32_t size)

@@ -18,8 +18,6 @@
 
 enum { PPT_GAMMA_BITS = 96, PPT_RESAMPLES = 1000 };
 
-/* ----------------------------------------------------------------------------------------------- the paper's scheme */
-
 /* The filter of one train, before phase 1. */
 struct ppt_gaps {
 	size_t count, kept;
@@ -62,8 +60,6 @@ struct ppt_phase2 {
 
 void ppt_phase2(double average1_ns, double average2_ns, double delta_ns, struct ppt_phase2 *result);
 
-/* ------------------------------------------------------------------------------------------------- with uncertainty */
-
 /*
  * The clock that the gaps were read from: the largest of 1 ms, 1 us and 1 ns of which all gaps are multiples. 1 ns
  * without a gap.
@@ -76,7 +72,7 @@ enum ppt_reading {
 	PPT_SERVICE_TIME, /* G does not depend on the size: it is the time that the receiver needs for a packet */
 	PPT_DECREASING,   /* G falls with the size: no model of a link does that */
 	PPT_COALESCED,    /* the receiver's interrupts are coalesced: the gaps are those of the interrupts */
-	/* Of probes whose send times are known (ppt_probes.h): */
+	/* Readings of probes whose send times are known (ppt_probes.h): */
 	PPT_TOO_FEW, /* fewer than PPT_PROBES_LEAST usable probes of a size */
 	PPT_SPREAD,  /* most probes were not back to back */
 	PPT_CHANGED, /* the gaps of one part of the run differ from those of the other */

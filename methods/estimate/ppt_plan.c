@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* In nanoseconds. */
+/* Returns nanoseconds. */
 static double transmission(double bytes, uint64_t capacity_bit_s)
 {
 	return 8e9 * bytes / (double)capacity_bit_s;

@@ -77,7 +77,6 @@ static int64_t median(const struct ppt_probes *s, const struct usable *u, size_t
 	return n ? u->sorted_ns[(n - 1) / 2] : 0;
 }
 
-/* How many of the sorted gaps are below `limit_ns`. */
 static size_t below(const struct usable *u, int64_t limit_ns)
 {
 	size_t low = 0, high = u->count;
@@ -102,7 +101,7 @@ static void set_ranks(struct usable *u)
 		u->ranks[i] = ((double)below(u, u->gaps_ns[i]) + (double)below(u, u->gaps_ns[i] + 1) + 1) / 2;
 }
 
-/* By ranks: how far the gaps before probe `split` are from the others, in standard deviations of both trains. */
+/* Compares ranks: how far the gaps before probe `split` are from the others, in standard deviations of both trains. */
 static double distance(const struct usable usable[2], size_t split)
 {
 	double sum = 0, variance = 0;

@@ -33,8 +33,6 @@ static void put_text(struct figures *f, const char *name, const char *text)
 		f->to[f->count++] = (struct figure){ name, NAN, text };
 }
 
-/* --------------------------------------------------------------------------------------------------------- capacity */
-
 EXPORT int ktrxer_py_pairs(const struct pair_times *large, size_t large_count, uint32_t large_bytes,
 			   const struct pair_times *small, size_t small_count, uint32_t small_bytes,
 			   uint32_t resolution_ns, struct figure *to, int most)
@@ -103,8 +101,6 @@ EXPORT int ktrxer_py_coalescing(const struct pair_times *one, size_t one_count, 
 	put(&f, "separate", clusters[0].separate && clusters[1].separate);
 	return f.count;
 }
-
-/* ------------------------------------------------------------------------------------------- packet processing time */
 
 static int failed(int rc, const struct ktrxer_error *err, char *text, size_t size)
 {
@@ -195,8 +191,6 @@ EXPORT int ktrxer_py_ppt_plan(const uint64_t *capacity_bit_s, size_t links, uint
 	return f.count;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- routes */
-
 EXPORT int ktrxer_py_mda_probes(uint32_t hops, double failure)
 {
 	const uint32_t probes = mda_probes(hops, failure);
@@ -248,8 +242,6 @@ EXPORT int ktrxer_py_hop_queues(const int64_t *idle_ns, size_t idle_count, const
 	return rc < 0 ? rc : f.count;
 }
 
-/* ----------------------------------------------------------------------------------------------- IP-layer capacity */
-
 static void put_range(struct figures *f, const char *min, const char *max, const struct ip_capacity_range *r)
 {
 	if (r->max_ns == IP_CAPACITY_UNKNOWN)
@@ -298,8 +290,6 @@ EXPORT int ktrxer_py_ip_capacity(const struct ip_capacity_interval *intervals, s
 			put_mode(&f, &r.modes[i]);
 	return f.count;
 }
-
-/* --------------------------------------------------------------------------------------------------- TCP data pairs */
 
 EXPORT int ktrxer_py_tcp_pair(const int64_t *rows, size_t count, struct figure *to, int most)
 {
@@ -350,8 +340,6 @@ EXPORT int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figu
 	return f.count;
 }
 
-/* ------------------------------------------------------------------------------------------------ probes of a run */
-
 EXPORT int ktrxer_py_one_way(const struct one_way_row *rows, size_t count, uint32_t adjusted, uint32_t free_running,
 			     struct one_way_row_delays *delays)
 {
@@ -374,8 +362,6 @@ EXPORT int ktrxer_py_loss_directions(struct loss_probe *probes, size_t count, ui
 	}
 	return loss_directions(probes, count, &evidence);
 }
-
-/* ---------------------------------------------------------------------------------------------- available bandwidth */
 
 EXPORT struct abw *ktrxer_py_abw_new(uint32_t method, uint32_t large_bytes, uint32_t small_bytes, double max_load_bit_s,
 				     uint32_t resolution_ns)

@@ -74,7 +74,7 @@ static enum tcp_pair_event up_of(const struct seen *s)
 		return TCP_PAIR_COMPLETE; /* the server waited with this segment */
 	if (s->acknowledged == 2)
 		return TCP_PAIR_IN_ORDER;
-	/* Without the second probe there is no second segment. */
+	/* The second segment comes only with the second probe. */
 	return s->again && !s->originals[1] && first == s->originals[0] ? TCP_PAIR_SECOND_LOST : TCP_PAIR_UNKNOWN;
 }
 
@@ -118,7 +118,7 @@ static void count_event(struct tcp_pair_totals *t, enum tcp_pair_event event, ui
 void tcp_pair_count(struct tcp_pair_totals totals[2], const struct tcp_pair_result *result)
 {
 	count_event(&totals[0], result->up, 2);
-	/* Without the second probe the server sends one segment. */
+	/* The server sends one segment if the second probe is lost. */
 	count_event(&totals[1], result->down, result->up == TCP_PAIR_SECOND_LOST ? 1 : 2);
 }
 

@@ -48,7 +48,6 @@ struct tcp_pair_result {
 bool tcp_pair_is_whole(const struct tcp_pair_answer *answers, size_t count);
 void tcp_pair_read(const struct tcp_pair_answer *answers, size_t count, struct tcp_pair_result *result);
 
-/* Of one direction. */
 struct tcp_pair_totals {
 	uint64_t sent, lost;         /* segments of pairs whose event is known */
 	uint64_t ordered, reordered; /* pairs whose order is known; of these, pairs that were reordered */

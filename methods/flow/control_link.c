@@ -23,7 +23,7 @@ int control_link_open(struct control_link *link, struct loop *loop, int fd)
 		link->most = CONTROL_FIRST_MAX;
 	if (!link->out_limit)
 		link->out_limit = 2 * CONTROL_BODY_MAX;
-	/* Not connected yet: becomes writable, or fails. */
+	/* The socket becomes writable when it is connected, or fails. */
 	rc = loop_watch(loop, &link->source, EPOLLIN);
 	if (rc < 0)
 		close(fd);
@@ -44,8 +44,6 @@ void control_link_close(struct control_link *link)
 	link->in_used = link->in_size = link->out_at = link->out_used = link->out_size = 0;
 	secret_forget(&link->keys, sizeof link->keys);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- sending */
 
 static bool room_make(uint8_t **buffer, uint32_t *size, uint32_t wanted)
 {
@@ -140,15 +138,13 @@ void control_link_say(struct control_link *link, uint8_t type)
 		control_link_send(link, type, 0);
 }
 
-/* -------------------------------------------------------------------------------------------------------- receiving */
-
 static bool fail(struct control_link *link, int error)
 {
 	link->closed(link, error);
 	return false;
 }
 
-/* All that is whole. False: the link is gone. */
+/* False: the link is gone. */
 static bool deliver(struct control_link *link)
 {
 	uint32_t at = 0;

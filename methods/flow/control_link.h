@@ -43,11 +43,11 @@ int control_link_bytes(struct control_link *link, const uint8_t *data, uint32_t 
  */
 uint8_t *control_link_begin(struct control_link *link, uint32_t most);
 void control_link_send(struct control_link *link, uint8_t type, uint32_t length);
-/* The same with a HMAC of zeros, to a peer that has not proven the token. */
+/* Sends a HMAC of zeros, to a peer that has not proven the token. */
 void control_link_send_unsealed(struct control_link *link, uint8_t type, uint32_t length);
 void control_link_push(struct control_link *link);
 uint32_t control_link_waiting(const struct control_link *link); /* bytes that the socket has not taken */
-/* For frames without a body. */
+/* Sends a frame without a body. */
 void control_link_say(struct control_link *link, uint8_t type);
 /* Passes bytes to the link as if they came from the socket: for tests. False: the link is gone. */
 bool control_link_feed(struct control_link *link, const uint8_t *data, uint32_t length);

@@ -93,8 +93,6 @@ void flow_client_stop(struct flow_client *c)
 	flow_client_end_when_reported(c);
 }
 
-/* ------------------------------------------------------------------------------------------------ beginning and end */
-
 int flow_client_new(struct flow_client **out, const struct flow_client_options *o, struct ktrxer_error *err)
 {
 	struct flow_client *c = calloc(1, sizeof *c);

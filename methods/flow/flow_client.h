@@ -16,7 +16,6 @@ struct flow_origin {
 	uint64_t remote_ns, bound_ns;
 };
 
-/* Why flows to a server are not possible. */
 enum flow_failure_kind {
 	FLOW_REFUSED_BY_SERVER, /* `refuse` has the reason */
 	FLOW_NOT_CONNECTED,     /* a TCP connection to it failed with `error` */
@@ -51,7 +50,7 @@ struct flow_client_options {
 			uint64_t late_ns); /* all are; late_ns: after start_ns was asked for */
 	/* end->time_ns on our clock. */
 	void (*ended)(void *context, uint32_t flow, bool remote, const struct flow_end *end);
-	/* Of a FLOW_TRAIN; needed where there is one. `remote`: seen by the server, packet->time_ns is on its clock. */
+	/* FLOW_TRAIN needs it. `remote`: the server's stamp, packet->time_ns is on its clock. */
 	void (*packet)(void *context, uint32_t flow, bool remote, const struct flow_packet *packet);
 	void (*tick)(void *context, uint64_t at_ns);
 	void (*done)(void *context); /* nothing more comes */

@@ -18,8 +18,6 @@ enum { PINGS = 8, LAST_PINGS = 4 };
 #define ANSWER_NS (30 * (uint64_t)KTRXER_NS_PER_S)
 #define UDP_NS (3 * (uint64_t)KTRXER_NS_PER_S) /* a registration is repeated each 100 ms */
 
-/* -------------------------------------------------------------------------------------------- the flows of this end */
-
 static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample)
 {
 	struct flow_client *c = context;
@@ -69,8 +67,6 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 	c->deadline_ns = c->over_ns + (c->link_gone ? 0 : FLOW_CLIENT_SILENCE_NS);
 	c->timer.at_ns = 0; /* goes on from there: the set is in the middle of its own work */
 }
-
-/* ------------------------------------------------------------------------------------------------------- the server */
 
 static uint64_t ours(struct flow_client *c, uint64_t theirs_ns)
 {
@@ -314,7 +310,7 @@ static void on_refuse(struct flow_client *c, const struct control_frame *frame)
 
 	if (control_refuse_read(&refuse, frame) < 0)
 		refuse = (struct control_refuse){ .why = CONTROL_MALFORMED };
-	/* Without its HMAC it counts only as long as the connection is pending. */
+	/* A frame without its HMAC counts only as long as the connection is pending. */
 	if (!frame->sealed && c->state > CLIENT_ASKING)
 		refuse.why = CONTROL_MALFORMED;
 	flow_client_describe(c, &c->result.error,

@@ -51,7 +51,7 @@ void flow_client_ping(struct flow_client *c)
 	uint8_t *body = control_link_begin(&c->link, CONTROL_FIRST_MAX);
 	const uint64_t now_ns = ktrxer_now_ns();
 
-	/* Before the load the path has no queue: clock samples from now on serve for the whole load. */
+	/* The path has no queue before the load: clock samples from now on serve for the whole load. */
 	c->ping_ns = now_ns + (uint64_t)KTRXER_NS_PER_S / (now_ns < c->result.start_ns ? 4 : 1);
 	if (body)
 		control_link_send(&c->link, CONTROL_PING, control_time_write(body, now_ns));
@@ -79,7 +79,7 @@ void flow_client_start(struct flow_client *c)
 {
 	const uint64_t now_ns = ktrxer_now_ns(), requested = c->options.start_ns,
 		       soonest = now_ns + c->result.rtt_ns + AHEAD_NS;
-	/* Without a time of its own the start has time for one repetition. */
+	/* An unset start leaves time for one repetition. */
 	const uint64_t at_ns = requested > soonest ? requested
 			       : requested         ? soonest
 						   : soonest + 2 * c->result.rtt_ns + REPEAT_NS;

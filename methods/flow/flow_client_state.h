@@ -51,7 +51,6 @@ struct flow_client {
 	bool seen;        /* a sample of the server */
 };
 
-/* flow_client_state.c */
 int flow_client_describe(const struct flow_client *c, struct ktrxer_error *err, const struct flow_failure *failure);
 void flow_client_describe_gone(struct flow_client *c, int error, bool greeted);
 void flow_client_state_set(struct flow_client *c, enum client_state state, uint64_t limit_ns);

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* At once: well below the server's backlog, and its places for pending connections. */
+/* The window is well below the server's backlog, and its places for pending connections. */
 enum { WINDOW = 64 };
 
 struct attempt {
@@ -39,7 +39,7 @@ int flow_connect_socket(const struct ktrxer_addr *to, const struct ktrxer_addr *
 		*error = -errno;
 		return -1;
 	}
-	/* Before it connects: the first packet is marked as well. */
+	/* Set options before it connects, so that the first packet is marked as well. */
 	if (spec)
 		rc = flow_tcp_prepare(fd, spec, !spec->down, 0);
 	if (rc == 0 && from->family) {

@@ -22,7 +22,7 @@ struct flow_connect;
 int flow_connect_new(struct flow_connect **connect, const struct flow_connect_options *options);
 void flow_connect_free(struct flow_connect *connect);
 
-/* On its way to be connected; `spec` NULL: not a flow's. Negative: and the errno in *error. */
+/* Begins to connect; `spec` NULL: not a flow's. Negative: and the errno in *error. */
 int flow_connect_socket(const struct ktrxer_addr *to, const struct ktrxer_addr *from, uint16_t port,
 			const struct flow_spec *spec, int *error);
 bool flow_connect_established(int fd);

@@ -23,8 +23,8 @@ struct flow_count {
 /* A packet came. `tos`: of its IP header. */
 void flow_count_packet(struct flow_count *count, uint64_t number, uint32_t bytes, uint8_t tos);
 /*
- * Of the `sent` packets that the sender has reported. 0: it has not reported yet, and packets with a number that did
- * not leave its host count, too.
+ * Counts the lost of the `sent` packets that the sender has reported. 0: it has not reported yet, and packets with a
+ * number that did not leave its host count, too.
  */
 uint64_t flow_count_lost(const struct flow_count *count, uint64_t sent);
 

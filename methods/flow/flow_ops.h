@@ -4,7 +4,6 @@
 
 #include "flow_set.h"
 
-/* For flow_set_add(): the kind of flow that `spec` names. */
 const struct flow_ops *flow_ops_of(const struct flow_spec *spec);
 
 #endif

@@ -32,7 +32,7 @@ static void call_all(struct flow_register *r)
 			continue;
 		}
 		flow_udp_call(flow, o->route.to_port, bytes);
-		/* So that what stands between lets the flow through: it comes from this port. */
+		/* A packet from this port lets the flow through firewalls. */
 		if (r->ports[i])
 			flow_udp_call(flow, r->ports[i], bytes);
 	}

@@ -45,7 +45,7 @@ void flow_record_sample(struct flow_record *record, const struct flow_spec *spec
 	side->samples++;
 	side->last_ns = sample->time_ns;
 	side->last_bytes = sample->bytes;
-	/* Of a UDP flow's two ends the receiver has more counts. */
+	/* The receiver of a UDP flow has more counts than its sender. */
 	if (sample->kind == FLOW_TCP || (sample->kind == FLOW_UDP && remote != spec->down)) {
 		record->info = true;
 		memcpy(record->values, sample->values, sizeof record->values);
@@ -150,7 +150,7 @@ void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *
 			continue;
 		r->sender_limited = record->buffer_samples >= WINDOW_SAMPLES_LEAST &&
 				    record->buffer_samples > record->tcp_samples / 3;
-		/* Without the slow start. */
+		/* Leave out the slow start. */
 		sum_bps += r->sender_limited ? flow_rate_bps(r->sender->last_bytes - record->buffer_bytes,
 							     span(record->buffer_ns, r->sender->last_ns))
 					     : r->rate_bps;

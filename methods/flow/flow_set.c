@@ -197,8 +197,6 @@ const uint8_t *flow_set_block(struct flow_set *set)
 	return (const uint8_t *)set->block;
 }
 
-/* ------------------------------------------------------------------------------------------------ beginning and end */
-
 static uint64_t pace_of(const struct flow_set *set, const struct flow *flow)
 {
 	return set->options.pace_bps ? set->options.pace_bps / set->same[flow->spec.down][flow->spec.udp] + 1 : 0;
@@ -289,7 +287,8 @@ static void release(struct flow *flow, bool gently, bool settles)
 #define WAITED_AGE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
 /*
- * So long this thread was ready and had no processor (Documentation/scheduler/sched-stats.rst); UINT64_MAX: not known.
+ * Returns how long this thread was ready and had no processor (Documentation/scheduler/sched-stats.rst); UINT64_MAX:
+ * not known.
  */
 static uint64_t run_delay(struct flow_set *set, uint64_t now_ns)
 {
@@ -324,7 +323,7 @@ static uint64_t last_ns(const struct flow *flow)
 	return flow->ops->last_ns && !flow->sends ? flow->ops->last_ns(flow) : 0;
 }
 
-/* Once: of many flows that end together all are sampled first, and then let go. */
+/* Sample all flows that end together once, and then close them. */
 static void last_sample(struct flow *flow, enum flow_reason reason)
 {
 	if (flow->end.time_ns)
@@ -446,8 +445,6 @@ void flow_set_stop_soon(struct flow_set *set)
 	set->stopping = true;
 	turn_soon(set);
 }
-
-/* ------------------------------------------------------------------------------------------------------------- time */
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {

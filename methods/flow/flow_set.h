@@ -83,7 +83,7 @@ struct flow_set_options {
 	void (*ended)(void *context, uint32_t flow, const struct flow_end *end); /* after its last sample */
 	void (*tick)(void *context, uint64_t at_ns); /* after all samples of one time; NULL: nothing */
 	void (*turned)(void *context);               /* after all that was due at one time; NULL: nothing */
-	/* Of a FLOW_TRAIN; needed where there is one. */
+	/* FLOW_TRAIN needs it. */
 	void (*packet)(void *context, uint32_t flow, const struct flow_packet *packet);
 	void *context;
 };
@@ -117,7 +117,7 @@ bool flow_set_closed(const struct flow_set *set); /* it has */
 struct flow_set_cut {
 	uint64_t bytes[2], packets[2]; /* [0] received, [1] sent; packets of UDP */
 };
-/* After flow_set_close(): closes what is still open. Gives what the flows had moved that it has cut off. */
+/* Call it after flow_set_close(): closes the remaining flows. Returns their counts. */
 const struct flow_set_cut *flow_set_close_now(struct flow_set *set);
 /* All have ended. */
 bool flow_set_over(const struct flow_set *set);
@@ -127,7 +127,7 @@ void flow_set_reported(struct flow_set *set, uint32_t index, const struct flow_e
 /* A sample of it was lost on the way out. */
 void flow_set_missed(struct flow_set *set, uint32_t index);
 
-/* For the operations: it has ended, by itself. */
+/* Operations call this when a flow has ended by itself. */
 void flow_finish(struct flow *flow, enum flow_reason reason, int error);
 /*
  * The connection of a receiver whose time is not over has ended. A sender resets its connection at its end time and
@@ -140,7 +140,7 @@ struct flow *flow_set_flow(struct flow_set *set, uint32_t index);
 /* Bytes that nothing compresses, to send. */
 enum { FLOW_BLOCK = 128 << 10 };
 const uint8_t *flow_set_block(struct flow_set *set);
-/* How much one flow may do before the others get their turn. */
+/* Returns the turns of one flow before the others get theirs. */
 int flow_set_rounds(const struct flow_set *set);
 
 #endif

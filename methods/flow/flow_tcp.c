@@ -15,8 +15,7 @@
 enum {
 	READ_MOST = 1 << 20,
 	/*
-	 * A sender's queue of data that is not sent yet: enough for one turn of the loop, and little that is old when
-	 * it leaves.
+	 * A sender's queue of unsent data is enough for one turn of the loop, and little of it is old when it leaves.
 	 */
 	UNSENT_MOST = 512 << 10,
 	/*
@@ -44,7 +43,7 @@ int flow_tcp_cc(const char *name)
 static void pace(int fd, uint64_t bit_s)
 {
 	const uint64_t bytes_s = bit_s / 8 ? bit_s / 8 : 1;
-	/* As long as the kernel's own: 32 bits there are all ones for "no limit". */
+	/* The kernel's rate is an unsigned long: 32 bits there are all ones for "no limit". */
 	unsigned long rate = bytes_s < (unsigned long)-1 ? (unsigned long)bytes_s : (unsigned long)-2;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate) != 0) {
@@ -91,9 +90,7 @@ void flow_tcp_cc_name(int fd, char name[FLOW_CC_MAX])
 	name[FLOW_CC_MAX - 1] = '\0';
 }
 
-/* ---------------------------------------------------------------------------------------------------------- samples */
-
-/* How much of it this kernel has; the rest is zero. */
+/* Returns how much of it this kernel has; the rest is zero. */
 static size_t info_read(int fd, struct tcp_info *info)
 {
 	socklen_t length = sizeof *info;
@@ -188,7 +185,7 @@ static void read_rest(struct flow *flow)
 	}
 }
 
-/* Of a receiver: after what has come is read. */
+/* A receiver samples after it has read all data. */
 static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 {
 	struct tcp_info info;
@@ -226,8 +223,6 @@ static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 	TAKE(FLOW_CA_STATE, tcpi_ca_state, info.tcpi_ca_state);
 	TAKE(FLOW_OPTIONS, tcpi_options, info.tcpi_options);
 }
-
-/* ----------------------------------------------------------------------------------------------------------- moving */
 
 /* Zero: none. */
 static int socket_error(int fd)
@@ -272,7 +267,7 @@ static void move_out(struct flow *flow)
 	}
 }
 
-/* Once the flow has ended nothing is counted any more. */
+/* Nothing is counted once the flow has ended. */
 static void move_in(struct flow *flow)
 {
 	const struct flow_set_options *o = flow_set_options(flow->set);
@@ -372,7 +367,7 @@ static uint32_t idle_share(const struct flow *flow)
 	struct tcp_info info;
 	uint64_t busy_ns;
 
-	/* After the planned bytes it waits for the receiver. */
+	/* The sender waits for the receiver after the planned bytes. */
 	if (flow_set_options(flow->set)->bytes || now_ns <= flow->began_ns ||
 	    !HAS(info_read(flow->source.fd, &info), tcpi_busy_time))
 		return UINT32_MAX;

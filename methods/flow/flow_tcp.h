@@ -5,7 +5,7 @@
 
 #include "flow_set.h"
 
-/* Before it connects or once it is accepted: DSCP, congestion control, pacing. 0 or a negative errno. */
+/* Sets DSCP, congestion control and pacing, before it connects or once it is accepted. 0 or a negative errno. */
 int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps);
 /* Is this congestion control available here? 0, -ENOENT, -EPERM. */
 int flow_tcp_cc(const char *name);

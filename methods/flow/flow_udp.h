@@ -25,7 +25,7 @@ int flow_udp_open_sender(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]
 void flow_udp_aim(struct flow *flow, const struct ktrxer_addr *to, uint16_t to_port);
 /* A sender's own datagram without a number: the preface that registers it. */
 int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]);
-/* A receiver with a socket of its own, and one that gets its packets by flow_udp_packet(). */
+/* A receiver has a socket of its own, or gets its packets by flow_udp_packet(). */
 int flow_udp_open_receiver(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE], const struct flow_udp_route *route,
 			   struct ktrxer_error *err);
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
@@ -45,9 +45,9 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 
 extern const struct flow_ops flow_udp_ops;
 
-/* Of a sender: its books, and how late it was. NULL: none. To be freed with ktrxer_hist_free(). */
+/* Returns how late a sender was; NULL: none. Free it with ktrxer_hist_free(). */
 struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accounts *accounts);
-/* Of a sender: its engine, and the qdiscs of its device. False: it is none. */
+/* Reads a sender's engine, and the qdiscs of its device. False: the flow is no sender. */
 bool flow_udp_engine(const struct flow *flow, struct ktx_info *info, struct ktrxer_qdiscs *qdiscs);
 uint64_t flow_udp_gap_ns(const struct flow_spec *spec); /* the mean time between packets (while any are sent) */
 

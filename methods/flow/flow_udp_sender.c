@@ -359,8 +359,8 @@ static uint64_t mean_packets(const struct flow_spec *spec, uint64_t span_ns)
 }
 
 /*
- * With those packets that a busy machine never made. DUE_DRAWS of them are counted exactly. A peer may request more
- * packets than any host can make or count (24 bytes at 2^63 bit/s); the rest is what the model has on average.
+ * Counts include packets that a busy machine never made. DUE_DRAWS of them are counted exactly. A peer may request more
+ * packets than any host can make or count (24 bytes at 2^63 bit/s); the rest is the mean of the model.
  */
 void flow_udp_account(struct flow *flow, struct flow_end *end)
 {

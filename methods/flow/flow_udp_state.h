@@ -44,7 +44,6 @@ int flow_udp_new(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
 void flow_udp_free(struct flow *flow);
 void flow_udp_say_packet(const struct flow_udp *u, enum flow_packet_kind kind, uint64_t number, uint64_t time_ns);
 
-/* flow_udp_sender.c */
 void flow_udp_begin(struct flow *flow);
 void flow_udp_stop(struct flow *flow);
 uint64_t flow_udp_pending(const struct flow_udp *u); /* packets that are committed and have not left */

@@ -76,7 +76,7 @@ static uint64_t time_of(uint64_t bits, uint64_t rate_bps)
 	return whole * (uint64_t)KTRXER_NS_PER_S + (uint64_t)((double)rest * 1e9 / (double)rate_bps);
 }
 
-/* At the start the speaker talks. */
+/* The speaker talks at the start. */
 static uint64_t speech(struct traffic_model *model, uint64_t spent_ns)
 {
 	while (spent_ns >= model->talk_ns) {

@@ -9,7 +9,7 @@ enum { BUSY_THREADS_MOST = 4096 };
 
 struct busy_threads;
 
-/* As many as the processors that this process may use; 1 at least. */
+/* Returns the number of processors that this process may use; 1 at least. */
 uint32_t busy_threads_processors(void);
 /* 0; -ENOMEM; -EAGAIN: the kernel does not start so many. *threads is NULL then. */
 int busy_threads_start(struct busy_threads **threads, uint32_t count);

@@ -57,8 +57,6 @@ void host_times_record(struct host_times *t, enum host_layer layer, int64_t from
 		ktrxer_hist_record(t->layers[layer], to_ns - from_ns);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the socket */
-
 static void open_nic(struct run *run)
 {
 	const struct host_times_options *o = run->o;
@@ -106,8 +104,6 @@ static int open_socket(struct run *run, struct ktrxer_error *err)
 	}
 	return 0;
 }
-
-/* ----------------------------------------------------------------------------------------------- stamps and answers */
 
 static void on_sched(void *context, uint32_t key, int64_t real_ns)
 {
@@ -182,7 +178,7 @@ static void read_answer(struct run *run, uint32_t length, const struct ktrxer_me
 	}
 }
 
-/* All that waits in both queues of the socket. Negative errno: nothing listens there, or the device is gone. */
+/* Takes all that waits in both queues of the socket. Negative errno: the port is closed, or the device is gone. */
 static int take(struct run *run)
 {
 	const struct ktx_completions completions = { .stamp = on_stamp, .sched = on_sched, .context = run };
@@ -207,8 +203,6 @@ static int take(struct run *run)
 	ktrxer_txstamp_reap(run->fd, &completions);
 	return 0;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- a probe */
 
 static int send_probe(struct run *run, uint32_t number)
 {

@@ -20,10 +20,7 @@ struct limiter;
  */
 int limiter_new(struct limiter **limiter, uint32_t rate, uint32_t burst, uint64_t secret);
 void limiter_free(struct limiter *limiter);
-/*
- * Whether a packet that costs `units` may go to this address now. If so it is counted. Its own cost may exceed the
- * burst.
- */
+/* Counts a packet that costs `units` if it may go to this address now. Its own cost may exceed the burst. */
 bool limiter_take(struct limiter *limiter, const struct ktrxer_addr *addr, uint32_t units, uint64_t now_ns);
 /* The prefix of an address as one number: never 0, and different for the two families. */
 uint64_t limiter_prefix(const struct ktrxer_addr *addr);

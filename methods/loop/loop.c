@@ -191,7 +191,7 @@ int loop_run(struct loop *loop, int stop_fd)
 	struct pollfd stop = { .fd = stop_fd, .events = POLLIN };
 	int rc = 0;
 
-	/* By default the kernel wakes a process up to 50 us late on purpose. */
+	/* The kernel wakes a process up to 50 us late by default. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	loop->stopped = poll(&stop, 1, 0) > 0;
 	while (rc == 0 && !loop->stopped) {

@@ -29,8 +29,8 @@ void loop_free(struct loop *loop);
 /* `events`: EPOLLIN, EPOLLOUT; again with others to change them. Errors are always reported. 0 or a negative errno. */
 int loop_watch(struct loop *loop, struct loop_source *source, uint32_t events);
 /*
- * Before its descriptor is closed; also from within a call of its own. No call follows, not even for an event that is
- * queued already.
+ * Call it before the descriptor is closed, also from within a call of the source. No call follows, not even for an
+ * event that is queued already.
  */
 void loop_unwatch(struct loop *loop, struct loop_source *source);
 void loop_timer_add(struct loop *loop, struct loop_timer *timer);
@@ -44,8 +44,8 @@ void loop_wait_blind(struct loop *loop);
 void loop_sleep(struct loop *loop);
 
 /*
- * Until `stop_fd` is readable (it is never read; -1: none) or loop_stop() was called. 0 or a negative errno of the loop
- * itself.
+ * Runs until `stop_fd` is readable (it is never read; -1: none) or loop_stop() was called. 0 or a negative errno of the
+ * loop itself.
  */
 int loop_run(struct loop *loop, int stop_fd);
 void loop_stop(struct loop *loop);

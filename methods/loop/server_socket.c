@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Of bind() or listen(); `ss` has -u for UDP, -t for TCP. */
+/* bind() or listen() has failed; `ss` has -u for UDP, -t for TCP. */
 static int refused(struct ktrxer_error *err, const struct ktrxer_addr *to, uint16_t port, bool tcp)
 {
 	const char *protocol = tcp ? "TCP" : "UDP";

@@ -47,7 +47,10 @@
 #endif
 
 #ifdef ARCH
-/* By frequency: older kernels search the list at each call. 32-bit systems have more numbers for calls with times. */
+/*
+ * Frequent calls come first: older kernels search the list at each call. 32-bit systems have more numbers for calls
+ * with times.
+ */
 /* clang-format off */
 static const uint16_t allowed[] = {
 	SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_sendmmsg, SYS_recvmsg, SYS_recvmmsg, SYS_ppoll, SYS_epoll_pwait,

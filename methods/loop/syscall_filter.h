@@ -8,11 +8,10 @@
 #include <ktrxer.h>
 
 /*
- * From now on each thread of the process gets EPERM for system calls that are not in the list: programs are not
- * started, files are not written, memory does not become executable, sockets are those of IP and netlink. Call it
- * when all threads run and after no_new_privs. -ENOSYS, and nothing is changed: this kernel or this architecture has
- * no such filter, the program is small (meson option `small`), or it is built with a sanitizer, whose reports need
- * other calls (fork, ptrace).
+ * Makes system calls outside of the list fail with EPERM in all threads: programs are not started, files are not
+ * written, memory does not become executable, sockets are those of IP and netlink. Call it when all threads run and
+ * after no_new_privs. -ENOSYS, and nothing is changed: this kernel or this architecture has no such filter, the program
+ * is small (meson option `small`), or it is built with a sanitizer, whose reports need other calls (fork, ptrace).
  */
 int syscall_filter_install(void);
 

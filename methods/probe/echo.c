@@ -179,8 +179,8 @@ enum echo_event echo_table_report(struct echo_table *table, const struct ktx_rep
 }
 
 /*
- * Which probe? By the number in the payload; where there was no room for it, by the 16 bits of ICMP's sequence, nearest
- * to the newest probe.
+ * The number in the payload identifies the probe; where there was no room for it, the 16 bits of ICMP's sequence,
+ * nearest to the newest probe.
  */
 static bool number_of(const struct echo_table *table, const struct echo_reply *reply, uint64_t *number)
 {

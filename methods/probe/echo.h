@@ -79,7 +79,7 @@ enum echo_event echo_table_reply(struct echo_table *table, const struct echo_rep
 				 const struct echo_arrival *arrival, struct echo_result *result);
 /* Gives up what has waited too long, oldest first: true and its number for each. */
 bool echo_table_lost(struct echo_table *table, uint64_t now_ns, uint64_t *number);
-/* When the oldest that waits will be given up; KTRXER_NEVER: none waits. */
+/* Returns the time at which the oldest waiting probe is given up; KTRXER_NEVER: none waits. */
 uint64_t echo_table_next_loss(const struct echo_table *table);
 void echo_table_counts(const struct echo_table *table, struct echo_counts *counts);
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* At most so many in a turn: a flood of packets that are no answers ends with the next look at the clock. */
+/* A turn has a limit: a flood of packets that are no answers ends with the next look at the clock. */
 enum { TURN = 256 };
 
 void echo_replies_take(struct prober *p, struct echo_table *table, uint8_t proto,

@@ -130,7 +130,7 @@ void one_way_clocks(struct one_way *w, struct stamp_sample *s)
 	}
 	apart = (int64_t)((uint64_t)s->far_adjusted.ns - (uint64_t)s->own_adjusted.ns);
 	if (!w->adjusted || s->far_origin != w->origin) {
-		/* Of a reflector that was restarted the change is not known. */
+		/* The change is not known if the reflector was restarted. */
 		w->unadjusted |= w->adjusted;
 		w->adjusted_from_ns = (int64_t)((uint64_t)apart - (uint64_t)w->adjusted_ns);
 		w->far_clock.seen = false;
@@ -145,7 +145,7 @@ void one_way_clocks(struct one_way *w, struct stamp_sample *s)
 	w->adjusted_ns = s->adjusted_ns = (int64_t)((uint64_t)apart - (uint64_t)w->adjusted_from_ns);
 }
 
-/* How far off the adjustments may be at T1 and T2: they were read after T4 and after T2. */
+/* Adjustments were read after T4 and after T2, so they may differ from those at T1 and T2. */
 static uint64_t adjusted_bound(const struct stamp_sample *s)
 {
 	const uint64_t trip = s->t4_ns - s->t1_ns + (uint64_t)(s->dwell_ns > 0 ? s->dwell_ns : 0);
@@ -155,7 +155,7 @@ static uint64_t adjusted_bound(const struct stamp_sample *s)
 			       : 0;
 }
 
-/* By the oscillator. A reflector may report any adjustment. */
+/* The result is by the oscillator. A reflector may report any adjustment. */
 static int64_t unadjusted(int64_t far_ns, const struct stamp_sample *s)
 {
 	return (int64_t)((uint64_t)far_ns - (uint64_t)s->adjusted_ns);

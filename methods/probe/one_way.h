@@ -37,11 +37,11 @@ struct one_way *one_way_new(int64_t real_minus_mono_ns);
 void one_way_free(struct one_way *one_way);
 /* The report of this host's clock, before and after the round trips: the worst counts. */
 void one_way_own_clock(struct one_way *one_way, const struct clock_sync *own);
-/* Before one_way_add(): the sample gets the adjustments of both clocks since the first one. */
+/* Call it before one_way_add(): the sample gets the adjustments of both clocks since the first one. */
 void one_way_clocks(struct one_way *one_way, struct stamp_sample *sample);
 /* 1: the clocks were stepped against each other, 0, or -ENOMEM. */
 int one_way_add(struct one_way *one_way, const struct stamp_sample *sample);
-/* After the last round trip. -ENOMEM, or 0. The delays belong to one_way. */
+/* Call it after the last round trip. -ENOMEM, or 0. The delays belong to one_way. */
 int one_way_result(struct one_way *one_way, struct one_way_result *result);
 
 #endif

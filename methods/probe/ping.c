@@ -18,8 +18,6 @@ struct ping {
 	uint64_t secret; /* in each payload: a reply without it is forged */
 };
 
-/* ---------------------------------------------------------------------------------------------------------- running */
-
 static bool commit(void *client, uint64_t at_ns)
 {
 	struct ping *ping = client;
@@ -104,8 +102,6 @@ void ping_join(struct ping *ping, struct prober *leader, const struct ping_event
 	prober_join(leader, &ping->p, &events->probe);
 }
 #endif
-
-/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static int make_frame(void *client, struct ktrxer_error *err)
 {

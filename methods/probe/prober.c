@@ -14,7 +14,10 @@
 #define MARGIN_MOST_NS (200 * (uint64_t)KTRXER_NS_PER_US)
 enum { MARGIN_SHARE = 50, WARM_NS = 8000 };
 enum { LOOK_PROBES = 8 }; /* or after so many probes: a socket's buffer holds hundreds */
-/* So long after its probe a prober with long intervals takes the stamps: the probes of other processes are due now. */
+/*
+ * A prober with long intervals takes the stamps this long after its probe, because the probes of other processes are
+ * due now.
+ */
 #define AFTER_SENDING_NS (3 * (uint64_t)KTRXER_NS_PER_MS)
 /* It wakes so long before a probe, and sleeps again without descriptors: that sleep ends with less work. */
 #define BEFORE_SENDING_NS (3 * (uint64_t)KTRXER_NS_PER_MS)
@@ -101,8 +104,6 @@ uint64_t prober_take(struct prober *p)
 	return pump_at;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- rounds */
-
 /*
  * A step towards the margin that three of four wake-ups keep: a sleep ends tens of microseconds late, depending on
  * the machine. A wake-up later than the largest margin found no free processor, and does not count: otherwise the
@@ -130,7 +131,7 @@ static struct prober *front(struct prober *p)
 	return p;
 }
 
-/* After a sleep that ended before a send time: spins until then. */
+/* Spins until the send time after a sleep that ended before it. */
 static void wait_exactly(struct prober *p)
 {
 	const uint64_t now = ktrxer_now_ns();
@@ -141,7 +142,7 @@ static void wait_exactly(struct prober *p)
 		p->margin_ns = prober_margin(p->margin_ns, p->margin_max_ns, now - p->wake_ns);
 	if (now >= p->exact_ns || p->exact_ns - now > p->margin_ns)
 		return;
-	/* After a sleep the code and the data of a submission are no longer in the caches: fetch them. */
+	/* Fetch the code and the data of a submission, which are no longer in the caches after a sleep. */
 	while (ktrxer_now_ns() + WARM_NS < p->exact_ns)
 		;
 	pump(front(p), false);
@@ -323,7 +324,7 @@ bool prober_loop(struct prober *p, int stop_fd, uint64_t (*step)(struct prober *
 	return rc < 0 || p->done;
 }
 
-/* With several probes at once: each system call that finds one packet, or none, costs what the probe itself does. */
+/* Look once for several probes: each system call that finds one packet, or none, costs as much as the probe. */
 static bool time_to_look(struct prober *p)
 {
 	const uint64_t now = ktrxer_now_ns();
@@ -386,7 +387,7 @@ void prober_join(struct prober *leader, struct prober *p, const struct probe_eve
 	memcpy(p->seed, leader->seed, sizeof p->seed); /* equal random intervals */
 }
 
-/* After the loop: the prober beside has no part in the further rounds of its leader. */
+/* The prober beside has no part in the further rounds of its leader, after the loop. */
 static void part(struct prober *leader)
 {
 	struct prober *p = leader->beside;

@@ -114,7 +114,7 @@ int prober_identify(struct prober *p, int (*make)(void *client, struct ktrxer_er
  * answer that are wanted.
  */
 int prober_listen(struct prober *p, uint8_t proto, uint32_t snap, struct ktrxer_error *err);
-/* From start_ns on; prober_listen() and prober_run() call it. */
+/* prober_listen() and prober_run() call it. Send times begin at start_ns. */
 int prober_schedule(struct prober *p, struct ktrxer_error *err);
 void prober_close(struct prober *p);
 
@@ -132,7 +132,7 @@ void prober_run(struct prober *p, uint64_t start_ns, int stop_fd, const struct p
 void prober_join(struct prober *leader, struct prober *p, const struct probe_events *events);
 #endif
 
-/* For clients. The first failure counts. */
+/* Clients call this. The first failure counts. */
 void prober_fail(struct prober *p, int rc, const char *text);
 /* Further rounds of the same loop: `step` returns the time of the next one, 0 to end. False: stop_fd ended it. */
 bool prober_loop(struct prober *p, int stop_fd, uint64_t (*step)(struct prober *p));
@@ -141,7 +141,7 @@ uint64_t prober_margin(uint64_t margin_ns, uint64_t largest_ns, uint64_t late_ns
 /* One look: pumps, takes what has arrived. Returns the time at which the engine must be pumped again. */
 uint64_t prober_take(struct prober *p);
 /*
- * After `n` of `room` reports: read again? Reading an empty queue arms the wake-up for the next report. A thread that
+ * Read again after `n` of `room` reports? Reading an empty queue arms the wake-up for the next report. A thread that
  * pumps itself needs no wake-up, so it reads again only after a full batch.
  */
 static inline bool prober_more(const struct prober *p, int n, int room)

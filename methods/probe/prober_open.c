@@ -41,8 +41,8 @@ int prober_begin(struct prober *p, const struct probe_spec *spec, uint32_t each,
 }
 
 /*
- * For the probes that are committed ahead of their time; and, in half of them, for those that wait in this host's own
- * queue (lib/tx/tx_done.c).
+ * Slots are for the probes that are committed ahead of their time; and, in half of them, for those that wait in this
+ * host's own queue (lib/tx/tx_done.c).
  */
 static uint32_t slots_for(const struct prober *p, uint32_t slots, uint32_t frame_size)
 {
@@ -131,9 +131,9 @@ int prober_schedule(struct prober *p, struct ktrxer_error *err)
 }
 
 /*
- * Where it is permitted: beside flows on a busy processor the thread runs when a sleep ends, and the sleep until the
- * start is one. Not at intervals so short that the thread may never sleep, and not against a priority that the user
- * has set.
+ * Requests real-time priority where it is permitted, so that the thread runs when a sleep ends beside flows on a busy
+ * processor; the sleep until the start is one. It is not requested at intervals so short that the thread may never
+ * sleep, nor if the user has set a priority.
  */
 static void hurry(const struct prober *p)
 {
@@ -143,11 +143,14 @@ static void hurry(const struct prober *p)
 	if (getpriority(PRIO_PROCESS, 0) > 0)
 		return;
 #endif
-	/* By the call itself: sched_getscheduler() of musl always fails. */
+	/* sched_getscheduler() of musl always fails: use the system call. */
 	if (p->spec.interval_ns >= REALTIME_INTERVAL_NS && syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
 	    pthread_setschedparam(pthread_self(), SCHED_FIFO, &least) == 0)
 		return;
-	/* Without privilege: it preempts flows when a sleep ends, at the same share of the processor. */
+	/*
+	 * A short slice needs no privilege: the thread preempts flows when a sleep ends, at the same share of the
+	 * processor.
+	 */
 	short_slice();
 }
 

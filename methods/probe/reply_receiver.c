@@ -35,7 +35,7 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 	struct ktx_info info;
 	int rc;
 
-	/* With send stamps of the NIC come receive stamps of the NIC: its clock is read for both. */
+	/* Receive stamps are the NIC's where send stamps are: its clock is read for both. */
 	ktx_info(o->tx, &info);
 	options.nic_stamps = info.features & KTX_CAN_NIC_STAMP;
 	options.device = o->path->device.name;
@@ -82,8 +82,6 @@ uint64_t reply_receiver_drops(const struct reply_receiver *receiver)
 	return receiver->krx && krx_stats(receiver->krx, &stats, NULL, 0) == 0 ? stats.lost : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------- by the socket */
-
 static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 {
 	_Alignas(struct cmsghdr) char control[KTRXER_MESSAGE_CONTROL];
@@ -124,7 +122,7 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 		reply->source = KTRXER_STAMP_KERNEL;
 		reply->bound_ns = ktrxer_clock_map_bound(receiver->clock);
 	} else if (m.real_ns && reply->received_ns >= earliest && reply->received_ns <= now) {
-		/* Beside a step of the clock: it may have come on either side. */
+		/* A step of the clock may have come on either side of this stamp. */
 		reply->source = 0;
 		reply->bound_ns = ktrxer_clock_map_step(receiver->clock);
 	} else {
@@ -143,8 +141,6 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	reply->length = (uint32_t)n - offset;
 	return 1;
 }
-
-/* ---------------------------------------------------------------------------------------------------- by a receiver */
 
 static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 {

@@ -15,8 +15,6 @@ enum { TURN = 256 };
 enum { CLOSING_MAX = 10 };
 #define CLOSING_GAP_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
-/* ---------------------------------------------------------------------------------------------------------- sending */
-
 /* `at_ns` 0: at once. False: not now. */
 static bool commit_one(struct stamp *stamp, uint32_t which, bool last, uint64_t at_ns)
 {
@@ -60,8 +58,6 @@ static bool commit(void *client, uint64_t at_ns)
 	stamp->p.part = 0;
 	return true;
 }
-
-/* ----------------------------------------------------------------------------------------------------------- taking */
 
 static void take_reports(struct stamp *stamp)
 {
@@ -229,7 +225,6 @@ static void class_counts(const struct stamp *stamp, uint32_t class, struct stamp
 	c->lost_unknown += own;
 }
 
-/* Of all classes together. */
 static void sum_counts(const struct stamp *stamp, struct stamp_session_counts *sum)
 {
 	uint64_t refused = 0, dropped = 0, rate = 0;
@@ -278,8 +273,6 @@ static uint64_t next_loss(void *client)
 	}
 	return first;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- running */
 
 static bool unsettled(const struct stamp *stamp)
 {
@@ -342,8 +335,6 @@ void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct
 	if (one_way_result(stamp->one_way, &r->one_way) < 0)
 		prober_fail(&stamp->p, -ENOMEM, "out of memory");
 }
-
-/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static void read_clock(struct stamp *stamp, struct clock_sync *own)
 {

@@ -87,7 +87,7 @@ int stamp_new(struct stamp **stamp, const struct stamp_spec *spec, struct ktrxer
 /* See prober_run(). Once. */
 void stamp_run(struct stamp *stamp, uint64_t start_ns, int stop_fd, const struct stamp_events *events);
 #ifndef KTRXER_SMALL
-/* Before stamp_run(): it runs `ping` as well, at the same send times (prober_join()). */
+/* Call it before stamp_run(): it runs `ping` as well, at the same send times (prober_join()). */
 void stamp_join(struct stamp *stamp, struct ping *ping, const struct ping_events *events);
 #endif
 /* Payload and ssid are valid at once, the rest after stamp_run(). Until stamp_free(). */

@@ -82,7 +82,7 @@ static int make_payload(struct stamp *stamp, uint8_t **payload, struct ktrxer_er
 	/* Room that is too small for a TLV's head becomes room that is just enough. */
 	if (length > least && length - least < STAMP_TLV_HEAD)
 		length = least + STAMP_TLV_HEAD;
-	/* With padding alone an HMAC TLV comes in as well. */
+	/* Padding leaves room for an HMAC TLV as well. */
 	stamp->result.payload = stamp_payload_length(stamp, length - least);
 	*payload = calloc(1, stamp->result.payload);
 	if (!*payload)

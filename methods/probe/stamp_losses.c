@@ -27,7 +27,7 @@ void stamp_losses_free(struct stamp_losses *l)
 	free(l->seen);
 }
 
-/* The number near `near` whose low 32 bits these are. */
+/* Finds the number near `near` whose low 32 bits these are. */
 static int64_t unfold(uint32_t low, int64_t near)
 {
 	const int64_t number = near + (int32_t)(low - (uint32_t)near);

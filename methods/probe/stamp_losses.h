@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From one start of the reflector to the next. */
+/* An epoch lasts from one start of the reflector to the next. */
 struct stamp_epoch {
 	uint32_t number;
 	int64_t base;                           /* its count before our first probe */
@@ -72,8 +72,8 @@ struct stamp_split {
 	uint64_t up, down, unknown;
 };
 /*
- * Of `lost` probes. `open`: those among them behind the last answer. `closing`: others, that do not count, which may
- * have been lost before it.
+ * Splits `lost` probes. `open`: those among them behind the last answer. `closing`: others, that do not count, which
+ * may have been lost before it.
  */
 struct stamp_split stamp_losses_split(const struct stamp_losses *losses, uint64_t lost, uint64_t open,
 				      uint64_t closing);

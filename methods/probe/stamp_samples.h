@@ -20,7 +20,7 @@ bool stamp_samples_full(const struct stamp_samples *samples);
 /* A whole microsecond, or millisecond, in every one of the far end's stamps is its resolution, in ns. */
 uint64_t stamp_samples_resolution(const struct stamp_samples *samples);
 
-/* Of one segment of the clock offset. */
+/* Delays of one segment of the clock offset. */
 struct stamp_delays {
 	struct ktrxer_hist *up, *down;
 	uint64_t bound_ns;     /* the largest uncertainty of a delay that is in them */

@@ -161,8 +161,6 @@ static uint64_t unsent_between(const struct stamp_session *s, uint64_t from, uin
 	return unsent;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- ends */
-
 static uint64_t lost_at(const struct stamp_session *s, const struct stamp_entry *e)
 {
 	const uint64_t overtaken_ns = e->sample.t1_ns + STAMP_OVERTAKEN_NS,
@@ -195,7 +193,10 @@ bool stamp_session_lost(struct stamp_session *s, uint64_t now_ns, uint64_t *numb
 }
 
 #ifndef KTRXER_SMALL
-/* From T1 and T3 to the stamps of the drivers: the packet schedulers, and the work of the stacks behind T1 and T3. */
+/*
+ * Subtracts the time from T1 and T3 to the stamps of the drivers: the packet schedulers, and the work of the stacks
+ * behind T1 and T3.
+ */
 static void subtract_host_delay(struct stamp_sample *p)
 {
 	const bool by_driver = p->sent_source == KTX_SENT_DRIVER || p->sent_source == KTX_SENT_NIC;

@@ -89,7 +89,8 @@ struct stamp_session_counts {
 	uint64_t server_refused,
 		server_dropped; /* of the reflector, between the first and the last answer: of all its clients */
 	/*
-	 * Of the answers with a class-of-service TLV: another DSCP came than was sent, or no ECN where there was some.
+	 * Answers with a class-of-service TLV count here if another DSCP came than was sent, or no ECN where there was
+	 * some.
 	 */
 	uint64_t mark_changed_up, mark_changed_down;
 	uint64_t server_rate; /* its limit, answers a second; 0: none, or not known */
@@ -130,7 +131,7 @@ uint64_t stamp_session_next(
  */
 void stamp_session_close(struct stamp_session *session, uint64_t first);
 /*
- * After closing: is it still open in which direction the last ones were lost, or how long the last answers waited in
+ * Is it still open after closing in which direction the last probes were lost, or how long the last answers waited in
  * the far queue?
  */
 bool stamp_session_unsettled(const struct stamp_session *session);

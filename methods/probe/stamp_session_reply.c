@@ -2,8 +2,6 @@
 /* The answers of a STAMP session: which probe they belong to, their stamps and TLVs, and what the reflector counts. */
 #include "stamp_session_state.h"
 
-/* ---------------------------------------------------------------------------------------------- loss by direction */
-
 /*
  * The counts of the reflector do not cover the probes before this one that have no answer, from `from` on; where probes
  * overtook others, those before, too.
@@ -51,12 +49,10 @@ static void count_answer(struct stamp_session *s, struct stamp_entry *e, uint32_
 		s->answered_end = e->number + 1;
 }
 
-/* ------------------------------------------------------------------------------------------------------ the answers */
-
 /* A far queue longer than this is taken for a wrong stamp. */
 #define FAR_QUEUE_MAX_NS (60 * (int64_t)KTRXER_NS_PER_S)
 
-/* The number near `near` whose low 32 bits these are. */
+/* Finds the number near `near` whose low 32 bits these are. */
 static int64_t unfold(uint32_t low, int64_t near)
 {
 	return near + (int32_t)(low - (uint32_t)near);
@@ -183,7 +179,7 @@ static bool tlvs_read(struct stamp_session *s, const uint8_t *packet, size_t len
 			const struct stamp_cos cos = stamp_cos_read(tlv.value);
 
 			e->sample.tos_up = (uint8_t)(cos.dscp2 << 2 | cos.ecn);
-			/* With RP the DSCP of the answer is the reflector's choice: no change is claimed. */
+			/* The DSCP of the answer is the reflector's choice with RP: no change is claimed. */
 			e->sample.tos_back = cos.reverse ? a->tos : (uint8_t)(cos.dscp1 << 2);
 		}
 	}

@@ -39,7 +39,6 @@ struct stamp_session {
 	struct stamp_session_counts counts;
 };
 
-/* stamp_session.c */
 struct stamp_entry *stamp_session_entry(const struct stamp_session *s, uint64_t number); /* NULL: none of this number */
 bool stamp_session_is_measured(const struct stamp_session *s, uint64_t number);
 /* Both ways in are through: the stamp of leaving and the answer. */

@@ -124,7 +124,9 @@ static enum reflector_verdict judge(struct reflector *r, const uint8_t *packet, 
 		return REFLECTOR_TARGET;
 	if (stamp_looks_reflected(packet, length, auth))
 		return REFLECTOR_REFLECTED;
-	/* Before the rate: what a forger sends in a client's name must not use up what the client may have. */
+	/*
+	 * Check it before the rate: packets that a forger sends in a client's name must not use up the client's rate.
+	 */
 	if (auth && !stamp_is_signed(packet, r->options.auth_key))
 		return REFLECTOR_HMAC;
 	if (!limiter_take(r->limiter, &a->from, 1 + (length - 1) / KTRXER_REFLECTOR_UNIT, a->now_ns))

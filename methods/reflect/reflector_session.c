@@ -69,10 +69,7 @@ void reflector_sessions_review(struct reflector_sessions *sessions, int places, 
 	}
 }
 
-/*
- * Whether this prefix may have one session more. Sessions that are over still count until they are looked for, at most
- * once a second.
- */
+/* Sessions of this prefix that are over still count until they are looked for, at most once a second. */
 static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, uint64_t now_ns)
 {
 	if (sessions->counts[group] < GROUP_MOST)

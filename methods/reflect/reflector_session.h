@@ -42,7 +42,7 @@ void reflector_session_count(struct reflector_session *session, uint32_t seq, ui
  * device, and the kernel stamps it there, too.
  */
 void reflector_session_left(struct reflector_session *session, const struct reflector_left *left);
-/* The oldest that was not told yet; false: none. */
+/* Returns the oldest session that was not reported yet; false: none. */
 bool reflector_session_report(struct reflector_session *session, struct reflector_left *left);
 
 struct reflector_sessions {

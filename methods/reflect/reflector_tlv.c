@@ -66,8 +66,6 @@ static bool integrity_holds(uint8_t *packet, const struct survey *s, uint32_t re
 	return hmac_right(packet, s, request_seq, c);
 }
 
-/* ------------------------------------------------------------------------------------------------------ one by one */
-
 enum location { /* RFC 8972, table 5 */
 		LOCATION_MAC = 1,
 		LOCATION_EUI64 = 3,
@@ -144,7 +142,7 @@ static void class_of_service(uint8_t value[4], struct reflector_tlv_context *c)
 	cos.dscp2 = c->arrival->tos >> 2;
 	cos.ecn = c->arrival->tos & 3;
 	cos.reverse = c->dscp_granted >> cos.dscp1 & 1 ? 0 : 1;
-	/* Without the grant `tos` stays as it was: the DSCP that arrived, or 0 if that is not granted either. */
+	/* `tos` stays as it was without the grant: the DSCP that arrived, or 0 if that is not granted either. */
 	if (!cos.reverse)
 		c->tos = (uint8_t)(cos.dscp1 << 2);
 	stamp_cos_write(value, &cos);
@@ -186,7 +184,7 @@ static void limits(uint8_t value[16], const struct reflector_tlv_context *c)
 	stamp_limits_write(value, &l);
 }
 
-/* Not the adjustment itself: with the time of day it would be the time since the host was started. */
+/* A digest of the adjustment: the adjustment itself and the time of day give the time since the host was started. */
 static void clock_state(uint8_t value[16], const struct reflector_tlv_context *c)
 {
 	const struct stamp_clock clock = { .adjusted_ns = c->arrival->adjusted.ns - c->adjusted_from_ns,

@@ -85,8 +85,6 @@ uint32_t serve_control_pending(const struct serve_control *control)
 	return pending;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- pending */
-
 static void pending_leave(struct pending *s, bool closes)
 {
 	loop_unwatch(s->control->registry.loop, &s->source);
@@ -243,7 +241,7 @@ static void pending_read(struct pending *s)
 static void pending_ready(struct loop_source *source, uint32_t events)
 {
 	struct pending *s = (struct pending *)source;
-	/* Not a byte more: later bytes belong to the flow or session that the preface names. */
+	/* Read no further: later bytes belong to the flow or session that the preface names. */
 	ssize_t n = recv(source->fd, s->preface + s->have, CONTROL_PREFACE - s->have, MSG_DONTWAIT);
 	static const uint8_t word[6] = { 'k', 't', 'r', 'x', 'e', 'r' };
 
@@ -287,8 +285,6 @@ static void pending_add(struct serve_control *control, int fd, const union ktrxe
 	/* Mostly it has spoken already. */
 	pending_ready(&place->source, EPOLLIN);
 }
-
-/* -------------------------------------------------------------------------------------------------------- listeners */
 
 static void listener_ready(struct loop_source *source, uint32_t events)
 {

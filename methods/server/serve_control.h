@@ -25,11 +25,11 @@ void serve_control_free(struct serve_control *control);
 /* One listening TCP socket more: `passed_fd`, which serve_control closes, or with 0 one that is opened. */
 int serve_control_listen(struct serve_control *control, const struct ktrxer_addr *bind, uint16_t port, int passed_fd,
 			 struct ktrxer_error *err);
-/* For serve_udp: true when the datagram belongs to a flow. */
+/* serve_udp calls it: true when the datagram belongs to a flow. */
 bool serve_control_claim(void *control, const struct serve_datagram *datagram);
-/* For serve_udp: true when a client at this address has proven the token within KTRXER_CONTROL_TRUSTED_S. */
+/* serve_udp calls it: true when a client at this address has proven the token within KTRXER_CONTROL_TRUSTED_S. */
 bool serve_control_trusted(void *control, const struct ktrxer_addr *from, uint64_t now_ns);
-/* The token that new clients must prove from now on; copied. */
+/* The server copies the token that new clients must prove from now on. */
 void serve_control_set_token(struct serve_control *control, const struct hmac_key *token);
 /* Its clients, for tests. */
 struct serve_registry *serve_control_registry(struct serve_control *control);

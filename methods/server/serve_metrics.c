@@ -38,8 +38,6 @@ struct serve_metrics {
 	struct scrape scrapes[KTRXER_METRICS_CONNECTIONS];
 };
 
-/* --------------------------------------------------------------------------------------------------------- the text */
-
 static void __attribute__((format(printf, 2, 3))) put(struct metrics_text *t, const char *format, ...)
 {
 	va_list arguments;
@@ -72,8 +70,6 @@ void metrics_seconds(struct metrics_text *t, const char *name, uint64_t ns)
 {
 	put(t, "%s %" PRIu64 ".%09" PRIu64 "\n", name, ns / (uint64_t)KTRXER_NS_PER_S, ns % (uint64_t)KTRXER_NS_PER_S);
 }
-
-/* ------------------------------------------------------------------------------------------------------ connections */
 
 static void scrape_end(struct scrape *s)
 {
@@ -183,7 +179,7 @@ static void scrape_ready(struct loop_source *source, uint32_t events)
 	}
 }
 
-/* When all places are taken the oldest connection is closed. */
+/* The oldest connection is closed when all places are taken. */
 static struct scrape *scrape_place(struct serve_metrics *m)
 {
 	struct scrape *place = &m->scrapes[0];
@@ -207,7 +203,7 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 
 	(void)events;
 	if (fd < 0) {
-		/* Without a descriptor for it the connection stays ready: the loop would turn for nothing. */
+		/* The connection stays ready if there is no descriptor for it: the loop would turn for nothing. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			loop_unwatch(m->loop, source);
 			m->resting = true;
@@ -250,8 +246,6 @@ static void metrics_due(struct loop_timer *timer, uint64_t now_ns)
 	}
 	timer->at_ns = first;
 }
-
-/* ------------------------------------------------------------------------------------------------ beginning and end */
 
 int serve_metrics_open(struct serve_metrics **out, struct loop *loop, const struct serve_metrics_options *options,
 		       struct ktrxer_error *err)

@@ -46,7 +46,6 @@ struct serve_control_counts {
 	uint64_t lost_clients;    /* whose connection ended during a session */
 };
 
-/* Where the packets of a flow come from. */
 struct peer {
 	struct peer *next;
 	struct ktrxer_addr addr;
@@ -57,7 +56,6 @@ struct peer {
 
 enum { SERVE_PEERS = 256 };
 
-/* An address whose client has proven the token. */
 struct trusted_address {
 	struct ktrxer_addr addr;
 	uint64_t until_ns;
@@ -84,7 +82,7 @@ bool registry_trusted(const struct serve_registry *registry, const struct ktrxer
 int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow,
 		      const struct ktrxer_addr *from, uint16_t port);
 void registry_peers_forget(struct serve_registry *registry, const struct session *session);
-/* Those that may be meant, in a list. */
+/* Lists the peers that may be meant. */
 const struct peer *registry_peers(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port);
 
 #endif

@@ -56,8 +56,6 @@ void session_refuse(struct session *s, enum control_refusal why, uint64_t value)
 	s->timer.at_ns = s->dead_ns;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- samples */
-
 static void block_send(struct session *s)
 {
 	uint8_t *body;
@@ -142,8 +140,6 @@ static void on_ended(void *context, uint32_t flow, const struct flow_end *end)
 		s->dead_ns = ktrxer_now_ns() + seconds(KTRXER_CONTROL_AFTER_S);
 	}
 }
-
-/* ---------------------------------------------------------------------------------------------------------- request */
 
 static enum control_refusal request_judge(struct session *s, uint64_t *value)
 {
@@ -230,8 +226,6 @@ static void on_request(struct session *s, const struct control_frame *frame)
 	if (body)
 		control_link_send(&s->link, CONTROL_GRANT, control_grant_write(body, &grant));
 }
-
-/* ----------------------------------------------------------------------------------------------------------- frames */
 
 static void ready_if_attached(struct session *s)
 {
@@ -481,8 +475,6 @@ static void session_due(struct loop_timer *timer, uint64_t now_ns)
 		session_refuse(s, CONTROL_SILENT, silence);
 }
 
-/* ------------------------------------------------------------------------------------------------ beginning and end */
-
 int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTROL_COOKIE], int fd)
 {
 	uint8_t right[CONTROL_COOKIE];
@@ -500,7 +492,7 @@ int session_attach(struct session *s, uint32_t flow, const uint8_t cookie[CONTRO
 	return 0;
 }
 
-/* Without the scope: packets of one link-local address may arrive by different devices. */
+/* Compare without the scope: packets of one link-local address may arrive by different devices. */
 static bool same_host(const struct ktrxer_addr *a, const struct ktrxer_addr *b)
 {
 	struct ktrxer_addr one = *a, other = *b;

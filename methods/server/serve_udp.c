@@ -60,8 +60,6 @@ struct serve_udp {
 	uint8_t data[KTRXER_SERVE_BATCH][KTRXER_REFLECTOR_PACKET_MAX + 8];
 };
 
-/* ---------------------------------------------------------------------------------------------------------- opening */
-
 static int set(int fd, int level, int name, int value)
 {
 	return setsockopt(fd, level, name, &value, sizeof value) ? -errno : 0;
@@ -172,8 +170,6 @@ void serve_udp_counts(struct serve_udp *udp, struct serve_udp_counts *counts)
 	*counts = udp->counts;
 }
 
-/* --------------------------------------------------------------------------------------------------------- arrivals */
-
 static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct incoming *in, uint64_t now_ns)
 {
 	struct ktrxer_message m;
@@ -200,8 +196,6 @@ static void arrival_read(struct serve_udp *udp, struct msghdr *header, struct in
 		udp->counts.user_stamps++;
 	}
 }
-
-/* ---------------------------------------------------------------------------------------------------------- answers */
 
 static void answer_prepare(struct serve_udp *udp, int i, struct incoming *in, uint32_t length)
 {
@@ -280,8 +274,6 @@ static void answers_send(struct serve_udp *udp, int count)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------- when answers have left */
-
 static void left(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock)
 {
 	struct serve_udp *udp = context;
@@ -311,8 +303,6 @@ static void leaving_reap(struct serve_udp *udp)
 		ktrxer_stampmap_reset(&udp->map, ktrxer_now_ns());
 	}
 }
-
-/* -------------------------------------------------------------------------------------------------------- the batch */
 
 static int batch_receive(struct serve_udp *udp)
 {

@@ -19,8 +19,6 @@ enum {
 	MSS_OF_NO_OPTION = 536,
 };
 
-/* ---------------------------------------------------------------------------------------------------------- sending */
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -64,7 +62,7 @@ static uint32_t requests_missing(const struct tcp_connection *c)
 	return (uint32_t)((wanted - requested + response - 1) / response);
 }
 
-/* The present acknowledgement, with data that the server has not acknowledged, or with further requests. */
+/* Acknowledges, with data that the server has not acknowledged, or with further requests. */
 static void send_acknowledgement(struct tcp_connection *c, bool resend)
 {
 	uint8_t payload[TCP_REQUEST_MAX];
@@ -106,8 +104,6 @@ static void resend_at(struct tcp_connection *c, uint64_t now_ns)
 	c->timer_ns = now_ns + (RESEND_NS + c->rtt_ns) * (1 + c->tries);
 }
 
-/* --------------------------------------------------------------------------------------------------------- the pair */
-
 static void finish(struct tcp_connection *c, enum tcp_doubt doubt)
 {
 	struct tcp_pair_done done = { .doubt = doubt,
@@ -140,7 +136,7 @@ static void take_late_back(struct tcp_connection *c)
 	c->late = -1;
 }
 
-/* For a first transmission of the first segment. The second segment shows how long this round trip is. */
+/* A first transmission of the first segment is too late. The second segment shows how long this round trip is. */
 static bool too_late(const struct tcp_connection *c, uint64_t arrived_ns)
 {
 	const uint64_t expected_ns = c->arrived_ns[1] ? c->arrived_ns[1] : c->at_ns + c->rtt_ns + c->rtt_ns / 2;
@@ -193,7 +189,7 @@ static void answer(struct tcp_connection *c, int64_t from, uint32_t length, uint
 
 	if (!length)
 		add_answer(c, TCP_PAIR_NO_DATA, acknowledged, arrived_ns);
-	/* A segment that this host or the server's has merged from several. */
+	/* This host or the server's may have merged segments. */
 	for (uint32_t at = 0; at < length; at += c->spec.mss) {
 		const int64_t offset = from + at - elicited;
 
@@ -207,8 +203,6 @@ static void answer(struct tcp_connection *c, int64_t from, uint32_t length, uint
 	if (tcp_pair_is_whole(c->answers, c->answer_count))
 		finish(c, TCP_NO_DOUBT);
 }
-
-/* ------------------------------------------------------------------------------------------------------ phases */
 
 static void rtt_add(struct tcp_connection *c, uint64_t rtt_ns)
 {
@@ -327,8 +321,6 @@ void tcp_connection_sent(struct tcp_connection *c, uint64_t sent_ns)
 {
 	c->at_ns = sent_ns;
 }
-
-/* ------------------------------------------------------------------------------------------------------ receiving */
 
 static void read_head(struct tcp_connection *c, const uint8_t *data, uint64_t length)
 {
@@ -517,8 +509,6 @@ void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *
 		break;
 	}
 }
-
-/* --------------------------------------------------------------------------------------------------------- timers */
 
 static void tick_open(struct tcp_connection *c, uint64_t now_ns)
 {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One TCP connection to a web server, on which pairs of data probes are sent (OneProbe: Luo, Chan, Chang, USENIX ATC
- * 2009). This part receives segments and times, and sends segments by a call: no descriptor, no clock.
- *
- * Between two pairs all data are acknowledged, and the receive window is closed. tcp_connection_prime() opens it for
- * two segments. When both are here, tcp_connection_probe() sends the pair; tcp_pair.h reads the answers. The right
- * edge of the window never moves back. SACK, time stamps and window scaling are not offered: a server then
- * retransmits by its timer, and in order.
+ * One TCP connection to a web server carries pairs of data probes (OneProbe: Luo, Chan, Chang, USENIX ATC 2009). This
+ * part receives segments and times, and sends segments by a call: no descriptor, no clock. Between two pairs all data
+ * are acknowledged, and the receive window is closed. tcp_connection_prime() opens it for two segments. When both are
+ * here, tcp_connection_probe() sends the pair; tcp_pair.h reads the answers. The right edge of the window never moves
+ * back. SACK, time stamps and window scaling are not offered: a server then retransmits by its timer, and in order.
  */
 #ifndef KTRXER_METHODS_TCP_CONNECTION_H
 #define KTRXER_METHODS_TCP_CONNECTION_H
@@ -41,7 +39,6 @@ enum tcp_end {
 	TCP_ENDS,
 };
 
-/* Why a pair has no result. */
 enum tcp_doubt { TCP_NO_DOUBT = 0, TCP_NO_CONCLUSION, TCP_SHORT_SEGMENTS, TCP_CONNECTION_ENDED };
 
 struct tcp_segment {
@@ -115,7 +112,7 @@ struct tcp_connection {
 	/* The first segment came so late that it may be a retransmission: its place in `answers`, or -1. */
 	int late;
 	uint64_t late_ns;
-	/* Of the caller */
+	/* The caller sets this. */
 	uint64_t number;
 	uint32_t place;
 };
@@ -123,17 +120,23 @@ struct tcp_connection {
 /* Sends the SYN. `first` is random: the sequence number of the first byte. */
 void tcp_connection_open(struct tcp_connection *c, uint32_t first, uint64_t now_ns);
 void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *segment, uint64_t arrived_ns);
-/* When timer_ns has come. */
+/* Call it when timer_ns has come. */
 void tcp_connection_tick(struct tcp_connection *c, uint64_t now_ns);
-/* In TCP_READY. It is TCP_PRIMED after a round trip. */
+/* State TCP_READY. The state is TCP_PRIMED after a round trip. */
 void tcp_connection_prime(struct tcp_connection *c, uint64_t now_ns);
-/* So long before the pair: the round trip and some room, but less than the server's retransmission timer. */
+/*
+ * Returns how long before the pair to prime: the round trip and some room, but less than the server's retransmission
+ * timer.
+ */
 uint64_t tcp_connection_lead_ns(const struct tcp_connection *c);
-/* In TCP_PRIMED: the pair. Its result comes by `done`, and the connection goes on. */
+/* State TCP_PRIMED: sends the pair. Its result comes by `done`, and the connection continues. */
 void tcp_connection_probe(struct tcp_connection *c, uint64_t at_ns);
-/* In TCP_PROBING: when the second probe left. Lateness of this host is not a part of the round trip. */
+/*
+ * State TCP_PROBING: `at_ns` is the time at which the second probe left. Lateness of this host is not a part of the
+ * round trip.
+ */
 void tcp_connection_sent(struct tcp_connection *c, uint64_t sent_ns);
-/* In TCP_PRIMING or TCP_PRIMED: no pair is sent. */
+/* State TCP_PRIMING or TCP_PRIMED: no pair is sent. */
 void tcp_connection_skip(struct tcp_connection *c, uint64_t now_ns);
 /* Sends a RST if the server has the connection. */
 void tcp_connection_close(struct tcp_connection *c, enum tcp_end end);

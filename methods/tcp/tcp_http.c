@@ -64,8 +64,6 @@ int tcp_request_make(char request[TCP_REQUEST_MAX], const struct tcp_request_spe
 	return length + 2;
 }
 
-/* ------------------------------------------------------------------------------------------------- the response */
-
 static void keep_text(char text[TCP_HTTP_TEXT], const char *from, size_t length)
 {
 	size_t n = 0;

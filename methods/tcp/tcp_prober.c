@@ -23,8 +23,6 @@ static void fail(struct tcp_prober *p, int rc, const char *text)
 		ktrxer_fail(&p->result.failure, rc, "%s", text);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- sending */
-
 static void commit(struct tcp_prober *p, const struct tcp_connection *c, const struct tcp_segment *s,
 		   struct ktx_probe *probe)
 {
@@ -89,8 +87,6 @@ void tcp_prober_on_send(void *context, struct tcp_connection *c, const struct tc
 	}
 	commit(p, c, s, &probe);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- results */
 
 static void sample_end(struct tcp_prober *p, struct tcp_pending *pending)
 {
@@ -193,8 +189,6 @@ static void take_reports(struct tcp_prober *p)
 		}
 }
 
-/* -------------------------------------------------------------------------------------------------------- receiving */
-
 static uint16_t mss_of(const uint8_t *tcp, uint32_t length)
 {
 	struct bytes b = bytes_of(tcp, length);
@@ -251,8 +245,6 @@ static void take_packets(struct tcp_prober *p)
 	if (rc < 0)
 		fail(p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
 }
-
-/* ------------------------------------------------------------------------------------------------------ connections */
 
 static void open_connection(struct tcp_prober *p, struct tcp_place *place, uint64_t now)
 {
@@ -314,8 +306,6 @@ static void look_after(struct tcp_prober *p, struct tcp_place *place, uint64_t n
 		open_connection(p, place, now);
 }
 
-/* --------------------------------------------------------------------------------------------------------- schedule */
-
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -355,7 +345,10 @@ static struct tcp_place *ready_place(struct tcp_prober *p)
 {
 	struct tcp_place *best = NULL;
 
-	/* The one that was used longest ago. One that the server's data made ready again may have a planned pair. */
+	/*
+	 * Choose the connection that was used longest ago. One that the server's data made ready again may have a
+	 * planned pair.
+	 */
 	for (uint32_t i = 0; i < p->spec.connections; i++) {
 		struct tcp_place *place = &p->places[i];
 

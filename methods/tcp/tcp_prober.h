@@ -67,7 +67,7 @@ struct tcp_prober;
 /* Opens all that is needed, and drops the privileges. *prober is to be freed in any case. */
 int tcp_prober_new(struct tcp_prober **prober, const struct tcp_prober_spec *spec, struct ktrxer_error *err);
 void tcp_prober_free(struct tcp_prober *prober);
-/* Once. `start_ns` 0: as soon as the connections are ready. */
+/* Call it once. `start_ns` 0: as soon as the connections are ready. */
 void tcp_prober_run(struct tcp_prober *prober, uint64_t start_ns, int stop_fd, const struct tcp_prober_events *events);
 
 const struct tcp_prober_result *tcp_prober_result_of(const struct tcp_prober *prober);

@@ -9,13 +9,11 @@
 #define SETTLE_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 
 /*
- * Between two probes to a hop that may limit its answers: Linux sends one error a second to a host, after the first six
- * (icmp_ratelimit). Few hops answer so seldom, and most of these have one or two probes in doubt.
+ * Probes to a hop that may limit its answers have this distance: Linux sends one error a second to a host, after the
+ * first six (icmp_ratelimit). Few hops answer so seldom, and most of these have one or two probes in doubt.
  */
 #define DOUBT_NS (11 * (uint64_t)KTRXER_NS_PER_S / 10)
 enum { DOUBT_ROUNDS = 32 };
-
-/* ---------------------------------------------------------------------------------------------------------- sending */
 
 static int send_one(struct trace *t, struct trace_job *job, uint32_t index, uint64_t at_ns)
 {
@@ -74,8 +72,6 @@ static void send_due(struct trace *t, uint64_t now)
 		t->queued--;
 	}
 }
-
-/* ----------------------------------------------------------------------------------------------------------- rounds */
 
 /* Probes in doubt come first: nodes that do not exist would need probes of their own. */
 static bool search_round(struct trace *t, uint64_t now)

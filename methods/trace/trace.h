@@ -87,8 +87,10 @@ void trace_repeat(struct trace *trace, enum trace_stage stage, uint32_t rounds, 
 
 /* The time that one probe for each hop of the first flow's route takes at the rate of the probes. */
 uint64_t trace_round_ns(const struct trace *trace);
-/* For sources and timers of others that run beside the probes. It runs in the calls of trace_search() and
- * trace_repeat(). */
+/*
+ * Other sources and timers that run beside the probes use it. It runs in the calls of trace_search() and
+ * trace_repeat().
+ */
 struct loop *trace_loop_of(const struct trace *trace);
 
 const struct trace_graph *trace_graph_of(const struct trace *trace);

@@ -142,8 +142,10 @@ static void take_reply(struct trace *t, const struct krx_packet *packet)
 	answer(t, probe, &reply, packet->mono_ns, packet->source, &changes);
 }
 
-/* Without privileges: the kernel returns ICMP errors, with the payload of the probe, to the socket that sent it. It
- * gives them no arrival stamp. */
+/*
+ * The kernel returns ICMP errors, with the payload of the probe, to the socket that sent it; this needs no privilege.
+ * It gives them no arrival stamp.
+ */
 void trace_take_errors(struct trace *t)
 {
 	struct ktx_network_error errors[16];

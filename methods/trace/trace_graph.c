@@ -42,8 +42,6 @@ struct trace_graph {
 	bool cut;
 };
 
-/* ---------------------------------------------------------------------------------------------------------- nodes */
-
 static struct trace_node *node_at(struct trace_graph *g, uint8_t hop, uint16_t flow)
 {
 	const uint16_t value = g->hops[hop].passed[flow];
@@ -163,8 +161,6 @@ static int passed_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const s
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------- the first flow */
-
 /* Moves the answers of the first flow into the graph, up to its end. */
 static int scan_take(struct trace_graph *g)
 {
@@ -192,8 +188,6 @@ static int scan_want(struct trace_graph *g, struct trace_want *wants, int max)
 	}
 	return n;
 }
-
-/* ------------------------------------------------------------------------------------------------------- planning */
 
 static bool want(struct trace_graph *g, uint8_t hop, uint16_t flow, struct trace_want *wants, int max, int *n)
 {
@@ -371,8 +365,6 @@ int trace_graph_answer(struct trace_graph *g, struct trace_want probe, const str
 	return passed_set(g, probe.hop, probe.flow, from, from ? end : TRACE_GOES_ON);
 }
 
-/* ---------------------------------------------------------------------------------------------- answers in doubt */
-
 enum { DOUBTS_REPEATED = 3 }; /* without any answer: the router is silent */
 
 static bool is_answered(const struct trace_node *node)
@@ -380,7 +372,7 @@ static bool is_answered(const struct trace_node *node)
 	return node && node->addr.family;
 }
 
-/* The node that answered, where the silence of a flow is in doubt; else NULL. */
+/* Returns NULL unless the silence of a flow is in doubt. */
 static const struct trace_node *in_doubt(struct trace_graph *g, uint8_t hop, uint16_t flow)
 {
 	const struct hop *h = &g->hops[hop];
@@ -395,7 +387,6 @@ static const struct trace_node *in_doubt(struct trace_graph *g, uint8_t hop, uin
 	return NULL;
 }
 
-/* The links and the counts of all nodes, from the nodes that the flows pass. */
 static void links_renew(struct trace_graph *g)
 {
 	for (uint8_t hop = 0; hop <= g->options.hops_max; hop++)
@@ -450,7 +441,7 @@ int trace_graph_doubts(struct trace_graph *g, struct trace_want *wants, int max)
 		return 0;
 	for (uint8_t hop = 1; hop <= g->options.hops_max; hop++)
 		doubt_end(g, hop);
-	/* Behind a destination that limits its answers it is the destination that answers again: these hops wait. */
+	/* Hops behind a destination that limits its answers wait: it is the destination that answers again. */
 	for (uint8_t hop = 1; hop <= g->options.hops_max && !last; hop++) {
 		struct hop *h = &g->hops[hop];
 
@@ -489,8 +480,6 @@ uint32_t trace_graph_leave_doubts(struct trace_graph *g)
 		links_renew(g);
 	return left;
 }
-
-/* --------------------------------------------------------------------------------------------------------- result */
 
 uint8_t trace_graph_hops(const struct trace_graph *g)
 {

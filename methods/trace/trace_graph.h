@@ -80,9 +80,9 @@ uint32_t trace_graph_leave_doubts(struct trace_graph *graph);
 uint8_t trace_graph_hops(const struct trace_graph *graph);
 /* The nodes of a hop, `linked` or not: those that are not are no part of the graph. */
 const struct trace_node *trace_graph_nodes(const struct trace_graph *graph, uint8_t hop, uint32_t *count);
-/* The index of the node that a flow passes at a hop, -1: not known. */
+/* Returns -1 if the node is not known. */
 int trace_graph_node_of(const struct trace_graph *graph, uint8_t hop, uint16_t flow);
-/* How many different routes lead to the ends; UINT64_MAX: that many and more. */
+/* UINT64_MAX: that many and more. */
 uint64_t trace_graph_routes(const struct trace_graph *graph);
 /* Nodes or flows were left out because of the limits above. */
 bool trace_graph_is_cut(const struct trace_graph *graph);

@@ -26,8 +26,6 @@ struct run {
 	uint64_t warm_up_ns;
 };
 
-/* ------------------------------------------------------------------------------------------ what the client reports */
-
 static void on_sample(void *context, uint32_t flow, const struct flow_sample *sample, const struct flow_origin *origin)
 {
 	struct run *run = context;
@@ -90,8 +88,6 @@ static void on_warm(struct loop_timer *timer, uint64_t now_ns)
 	loop_stop(run->loop);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the run */
-
 static void plan(struct run *run, const struct trace *trace, const struct trace_load_options *o)
 {
 	const uint64_t probes_ns = o->interval_ns > trace_round_ns(trace) ? o->interval_ns : trace_round_ns(trace);
@@ -120,7 +116,7 @@ static void results(struct run *run, const struct trace_load_options *o)
 	}
 }
 
-/* From the first flow to the end of the last one. */
+/* Probes from the first flow to the end of the last one. */
 static int probe(struct run *run, struct trace *trace, const struct trace_load_options *o, int stop_fd)
 {
 	struct trace_load *load = run->load;

@@ -28,8 +28,10 @@ struct trace_load_options {
 struct trace_load {
 	struct flow_client_result client;
 	struct flow_total totals[2]; /* by direction: up, down */
-	/* While the hops were probed: the mean of the flows' own round trips, and the least one before and then; 0: not
-	 * known. */
+	/*
+	 * The mean of the flows' own round trips while the hops were probed, and the least one before and then; 0: not
+	 * known.
+	 */
 	uint64_t flow_rtt_ns[2], flow_rtt_min_ns[2];
 	uint64_t from_ns, to_ns; /* probes that were sent then met the load */
 	bool ended_early;        /* a flow ended before the last probe: to_ns is when */
@@ -37,8 +39,8 @@ struct trace_load {
 };
 
 /*
- * After trace_search(). Starts the flows, probes the hops, and ends the flows. 0, or a negative errno with a text:
- * there was no load, or no memory.
+ * Call it after trace_search(). Starts the flows, probes the hops, and ends the flows. 0, or a negative errno with a
+ * text: there was no load, or no memory.
  */
 int trace_load_run(struct trace_load *load, struct trace *trace, const struct trace_load_options *options, int stop_fd,
 		   struct ktrxer_error *err);

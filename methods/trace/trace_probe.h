@@ -44,11 +44,11 @@ enum { TRACE_FRAME_MAX = 14 + 40 + 20 + 16, TRACE_FLOW_BASE_MIN = 20000, TRACE_F
 int trace_probe_build(const struct trace_probe *p, uint8_t *frame, uint32_t capacity, const struct trace_sent *sent);
 
 /*
- * The number of the probe that a reply is about: all 32 bits, or only the low 16 (*whole false). False: the reply is
- * about none of ours.
+ * Reads the number of the probe that a reply is about: all 32 bits, or only the low 16 (*whole false). False: the reply
+ * is about none of ours.
  */
 bool trace_probe_number(const struct trace_probe *p, const struct trace_reply *reply, uint32_t *number, bool *whole);
-/* The same by the payload that the kernel returns with an error of a socket. */
+/* Reads it from the payload that the kernel returns with an error of a socket. */
 bool trace_probe_returned(const struct trace_probe *p, const uint8_t *payload, uint32_t length, uint32_t *number);
 /* Whether the reply fits the probe of this number, and what was changed on the way. */
 bool trace_probe_fits(const struct trace_probe *p, const struct trace_reply *reply, const struct trace_sent *sent,

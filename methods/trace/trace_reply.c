@@ -49,7 +49,7 @@ static void read_extensions(struct trace_reply *reply, struct bytes b)
 
 	bytes_skip(&b, 1);
 	checksum = bytes_be16(&b);
-	/* Without a right checksum these bytes are a longer quote. */
+	/* These bytes are a longer quote if the checksum is wrong. */
 	if (!b.ok || version != EXTENSION_VERSION || (checksum && sum_of(at, length) != 0xffff))
 		return;
 	while (bytes_left(&b) >= EXTENSION_HEADER) {

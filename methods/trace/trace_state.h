@@ -66,7 +66,6 @@ struct trace {
 	struct loop_source tx_source, rx_source;
 };
 
-/* trace_jobs.c */
 void trace_fail(struct trace *t, int rc, const char *text);
 void trace_job_start(struct trace *t, struct trace_want want, uint64_t at_ns);
 uint64_t trace_job_wait_ns(const struct trace *t, const struct trace_job *job); /* for an answer */
@@ -74,7 +73,6 @@ void trace_job_end(struct trace *t, struct trace_job *job);
 void trace_give_up(struct trace *t, uint64_t now); /* tries without an answer in time */
 void trace_graph_take(struct trace *t, struct trace_want want, const struct ktrxer_addr *from, enum trace_end end);
 
-/* trace_answers.c */
 void trace_take_reports(struct trace *t);
 void trace_take_replies(struct trace *t);
 void trace_take_errors(struct trace *t);

@@ -30,8 +30,6 @@ static struct pair_times *pair_of(const struct run *run, uint64_t number)
 	return &run->echo->times[number / 2 % 2][number / 4];
 }
 
-/* ---------------------------------------------------------------------------------------------------------- running */
-
 static bool commit_one(struct run *run, uint64_t number, uint64_t at_ns)
 {
 	const struct template *frame = &run->frames[number / 2 % 2];
@@ -111,8 +109,6 @@ static uint64_t next_loss(void *client)
 {
 	return echo_table_next_loss(((const struct run *)client)->table);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static int make_frame(struct run *run, struct template *t, uint32_t length, struct ktrxer_error *err)
 {

@@ -12,7 +12,7 @@ void train_pair_spec(struct flow_spec *spec, bool down, const uint32_t payloads[
 /* One entry for each train, to be freed. NULL: no memory. */
 struct pair_times *train_pairs(const struct train_packets *packets);
 
-/* So many of the pairs of a stopped run; the others never left. */
+/* Returns how many of the pairs of a stopped run have left. */
 size_t train_pairs_left(const struct pair_times *pairs, size_t count);
 
 #endif

@@ -22,8 +22,6 @@ static uint64_t train_period_ns(const struct flow_spec *spec)
 	return flow_train_bits(spec) * (uint64_t)KTRXER_NS_PER_S / spec->rate_bps;
 }
 
-/* ------------------------------------------------------------------------------------------ what the client reports */
-
 static void on_packet(void *context, uint32_t flow, bool remote, const struct flow_packet *packet)
 {
 	struct train_packets *p = &((struct run *)context)->session->packets[flow];
@@ -56,8 +54,6 @@ static void on_done(void *context)
 	run->done = true;
 	loop_stop(run->loop);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- the run */
 
 static int packets_new(struct train_packets *p, const struct flow_spec *spec, uint32_t trains)
 {

@@ -8,7 +8,7 @@
 
 #include "flow_client.h"
 
-/* Of kernel stamps: their own step is 1 ns, the conversion to CLOCK_MONOTONIC adds some tens. */
+/* Kernel stamps have a step of 1 ns; the conversion to CLOCK_MONOTONIC adds some tens. */
 enum { TRAIN_RESOLUTION_NS = 100 };
 
 /* The packets of one flow, by their numbers. Send times are on the sender's clock, arrivals on the receiver's; 0: not

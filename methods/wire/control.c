@@ -46,8 +46,6 @@ int control_preface_read(struct control_preface *p, const void *data, size_t len
 	return b.ok ? 0 : -EPROTO;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- keys */
-
 static void key_from(struct hmac_key *key, const struct hmac_key *base, const char *label)
 {
 	uint8_t secret[SHA256_LENGTH];
@@ -90,8 +88,6 @@ void control_cookie(const struct control_keys *keys, uint32_t session, uint32_t 
 	hmac_sha256(&keys->cookies, message, sizeof message, mac);
 	memcpy(cookie, mac, CONTROL_COOKIE);
 }
-
-/* ----------------------------------------------------------------------------------------------------------- frames */
 
 static void frame_mac(const struct hmac_key *key, uint64_t number, const uint8_t *frame, uint32_t length,
 		      uint8_t mac[SHA256_LENGTH])

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The protocol by which a client requests flows of a server: prefaces, keys, frames and their contents.
- * docs/reference/control.md is its description. Nothing here has a socket or a clock; every byte that came from the
- * other end is read through lib/base/bytes.h.
- *
- * A connection begins with a preface of 32 bytes from the client; a control connection's holds a nonce, and the server
- * answers with its own. From the token and both of them come the keys of this one connection: the token itself never
- * crosses the wire, and what was recorded once is worth nothing on any other connection. Each frame after that carries
- * a HMAC over its place in the row and its bytes. It authenticates; it does not hide.
+ * A client requests flows of a server by this protocol: prefaces, keys, frames and their contents
+ * (docs/reference/control.md). Nothing here has a socket or a clock; every byte that came from the other end is read
+ * through lib/base/bytes.h. A connection begins with a preface of 32 bytes from the client; a control connection's
+ * holds a nonce, and the server answers with its own. The keys of one connection come from the token and both nonces:
+ * the token itself never crosses the wire, and a recording of one connection is worth nothing on another. Each later
+ * frame carries a HMAC over its number and its bytes. It authenticates; it does not hide.
  */
 #ifndef KTRXER_METHODS_CONTROL_H
 #define KTRXER_METHODS_CONTROL_H
@@ -30,8 +28,6 @@ enum {
 	CONTROL_RECORDS = 256, /* of them in one frame */
 };
 
-/* --------------------------------------------------------------------------------------------------------- prefaces */
-
 enum control_kind {
 	CONTROL_CLIENT = 'C',   /* a control connection; nonce */
 	CONTROL_SERVER = 'S',   /* the answer; nonce */
@@ -50,8 +46,6 @@ void control_preface_write(uint8_t out[CONTROL_PREFACE], const struct control_pr
 /* -EPROTO: something else. The version is not judged here. */
 int control_preface_read(struct control_preface *preface, const void *data, size_t length);
 
-/* ------------------------------------------------------------------------------------------------------------- keys */
-
 struct control_keys {
 	struct hmac_key to_server, to_client, cookies;
 	uint64_t sent, received; /* frames so far */
@@ -61,8 +55,6 @@ struct control_keys {
 void control_keys_derive(struct control_keys *keys, const struct hmac_key *token, const uint8_t client[CONTROL_PREFACE],
 			 const uint8_t server[CONTROL_PREFACE], bool is_server);
 void control_cookie(const struct control_keys *keys, uint32_t session, uint32_t flow, uint8_t cookie[CONTROL_COOKIE]);
-
-/* ----------------------------------------------------------------------------------------------------------- frames */
 
 enum control_type {
 	CONTROL_REQUEST = 1, /* client: all that it requests */
@@ -101,8 +93,6 @@ uint32_t control_seal_none(uint8_t *out, uint8_t type, uint32_t length);
  */
 int control_open(struct control_keys *keys, const uint8_t *data, size_t have, uint32_t most,
 		 struct control_frame *frame, uint32_t *taken);
-
-/* ---------------------------------------------------------------------------------------------------- what they say */
 
 struct control_request {
 	uint32_t flows;
@@ -167,8 +157,8 @@ int control_grant_read(struct control_grant *grant, const struct control_frame *
 int control_refuse_read(struct control_refuse *refuse, const struct control_frame *frame);
 int control_pong_read(struct control_pong *pong, const struct control_frame *frame);
 /*
- * At most CONTROL_RECORDS; how many, or -EPROTO. Each is checked to be possible. `ccs` names are the
- * request's.
+ * Returns the number of records, CONTROL_RECORDS at most, or -EPROTO. Each is checked to be possible. `ccs` names are
+ * the request's.
  */
 int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct control_frame *frame,
 		       const struct control_request *request);

@@ -43,8 +43,6 @@ static int done(const struct bytes *b)
 	return b->ok ? 0 : -EPROTO;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- request */
-
 uint32_t control_request_write(uint8_t *out, const struct control_request *r)
 {
 	struct writer w = { out };
@@ -171,8 +169,6 @@ int control_time_read(uint64_t *ns, const struct control_frame *frame)
 	*ns = bytes_be64(&b);
 	return done(&b);
 }
-
-/* ------------------------------------------------------------------------------------------------------------ flows */
 
 enum { RECORD_DOWN = 1, RECORD_UDP = 2 };
 
@@ -310,7 +306,7 @@ int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct con
 	end->missed = bytes_be32(&b);
 	end->due_packets = end->late_packets = UINT64_MAX;
 	memset(end->cc, 0, sizeof end->cc);
-	/* Of a version that has these fields. */
+	/* Newer versions have these fields. */
 	if (bytes_left(&b) >= 16 + FLOW_CC_MAX) {
 		end->due_packets = bytes_be64(&b);
 		end->late_packets = bytes_be64(&b);

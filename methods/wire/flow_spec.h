@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The nouns that client, server and the wire between them share: a flow's specification, its samples and its end.
- */
+/* Client, server and wire share these: a flow's specification, its samples and its end. */
 #ifndef KTRXER_METHODS_FLOW_SPEC_H
 #define KTRXER_METHODS_FLOW_SPEC_H
 
@@ -147,16 +145,16 @@ struct flow_end {
 	uint64_t bytes;   /* as in a sample */
 	uint64_t packets; /* UDP; else 0 */
 	uint32_t missed;  /* samples that could not be taken in time, or sent */
-	/* Of a sender; UINT64_MAX, "": not known. */
+	/* A sender sets these; UINT64_MAX, "": not known. */
 	uint64_t due_packets;  /* UDP: so many its schedule had */
 	uint64_t late_packets; /* UDP: of those sent, so many later than a tenth of their gap, and than 100 us */
 	char cc[FLOW_CC_MAX];  /* TCP: the congestion control in use */
 	/*
-	 * Of either end: so many thousandths of the flow's time its thread was ready and had no processor; UINT32_MAX:
-	 * not known.
+	 * The thread of either end was ready and had no processor for so many thousandths of the flow's time;
+	 * UINT32_MAX: not known.
 	 */
 	uint32_t waited;
-	/* Of a TCP sender: so many thousandths of its time it had no unacknowledged data; UINT32_MAX: not known. */
+	/* A TCP sender had no unacknowledged data for so many thousandths of its time; UINT32_MAX: not known. */
 	uint32_t idle;
 };
 

@@ -5,7 +5,7 @@
 
 #include "bytes.h"
 
-/* At most ten bytes. Returns the end. */
+/* Writes at most ten bytes. Returns the end. */
 uint8_t *leb128_write(uint8_t *out, uint64_t value);
 /* More than 64 bits, or the end before the last byte: the cursor fails. */
 uint64_t leb128_read(struct bytes *b);

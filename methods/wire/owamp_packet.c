@@ -5,8 +5,6 @@
 
 #include <errno.h>
 
-/* ---------------------------------------------------------------------------------------------------------- reading */
-
 int owamp_greeting_read(struct owamp_greeting *g, const uint8_t data[OWAMP_GREETING_BYTES])
 {
 	g->modes = load_be32(data + 12);
@@ -132,8 +130,6 @@ int owamp_test_read(struct owamp_test_packet *p, const uint8_t *data, size_t len
 	p->error = bytes_be16(&b);
 	return b.ok ? 0 : -EBADMSG;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- writing */
 
 void owamp_greeting_write(uint8_t data[OWAMP_GREETING_BYTES], const struct owamp_greeting *g)
 {

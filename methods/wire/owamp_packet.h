@@ -86,7 +86,6 @@ struct owamp_accepted {
 	uint8_t sid[OWAMP_SID];
 };
 
-/* Of one session: the number after the last packet, and how many ranges of numbers were not sent. */
 struct owamp_stopped {
 	uint8_t sid[OWAMP_SID];
 	uint32_t next, skips;

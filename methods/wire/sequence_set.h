@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which sequence numbers were there: exact for the last `bits` of them, in a ring of bits. Numbers begin anew after
- * 2^32.
+ * The set of sequence numbers is exact for the last `bits` of them, in a ring of bits. Numbers begin anew after 2^32.
  */
 #ifndef KTRXER_METHODS_SEQUENCE_SET_H
 #define KTRXER_METHODS_SEQUENCE_SET_H

@@ -36,7 +36,7 @@ void hmac_begin(struct sha256 *message, const struct hmac_key *key);
 void hmac_end(struct sha256 *message, const struct hmac_key *key, uint8_t mac[SHA256_LENGTH]);
 void hmac_sha256(const struct hmac_key *key, const void *data, size_t length, uint8_t mac[SHA256_LENGTH]);
 
-/* In a time that does not tell where they differ. */
+/* The time does not depend on where they differ. */
 bool secret_equal(const void *a, const void *b, size_t length);
 /* Overwrites in a way that the compiler does not take out. */
 void secret_forget(void *secret, size_t length);

@@ -3,8 +3,6 @@
 
 #include <ktrxer.h>
 
-/* ------------------------------------------------------------------------------------------------------------- time */
-
 #define NTP_EPOCH 2208988800LL /* 1900 to 1970, in seconds */
 #define ERA (1LL << 32)
 
@@ -78,9 +76,7 @@ struct stamp_error stamp_error_read(uint16_t wire)
 	return error;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- packets */
-
-/* Where the fields lie: RFC 8762, figures 2, 4, 5 and 6; the SSID of RFC 8972, figures 1 to 4. */
+/* Offsets of the fields: RFC 8762, figures 2, 4, 5 and 6; the SSID of RFC 8972, figures 1 to 4. */
 enum {
 	OPEN_TIME = 4,
 	OPEN_ERROR = 12,
@@ -214,8 +210,6 @@ bool stamp_is_signed(const uint8_t packet[STAMP_AUTH_LENGTH], const struct hmac_
 	hmac_sha256(key, packet, STAMP_MAC_AT, mac);
 	return secret_equal(mac, packet + STAMP_MAC_AT, STAMP_MAC_LENGTH);
 }
-
-/* ------------------------------------------------------------------------------------------------------------- TLVs */
 
 enum stamp_tlv_found stamp_tlv_next(struct stamp_tlv *tlv, const uint8_t *packet, size_t length, uint32_t *at)
 {

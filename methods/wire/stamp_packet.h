@@ -24,8 +24,6 @@ static inline size_t stamp_base_length(bool auth)
 	return auth ? STAMP_AUTH_LENGTH : STAMP_OPEN_LENGTH;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- time */
-
 /*
  * Nanoseconds since 1970 as NTP's 64 bits (RFC 5905, 6: seconds since 1900 and 2^-32 s) or as PTP's truncated 64
  * (seconds and nanoseconds). Both wrap within 136 years. PTP counts TAI; what we write is UTC in either format, since
@@ -33,7 +31,7 @@ static inline size_t stamp_base_length(bool auth)
  * clock offset.
  */
 uint64_t stamp_time_of_ns(int64_t real_ns, bool ptp);
-/* The one that lies nearest to `near_ns`, within 68 years. False: PTP nanoseconds beyond a second. */
+/* Takes the time nearest to `near_ns`, within 68 years. False: PTP nanoseconds beyond a second. */
 bool stamp_time_to_ns(int64_t *real_ns, uint64_t time, bool ptp, int64_t near_ns);
 
 /* The Error Estimate (RFC 4656, 4.1.2; RFC 8186): Multiplier * 2^(Scale - 32) seconds. */
@@ -44,8 +42,6 @@ struct stamp_error {
 };
 uint16_t stamp_error_write(const struct stamp_error *error);
 struct stamp_error stamp_error_read(uint16_t wire);
-
-/* ---------------------------------------------------------------------------------------------------------- packets */
 
 struct stamp_probe {
 	uint32_t seq;
@@ -85,8 +81,6 @@ bool stamp_looks_reflected(const uint8_t *packet, size_t length, bool auth);
 /* The HMAC of an authenticated base packet: of its bytes before it. */
 void stamp_sign(uint8_t packet[STAMP_AUTH_LENGTH], const struct hmac_key *key);
 bool stamp_is_signed(const uint8_t packet[STAMP_AUTH_LENGTH], const struct hmac_key *key);
-
-/* ------------------------------------------------------------------------------------------------------------- TLVs */
 
 enum stamp_tlv_flag { STAMP_TLV_UNKNOWN = 0x80, STAMP_TLV_MALFORMED = 0x40, STAMP_TLV_INTEGRITY = 0x20 };
 

@@ -11,8 +11,6 @@
 /* Where the parts of the common end are, from its begin. */
 enum { AUTH_TIME = 1, AUTH_DIGEST = 5, AUTH_KEY_ID = 37, AUTH_CHECKSUM = 39, LOAD_CHECKSUM = 30 };
 
-/* ----------------------------------------------------------------------------------------------------------- fields */
-
 /* A field after the identifier: its place in the struct, and its bytes there, which are as many as in the PDU. */
 struct field {
 	uint16_t at;
@@ -110,8 +108,6 @@ static void fields_write(uint8_t *data, size_t length, enum udpstp_pdu pdu, cons
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- reading */
-
 /* The Internet checksum over a PDU that includes its checksum is 0. */
 static bool checksum_fits(const uint8_t *data, size_t length)
 {
@@ -173,8 +169,6 @@ int udpstp_status_read(struct udpstp_status *s, const uint8_t *data, size_t leng
 	return s->action <= UDPSTP_STOP && s->sequence && s->sent_ns < 1000000000u ? 0 : -EBADMSG;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- writing */
-
 void udpstp_setup_write(uint8_t *data, const struct udpstp_setup *s)
 {
 	fields_write(data, UDPSTP_SETUP_BYTES, UDPSTP_SETUP, s, setup_fields, COUNT(setup_fields));
@@ -202,8 +196,6 @@ void udpstp_status_write(uint8_t *data, const struct udpstp_status *s)
 {
 	fields_write(data, UDPSTP_STATUS_BYTES, UDPSTP_STATUS, s, status_fields, COUNT(status_fields));
 }
-
-/* --------------------------------------------------------------------------------------------------- authentication */
 
 void udpstp_keys_derive(struct udpstp_keys *keys, const void *secret, size_t length, uint32_t unix_s)
 {

@@ -143,7 +143,7 @@ struct udpstp_keys {
 };
 
 void udpstp_keys_derive(struct udpstp_keys *keys, const void *secret, size_t length, uint32_t unix_s);
-/* Of a PDU with the common end: how it is authenticated. */
+/* Returns how a PDU with the common end is authenticated. */
 uint8_t udpstp_auth_mode(const uint8_t *data, size_t length);
 uint32_t udpstp_auth_time(const uint8_t *data, size_t length);
 void udpstp_sign(uint8_t *data, size_t length, const struct hmac_key *key, uint8_t key_id, uint32_t unix_s);

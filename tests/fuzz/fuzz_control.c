@@ -97,7 +97,6 @@ static void datagram(struct world *w, const struct control_keys *keys, uint8_t f
 	control_cookie(keys, p.session, p.flow, p.cookie);
 	control_preface_write(bytes, &p);
 	serve_control_claim(w->control, &d);
-	/* And a packet of the flow itself. */
 	memcpy(bytes, p.cookie, 8);
 	bytes[15] = flow;
 	d.length = d.whole = sizeof bytes;
@@ -128,7 +127,7 @@ static void talk(struct world *w, struct control_link *link, struct control_keys
 		} else {
 			length = control_seal(keys, wire, type, length);
 		}
-		/* In two pieces: a frame may arrive as it likes. */
+		/* A frame may arrive in two pieces. */
 		if (!control_link_feed(link, wire, length / 2) || w->gone)
 			return;
 		if (!control_link_feed(link, wire + length / 2, length - length / 2))

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		if (vary.count != 1 || !field->how || (field->how == KTX_VARY_TABLE) != (field->table != NULL))
 			abort();
-		/* With `flood` each field is accepted. */
+		/* Each field is accepted with `flood`. */
 		if (vary_guard(&vary, &rate, true, &err) != 0)
 			abort();
 		if (field->count < 1 << 16)

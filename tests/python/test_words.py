@@ -17,6 +17,18 @@ left_out = ["a/b/page.md"]
 [[identifier]]
 words = ["told", "lead_ns"]
 use = "reported"
+suffixes = [".c", ".h", ".py"]
+[[word]]
+find = 'issue \\d'
+use = "a page"
+suffixes = [".c"]
+[[fragment]]
+find = "(?:Of|The)\\\\b[^,]*$"
+clause = "\\\\bthat\\\\b"
+verb = "\\\\b(?:is|has)\\\\b"
+use = "a sentence"
+suffixes = [".c", ".py"]
+left_out = ["a/left/"]
 """
 
 
@@ -40,6 +52,23 @@ def judge(place: Path, files: dict[str, str], *arguments: str) -> tuple[int, str
     ({"a/c/x.c": "int is_told(int a);\n"}, 1),
     ({"a/c/x.c": "int lead_ns, x = '\"'; /* fine */\n"}, 1),
     ({"a/c/x.c": '#include "told.h"\nint lead, untold; char *t = "told"; /* told */\n'}, 0),
+    ({"a/c/x.c": "int isTold;\n"}, 1),
+    ({"a/c/x.py": "is_told = 1\n"}, 1),
+    ({"a/c/x.py": "class WasTold: ...\n"}, 1),
+    ({"a/c/tool": "#!/usr/bin/env python3\nis_told = 1\n"}, 1),
+    ({"a/c/x.py": "untold = 'told'  # told\n"}, 0),
+    ({"a/c/x.c": "/* issue 2 */\n"}, 1),
+    ({"a/c/x.h": "/* issue 2 */\n"}, 0),
+    ({"a/c/x.c": "/*\n * Of the\n * flow. It is.\n */\n"}, 1),
+    ({"a/c/x.c": "/* Of the flows, one is left. */\n"}, 0),
+    ({"a/c/x.c": "int a; /* Of the flow */\n"}, 0),
+    ({"a/c/x.c": "/* The flow that is left. */\n"}, 1),
+    ({"a/c/x.c": "/* The flow that is left has room. */\n"}, 0),
+    ({"a/c/x.py": "# Of the\n# flow\n"}, 1),
+    ({"a/c/x.py": '"""Of a flow."""\n'}, 1),
+    ({"a/c/x.py": "a = 1  # Of the flow\n"}, 0),
+    ({"a/c/x.h": "/* Of the flow */\n"}, 0),
+    ({"a/left/x.c": "/* Of the flow */\n"}, 0),
     ({"a/c/script": "#!/bin/sh\n# who\n"}, 1),
     ({"a/c/data": "who\n"}, 0),
     ({"a/c/x.py": "who = 1\n"}, 0),

@@ -150,7 +150,10 @@ int timerfd_create(int clock, int flags)
 
 	if (clock != CLOCK_REALTIME || timer_fd >= 0)
 		return (int)syscall(SYS_timerfd_create, clock, flags);
-	/* Not from the start of the process: on a busy machine the step would be before its first look at the clock. */
+	/*
+	 * The time does not count from the start of the process: on a busy machine the step would be before its first
+	 * look at the clock.
+	 */
 	if (!at_ns) {
 		begin_ns = true_ns() + after_ns;
 		end_ns = back_ns < INT64_MAX ? begin_ns + back_ns : INT64_MAX;

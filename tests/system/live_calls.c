@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * For test_live.py: sends COUNT probes, 100 us apart, to port 9 of ADDRESS by the live engine, with a limit of runs
- * for each call of its program that is low enough for several calls in turn. The payload is the number of the probe,
- * 8 bytes in network order. Prints the number of probes that were sent.
- *
- * live_calls DEVICE ADDRESS COUNT RUNS
+ * test_live.py uses this. It sends COUNT probes, 100 us apart, to port 9 of ADDRESS by the live engine, with a limit of
+ * runs for each call of its program that is low enough for several calls in turn. The payload is the number of the
+ * probe, 8 bytes in network order. Prints the number of probes that were sent. live_calls DEVICE ADDRESS COUNT RUNS
  */
 #include "error.h"
 #include "live_runner.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* For tests: an XDP program of another project. It counts packets and passes them on. */
+/* This is an XDP program of another project, for tests. It counts packets and passes them on. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * For test_path.py: prints the path that ktrxer_path_resolve() finds, as one JSON object, or its error and 1.
+ * test_path.py uses this. It prints the path that ktrxer_path_resolve() finds, as one JSON object, or its error and 1.
  *     path_probe TO [dev=NAME] [from=ADDR] [mac=XX:XX:XX:XX:XX:XX] [timeout=MS] [no-link-address]
  *     path_probe device NAME | devices
  */

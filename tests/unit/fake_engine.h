@@ -74,9 +74,9 @@ struct ktx *fake_open_with(struct ktx_options options);
 int fake_engines_sized(struct ktx_engine_info *engines, size_t size, int max);
 /* A frame of 60 zero bytes. */
 int fake_commit(struct ktx *tx, uint64_t id, uint64_t at_ns, uint32_t flags);
-/* Of a wait for an event that must come: a busy machine delays it, and meson stops a test after 60 s. */
+/* A wait for an event that must come has this limit: a busy machine delays it, and meson stops a test after 60 s. */
 enum { FAKE_LIMIT_S = 30 };
-/* Until the descriptor of the transmitter is readable. */
+/* Waits until the descriptor of the transmitter is readable. */
 void fake_await(struct ktx *tx);
 /* So many without a time; where the ring is full it waits to be woken. */
 void fake_commit_all(struct ktx *tx, uint64_t count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * For tests: the rules' program on many packets in one BPF_PROG_RUN with repetitions. Each run takes the next case,
- * makes the packet that it was given into that, decides as ever, and puts the answer beside the case.
+ * This runs the rules' program on many packets in one BPF_PROG_RUN with repetitions. Each run takes the next case,
+ * makes the packet that it was given into that, decides, and writes the answer beside the case.
  */
 #include "rules.bpf.c"
 

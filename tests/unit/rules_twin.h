@@ -23,7 +23,7 @@ static inline const uint8_t *krx_take(const struct krx_source *s, unsigned long 
 
 #include <linux/ktrxer_classify.h>
 
-/* As rx_hook.c calls it. The kernel has removed the outer tag before that, `untag`. */
+/* rx_hook.c calls it so. The kernel has removed the outer tag before that, `untag`. */
 static inline void module_twin_classify(struct krx_view *v, const uint8_t *frame, uint32_t length,
 					enum ktrxer_link link, bool untag)
 {

@@ -251,7 +251,7 @@ static double rate_most(void)
 	return getenv("KTRXER_EMULATED") ? 20e6 : 2e9;
 }
 
-/* Of all runs: with a range that has the truth, with a range that does not have it, and with a range at all. */
+/* Runs are counted with a range that has the truth, with a range that does not have it, and with a range at all. */
 struct figures {
 	int inside, outside, resolved;
 	double width, bytes, pathload_bytes;

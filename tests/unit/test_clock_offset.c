@@ -429,7 +429,7 @@ static void scenario_make(struct scenario *s, int kind)
 		slews_make(&s->far, s->length, s->raw ? 500e-6 : 490e-6);
 	if (s->raw)
 		slews_make(&s->own, s->length, 500e-6);
-	/* Without the adjustments of both kernels only steps larger than the round trip are seen. */
+	/* Only steps larger than the round trip are seen without the adjustments of both kernels. */
 	if (stepped)
 		steps_make(&s->far, s->length, s->raw ? 10 * US : 3 * (s->up + s->down + 9 * s->noise));
 	if (!stepped || s->raw) {

@@ -126,7 +126,7 @@ TEST(one_policy_for_size)
 			options.size = size;
 			message_expected(make(o, &options), -EINVAL);
 		}
-		/* Of a newer caller: refused where an unknown byte is set, wherever it is. */
+		/* A newer caller is refused where an unknown byte is set, wherever it is. */
 		for (size_t at = o->known; at < sizeof options; at += 7) {
 			memset(&options, 0, sizeof options);
 			options.size = sizeof options;

@@ -50,7 +50,7 @@ TEST(an_end_is_read_by_halves_where_there_are_no_wide_atomics)
 		LIVE_END(LIVE_SKIPPED, 0), LIVE_END(LIVE_FAILED, 105), LIVE_END(LIVE_UNPROVEN, 0), 0x100000000,
 		0x1234567890abcdef,
 	};
-	static const uint64_t others[] = { 0, LIVE_FLYING };
+	static const uint64_t others[] = { 0, LIVE_SUBMITTED };
 	uint64_t word;
 
 	for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {

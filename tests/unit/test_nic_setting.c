@@ -28,7 +28,7 @@
 
 static uint32_t device; /* an index that no other test uses: two builds' tests may run at once */
 
-/* In memory that children share. */
+/* Children share this memory. */
 static struct nic {
 	int sent, received;
 	int sets, refuse, silent;  /* refuse: what SIOCSHWTSTAMP says; silent: no SIOCGHWTSTAMP */

@@ -239,7 +239,6 @@ static uint32_t open_of(const int *fds, int count)
 	return open;
 }
 
-/* For four places. */
 static void play_idle_crowd(uint16_t port)
 {
 	int crowd[20];

@@ -63,7 +63,7 @@ TEST(extended_takes_the_narrowest)
 
 TEST(plain_and_precise)
 {
-	/* As recorded: system, NIC, system, NIC, ... */
+	/* The recorded order is system, NIC, system, NIC, ... */
 	static const int64_t plain[] = { 904870351, 904854347, 904870569, 904854565, 904870787, 904854783, 904871005 };
 	struct ptp_sys_offset reported = { .n_samples = 3 };
 	struct ptp_sys_offset_precise precise = { .device = at(EPOCH + 5), .sys_realtime = at(EPOCH + 105) };

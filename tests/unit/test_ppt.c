@@ -147,7 +147,7 @@ TEST(the_inter_frame_gap)
 	near(r.gamma_ns, 960, 1e-6);
 }
 
-/* From the integers that the paper prints; `actual` and `error` are its comparison with a capture card. */
+/* The paper prints these integers; `actual` and `error` are its comparison with a capture card. */
 TEST(phase2_rows)
 {
 	static const struct {
@@ -329,7 +329,7 @@ TEST(the_resolution_of_gaps)
 	assert_int_equal(ppt_resolution_ns(ns, 0), 1);
 }
 
-/* With the paper's clock and sizes at 100 Mbit/s the slope is two steps of the clock. */
+/* The slope is two steps of the clock with the paper's clock and sizes at 100 Mbit/s. */
 TEST(a_clock_that_is_too_coarse)
 {
 	const struct world w = { 100e6, -900, 0, 0, 0, { 87, 97 }, 1000 };

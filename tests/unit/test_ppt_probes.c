@@ -261,7 +261,9 @@ TEST(a_clock_with_steps)
 	}
 }
 
-/* As netem in virtual time: its timer fires at the next step, so all probes have the same error of up to a step. */
+/*
+ * netem in virtual time does this: its timer fires at the next step, so all probes have the same error of up to a step.
+ */
 TEST(a_clock_whose_steps_are_in_phase)
 {
 	struct world w = { .rate = 100e6, .send_gap_ns = 2304, .noise_ns = 150, .step_ns = 256, .in_phase = true };

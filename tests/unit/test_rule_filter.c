@@ -143,8 +143,9 @@ static void kernel_takes(const struct krx_filter *f)
 }
 
 /*
- * For one rule set and many frames: accepted whenever a rule matches; whole for a capture. With nothing left out also
- * not one packet more, but for IPv6 extension headers. A tag is offered in both ways: in the frame and beside it.
+ * The filter of a rule set accepts a frame whenever a rule matches, and whole for a capture. If nothing is left out, it
+ * accepts no other packet but those with IPv6 extension headers. A tag is offered in both ways: in the frame and beside
+ * it.
  */
 static void compare(struct chance *c, const struct krx_rule *rules, int count, const struct krx_filter_options *options,
 		    uint64_t *accepted)
@@ -222,7 +223,7 @@ TEST(agrees_with_the_matcher)
 	assert_true(accepted < 100000);
 }
 
-/* As many rules as one likes: the filter gets coarser, step by step, and never loses a packet. */
+/* The filter gets coarser with the number of rules, step by step, and never loses a packet. */
 TEST(degrades_without_losing)
 {
 	struct krx_filter_options options = { .link = KTRXER_LINK_ETHERNET };
@@ -233,7 +234,7 @@ TEST(degrades_without_losing)
 	assert_non_null(rules);
 	for (int count = 100; count <= KRX_RULES_MAX; count = count * 3 / 2) {
 		for (uint32_t kind = 0; kind < 5; kind++) {
-			/* Also where the kernel has less room for filters. */
+			/* Kernels may have less room for filters. */
 			options.limit = (uint16_t)(chance_next(&c, 2) ? 0 : 64u << chance_next(&c, 6));
 			uint64_t accepted = 0;
 			struct krx_ruleset *set;

@@ -227,7 +227,7 @@ TEST(decides_one_packet_at_a_time)
 	krx_ruleset_free(set);
 }
 
-/* As many as there may be: the longest list, and the table of whole 5-tuples full. */
+/* The longest list is full, and the table of whole 5-tuples. */
 TEST(takes_full_tables)
 {
 	const int count = 16384;

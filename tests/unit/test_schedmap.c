@@ -131,7 +131,7 @@ TEST(the_device_belows_stamp_replaces_no_lost_one)
 	assert_none(0, 48110);
 	for (uint32_t n = 1; n < 4; n++)
 		ktrxer_schedmap_sent(&map, n, 1, 50000 * n + 100, 50000 * n + 120);
-	/* Of number 1 only the second stamp comes: between two calls. */
+	/* Only the second stamp of number 1 comes: between two calls. */
 	assert_none(1, 98110);
 	assert_false(ktrxer_schedmap_driver(&map, 1, &found));
 	assert_found(2, 100110, 2);

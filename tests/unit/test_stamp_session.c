@@ -93,9 +93,7 @@ static void left(struct world *w, uint64_t number, uint64_t sent)
 	stamp_session_report(w->session, &report);
 }
 
-/*
- * At the far end; the packet becomes its answer. T3 is written 10 us after T2, and the driver stamps it 25 us after T2.
- */
+/* The far end makes the packet its answer. T3 is written 10 us after T2, and the driver stamps it 25 us after T2. */
 static bool reflect(struct world *w, uint8_t *packet, size_t n)
 {
 	const int64_t t2 = REAL + (int64_t)(w->now + w->there_ns) + SKEW_NS;

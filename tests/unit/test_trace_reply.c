@@ -192,8 +192,7 @@ TEST(labels_of_mpls)
 	e.data[20 + 5] = 0;
 	assert_true(read_error(&reply, &e));
 	assert_int_equal(reply.label_count, 2);
-	/* With a checksum it must be right; another version is none; an object that is longer than the rest is left
-	 * out. */
+	/* A checksum must be right; another version is none; an object that is longer than the rest is left out. */
 	store_be16(extensions + 2, (uint16_t)~sum(extensions, sizeof extensions, 0));
 	e = error_of(probe, length, 128, extensions, sizeof extensions, 11, 0);
 	assert_true(read_error(&reply, &e));

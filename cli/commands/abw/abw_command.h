@@ -14,7 +14,6 @@ struct abw_command_options {
 
 struct abw_run;
 
-/* One direction. */
 struct abw_way {
 	struct abw_run *run;
 	enum train_way way;
@@ -31,7 +30,6 @@ struct abw_run {
 
 extern const char *const abw_methods[];
 
-/* abw_report.c */
 void abw_say_what(const struct abw_run *run);
 /* Of one step, for --jsonl: `context` is the abw_way. */
 void abw_say_step(void *context, const struct abw_plan *plan, const struct train_session *session);

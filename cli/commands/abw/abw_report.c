@@ -47,8 +47,6 @@ void abw_say_step(void *context, const struct abw_plan *plan, const struct train
 	out_put(way->run->train.cli, sample);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- text */
-
 static void say_how(const struct abw_run *run, const char *name, const struct abw_result *r)
 {
 	if (r->by == ABW_IDLE)
@@ -90,8 +88,6 @@ static void say_way(const struct abw_way *way)
 		out_text(run->train.cli, "%s: the load of the probes was %.1f %% of the capacity on average", name,
 			 100 * way->trains.load_share);
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void way_json(struct json *json, const struct abw_way *way)
 {
@@ -141,8 +137,6 @@ static void way_json(struct json *json, const struct abw_way *way)
 	abw_way_stamp_noise_ns(json, r->tolerance_ns);
 	json_object_end(json);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static void judge_range(const struct abw_way *way, const char *receiver)
 {

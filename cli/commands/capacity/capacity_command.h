@@ -39,7 +39,6 @@ struct capacity_run {
 
 extern const char *const capacity_ways[], *const capacity_algorithms[];
 
-/* capacity_report.c */
 void capacity_say_what(const struct capacity_run *run);
 /* A sub-interval of the way `context`. */
 void capacity_say_interval(void *context, uint32_t number, const struct ip_capacity_interval *interval);

@@ -28,8 +28,6 @@ void capacity_say_what(const struct capacity_run *run)
 		 c->secret ? "authenticated" : "not authenticated");
 }
 
-/* ---------------------------------------------------------------------------------------------------------- samples */
-
 static void delay_json(struct json *json, const char *key, uint64_t ns)
 {
 	json_u64_or_null(json, key, ns != IP_CAPACITY_UNKNOWN, ns);
@@ -62,8 +60,6 @@ void capacity_say_interval(void *context, uint32_t number, const struct ip_capac
 	out_put(way->run->cli, sample);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- text */
-
 static void say_range(const struct capacity_way *way, const char *what, const struct ip_capacity_range *range)
 {
 	char low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT];
@@ -93,8 +89,6 @@ static void say_way(const struct capacity_way *way)
 	say_range(way, "one-way delay above its minimum", &r->variation);
 	say_range(way, "round trip above its minimum", &r->rtt);
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void range_json(struct json *json, const char *key, const struct ip_capacity_range *range)
 {
@@ -165,8 +159,6 @@ static void way_json(struct json *json, const struct capacity_way *way)
 	counts_json(json, way);
 	json_object_end(json);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static void judge_search(const struct capacity_way *way)
 {
@@ -252,7 +244,7 @@ static void judge(const struct capacity_way *way)
 	judge_own(way);
 }
 
-/* Of the tests' time: the mean of all processors is no sign of one that is taken. */
+/* WAITED_PERCENT is a share of the tests' time: the mean of all processors does not show one that is taken. */
 enum { WAITED_PERCENT = 20 };
 
 static void judge_wait(const struct capacity_run *run)

@@ -47,8 +47,6 @@ static const struct {
 };
 /* clang-format on */
 
-/* ---------------------------------------------------------------------------------------------------------- device */
-
 static bool choose_device(struct ktrxer_device *chosen, const char *wanted, struct ktrxer_error *err)
 {
 	struct ktrxer_device devices[DEVICES_MOST];
@@ -86,8 +84,6 @@ static void say_device(struct cli *cli, struct json *json, const struct ktrxer_d
 	doctor_device_running(json, d->running);
 	json_object_end(json);
 }
-
-/* --------------------------------------------------------------------------------------------------------- engines */
 
 static void feature_list(uint32_t features, char *text, size_t size)
 {
@@ -129,7 +125,7 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 	json_array_end(json);
 }
 
-/* Of the ways to receive only the module's can be tried without changing the device. */
+/* Only the module's receiver can be tried without a change of the device. */
 static void say_receive_module(struct cli *cli, struct json *json)
 {
 	struct ktrxer_error err = { 0 };
@@ -143,7 +139,6 @@ static void say_receive_module(struct cli *cli, struct json *json)
 	json_object_end(json);
 }
 
-/* Where the module's and nftables' rules stand on this device. */
 static void say_preceding(struct cli *cli, struct json *json, const char *device)
 {
 	struct ktrxer_error err = { 0 };
@@ -154,8 +149,6 @@ static void say_preceding(struct cli *cli, struct json *json, const char *device
 		out_text(cli, "receive rules on %s come after: %s", device, text[0] ? text : "nothing");
 	doctor_end_receive_preceded_by(json, known && text[0] ? text : NULL);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- clocks */
 
 static uint64_t read_cost(clockid_t clock)
 {
@@ -206,8 +199,6 @@ static void say_clocks(struct cli *cli, struct json *json)
 	doctor_clocks_tai_offset_s(json, tx.tai);
 	json_object_end(json);
 }
-
-/* ------------------------------------------------------------------------------------------------------ privileges */
 
 #define CAP_NET_ADMIN_BIT 12
 #define CAP_NET_RAW_BIT 13

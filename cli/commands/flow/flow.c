@@ -68,7 +68,7 @@ static const struct opt_positional flow_positionals[] = {
 	{ 0 },
 };
 
-/* To connect many flows takes a while: so long before --start-at it begins. */
+/* Connecting many flows takes this long: begin so much before --start-at. */
 static uint32_t ahead_ms(const struct flow_run *run)
 {
 	return 3000 + run->plan.request.flows;

@@ -57,7 +57,6 @@ struct flow_run {
 	struct loop_timer pending_timer;
 };
 
-/* flow_plan.c */
 /* The server's key, from a file or (`token_file` NULL) from KTRXER_TOKEN. -EINVAL with a text: neither is given. */
 int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_error *err);
 int flow_plan(struct flow_run *run, struct ktrxer_error *err);
@@ -72,24 +71,20 @@ void flow_on_tick(void *run, uint64_t at_ns);
 void flow_pending_due(struct loop_timer *timer, uint64_t now_ns);
 void flow_pending_flush(struct flow_run *run); /* waits for the reader, within limits */
 
-/* flow_failure.c */
 /* -ENOENT or -EPERM: this host, or the server (`there`), does not have or not allow this congestion control. */
 int flow_cc_refused(struct ktrxer_error *err, int rc, const char *name, bool there);
 int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *options,
 			  const struct flow_failure *failure);
 
-/* flow_report.c */
 void flow_say_what(struct flow_run *run);
 int flow_finish_report(struct flow_run *run);
 
-/* flow_json.c */
 void flow_end_json(const struct flow_run *run, struct json *end, const struct flow_total totals[2]);
 
-/* flow_verdict.c */
 void flow_judge(struct flow_run *run);
 const char *flow_direction_of(const struct flow_run *run, uint32_t flow);
 const char *flow_why_ended(const struct flow_run *run, uint32_t flow);
-/* Of the flows' ends on one host the one that waited most; UINT32_MAX: not known. */
+/* The end of the flows on one host that waited longest; UINT32_MAX: not known. */
 uint32_t flow_waited_most(const struct flow_run *run, bool here);
 
 #endif

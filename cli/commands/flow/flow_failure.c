@@ -22,7 +22,6 @@ int flow_cc_refused(struct ktrxer_error *err, int rc, const char *name, bool the
 			   name, there ? "the server" : "this user", there ? " there" : ", or run as root");
 }
 
-/* Why the server refuses: the end of the message. */
 static int refusal_why(struct ktrxer_error *err, const struct flow_client_options *o, const struct control_refuse *r)
 {
 	const struct control_request *q = &o->request;

@@ -70,7 +70,7 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 	flow_result_bytes(json, r->bytes);
 	flow_result_rate_bps(json, r->rate_bps);
 	flow_result_received_bytes_or_null(json, r->received_known, r->received_bytes);
-	/* Of a UDP flow nothing is acknowledged. */
+	/* UDP acknowledges nothing. */
 	json_u64_or_null(json, s->udp ? "sent_bytes" : "acked_bytes", r->acked_known, r->acked_bytes);
 	flow_result_dscp(json, s->tos >> 2);
 	if (s->udp)

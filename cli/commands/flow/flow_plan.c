@@ -44,8 +44,6 @@ static bool word_is(const struct words *w, int i, const char *name)
 	return w->length[i] == strlen(name) && strncmp(w->at[i], name, w->length[i]) == 0;
 }
 
-/* ----------------------------------------------------------------------------------------------- marks of the flows */
-
 static int cc_check(const char *name, struct ktrxer_error *err)
 {
 	const int rc = flow_tcp_cc(name);
@@ -136,8 +134,6 @@ static int plan_ecn(struct flow_run *run, struct ktrxer_error *err)
 	}
 	return 0;
 }
-
-/* ------------------------------------------------------------------------------------------------------ the request */
 
 static int plan_times(struct flow_run *run, struct ktrxer_error *err)
 {

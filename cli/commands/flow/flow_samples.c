@@ -23,8 +23,6 @@ static const char *direction_of(const struct flow_run *run, uint32_t flow)
 	return run->specs[flow].down ? "down" : "up";
 }
 
-/* ---------------------------------------------------------------------------------------------------------- samples */
-
 static struct json *sample_begin(struct flow_run *run, const char *kind, const struct flow_pending *p)
 {
 	struct json *json = out_sample(run->cli, kind);
@@ -120,7 +118,7 @@ static void pending_put(struct flow_run *run, const struct flow_pending *p)
 		return;
 	}
 	run->pending[(run->pending_at + run->pending_count++) % run->pending_size] = *p;
-	/* Not here and now: the next flow's sample is due. */
+	/* Use the timer, because the next flow's sample is due now. */
 	if (run->pending_timer.at_ns == KTRXER_NEVER)
 		run->pending_timer.at_ns = 0;
 }
@@ -154,8 +152,6 @@ void flow_on_sample(void *context, uint32_t flow, const struct flow_sample *samp
 						 .origin = remote ? *origin : (struct flow_origin){ 0 },
 						 .sample = *sample });
 }
-
-/* ----------------------------------------------------------------------------------------------------------- events */
 
 static struct json *event_begin(struct flow_run *run, const char *name, uint32_t flow)
 {

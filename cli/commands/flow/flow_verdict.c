@@ -194,7 +194,7 @@ uint32_t flow_waited_most(const struct flow_run *run, bool here)
 	return most;
 }
 
-/* With one of several processors taken the mean over all of them is no sign. */
+/* The mean over all processors does not show one that is taken. */
 static void judge_waits(struct flow_run *run)
 {
 	for (int here = 0; here < 2; here++) {

@@ -31,7 +31,6 @@ static const struct {
 	{ ORIGIN_ICMPV6, 3, 0, "hop limit exceeded in transit" },
 };
 
-/* "port unreachable", or what the error number means. */
 static const char *error_text(const struct ktx_network_error *error, char *text, size_t size)
 {
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -27,7 +27,6 @@ struct owamp_run {
 
 extern const char *const owamp_directions[];
 
-/* owamp_report.c */
 void owamp_say_what(const struct owamp_run *run);
 int owamp_finish(struct owamp_run *run);
 

@@ -23,8 +23,6 @@ void owamp_say_what(const struct owamp_run *run)
 		 shared_models[run->o->model], ktrxer_format_ns(interval, (int64_t)run->o->interval_ns));
 }
 
-/* ---------------------------------------------------------------------------------------------------------- samples */
-
 static void samples(const struct owamp_run *run, int way)
 {
 	const struct owamp_way *w = &run->result.ways[way];
@@ -47,8 +45,6 @@ static void samples(const struct owamp_run *run, int way)
 		out_put(run->cli, sample);
 	}
 }
-
-/* ------------------------------------------------------------------------------------------------------------- text */
 
 static void say_hist(const struct owamp_run *run, const char *name, const char *what, const struct ktrxer_hist *h,
 		     const char *more)
@@ -85,8 +81,6 @@ static void say_way(const struct owamp_run *run, int way)
 	}
 	say_hist(run, way_names[way], "delay above the least one", d->variation, "");
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void way_json(struct json *json, const struct owamp_run *run, int way)
 {
@@ -127,8 +121,6 @@ static void way_json(struct json *json, const struct owamp_run *run, int way)
 	}
 	json_object_end(json);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static void judge(const struct owamp_run *run, int way)
 {

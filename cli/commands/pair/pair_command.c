@@ -37,8 +37,6 @@ static const struct opt_positional pair_positionals[] = {
 	{ 0 },
 };
 
-/* --------------------------------------------------------------------------------------------------------- the plan */
-
 static int plan_pairs(struct pair_run *run, struct ktrxer_error *err)
 {
 	const struct pair_options *o = run->o;
@@ -77,9 +75,6 @@ static int plan_pairs(struct pair_run *run, struct ktrxer_error *err)
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------- the estimates */
-
-/* The times of a direction whose flows begin with `first`. */
 static int take_flows(struct pair_run *run, struct pair_way *way, uint32_t first)
 {
 	for (uint32_t size = 0; size < 2; size++) {
@@ -121,8 +116,6 @@ static int estimate_way(struct pair_run *run, struct pair_way *way, struct ktrxe
 				    (unsigned long long)run->o->count)
 		      : 0;
 }
-
-/* --------------------------------------------------------------------------------------------------------- runs */
 
 static int send_flows(struct pair_run *run, struct ktrxer_error *err)
 {

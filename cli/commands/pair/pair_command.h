@@ -13,7 +13,6 @@ struct pair_options {
 	bool echo;
 };
 
-/* One direction; with --echo both together. */
 struct pair_way {
 	const char *key, *name;        /* in JSON, in text */
 	const char *sender, *receiver; /* in reasons */
@@ -33,7 +32,6 @@ struct pair_run {
 	double probe_bit_s;               /* of IP packets, in one direction */
 };
 
-/* pair_report.c */
 void pair_say_what(const struct pair_run *run);
 int pair_finish(struct pair_run *run);
 

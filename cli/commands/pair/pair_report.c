@@ -25,8 +25,6 @@ void pair_say_what(const struct pair_run *run)
 		 ktrxer_format_duration(interval, run->o->interval_ns), out_rate(load, run->probe_bit_s));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- text */
-
 static void say_sets(const struct pair_run *run, const struct pair_way *way)
 {
 	for (int i = 0; i < 2; i++) {
@@ -67,8 +65,6 @@ static void say_way(const struct pair_run *run, const struct pair_way *way)
 		 out_rate(x[2], large->high_bit_s), way->ip_bytes[0], out_rate(x[3], way->result.link_bit_s),
 		 way->result.overhead_bytes);
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void set_json(struct json *json, const struct pairs_set *s, uint32_t ip_bytes)
 {
@@ -121,8 +117,6 @@ static void way_json(struct json *json, const struct pair_way *way)
 	json_array_end(json);
 	json_object_end(json);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static void judge_resolved(struct cli *cli, const struct pair_way *way)
 {

@@ -18,7 +18,6 @@ struct ping_run {
 	struct ping *ping;
 };
 
-/* ping_report.c */
 void ping_batch_open(struct probe_report *report); /* the fields of a round trip under --brief */
 void ping_say_what(const struct ping_run *run);
 void ping_say_answer(void *run, enum echo_event event, const struct echo_result *result);

@@ -26,7 +26,6 @@ struct ppt_direct {
 	int done; /* phases that were measured */
 };
 
-/* ppt_direct_report.c */
 void ppt_direct_say_what(const struct ppt_direct *run);
 int ppt_direct_finish(struct ppt_direct *run);
 

@@ -37,7 +37,6 @@ void ppt_direct_say_what(const struct ppt_direct *run)
 		 run->busy_threads);
 }
 
-/* Why a layer has no times. */
 static const char *missing(const struct host_times *t, enum host_layer layer)
 {
 	switch (layer) {

@@ -50,8 +50,6 @@ struct ppt_input {
 	uint32_t resolution_ns;
 };
 
-/* ---------------------------------------------------------------------------------------------------------- reading */
-
 /* Captures begin with one of these bytes, a CSV file with the `w` of its first line. */
 static bool looks_like_capture(int first)
 {
@@ -80,8 +78,6 @@ static int read_file(struct ppt_input *in, const struct ppt_estimate_options *o,
 		fclose(stream);
 	return rc;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- results */
 
 static void say_captured(struct cli *cli, const struct ppt_capture_counts *c)
 {

@@ -11,7 +11,6 @@ struct ppt_measure_options {
 	uint64_t count, interval_ns, heading, size1, size2;
 };
 
-/* One direction. */
 struct ppt_way {
 	bool wanted, estimated;
 	struct ppt_probes sets[2]; /* the smaller trailing packets first */
@@ -27,7 +26,6 @@ struct ppt_measure {
 	struct ppt_way ways[TRAIN_WAYS];
 };
 
-/* ppt_measure_report.c */
 void ppt_measure_say_what(const struct ppt_measure *run);
 int ppt_measure_finish(struct ppt_measure *run);
 

@@ -40,8 +40,6 @@ static const struct opt_positional ppt_measure_positionals[] = {
 	{ 0 },
 };
 
-/* --------------------------------------------------------------------------------------------------------- the plan */
-
 static int choose_sizes(struct ppt_measure *run, struct ktrxer_error *err)
 {
 	const struct ppt_measure_options *o = run->o;
@@ -87,8 +85,6 @@ static int plan_probes(struct ppt_measure *run, struct ktrxer_error *err)
 	run->probe_bit_s = ppt_probes_load(run->heading, run->sizes, run->o->interval_ns);
 	return 0;
 }
-
-/* ---------------------------------------------------------------------------------------------------- the estimates */
 
 static int estimate_way(struct ppt_measure *run, struct ppt_way *way, uint32_t first, struct ktrxer_error *err)
 {

@@ -25,13 +25,11 @@ void ppt_measure_say_what(const struct ppt_measure *run)
 		 ktrxer_format_duration(interval, run->o->interval_ns), out_rate(load, run->probe_bit_s));
 }
 
-/* Of the end link; below 0: not known. */
+/* Returns the share of the end link; below 0: not known. */
 static double link_share(const struct ppt_measure *run, const struct ppt_way *way)
 {
 	return way->result.reading == PPT_RESOLVED ? run->probe_bit_s / way->result.capacity_bit_s : -1;
 }
-
-/* ------------------------------------------------------------------------------------------------------------- text */
 
 static void say_set(const struct train_run *run, const char *name, const struct ppt_probes *s,
 		    const struct ppt_gaps *gaps)
@@ -61,8 +59,6 @@ static void say_way(const struct ppt_measure *run, const char *name, const struc
 	if (way->result.reading == PPT_RESOLVED)
 		out_text(cli, "%s: the probes took %.2f %% of the end link", name, 100 * link_share(run, way));
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void set_json(struct json *json, const struct ppt_probes *s, const struct ppt_gaps *gaps)
 {
@@ -95,8 +91,6 @@ static void way_json(struct json *json, const struct ppt_measure *run, const cha
 		ppt_way_link_share_null(json);
 	json_object_end(json);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static void judge(const struct ppt_measure *run, int direction)
 {

@@ -57,8 +57,6 @@ struct ppt_plan {
 	struct ppt_sizing sizing;
 };
 
-/* ---------------------------------------------------------------------------------------------------------- options */
-
 static int read_path(struct ppt_path *path, const struct opt_list *links, struct ktrxer_error *err)
 {
 	if (links->count > PPT_LINKS_MAX)
@@ -119,8 +117,6 @@ static int plan_make(struct cli *cli, const struct ppt_plan_options *o, struct p
 	}
 	return EXIT_VALID;
 }
-
-/* ----------------------------------------------------------------------------------------------------------- result */
 
 static void say_sizes(struct cli *cli, const struct ppt_plan_options *o, const struct ppt_plan *plan)
 {

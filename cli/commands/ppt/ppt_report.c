@@ -10,8 +10,6 @@ const char *ppt_ns_text(char text[KTRXER_UNITS_TEXT], double ns)
 	return isfinite(ns) && fabs(ns) < 9e18 ? ktrxer_format_ns(text, (int64_t)llround(ns)) : "unknown";
 }
 
-/* ------------------------------------------------------------------------------------------------------------- text */
-
 static void say_resolved(struct cli *cli, const char *prefix, const struct ppt_result *r)
 {
 	char x[3][KTRXER_UNITS_TEXT];
@@ -72,8 +70,6 @@ void ppt_say_reading(struct cli *cli, const char *prefix, const struct ppt_resul
 		break;
 	}
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void slope_json(struct json *json, const struct ppt_result *r)
 {

@@ -73,14 +73,14 @@ int probe_wait_start(struct probe_report *report, uint64_t *start_ns);
  */
 void probe_batch_add(struct probe_report *report, const int64_t *values);
 void probe_batch_flush(struct probe_report *report);
-/* For the verdict: lateness and an early end. */
+/* Judges lateness and an early end. */
 void probe_judge(const struct probe_report *report, uint64_t received);
 /* Answers after the time-out; or none at all, with `where` (a port) and `why` added to the sentence. */
 void probe_judge_answers(const struct probe_report *report, uint64_t sent, uint64_t received, uint64_t too_late,
 			 const char *where, const char *why);
-/* Then: drops in this host's receiver, round trips without times, and an engine that bypasses a shaper. */
+/* Judges drops in this host's receiver, round trips without times, and an engine that bypasses a shaper. */
 void probe_judge_times(const struct probe_report *report, uint64_t received);
-/* The qdisc that holds the host's own queue: the one that shapes, else the root. */
+/* Returns the qdisc that shapes, else the root. */
 const char *probe_own_qdisc(const struct probe_report *report);
 /* This qdisc, and the wait in it. */
 void probe_own_queue_json(const struct probe_report *report, struct json *end);

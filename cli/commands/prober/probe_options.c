@@ -25,7 +25,10 @@ int probe_spec_make(struct probe_spec *spec, const struct probe_options *o, uint
 				     .port = (uint16_t)o->port,
 				     .ttl = (uint8_t)o->ttl,
 				     .payload = (uint32_t)o->payload };
-	/* Once: a name may have other addresses the second time, and the guard must have seen the one that is used. */
+	/*
+	 * Resolve once: a name may have another address the second time, and the guard must check the address that is
+	 * used.
+	 */
 	rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &spec->to, err);
 	return rc < 0 ? rc : cli_guard_rate(&spec->to, &rate, o->flood, err);
 }

@@ -23,8 +23,6 @@ int probe_wait_start(struct probe_report *r, uint64_t *start_ns)
 	return rc;
 }
 
-/* ---------------------------------------------------------------------------------------------------- while it runs */
-
 static void say_lost(void *context, uint64_t number, uint32_t which)
 {
 	const struct probe_report *r = context;
@@ -83,8 +81,6 @@ static void tick(void *context)
 }
 
 const struct probe_events probe_report_events = { .lost = say_lost, .network_error = say_network_error, .tick = tick };
-
-/* ---------------------------------------------------------------------------------------------------------- the end */
 
 void probe_judge(const struct probe_report *r, uint64_t received)
 {

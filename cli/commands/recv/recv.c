@@ -66,7 +66,6 @@ enum { INTERFACES_MAX = 256 };
 #define GONE_LOOK_NS (10 * (uint64_t)KTRXER_NS_PER_MS)
 #define DRAIN_MAX_NS ((uint64_t)KTRXER_NS_PER_S)
 
-/* The file, and which of its interfaces stands for which device. */
 struct capture_file {
 	struct ktrxer_pcapng *file;
 	uint32_t snap;
@@ -119,8 +118,6 @@ static int rules_parse(struct receiver *r)
 	}
 	return 0;
 }
-
-/* --------------------------------------------------------------------------------------------------------- the file */
 
 /* The interface of a device, described when first met. */
 static int file_interface(struct capture_file *to, uint32_t device, enum ktrxer_link link, bool nic)
@@ -204,8 +201,6 @@ static void file_close(struct receiver *r, uint64_t lost)
 	}
 	r->to.file = NULL;
 }
-
-/* -------------------------------------------------------------------------------------------------------- receiving */
 
 static int packet_take(struct receiver *r, const struct krx_packet *packet)
 {
@@ -342,8 +337,6 @@ static int receive_all(struct receiver *r)
 	loop_free(r->loop);
 	return rc;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- the end */
 
 /* By what means, and why that. */
 static void backend_json(const struct krx_stats *stats, struct json *json)

@@ -105,7 +105,7 @@ static int read_line(struct reader *r, const uint8_t *text, size_t length)
 	return append(r, ns);
 }
 
-/* The lines of `text` that are whole (at the end: all). *used says how far it came. */
+/* *used is how far the whole lines of `text` came (at the end: all). */
 static int read_lines(struct reader *r, const uint8_t *text, size_t length, bool end, size_t *used)
 {
 	const uint8_t *at = text, *newline;

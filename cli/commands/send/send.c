@@ -138,7 +138,7 @@ static void say_what(struct send_run *run)
 }
 
 /*
- * The waiter wants it before the first one; where its kernel side polls, that has to begin, too
+ * The waiter needs the margin before the first probe; a kernel side that polls must have begun
  * (docs/explanation/live.md).
  */
 static uint64_t lead_of(const struct send_run *run)

@@ -85,13 +85,12 @@ struct send_run {
 /* send_plan.c: all that can be wrong is found here, before anything is sent. */
 int send_plan(struct send_run *run, struct ktrxer_error *err);
 void send_release(struct send_run *run);
-/* After the start is known: a schedule for each worker. */
+/* Makes a schedule for each worker, when the start is known. */
 int send_schedule(struct send_run *run, struct ktrxer_error *err);
 
 /* send_worker.c: all that is to be sent, by all workers, to the end or until asked to stop. */
 void send_work(struct send_run *run);
 
-/* send_report.c */
 void send_report(struct send_run *run, const struct ktx_report *report);
 int send_finish(struct send_run *run);
 int send_csv_open(struct send_run *run, struct ktrxer_error *err);

@@ -90,7 +90,7 @@ static int check_options(const struct send_options *o, struct ktrxer_error *err)
 	return 0;
 }
 
-/* Only a run that has no times; reports of each probe need a slot each. */
+/* A stream has no times; reports of each probe need a slot each. */
 static bool wants_stream(const struct send_run *run)
 {
 	return !is_timed(run->o) && !run->o->reports && !out_wants_samples(run->cli);
@@ -162,7 +162,7 @@ static int engine_open(struct send_run *run, struct send_worker *worker, struct 
 	t.late_ns = run->late_ns;
 	t.retry_ns = o->retry_ns;
 	t.cpu = (int)o->cpu;
-	/* Between the packets of a train a second stamp for each would be a gap. */
+	/* The work for a second stamp would be a gap between the packets of a train. */
 	t.flags = (o->no_realtime ? KTX_NO_REALTIME : 0) | (o->no_stamps ? KTX_NO_STAMPS : 0) |
 		  (o->train > 1 ? KTX_NO_SCHED : 0);
 	t.slots = slots_for(o, false);
@@ -221,7 +221,7 @@ static int processors(void)
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : CPU_SETSIZE;
 }
 
-/* The first one says which engine it is; more of them only where that engine does not share the work by itself. */
+/* The first worker chooses the engine; more workers exist only where that engine does not share the work by itself. */
 static int plan_engine(struct send_run *run, struct ktrxer_error *err)
 {
 	const struct send_options *o = run->o;
@@ -382,7 +382,7 @@ static int seed_parse(uint8_t seed[16], const char *text, struct ktrxer_error *e
 	return 0;
 }
 
-/* With --pcap and no timing of our own the file has it. */
+/* The file of --pcap has the times, unless timing is requested. */
 static bool schedule_needed(const struct send_options *o)
 {
 	return is_timed(o) && (!o->pcap || o->interval_ns || o->rate.given);

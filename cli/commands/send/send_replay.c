@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* -------------------------------------------------------------------------------------------------- places in time */
-
 uint64_t send_replay_advance(struct replay *replay, bool has_time, int64_t time_ns)
 {
 	uint64_t gap = 0;
@@ -44,8 +42,6 @@ uint64_t send_replay_scale(const struct replay *replay, uint64_t offset_ns)
 	return wide_divide(product, replay->speed_num, &rest);
 }
 
-/* --------------------------------------------------------------------------------------------------------- frames */
-
 enum fit { FITS, CUT_SHORT, OVERSIZED, OTHER_LINK };
 
 static enum fit packet_fit(const struct send_run *run, const struct ktrxer_capture_packet *p)
@@ -70,8 +66,6 @@ static bool packet_abroad(const struct send_run *run, const struct ktrxer_captur
 	(void)ktrxer_frame_read(&view, p->data, p->length, run->path.device.link);
 	return view.version && !ktrxer_addr_is_local_use(&view.to);
 }
-
-/* --------------------------------------------------------------------------------------------------------- the scan */
 
 static int replay_scan(struct send_run *run, struct ktrxer_error *err)
 {
@@ -122,8 +116,6 @@ static void replay_rewind(struct replay *replay)
 	replay->have_first = false;
 	replay->offset_ns = 0;
 }
-
-/* ------------------------------------------------------------------------------------------------------- by a pipe */
 
 /* A stop must not wait for a silent pipe: its read ends then. */
 struct pipe_end {
@@ -217,7 +209,7 @@ void send_replay_close(struct send_run *run)
 	run->replay.capture = NULL;
 }
 
-/* From the top once more; the first packet follows the last at once. */
+/* Begins the file again; its first packet follows the last one at once. */
 static int replay_again(struct send_run *run, struct ktrxer_error *err)
 {
 	struct replay *replay = &run->replay;

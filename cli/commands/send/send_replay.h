@@ -40,10 +40,7 @@ struct replay {
 
 /* Opens, and scans a regular file. */
 int send_replay_open(struct send_run *run, struct ktrxer_error *err);
-/*
- * The next packet that can be sent, and its offset from the start of sending. -ENODATA after the last, -EBADMSG where
- * the file is damaged.
- */
+/* *offset_ns counts from the start of sending. -ENODATA after the last packet, -EBADMSG where the file is damaged. */
 int send_replay_next(struct send_run *run, uint64_t *offset_ns, struct ktrxer_error *err);
 void send_replay_close(struct send_run *run);
 

@@ -23,7 +23,6 @@ static uint64_t network_errors(const struct send_run *run)
 	return count;
 }
 
-/* The first that something ended; NULL: none. */
 static const struct send_worker *failed_worker(const struct send_run *run)
 {
 	for (uint32_t i = 0; i < run->workers_count; i++)
@@ -169,7 +168,7 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 	if (a->sent > 1) {
 		char miss[64] = "";
 
-		/* Over less than a second it says no more than the lateness of the first and the last one. */
+		/* The rate over less than a second adds nothing to the lateness of the first and the last probe. */
 		if (duration >= (uint64_t)KTRXER_NS_PER_S && rate_error_ppm(run, a, &ppm))
 			snprintf(miss, sizeof miss, ", %+" PRId64 " ppm off the schedule's", ppm);
 		out_text(cli, "rate: %" PRIu64 ".%03" PRIu64 " probes/s over %s%s", rate_milli / 1000,
@@ -329,7 +328,6 @@ static void accounts_of(const struct send_worker *worker, struct ktx_accounts *a
 	ktx_accounts(worker->tx, a);
 }
 
-/* Of all workers. */
 static void accounts_join(struct ktx_accounts *sum, const struct ktx_accounts *a)
 {
 	sum->requested += a->requested;

@@ -56,7 +56,7 @@ static bool cut(struct word *from, char mark, struct word *before)
 	return true;
 }
 
-/* The same from the right: the text behind the last `mark` goes into `after`. */
+/* Cuts at the last `mark`; the text behind it goes into `after`. */
 static bool cut_last(struct word *from, char mark, struct word *after)
 {
 	for (size_t i = from->length; i-- > 0;) {
@@ -89,8 +89,6 @@ static int number_of(const char *text, const struct word *word, uint64_t *value,
 	rc = ktrxer_parse_u64(value, number, &why);
 	return rc < 0 ? ktrxer_fail(err, rc, "--vary '%.60s': %s", text, why.text) : 0;
 }
-
-/* ----------------------------------------------------------------------------------------------------------- values */
 
 static bool is_address(const struct ktx_vary *field)
 {
@@ -130,7 +128,6 @@ static int range_set(const char *text, struct ktx_vary *field, uint64_t from, ui
 	return 0;
 }
 
-/* 10.0.0.1-10.0.0.9, 10.0.0.0/24, fd00::1-fd00::ff */
 static int addresses_take(const char *text, struct word values, uint8_t family, struct ktx_vary *field,
 			  struct ktrxer_addr *first, struct ktrxer_error *err)
 {
@@ -181,8 +178,6 @@ static int numbers_take(const char *text, struct word values, struct ktx_vary *f
 		return rc;
 	return range_set(text, field, first, last, err);
 }
-
-/* ----------------------------------------------------------------------------------------------------------- tables */
 
 struct table {
 	uint8_t *bytes;
@@ -305,8 +300,6 @@ static int table_take(const char *text, struct word values, uint8_t family, cons
 	field->count = table.count;
 	return rc;
 }
-
-/* ----------------------------------------------------------------------------------------------------------- fields */
 
 /* "payload+8.4": four bytes, eight into the payload. */
 static int offset_take(const char *text, struct word *where, struct ktx_vary *field, struct ktrxer_error *err)
@@ -440,8 +433,6 @@ bool vary_has(const struct vary *vary, enum ktx_field field)
 			return true;
 	return false;
 }
-
-/* ---------------------------------------------------------------------------------------------- permitted addresses */
 
 static int guard_low(const struct ktrxer_addr *like, uint64_t low, const struct opt_rate *rate, bool flood,
 		     struct ktrxer_error *err)

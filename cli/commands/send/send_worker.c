@@ -17,7 +17,7 @@
 
 /* Commit no further ahead than this: a run that is stopped early cancels few probes. */
 #define AHEAD_NS (500 * KTRXER_NS_PER_MS)
-/* How often accounts are read without an event: while a stream starts, while it runs, while requests are pending. */
+/* Accounts are read this often without an event: while a stream starts, while it runs, while requests are pending. */
 #define STREAM_START_NS (5 * (uint64_t)KTRXER_NS_PER_MS)
 #define STREAM_LOOK_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 #define DRAIN_LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
@@ -46,8 +46,6 @@ static void fail(struct send_worker *worker, const struct ktrxer_error *err)
 	worker->failure = err->code;
 	memcpy(worker->failure_text, err->text, sizeof worker->failure_text);
 }
-
-/* -------------------------------------------------------------------------------------------------- with a schedule */
 
 /* 0, or -ENODATA when there is no more, or what ended it (and was noted). */
 static int due_next(struct send_worker *worker, struct ktrxer_deadline *due)
@@ -134,11 +132,8 @@ static uint64_t send_timed(struct send_worker *worker)
 	return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------- as fast as it goes */
-
 /*
- * The next chunk that no worker has taken; a chunk once taken is sent, even when the time is over meanwhile, so that no
- * number is left out.
+ * Takes the next free chunk. A chunk once taken is sent, also when the time has ended, so that no number is left out.
  */
 static bool chunk_take(struct send_worker *worker)
 {
@@ -189,8 +184,6 @@ static uint64_t send_fast(struct send_worker *worker)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------ the engine makes the frames */
-
 /* Until the stream has ended, or its time is over: a stream without a number of probes has no end of its own. */
 static uint64_t stream_wait(struct send_worker *worker)
 {
@@ -236,9 +229,7 @@ static uint64_t send_stream(struct send_worker *worker)
 	return worker->step(worker);
 }
 
-/* ------------------------------------------------------------------------------------------------------ one worker */
-
-/* Until no probe is pending: all committed probes have ended, and their stamps have arrived or are missing. */
+/* Waits until all committed probes have ended, and their stamps have arrived or are missing. */
 static uint64_t drain(struct send_worker *worker)
 {
 	struct ktx_accounts a;

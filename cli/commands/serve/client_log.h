@@ -32,7 +32,6 @@ struct client_log {
 
 int client_log_open(struct client_log *log, struct cli *cli, uint64_t secret);
 void client_log_close(struct client_log *log);
-/* For serve_control_options and reflector_options. */
 void client_log_flows(void *log, const struct serve_client *client);
 void client_log_stamp(void *log, const struct reflector_client *client);
 /* Called regularly, this prints the lines that have waited long enough; `all`: each. */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/random.h>
 
-/* For clients with the token; as many at once as get flows. */
+/* Clients with the token may be as many as those that get flows. */
 static int capacity_open(struct other_servers *s, const struct other_servers_options *o, uint64_t random,
 			 struct ktrxer_error *err)
 {

@@ -120,7 +120,7 @@ int passed_sockets_take(struct passed_sockets *passed, struct ktrxer_error *err)
 	int rc = 0;
 
 	passed->count = 0;
-	/* Variables of another process, for example of the parent: inherited, and not for this one. */
+	/* Variables of another process, for example of the parent, were inherited, and are not for this one. */
 	if (!count || number_of(getenv("LISTEN_PID"), INT32_MAX) != getpid())
 		return 0;
 	passed->count = (int)number_of(count, PASSED_SOCKETS);

@@ -34,7 +34,7 @@ int passed_sockets_take(struct passed_sockets *passed, struct ktrxer_error *err)
 const struct passed_socket *passed_sockets_find(const struct passed_sockets *passed, const struct ktrxer_addr *addr,
 						uint16_t port, bool udp);
 /*
- * Whether the sockets are those of a server with these ports: each address has UDP `port`, with `flows` also TCP
+ * Checks that the sockets are those of a server with these ports: each address has UDP `port`, with `flows` also TCP
  * `port`, and may have UDP `stamp_port` (0: none). -EINVAL with one line.
  */
 int passed_sockets_check(const struct passed_sockets *passed, uint16_t port, uint16_t stamp_port, bool flows,

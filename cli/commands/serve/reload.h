@@ -5,12 +5,9 @@
 
 #include "loop.h"
 
-/*
- * From now on `source->ready` is called in the loop after each SIGHUP. 0 or a negative errno. There is one for a
- * process.
- */
+/* The loop calls `source->ready` after each SIGHUP. 0 or a negative errno. There is one for a process. */
 int reload_open(struct loop *loop, struct loop_source *source);
-/* In `ready`: the signal is taken. */
+/* `ready` calls this to take the signal. */
 void reload_taken(struct loop_source *source);
 void reload_close(struct loop *loop, struct loop_source *source);
 

@@ -46,13 +46,11 @@ struct server {
 	struct other_servers others;
 };
 
-/* serve_open.c */
 int server_open(struct server *s, struct ktrxer_error *err);
 
 /* serve_extras.c. What the small static program leaves out (KTRXER_SERVER_EXTRAS). */
 int server_extras_open(struct server *s, struct ktrxer_error *err);
 
-/* serve_report.c */
 void server_figures(struct server *s, struct serve_figures *f);
 void server_say_listening(struct server *s, const struct privilege_left *left);
 int server_say_end(struct server *s);

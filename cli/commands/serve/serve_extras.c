@@ -38,9 +38,7 @@ static int metrics_open(struct server *s, struct ktrxer_error *err)
 	return rc < 0 ? rc : serve_metrics_open(&s->metrics, s->loop, &o, err);
 }
 
-/*
- * The token that new clients need; those that are served stay. A file that cannot be read leaves the token as it was.
- */
+/* Reads the token that new clients need; sessions continue. A file that cannot be read leaves the token as it was. */
 static void token_again(struct loop_source *source, uint32_t events)
 {
 	struct server *s = (struct server *)((char *)source - offsetof(struct server, reload));

@@ -35,7 +35,6 @@ void server_figures(struct server *s, struct serve_figures *f)
 	}
 }
 
-/* The commands that a client types, with this server's port. */
 static void client_commands(const struct server *s, char *stamp, char *flow, size_t size)
 {
 	char port[32] = "";

@@ -25,7 +25,6 @@ struct stamp_command {
 	struct stamp_echo *echo; /* NULL: none */
 };
 
-/* stamp_options.c */
 int stamp_spec_make(struct stamp_spec *spec, struct stamp_keys *keys, const struct stamp_options *o,
 		    struct ktrxer_error *err);
 
@@ -39,19 +38,16 @@ int stamp_echo_open(struct stamp_command *run, const struct probe_spec *spec, st
 void stamp_echo_finish(struct stamp_command *run);
 void stamp_echo_free(struct stamp_echo *echo);
 
-/* stamp_report.c */
 void stamp_say_what(const struct stamp_command *run);
 void stamp_say_sample(void *run, uint32_t which, const struct stamp_sample *sample);
 void stamp_say_answer(void *run, enum stamp_event event);
 void stamp_say_step(void *run);
 int stamp_finish(struct stamp_command *run);
 
-/* stamp_json.c */
 void stamp_batch_open(struct stamp_command *run); /* the fields of a round trip under --brief */
 void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct stamp_sample *sample);
 void stamp_end_json(const struct stamp_command *run, struct json *end);
 
-/* stamp_verdict.c */
 void stamp_judge(const struct stamp_command *run);
 
 /*

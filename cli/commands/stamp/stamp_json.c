@@ -82,8 +82,6 @@ void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct s
 	out_put(run->report.cli, json);
 }
 
-/* ------------------------------------------------------------------------------------------------- the one-way part */
-
 static void one_way_json(struct json *end, const struct one_way_result *w)
 {
 	if (w->known) {
@@ -123,8 +121,6 @@ static void one_way_json(struct json *end, const struct one_way_result *w)
 	stamp_one_way_reflector_clock_changes(end, w->far_clock.changes);
 	stamp_one_way_reflector_clock_change_us(end, w->far_clock.largest_ns);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- the end */
 
 static void losses_json(struct json *end, const struct stamp_session_counts *c)
 {

@@ -65,8 +65,6 @@ void stamp_say_answer(void *context, enum stamp_event event)
 		out_put(run->report.cli, json);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the end */
-
 static void delays_text(const struct stamp_command *run, const char *what, const struct ktrxer_hist *hist,
 			const char *more)
 {
@@ -121,8 +119,8 @@ static void counts_text(const struct stamp_command *run)
 #define PART_OF(RUN, WAY) ((RUN)->o->host_delay ? ", subtracted from the delay " WAY : ", part of the delay " WAY)
 
 /*
- * The rest that --host-delay leaves in the delays: the packet's time between driver and wire, and between wire and the
- * kernel's arrival stamp. No time on a path is negative, so the least round trip is a limit of the sum for both hosts.
+ * --host-delay leaves in the delays the time between driver and wire, and between wire and the kernel's arrival stamp.
+ * No time on a path is negative, so the least round trip is a limit of the sum for both hosts.
  */
 static void host_delay_text(const struct stamp_command *run)
 {

@@ -23,7 +23,6 @@ struct tcp_run {
 	struct tcp_prober *prober;
 };
 
-/* tcp_report.c */
 void tcp_say_what(const struct tcp_run *run);
 void tcp_say_pair(void *context, const struct tcp_sample *sample);
 /* Text, JSON and verdict. The exit status. */

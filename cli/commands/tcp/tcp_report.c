@@ -61,8 +61,6 @@ void tcp_say_pair(void *context, const struct tcp_sample *s)
 	out_put(run->cli, sample);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- verdict */
-
 static void say_share(const struct tcp_run *run, uint64_t count,
 		      void (*say)(struct cli *cli, uint64_t pairs, uint64_t planned))
 {
@@ -134,8 +132,6 @@ static void judge(const struct tcp_run *run)
 	verdict_bypass(run->cli, tcp_prober_info_of(run->prober), &r->qdiscs, "raw");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- text */
-
 static void way_text(const struct tcp_run *run, int way)
 {
 	const struct tcp_pair_totals *t = &tcp_prober_result_of(run->prober)->totals[way];
@@ -167,8 +163,6 @@ static void text(const struct tcp_run *run)
 	if (r->known)
 		out_text(run->cli, "intervals of Wilson at 95 %%, for losses that do not come in bursts");
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void share_json(struct json *json, const char *key, uint64_t count, uint64_t of)
 {

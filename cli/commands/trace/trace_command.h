@@ -28,7 +28,6 @@ struct trace_run {
 	struct trace_spec spec;
 	struct trace *trace;
 	uint32_t rounds; /* of each hop of the first route, idle, and loaded */
-	/* With --load */
 	struct hmac_key token;
 	struct trace_load_options load_options;
 	struct trace_load load;
@@ -37,7 +36,6 @@ struct trace_run {
 	bool loaded;        /* load and queues are filled */
 };
 
-/* trace_report.c */
 void trace_say_what(const struct trace_run *run);
 void trace_say_answer(void *context, const struct trace_sample *sample);
 /* Text, JSON and verdict. The exit status. */

@@ -31,7 +31,7 @@ static const char *hop_address(const struct trace_run *run, size_t hop, char tex
 	return index < 0 || !nodes[index].addr.family ? NULL : ktrxer_addr_format(&nodes[index].addr, text);
 }
 
-/* The delay that the flows add to their own round trips: mean minus minimum. -1: not known. */
+/* Returns the mean minus the minimum of the flows' own round trips; -1: not known. */
 static int64_t flows_added_ns(const struct trace_run *run, int way)
 {
 	const struct trace_load *load = &run->load;
@@ -41,7 +41,6 @@ static int64_t flows_added_ns(const struct trace_run *run, int way)
 		       : -1;
 }
 
-/* The most that any hop's round trips have above the idle ones. */
 static int64_t hops_added_ns(const struct trace_run *run)
 {
 	int64_t most = 0;
@@ -62,8 +61,6 @@ static size_t last_known_hop(const struct trace_run *run)
 			return hop;
 	return 0;
 }
-
-/* ---------------------------------------------------------------------------------------------------------- verdict */
 
 static const char *ms(char text[24], int64_t ns)
 {
@@ -108,8 +105,6 @@ void trace_load_judge(const struct trace_run *run)
 	for (int way = 0; way < DOWN_TOO; way++)
 		judge_flows(run, way);
 }
-
-/* ------------------------------------------------------------------------------------------------------------- text */
 
 static void place(const struct trace_run *run, char text[PLACE])
 {
@@ -185,8 +180,6 @@ static void load_text(const struct trace_run *run)
 	out_text(run->cli, "the queue that fills: %s, %s ms +- %s ms (99 %%)", text, ms(x[0], q->queue_ns),
 		 ms(x[1], q->queue_uncertainty_ns));
 }
-
-/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 static void queue_json(const struct trace_run *run, struct json *json, size_t hop)
 {

@@ -40,8 +40,6 @@ void trace_say_what(const struct trace_run *run)
 		 o->one_route ? "" : trace_confidences[o->confidence], o->one_route ? "" : " % for each router");
 }
 
-/* ---------------------------------------------------------------------------------------------------------- samples */
-
 static void labels_json(struct json *json, const struct trace_sample *s)
 {
 	trace_answer_mpls_open(json);
@@ -98,8 +96,6 @@ void trace_say_answer(void *context, const struct trace_sample *s)
 	}
 	out_put(run->cli, sample);
 }
-
-/* ------------------------------------------------------------------------------------------------------------- text */
 
 struct notes {
 	char text[NOTES];
@@ -221,8 +217,6 @@ static void node_text(const struct trace_run *run, const struct trace_node *node
 		 ms(x[0], f->min_ns), ms(x[1], f->p50_ns), ms(x[2], f->max_ns), notes.text);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- JSON */
-
 static void node_json(const struct trace_run *run, struct json *json, const struct trace_node *node, uint32_t index,
 		      const struct trace_figures *f)
 {
@@ -291,8 +285,6 @@ static void hops_report(const struct trace_run *run, struct json *json)
 	}
 	json_array_end(json);
 }
-
-/* ---------------------------------------------------------------------------------------------------------- summary */
 
 struct summary {
 	uint32_t balancers,

@@ -72,11 +72,11 @@ struct train_samples {
 };
 void train_run_samples(const struct train_run *run, const char *kind, const char *direction,
 		       const struct train_samples *samples);
-/* Why pairs of one size are not used: as text (WHAT: "pairs"), and as JSON with the number of those used. */
+/* Prints why pairs of one size are not used: as text (WHAT: "pairs"), and as JSON with the number of those used. */
 void train_run_say_left_out(const struct train_run *run, const char *direction, const char *what, uint32_t bytes,
 			    const size_t outcomes[PAIR_OUTCOMES]);
 void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCOMES]);
-/* The shaper of this host beside a cause that is a device of the path: "this host's qdisc tbf or ", or "". */
+/* Returns the shaper of this host, "this host's qdisc tbf or ", or "". */
 const char *train_shaper(const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs, const char *receiver,
 			 char text[48]);
 /* `period_ns` of the receiver's interrupts; 0: not known. */

@@ -5,8 +5,8 @@
 #include_next <linux/skbuff.h>
 
 /*
- * From 5.18 on a stamp may be the launch time of the packet: then it is no stamp of
- * arrival. Older kernels do not distinguish the two.
+ * A stamp may be the launch time of the packet from 5.18 on: then it is no stamp of arrival. Older
+ * kernels do not distinguish the two.
  */
 #ifndef KTRXER_HAS_SKB_TSTAMP
 static inline ktime_t skb_tstamp(const struct sk_buff *skb)

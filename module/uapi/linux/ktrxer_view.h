@@ -69,7 +69,7 @@ static KRX_INLINE _Bool krx_proto_is_extension(__u8 proto)
 
 static KRX_INLINE _Bool krx_match_wild(KRX_CONST struct krx_wild *w, const struct krx_view *v)
 {
-	/* Not as arrays: a kernel that checks bounds would check each word. */
+	/* These are no arrays, because a kernel that checks bounds would check each word. */
 	KRX_CONST __u32 *from_mask = w->from_mask, *to_mask = w->to_mask, *from_is = w->from,
 			*to_is = w->to;
 	const __u32 *from = v->from, *to = v->to;

@@ -51,7 +51,7 @@ static void *shim_kvcalloc(size_t n, size_t size, gfp_t flags)
 	return shim_refuses() ? NULL : shim_took(kvcalloc(n, size, flags));
 }
 
-/* Of the many pages of a ring one place counts: the others are refused by kernels with fault injection. */
+/* One place of the many pages of a ring counts: the others are refused by kernels with fault injection. */
 static void *shim_vmap(struct page **pages, unsigned int count, unsigned long flags, pgprot_t prot)
 {
 	return shim_refuses() ? NULL : shim_took(vmap(pages, count, flags, prot));

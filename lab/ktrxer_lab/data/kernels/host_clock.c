@@ -223,7 +223,7 @@ int host_clock_settimeofday(const struct timespec64 *time)
 	return err;
 }
 
-/* As ntp_update_offset() does: sets the phase to correct, and the frequency by the time since the last offset. */
+/* Sets the phase to correct, and the frequency by the time since the last offset, as ntp_update_offset() does. */
 static void set_offset(struct host_clock *of, s64 offset)
 {
 	s64 now_s = ktime_get_seconds(), seconds = of->status & STA_FREQHOLD ? 0 : now_s - of->offset_set_s, freq = 0;

@@ -14,7 +14,6 @@ ktime_t host_clock_shown(struct net *net, clockid_t clock, ktime_t time);
 /* The first time of the kernel's clock at which the clock of the host shows `time`; 0 stays 0. */
 ktime_t host_clock_true(struct net *net, clockid_t clock, ktime_t time);
 
-/* Of the host of the current process. */
 void host_clock_show(clockid_t clock, struct timespec64 *time);
 ktime_t host_clock_wanted(clockid_t clock, ktime_t time);
 time64_t host_clock_seconds(void);
