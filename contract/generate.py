@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Makes from the tables in contract/fields/ what the rest of the project uses.
+"""Makes from the tables of fields (tables.py: files()) what the rest of the project uses.
 
-    contract/generate.py families          the names of the tables
+    contract/generate.py families          the names of the tables, each with its file
     contract/generate.py headers FOLDER    the C headers, by meson
     contract/generate.py page              the page of the site, on standard output
     contract/generate.py manual FOLDER COMMAND ...  runs the command, which makes manual pages in FOLDER, and adds their section OUTPUT
@@ -22,7 +22,7 @@ import manual
 import pages
 import schemas
 import stored
-from tables import TableError, Tables, load
+from tables import TableError, Tables, files, load
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
         return 1
     match arguments:
         case ["families"]:
-            print("\n".join(families(tables)))
+            print("\n".join(f"{family} {files()[family]}" for family in families(tables)))
         case ["page"]:
             print(pages.page(tables))
         case ["headers", folder]:
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         case ["check"]:
             wrong = stale(tables)
             for name in wrong:
-                print(f"contract: {name} does not match contract/fields/: run contract/generate.py write", file=sys.stderr)
+                print(f"contract: {name} does not match the tables of fields: run contract/generate.py write", file=sys.stderr)
             return 1 if wrong else 0
         case _:
             print(__doc__, file=sys.stderr)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tables import Field, Group, Tables
 
 HEAD = """/* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Made by contract/generate.py from contract/fields/{family}.toml. */
+/* Made by contract/generate.py from the table of fields {family}. */
 #ifndef KTRXER_FIELDS_{upper}_H
 #define KTRXER_FIELDS_{upper}_H
 

@@ -9,7 +9,7 @@ from tables import Field, Object, Tables
 
 HEAD = """# The objects that commands print
 
-You find here each field of the objects, from the tables in `contract/fields/`. [How to read the output](output.md) says when each object is
+You find here each field of the objects, from the tables of fields. [How to read the output](output.md) says when each object is
 printed. `docs/schema/` has the same as JSON schemas.
 """
 TABLE = "| field | type | unit | meaning |\n|---|---|---|---|"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # ruff: noqa: E501
-"""Makes from contract/reasons.toml what the rest of the project uses.
+"""Makes from contract/reasons.toml, and from the file reasons.toml of a command that alone gives some reasons, what the rest of the project uses.
 
+    contract/reasons.py files          the files of the reasons
     contract/reasons.py header FILE    the functions of the C half, by meson
     contract/reasons.py write          the files in the repository: the table of the Python half, the page of the documentation
     contract/reasons.py check          fails if one of these files is not up to date
@@ -61,9 +62,17 @@ class Table:
         return next((kind for end, kind in KINDS.items() if name.endswith(end)), COUNT)
 
 
-def load(path: Path = ROOT / "contract" / "reasons.toml") -> Table:
-    made = tomllib.loads(path.read_text())
+def files(root: Path = ROOT) -> list[Path]:
+    return [root / "contract" / "reasons.toml", *sorted(root.glob("cli/commands/*/reasons.toml"))]
+
+
+def load(root: Path = ROOT) -> Table:
+    made, *others = (tomllib.loads(path.read_text()) for path in files(root))
     reasons = {name: Reason(name, **one) for name, one in made["reasons"].items()}
+    for other in others:
+        if twice := reasons.keys() & other["reasons"].keys() or other.keys() - {"reasons"}:
+            raise TableError(f"{', '.join(sorted(twice))}: a second time, or not a reason")
+        reasons |= {name: Reason(name, **one) for name, one in other["reasons"].items()}
     table = Table(made["thresholds"], made["words"], made["causes"], reasons)
     for one in reasons.values():
         _check(table, one)
@@ -90,7 +99,7 @@ def _check(table: Table, one: Reason) -> None:
 # ----------------------------------------------------------------------------------------------------------------- C
 
 HEADER = """/* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Made by contract/reasons.py from contract/reasons.toml: a function for each reason, and the thresholds. */
+/* Made by contract/reasons.py from the files of reasons: a function for each reason, and the thresholds. */
 #ifndef KTRXER_REASONS_H
 #define KTRXER_REASONS_H
 
@@ -199,9 +208,11 @@ def main(arguments: list[str]) -> int:
     try:
         table = load()
     except (TableError, tomllib.TOMLDecodeError, TypeError) as error:
-        print(f"contract/reasons.toml: {error}", file=sys.stderr)
+        print(f"contract/reasons.py: {error}", file=sys.stderr)
         return 1
     match arguments:
+        case ["files"]:
+            print("\n".join(map(str, files())))
         case ["header", file]:
             Path(file).write_text(header(table))
         case ["write"]:
@@ -210,7 +221,7 @@ def main(arguments: list[str]) -> int:
         case ["check"]:
             wrong = [name for name, text in committed(table).items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
             for name in wrong:
-                print(f"{name} does not match contract/reasons.toml: run contract/reasons.py write", file=sys.stderr)
+                print(f"{name} does not match the files of reasons: run contract/reasons.py write", file=sys.stderr)
             return 1 if wrong else 0
         case _:
             print(__doc__, file=sys.stderr)

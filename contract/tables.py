@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The tables of `contract/fields/`: each field of each object that a command prints, and each column of the store."""
+"""The tables of fields, in the folders of the commands and in `contract/fields/`: each field of each object that a command prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent / "fields"
+ROOT = Path(__file__).resolve().parents[1]
 SCALARS = ("u64", "i64", "double", "bool", "string", "enum")
 LINES = ("start", "sample", "event", "end")
 # The unit of a name that ends so, unless the field has one of its own.
@@ -144,7 +144,7 @@ def _check(tables: Tables) -> None:
         for one in group.fields:
             known = one.of in tables.groups or (one.type == "array" and one.of in SCALARS) or not one.of
             if not known:
-                raise TableError(f"{group.family}.toml: {group.name}.{one.name}: there is no group {one.of}")
+                raise TableError(f"{group.family}: {group.name}.{one.name}: there is no group {one.of}")
     for where, names in [(one.name, one.has) for one in tables.groups.values()] + [(one.command, one.has) for one in tables.objects]:
         if missing := [name for name in names if name not in tables.groups]:
             raise TableError(f"{where}: there is no group {', '.join(missing)}")
@@ -154,9 +154,18 @@ def _check(tables: Tables) -> None:
             raise TableError(f"the {made.line} object of {made.command}: {', '.join(sorted(twice))} twice")
 
 
-def load(folder: Path = FOLDER) -> Tables:
+def files(root: Path = ROOT) -> dict[str, Path]:
+    """Each family and its file: the command that alone has it, or the name of a file of contract/fields/, which several commands share."""
+    own = {path.parent.name: path for path in root.glob("cli/commands/*/fields.toml")}
+    shared = {path.stem: path for path in root.glob("contract/fields/*.toml")}
+    if twice := own.keys() & shared.keys():
+        raise TableError(f"{', '.join(sorted(twice))}: a table in contract/fields/ and one in cli/commands/")
+    return dict(sorted((own | shared).items()))
+
+
+def load(root: Path = ROOT) -> Tables:
     tables = Tables()
-    for path in sorted(folder.glob("*.toml")):
+    for family, path in files(root).items():
         try:
             read = tomllib.loads(path.read_text())
         except tomllib.TOMLDecodeError as error:
@@ -168,11 +177,11 @@ def load(folder: Path = FOLDER) -> Tables:
                 tables.objects.append(Object(**{**given, "command": command}, has=has, names=names))
         for name, given in read.items():
             if name in tables.groups:
-                raise TableError(f"{path.name}: the group {name} is in {tables.groups[name].family}.toml too")
-            made = tuple(_field(f"{path.name}: {name}", key, value) for key, value in given.items() if isinstance(value, dict))
+                raise TableError(f"{path}: the group {name} is in the table of {tables.groups[name].family} too")
+            made = tuple(_field(f"{path.relative_to(root)}: {name}", key, value) for key, value in given.items() if isinstance(value, dict))
             tables.groups[name] = Group(
                 name=name,
-                family=path.stem,
+                family=family,
                 text=given.get("_text", ""),
                 fields=made,
                 has=tuple(given.get("_has", ())),

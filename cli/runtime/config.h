@@ -55,7 +55,7 @@ const struct config_value *config_find(const struct config *config, const char *
 void config_where(const struct config *config, const struct config_value *value, char *out, size_t size);
 /* The presets of a command for opt_parse(); they point into `config`. */
 void config_presets(struct config *config, const char *command, struct opt_preset presets[CONFIG_KEYS + 2]);
-/* Writes an array with a group config_value (contract/fields/config.toml) for each value, for the Python part. */
+/* Writes an array with a group config_value (cli/commands/config/fields.toml) for each value, for the Python part. */
 void config_json(const struct config *config, struct json *json);
 
 #endif

@@ -2,6 +2,7 @@
 """The tables of the fields (contract/) and their use by the C code. tests/system/recorded.py compares the objects that commands print with them."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -53,9 +54,9 @@ def test_a_field_that_no_table_has_does_not_compile(tmp_path):
     ],
 )
 def test_a_wrong_table_is_named(tmp_path, line, why):
-    for path in tables.FOLDER.glob("common.toml"):
-        (tmp_path / path.name).write_text(path.read_text())
-    (tmp_path / "bad.toml").write_text(f'[bad]\n_text = "A group."\n{line}\n')
+    (tmp_path / "contract/fields").mkdir(parents=True)
+    shutil.copy(ROOT / "contract/fields/common.toml", tmp_path / "contract/fields")
+    (tmp_path / "contract/fields/bad.toml").write_text(f'[bad]\n_text = "A group."\n{line}\n')
     with pytest.raises(tables.TableError, match=re.escape(why)):
         tables.load(tmp_path)
 

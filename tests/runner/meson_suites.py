@@ -85,7 +85,7 @@ FUZZ_JOBS = min(2, CORES)
 
 
 def fuzz_tree(seconds: float) -> Tree:
-    targets = len(list((ROOT / "tests" / "fuzz").glob("fuzz_*.c")))
+    targets = len([*ROOT.glob("tests/fuzz/fuzz_*.c"), *ROOT.glob("methods/*/test/fuzz_*.c")])
     each = max(2, round(seconds * FUZZ_JOBS / targets))
     return Tree("build-fuzz", ("-Dfuzz=true", "-Dman=false", f"-Dfuzz_seconds={each}"), "fuzz")
 

@@ -355,58 +355,11 @@ FORMS: dict[str, Form] = {
         "clock",
         "the monotonic clock of one of the hosts jumped, or was slewed by more than {limit_ppm} ppm (count: {changes}): a host was suspended, another one answers, or a time daemon corrects a large error",
     ),
-    "owamp_nothing_arrived": Form(
-        "invalid",
-        "path",
-        "{direction}: no packet arrived: a firewall may drop UDP to the port of the session",
-    ),
-    "owamp_server_queue": Form(
-        "degraded",
-        "far_queue",
-        "{direction}: limited by the server: it did not send {skipped} of {due} packets: its queue was full",
-    ),
-    "owamp_server_late": Form(
-        "degraded",
-        "far_cpu",
-        "{direction}: limited by the server: by its own clock it sent {late} of {arrived} packets late, by up to {late_ns}: its processor was too busy, or it was stopped",
-        "late_ns",
-    ),
-    "owamp_server_behind": Form(
-        "degraded",
-        "far_cpu",
-        "{direction}: limited by the server: when the time-out of the last packet ended, it had sent {sent} of {wanted} packets: its processor was too busy, or it was stopped",
-    ),
     "socket_drops": Form(
         "degraded",
         "host",
         "{direction}: this host lost {dropped} packets in its own socket",
         "dropped",
-    ),
-    "owamp_no_sched_stamp": Form(
-        "degraded",
-        "host",
-        "{direction}: {without} of {arrived} packets have no stamp of the packet scheduler: their delays begin at the send call and include this program's time",
-    ),
-    "owamp_impossible_times": Form(
-        "degraded",
-        "clock",
-        "{direction}: {packets} packets have impossible send times",
-        "packets",
-    ),
-    "owamp_not_synchronised": Form(
-        "degraded",
-        "clock",
-        "{direction}: the least delay is negative by more than its uncertainty: one host reports a synchronised clock, and the clock is not synchronised",
-    ),
-    "owamp_stopped": Form(
-        "degraded",
-        "stopped",
-        "the sessions were stopped before their time",
-    ),
-    "owamp_server_stopped": Form(
-        "degraded",
-        "far",
-        "the server stopped the sessions before their time",
     ),
     "pair_few_undisturbed": Form(
         "degraded",
@@ -1332,5 +1285,52 @@ FORMS: dict[str, Form] = {
         "host_cpu",
         "limited by this host: the program was up to {lag_ms} ms late (p99), which is a part of the probes' times",
         "lag_ms",
+    ),
+    "owamp_nothing_arrived": Form(
+        "invalid",
+        "path",
+        "{direction}: no packet arrived: a firewall may drop UDP to the port of the session",
+    ),
+    "owamp_server_queue": Form(
+        "degraded",
+        "far_queue",
+        "{direction}: limited by the server: it did not send {skipped} of {due} packets: its queue was full",
+    ),
+    "owamp_server_late": Form(
+        "degraded",
+        "far_cpu",
+        "{direction}: limited by the server: by its own clock it sent {late} of {arrived} packets late, by up to {late_ns}: its processor was too busy, or it was stopped",
+        "late_ns",
+    ),
+    "owamp_server_behind": Form(
+        "degraded",
+        "far_cpu",
+        "{direction}: limited by the server: when the time-out of the last packet ended, it had sent {sent} of {wanted} packets: its processor was too busy, or it was stopped",
+    ),
+    "owamp_no_sched_stamp": Form(
+        "degraded",
+        "host",
+        "{direction}: {without} of {arrived} packets have no stamp of the packet scheduler: their delays begin at the send call and include this program's time",
+    ),
+    "owamp_impossible_times": Form(
+        "degraded",
+        "clock",
+        "{direction}: {packets} packets have impossible send times",
+        "packets",
+    ),
+    "owamp_not_synchronised": Form(
+        "degraded",
+        "clock",
+        "{direction}: the least delay is negative by more than its uncertainty: one host reports a synchronised clock, and the clock is not synchronised",
+    ),
+    "owamp_stopped": Form(
+        "degraded",
+        "stopped",
+        "the sessions were stopped before their time",
+    ),
+    "owamp_server_stopped": Form(
+        "degraded",
+        "far",
+        "the server stopped the sessions before their time",
     ),
 }
