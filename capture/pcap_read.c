@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The reader. One record or block in memory at a time; each length is held against a limit before it is believed. */
+#include "base_limits.h"
 #include "pcapng.h"
 
 #include "bytes.h"
 #include "error.h"
-#include "limits.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+enum {
+	KTRXER_CAPTURE_BLOCK_MAX = 1 << 20, /* of a block that must be held in memory: a packet and its comments */
+	KTRXER_CAPTURE_INTERFACES_MAX = 4096,
+};
 
 enum {
 	MAGIC_SECTION = 0x0a0d0d0a, /* reads the same from both ends */

@@ -2,9 +2,9 @@
 /* The writer. Little-endian on every machine, so that the same packets give the same file. */
 #include "pcapng.h"
 
+#include "base_limits.h"
 #include "bytes.h"
 #include "error.h"
-#include "limits.h"
 
 #include <errno.h>
 #include <stdlib.h>

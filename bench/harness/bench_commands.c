@@ -152,11 +152,10 @@ const struct command cmd_bench_rate = {
 	.name = "bench rate",
 	.summary = "Engines against each other: packets a second, in trains and floods",
 	.description = OPT_PROSE(COMMON),
-	.examples =
-		"ktrxer bench rate --payload 28..1428/50 --cross 0,12k,24k,36k\tAll payloads, with cross "
-		"traffic and without.\n"
-		"ktrxer bench rate --payload 28 --engines raw,packet --json >old.json\tTwo engines, for later "
-		"comparison.\n",
+	.examples = "ktrxer bench rate --payload 28..1428/50 --cross 0,12k,24k,36k\tAll payloads, with cross "
+		    "traffic and without.\n"
+		    "ktrxer bench rate --payload 28 --engines raw,packet --json >old.json\tTwo engines, for later "
+		    "comparison.\n",
 	.options = rate_opts,
 	.options_size = sizeof(struct bench_options),
 	.run = run_rate,

@@ -4,8 +4,8 @@
  */
 #include "bench_receive.h"
 
+#include "base_limits.h"
 #include "error.h"
-#include "limits.h"
 #include "reasons.h"
 
 #include <errno.h>

@@ -7,7 +7,6 @@
 #include "handover.h"
 #include "handover_table.h"
 #include "host.h"
-#include "limits.h"
 #include "out.h"
 #include "stop.h"
 #include "verdict.h"

@@ -3,7 +3,6 @@
 
 #include "fields_common.h"
 #include "bytes.h"
-#include "limits.h"
 #include "reasons.h"
 #include "thread.h"
 #include "units.h"
@@ -17,6 +16,8 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+enum { KTRXER_HOST_WATCH_MS = 250 /* between two looks at /proc/stat */ };
 
 enum {
 	CPU_FIELDS = 8,     /* user nice system idle iowait irq softirq steal; guest time is within user time */

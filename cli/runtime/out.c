@@ -8,7 +8,6 @@
 
 #include "fields_common.h"
 #include "error.h"
-#include "limits.h"
 #include "record.h"
 #include "stop.h"
 #include "thread.h"
@@ -24,6 +23,13 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+enum {
+	KTRXER_OUT_ITEMS = 4096,    /* objects that wait for a slow reader; power of two */
+	KTRXER_OUT_BYTES = 1 << 20, /* and their bytes: resident memory stays below 2 MB */
+	KTRXER_OUT_SPARE = 64,      /* of which this many are there from the start, so that probing allocates nothing */
+	KTRXER_OUT_END_MS = 30000,  /* and so is one that takes them, but this slowly */
+};
 
 enum {
 	RING = KTRXER_OUT_ITEMS,

@@ -5,6 +5,8 @@
 
 #include "cli.h"
 
+enum { KTRXER_OUT_STALL_MS = 2000 /* at the end: a reader that takes no byte for so long is given up */ };
+
 /* Makes cli->out, writing to `fd`. Negative errno when threads or memory are lacking. */
 int out_open(struct cli *cli, int fd);
 /*

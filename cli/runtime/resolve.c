@@ -3,7 +3,6 @@
 
 #include "fields_common.h"
 #include "error.h"
-#include "limits.h"
 #include "units.h"
 
 #include <arpa/inet.h>
@@ -11,6 +10,8 @@
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
+
+enum { KTRXER_FLOOD_PPS = 10000 /* a higher rate towards public addresses needs --flood */ };
 
 enum { HOST_MAX = 253 + 1 + 16 }; /* the longest DNS name, and %eth0 */
 

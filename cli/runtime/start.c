@@ -3,13 +3,17 @@
 #include "cli.h"
 
 #include "clock.h"
-#include "limits.h"
 #include "out.h"
 #include "reasons.h"
 #include "units.h"
 
 #include <errno.h>
 #include <poll.h>
+
+enum {
+	KTRXER_START_AHEAD_MS = 50,       /* --start-at: back this early, so that the first probe is prepared in time */
+	KTRXER_START_AHEAD_MAX_S = 86400, /* later is a wrong unit */
+};
 
 #define SECOND_NS 1000000000ll
 

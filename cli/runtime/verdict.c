@@ -4,7 +4,6 @@
 #include "fields_common.h"
 #include "error.h"
 #include "hist.h"
-#include "limits.h"
 #include "reasons.h"
 #include "units.h"
 

@@ -5,6 +5,8 @@
 
 #include "cli.h"
 
+enum { KTRXER_REASONS_MAX = 32 /* sentences beside a verdict */ };
+
 int verdict_open(struct cli *cli); /* 0 or -ENOMEM */
 void verdict_close(struct cli *cli);
 int verdict_reasons(const struct cli *cli);

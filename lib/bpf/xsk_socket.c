@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "xsk_socket.h"
 
-#include "limits.h"
+#include "base_limits.h"
 #include "send_room.h"
 
 #include <errno.h>

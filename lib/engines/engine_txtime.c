@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "packet_sock.h"
 #include "qdisc.h"
+#include "tx_limits.h"
 #include "txstamp.h"
 
 #include <errno.h>

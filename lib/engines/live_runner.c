@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "live_runner.h"
 
-#include "limits.h"
 #include "live_thread.h"
 
 #include <errno.h>

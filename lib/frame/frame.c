@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Whole frames: link, IP and transport headers around a payload, built and read. */
 #include "bytes.h"
-#include "limits.h"
 #include "options.h"
 #include "packet.h"
 

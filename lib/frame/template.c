@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Templates: made from a frame and its fields, checked once, then any number's frame by a copy and a few additions. */
+#include "base_limits.h"
 #include "template_plan.h"
 
 #include "bytes.h"
 #include "error.h"
-#include "limits.h"
 #include "options.h"
 #include "stream.h"
 #include "wide.h"

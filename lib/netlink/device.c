@@ -2,7 +2,6 @@
 /* Network devices as rtnetlink describes them. */
 #include "path.h"
 
-#include "limits.h"
 #include "options.h"
 
 #include <errno.h>

@@ -8,7 +8,6 @@
  */
 #include "path.h"
 
-#include "limits.h"
 #include "name.h"
 
 #include <errno.h>
@@ -17,6 +16,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { KTRXER_NEIGHBOUR_TIMEOUT_MS = 1000 };
 
 enum {
 	PORT_DISCARD = 9,

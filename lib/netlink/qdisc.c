@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "qdisc.h"
 
-#include "limits.h"
 #include "options.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "rtnl.h"
 
-#include "limits.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -10,6 +8,12 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+enum {
+	KTRXER_NETLINK_BUFFER = 32768,
+	KTRXER_NETLINK_BATCH = 16 << 20, /* one transaction of nftables */
+	KTRXER_NETLINK_DUMP_TRIES = 4,   /* of a table that changes while it is read */
+};
 
 /* Headers of an old router's toolchain may lack the names; an old kernel refuses the numbers. */
 enum {

@@ -8,7 +8,6 @@
 #include "rule.h"
 
 #include "error.h"
-#include "limits.h"
 #include "options.h"
 
 #include <arpa/inet.h>

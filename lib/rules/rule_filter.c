@@ -13,7 +13,7 @@
 #include "rule_filter.h"
 
 #include "bytes.h"
-#include "limits.h"
+#include "rule_match.h"
 
 #include <errno.h>
 #include <net/if_arp.h>

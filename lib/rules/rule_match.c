@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "rule_match.h"
 
+#include "base_limits.h"
 #include "error.h"
-#include "limits.h"
 #include "options.h"
 #include "rule.h"
 #include "rule_hash.h"

@@ -8,6 +8,11 @@
 
 #include "rule.h"
 
+enum {
+	KRX_LIST_MAX = 1024,    /* with wildcards or prefixes: every back end compares them one after another */
+	KRX_HEADERS_SNAP = 256, /* link, IP and transport headers with room for options: what matching a rule needs */
+};
+
 struct krx_ruleset;
 
 /*

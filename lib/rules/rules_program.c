@@ -3,7 +3,6 @@
 
 #include "bpf_quiet.h"
 #include "clock.h"
-#include "limits.h"
 #include "live_bpf.h"
 #include "rule_hash.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "rules_table.h"
 
-#include "limits.h"
 #include "rule_hash.h"
+#include "rule_match.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "rx.h"
 
+#include "base_limits.h"
 #include "clock.h"
 #include "error.h"
-#include "limits.h"
 #include "options.h"
 #include "phc.h"
 #include "rx_guard.h"
@@ -12,6 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	KRX_RING_DEFAULT = 8 << 20,
+	KRX_SESSIONS_MAX = 1024,
+	KRX_SCAN_MAX = 4096, /* packets that one krx_next() looks at before it lets its caller do something else */
+};
 
 enum { PTP_EVENT_PORT = 319 };
 

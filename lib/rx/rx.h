@@ -12,6 +12,11 @@
 #include "rule_match.h"
 #include "rx_preceding.h"
 
+enum {
+	KRX_STAMPS_ON_NS = 2 * 1000 * 1000, /* the kernel switches arrival stamps on by deferred work */
+	KRX_NOTE = 320,
+};
+
 struct krx_backend_state; /* each back end's own */
 
 struct krx_backend_setup {

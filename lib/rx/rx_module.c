@@ -3,10 +3,11 @@
  * The back ends "module" and "module-prerouting" read records from the ring that ktrxer.ko shares, which decides by the
  * rules. One descriptor holds all of it. <linux/ktrxer.h> is the specification.
  */
+#include "base_limits.h"
+#include "rule_match.h"
 #include "rx.h"
 
 #include "error.h"
-#include "limits.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,6 @@
  */
 #include "rx.h"
 
-#include "limits.h"
 #include "nft_rules.h"
 #include "rtnl.h"
 #include "rx_watch.h"

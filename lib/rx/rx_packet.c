@@ -14,12 +14,13 @@
  * asked for although the ring has stamps without it: only then does the kernel stamp at arrival, once for all taps, so
  * that libpcap on this host shows the same number; without, each tap would take its own time, later.
  */
+#include "base_limits.h"
+#include "rule_match.h"
 #include "rx.h"
 
 #include "bytes.h"
 #include "clock.h"
 #include "error.h"
-#include "limits.h"
 #include "rule_filter.h"
 #include "rx_watch.h"
 
@@ -34,6 +35,13 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+enum {
+	/* of the ring: larger packets (jumbo, merged by GRO) go by the socket's queue instead of making it shallow */
+	KRX_SLOT_MAX = 4096,
+	KRX_QUEUE_BYTES = 4 << 20,           /* for those: some sixty of the largest */
+	KRX_CLOCK_AGE_NS = 10 * 1000 * 1000, /* between two samples of the clocks; a step is noticed that late */
+};
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23 /* Linux 4.20 */

@@ -11,7 +11,6 @@
 
 #include "bytes.h"
 #include "error.h"
-#include "limits.h"
 #include "rules_program.h"
 #include "rx_watch.h"
 #include "xdp_attach.h"
@@ -28,6 +27,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { KRX_QUEUES_MAX = 64 /* receive queues that get an AF_XDP socket of their own */ };
 
 enum { TAG_AT = 12, TAG_SIZE = 4, HELD_NOTHING = -2, HELD_RING = -1 };
 

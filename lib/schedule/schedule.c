@@ -13,7 +13,6 @@
  * Deadlines never decrease. They are rounded down, once, at the end: early by less than a nanosecond, never late.
  */
 #include "error.h"
-#include "limits.h"
 #include "options.h"
 #include "poisson.h"
 #include "wide.h"
@@ -21,6 +20,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+
+enum { KTRXER_TRAIN_MAX = 1 << 20 };
 
 struct ktrxer_schedule {
 	enum ktrxer_schedule_kind kind;

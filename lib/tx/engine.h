@@ -12,8 +12,8 @@
 #define KTRXER_LIB_ENGINE_H
 
 #include "error.h"
+#include "base_limits.h"
 #include "completions.h"
-#include "limits.h"
 #include "packet.h"
 
 #include <stdatomic.h>

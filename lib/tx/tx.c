@@ -3,6 +3,7 @@
 #include "tx.h"
 
 #include "options.h"
+#include "tx_limits.h"
 #include "txstamp.h"
 
 #include <errno.h>

@@ -19,6 +19,7 @@
 #include "phc_sampler.h"
 #include "schedmap.h"
 #include "stampmap.h"
+#include "tx_limits.h"
 #include "waiter.h"
 
 #include <errno.h>

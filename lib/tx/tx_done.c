@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Which requests are final. Called by the pump. */
+#include "tx_limits.h"
 #include "tx_request.h"
 
 static bool request_final(const struct ktx_request *request)

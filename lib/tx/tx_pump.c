@@ -3,6 +3,7 @@
  * The pump: takes committed requests in their order, waits for the send time of each, submits it, and reaps its
  * completion. One thread at a time: the waiter thread, or the caller of ktx_pump().
  */
+#include "tx_limits.h"
 #include "tx_request.h"
 
 #include <errno.h>

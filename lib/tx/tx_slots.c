@@ -2,6 +2,7 @@
 /* The tool's side of a transmitter: reserve, commit, reports, accounts. */
 #include "options.h"
 #include "tx.h"
+#include "tx_limits.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 #include "waiter.h"
 
 #include "error.h"
-#include "limits.h"
+#include "tx_limits.h"
 
 #include <errno.h>
 #include <fcntl.h>

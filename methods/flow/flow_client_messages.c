@@ -5,8 +5,8 @@
 #include "error.h"
 #include "flow_ops.h"
 #include "flow_packets.h"
+#include "flow_spec.h"
 #include "flow_tcp.h"
-#include "limits.h"
 
 #include <errno.h>
 

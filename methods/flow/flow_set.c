@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "flow_set.h"
 
+#include "base_limits.h"
 #include "limiter.h"
-#include "limits.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,6 +12,13 @@
 #include "flow_spec.h"
 #include "loop.h"
 
+enum {
+	KTRXER_FLOW_SETTLE_S = 2,       /* a receiver whose time is over waits for the sender's end */
+	KTRXER_FLOW_REPORTED_MS = 1000, /* and after the sender said that it has ended, for what is on its way */
+	/* one that was cut off waits for the sender's word on that, while the control connection lives */
+	KTRXER_FLOW_WORD_S = 5,
+};
+
 enum flow_state {
 	FLOW_IDLE = 0, /* nothing connects it yet */
 	FLOW_ATTACHED, /* connected, waits for its start */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* A UDP flow as one of a set of flows: the operations of both ends. */
+#include "flow_set.h"
 #include "flow_udp_state.h"
 
-#include "limits.h"
 #include "message.h"
 
 #include <unistd.h>
+
+enum { KTRXER_FLOW_QUEUE_S = 20 /* a receiver of UDP waits for what is queued on its way at most so long */ };
 
 #define RUN_OUT_NS (100 * (uint64_t)KTRXER_NS_PER_MS) /* for what was committed before the end */
 

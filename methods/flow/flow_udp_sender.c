@@ -3,7 +3,6 @@
 #include "flow_udp_state.h"
 
 #include "error.h"
-#include "limits.h"
 #include "path_find.h"
 
 #include <errno.h>
@@ -11,6 +10,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+
+enum { KTRXER_FLOW_UDP_BYTES = 64 << 20 /* of the packets that all these transmitters hold ready */ };
 
 enum {
 	PORT_TRIES = 16,

@@ -2,7 +2,6 @@
 #include "limiter.h"
 
 #include "bytes.h"
-#include "limits.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,6 +12,8 @@
 
 #include <ktrxer.h>
 
+enum { KTRXER_LIMITER_BUCKETS = 8192 /* 128 KiB; a power of two */ };
+
 struct limiter;
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The preparation of a client that probes one host: path, engine, identifier, schedule. */
+#include "base_limits.h"
 #include "prober.h"
 
 #include "error.h"
-#include "limits.h"
 #include "path_find.h"
 #include "short_slice.h"
 

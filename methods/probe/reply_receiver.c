@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "reply_receiver.h"
 
+#include "base_limits.h"
 #include "clock.h"
 #include "error.h"
-#include "limits.h"
 #include "message.h"
 #include "name.h"
 

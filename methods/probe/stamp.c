@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "base_limits.h"
 #include "stamp_run.h"
 
 #include "error.h"
-#include "limits.h"
 #include "stamp_packet.h"
 
 #include <errno.h>

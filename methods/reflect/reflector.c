@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "reflector.h"
 
+#include "base_limits.h"
 #include "limiter.h"
 #include "reflector_session.h"
 #include "reflector_tlv.h"
@@ -9,6 +10,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+
+enum {
+	/* bytes that cost as much as one small answer: a flood of large ones is 42 Mbit/s, not 737 */
+	KTRXER_REFLECTOR_UNIT = 512,
+	KTRXER_REFLECTOR_BURST_MS = 100, /* of --max-answer-bitrate: so long the limit of all may be exceeded */
+};
 
 const char *const reflector_verdict_names[REFLECTOR_VERDICTS] = {
 	"answered",      "too_short",     "too_long",   "own_port", "source_address",

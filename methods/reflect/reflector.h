@@ -19,6 +19,8 @@
 #include "reflector_arrival.h"
 #include "sha256.h"
 
+enum { KTRXER_REFLECTOR_PACKET_MAX = 9216 /* jumbo frames; longer ones are not answered */ };
+
 struct reflector_options {
 	bool stateless;
 	bool ptp; /* our timestamps are PTP's, not NTP's */

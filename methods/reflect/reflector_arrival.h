@@ -5,6 +5,11 @@
 
 #include "clock_adjust.h"
 
+enum {
+	KTRXER_REFLECTOR_IDLE_S = 300, /* a session without packets for so long is forgotten */
+	KTRXER_REFLECTOR_TRIAL_S = 10, /* and so is one of fewer than 16 packets, which forged addresses make */
+};
+
 struct reflector_arrival {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port;

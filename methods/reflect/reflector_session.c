@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "reflector_session.h"
 
+#include "base_limits.h"
 #include "limiter.h"
+#include "reflector_arrival.h"
 
 #include <string.h>
 

@@ -3,9 +3,16 @@
 #ifndef KTRXER_METHODS_REFLECTOR_SESSION_H
 #define KTRXER_METHODS_REFLECTOR_SESSION_H
 
-#include "limits.h"
 #include "reflector_arrival.h"
 #include "sequence_set.h"
+
+enum {
+	KTRXER_REFLECTOR_SESSIONS = 4096, /* 4.8 MiB, of which idle places take none; a power of two */
+	/* stamps of answers that no follow-up has reported yet: many when a queue of this host drains */
+	KTRXER_REFLECTOR_LEFT = 64,
+	KTRXER_REFLECTOR_SEQUENCES = 256, /* of a session, in which copies of requests are found: a power of two */
+	KTRXER_REFLECTOR_GROUPS = 4096,   /* prefixes, by hash, whose sessions are counted; a power of two */
+};
 
 enum {
 	REFLECTOR_STAMPED = 64,

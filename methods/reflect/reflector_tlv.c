@@ -3,6 +3,8 @@
 
 #include <sys/socket.h>
 
+enum { KTRXER_REFLECTOR_TLVS_MAX = 64 /* of one packet that are looked at; the rest is sent back as it came */ };
+
 /* The result of a first walk, which changes nothing. */
 struct survey {
 	uint32_t ends[KTRXER_REFLECTOR_TLVS_MAX]; /* offsets of headers */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "serve_control.h"
 
+#include "base_limits.h"
 #include "error.h"
 #include "flow_udp.h"
 #include "limiter.h"
-#include "limits.h"
 #include "name.h"
 #include "serve_session.h"
 #include "server_socket.h"
@@ -15,6 +15,14 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum {
+	KTRXER_CONTROL_PENDING = 256, /* connections that have not stated their purpose yet */
+	KTRXER_CONTROL_GROUPS = 256,  /* prefixes, by hash, whose waiting connections are counted; a power of two */
+	KTRXER_CONTROL_NEW = 32,      /* control connections that have not shown the token */
+	KTRXER_CONTROL_RATE = 20,     /* control connections a second from each /24 and /56: guesses at the token */
+	KTRXER_CONTROL_BURST = 100,
+};
 
 enum { BACKLOG = 1024, ACCEPTS = 32, REST_MS = 100 };
 

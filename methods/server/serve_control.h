@@ -14,6 +14,11 @@
 #include "serve_registry.h"
 #include "serve_udp.h"
 
+enum {
+	KTRXER_SERVE_ADDRESSES = 16,     /* --bind */
+	KTRXER_CONTROL_TRUSTED_S = 3600, /* their STAMP packets may be marked so long */
+};
+
 extern const char *const control_refusal_names[CONTROL_REFUSALS];
 
 struct serve_control;

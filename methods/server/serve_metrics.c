@@ -2,7 +2,6 @@
 #include "serve_metrics.h"
 
 #include "error.h"
-#include "limits.h"
 #include "server_socket.h"
 
 #include <errno.h>
@@ -15,6 +14,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum {
+	KTRXER_METRICS_CONNECTIONS = 4,
+	KTRXER_METRICS_PATIENCE_S = 5,
+};
 
 enum { BACKLOG = 16, REQUEST = 2048, HEAD = 192, BODY = 16384, DRAINS = 8, REST_MS = 100 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "serve_packets.h"
 
-#include "limits.h"
-
 #include <stdlib.h>
 #include <string.h>
 

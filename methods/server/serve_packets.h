@@ -6,6 +6,11 @@
 #include "control_link.h"
 #include "flow_packets.h"
 
+enum {
+	/* of samples that wait for a slow client; more are counted and dropped */
+	KTRXER_CONTROL_SAMPLES_BYTES = 256 << 10,
+};
+
 struct serve_packets {
 	uint8_t *block; /* allocated with the first record */
 	uint32_t used;

@@ -2,6 +2,7 @@
 #include "serve_registry.h"
 
 #include "limiter.h"
+#include "serve_control.h"
 #include "serve_session.h"
 
 #include <errno.h>

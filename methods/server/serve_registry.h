@@ -7,8 +7,9 @@
 #define KTRXER_METHODS_SERVE_REGISTRY_H
 
 #include "control.h"
-#include "limits.h"
 #include "loop.h"
+
+enum { KTRXER_CONTROL_TRUSTED = 64 /* addresses whose clients have proven the token */ };
 
 struct session;
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "serve_session.h"
 
+#include "base_limits.h"
 #include "flow_ops.h"
+#include "flow_spec.h"
 #include "flow_tcp.h"
 #include "flow_udp.h"
+#include "serve_packets.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,6 +14,14 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum {
+	KTRXER_CONTROL_CONNECT_S = 60, /* for all the flows of a session to be connected, and then to be started */
+	/* a client that says nothing for so long is gone; a full queue holds pings back for seconds */
+	KTRXER_CONTROL_SILENCE_S = 30,
+	KTRXER_CONTROL_AFTER_S = 60, /* between the end of the last flow and that of the session */
+	KTRXER_CONTROL_LEAVE_S = 2,  /* a refusal has so long to arrive */
+};
 
 static uint64_t seconds(uint32_t s)
 {

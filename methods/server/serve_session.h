@@ -6,9 +6,15 @@
 #include "control_link.h"
 #include "flow_sample.h"
 #include "flow_set.h"
-#include "limits.h"
+#include "flow_spec.h"
 #include "serve_packets.h"
 #include "serve_registry.h"
+
+enum {
+	KTRXER_CONTROL_HELLO_S = 10, /* and so long they may take for it */
+	KTRXER_FLOW_SAMPLE_MIN_NS = 1000 * 1000,
+	KTRXER_FLOW_SAMPLES_S = 50000, /* samples a second of all flows of a client */
+};
 
 enum session_state {
 	SESSION_NEW = 0, /* keys are derived; no frame has shown yet that the client has the token */

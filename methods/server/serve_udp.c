@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "serve_udp.h"
 
+#include "base_limits.h"
 #include "clock.h"
 #include "error.h"
-#include "limits.h"
 #include "message.h"
 #include "name.h"
+#include "reflector.h"
 #include "server_socket.h"
 #include "stampmap.h"
 #include "txstamp.h"
@@ -17,6 +18,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { KTRXER_SERVE_BATCH = 64 /* packets of one recvmmsg */ };
 
 enum {
 	BATCHES = 16, /* in a row, before other sources get their turn */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The bodies of the control connection's frames. */
 #include "control.h"
-
-#include "limits.h"
+#include "flow_spec.h"
 
 #include <errno.h>
 

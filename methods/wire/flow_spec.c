@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "flow_spec.h"
 
-#include "limits.h"
-
 #include <errno.h>
 
 const char *const flow_error_words[FLOW_ERRORS] = {

@@ -6,6 +6,15 @@
 #include <ktrxer.h>
 
 enum {
+	KTRXER_FLOW_FLOWS_MOST = 16384,
+	KTRXER_FLOW_UDP_MOST = 64, /* UDP flows of one client: each has a transmitter of its own */
+	/* a longer interval is no series; and times near 2^64 ns would pass it at once */
+	KTRXER_FLOW_SAMPLE_MAX_S = 3600,
+	KTRXER_TRAIN_MOST = 1000,     /* packets of one train */
+	KTRXER_TRAIN_BYTES = 2 << 20, /* and their payload: 2^24 bits times 10^9 stay within 64 bits */
+};
+
+enum {
 	FLOW_CC_MAX = 16,        /* a name and its NUL: the kernel's TCP_CA_NAME_MAX */
 	FLOW_PACKET_HEAD = 24,   /* of a UDP flow's payload: tag, number, time of leaving */
 	FLOW_PAYLOAD_MAX = 9000, /* the server's socket takes a whole one */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
+#include "tx_limits.h"
 #include "fake_engine.h"
 
 #include <errno.h>

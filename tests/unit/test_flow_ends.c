@@ -4,8 +4,8 @@
  * loopback, by both roles (a client's download, a server's upload), each end in milliseconds.
  */
 #include "cm.h"
+#include "flow_set.h"
 #include "flow_tcp.h"
-#include "limits.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
 #include "limiter.h"
-#include "limits.h"
 #include "bytes.h"
 
 #include <sys/socket.h>

@@ -4,7 +4,6 @@
  * messages.
  */
 #include "cm.h"
-#include "limits.h"
 #include "nft_rules.h"
 #include "random_packets.h"
 #include "rtnl.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
-#include "limits.h"
 #include "reflector.h"
+#include "reflector_arrival.h"
+#include "reflector_session.h"
 #include "stamp_hex.h"
 #include "stamp_packet.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The generated program, run by a small machine of our own and looked at by the kernel's checker. */
+#include "base_limits.h"
 #include "cm.h"
-#include "limits.h"
 #include "random_packets.h"
 #include "rule_filter.h"
+#include "rule_match.h"
 
 #include <net/if_arp.h>
 #include <linux/if_packet.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "base_limits.h"
 #include "cm.h"
-#include "limits.h"
 #include "random_packets.h"
 #include "rule_reference.h"
 

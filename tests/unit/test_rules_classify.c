@@ -4,7 +4,6 @@
  * test_rules_program.c and tests/lab/test_module_rx.py do the same in kernels.
  */
 #include "cm.h"
-#include "limits.h"
 #include "random_packets.h"
 #include "rule_hash.h"
 #include "rules_table.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "cm.h"
-#include "limits.h"
 #include "schedule_list.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
  * receiving costs the same for both, and only an answer is sent.
  */
 #include "cm.h"
-#include "limits.h"
 #include "reflector.h"
 #include "stamp_packet.h"
 

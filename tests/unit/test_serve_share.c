@@ -7,8 +7,9 @@
  */
 #include "cm.h"
 #include "control.h"
-#include "limits.h"
+#include "flow_spec.h"
 #include "loop_share_here.h"
+#include "reflector.h"
 #include "serve_control.h"
 #include "serve_session.h"
 #include "serve_udp.h"

@@ -2,6 +2,7 @@
 /* The transmitter over a scripted engine (fake_engine.h): slots, order, reports, trains, calls that are refused. */
 #include "cm.h"
 #include "fake_engine.h"
+#include "tx_limits.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,8 +3,10 @@
  * The transmitter over a scripted engine (fake_engine.h): refused, late, cancelled, stuck, lost; each way to end, and
  * that accounts close.
  */
+#include "base_limits.h"
 #include "cm.h"
 #include "fake_engine.h"
+#include "tx_limits.h"
 
 #include <errno.h>
 #include <poll.h>

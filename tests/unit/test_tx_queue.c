@@ -5,6 +5,7 @@
  */
 #include "cm.h"
 #include "fake_engine.h"
+#include "tx_limits.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The send time and this host's own queue, over a scripted engine whose packet scheduler stamps (fake_engine.h). */
+#include "base_limits.h"
 #include "cm.h"
 #include "fake_engine.h"
 

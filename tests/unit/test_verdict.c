@@ -3,7 +3,6 @@
 #include "host.h"
 #include "error.h"
 #include "json.h"
-#include "limits.h"
 #include "reasons.h"
 #include "verdict.h"
 

@@ -2,7 +2,7 @@
 /* `ktrxer flow`: many flows at once, each counted at both of its ends. */
 #include "flow.h"
 
-#include "limits.h"
+#include "flow_spec.h"
 #include "shared_options.h"
 
 #include <errno.h>

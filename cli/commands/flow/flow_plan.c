@@ -3,8 +3,8 @@
 #include "dscp.h"
 #include "error.h"
 #include "flow.h"
+#include "flow_spec.h"
 #include "flow_tcp.h"
-#include "limits.h"
 #include "secret.h"
 #include "units.h"
 

@@ -4,7 +4,7 @@
 
 #include "fields_flow.h"
 #include "flow_tcp.h"
-#include "limits.h"
+#include "out.h"
 #include "units.h"
 
 #include <stdlib.h>

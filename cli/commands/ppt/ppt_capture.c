@@ -2,7 +2,6 @@
 #include "ppt_samples.h"
 
 #include "error.h"
-#include "limits.h"
 #include "packet_text.h"
 #include "pcapng.h"
 

@@ -2,12 +2,13 @@
 #include "ppt_samples.h"
 
 #include "error.h"
-#include "limits.h"
 #include "units.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { KTRXER_PPT_LINE_MAX = 128 /* a size, a gap and blanks */ };
 
 #define GAP_MAX_NS (3600ull * 1000000000) /* a longer gap is not one of two packets that were sent back to back */
 

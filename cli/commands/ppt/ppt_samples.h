@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+enum { KTRXER_PPT_SAMPLES_MAX = 1 << 24 /* gaps of a file, or packets of a capture: 200 to 270 MB */ };
+
 struct ppt_samples {
 	uint32_t *sizes;  /* of the trailing packets, in bytes on the wire */
 	int64_t *gaps_ns; /* not checked: negative and zero where the file has them */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* ktrxer recv: packets that rules ask for, with the kernel's stamps, as text, as samples, or into a pcapng file. */
+#include "base_limits.h"
 #include "cli.h"
 
 #include "fields_packets.h"
-#include "limits.h"
 #include "loop.h"
 #include "packet_text.h"
 #include "pcapng.h"

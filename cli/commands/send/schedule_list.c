@@ -3,7 +3,6 @@
 #include "schedule_list.h"
 
 #include "error.h"
-#include "limits.h"
 #include "units.h"
 
 #include <errno.h>
@@ -12,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum {
+	/* bytes of its file, comments included; also the end of a pipe that never ends */
+	KTRXER_LIST_FILE_MAX = 256 << 20,
+};
 
 struct reader {
 	struct schedule_list *list;

@@ -5,6 +5,11 @@
 
 #include <ktrxer.h>
 
+enum {
+	KTRXER_LIST_MAX = 1 << 24,   /* offsets of a list: 128 MiB, 16 million probes */
+	KTRXER_LIST_LINE_MAX = 4096, /* a longer line is not text */
+};
+
 /*
  * Offsets of a list schedule as a text: one a line, from the start; never decreasing. A bare integer is nanoseconds,
  * else it is a duration with its unit ("250us", "1.5s"). `#` begins a comment; empty lines count for nothing.

@@ -2,10 +2,16 @@
 #include "client_log.h"
 
 #include "fields_serve.h"
-#include "limits.h"
 #include "serve_control.h"
 
 #include <inttypes.h>
+
+enum {
+	KTRXER_LOG_RATE = 1,      /* lines a second about the clients of one /24 or /56 */
+	KTRXER_LOG_BURST = 20,    /* so many at once */
+	KTRXER_LOG_ALL_RATE = 20, /* about all clients without the token: 250 MB a day at most */
+	KTRXER_LOG_ALL_BURST = 200,
+};
 
 #define STAMP_WAIT_NS (5 * (uint64_t)KTRXER_NS_PER_S) /* the reflector's table is reviewed in 4 s */
 

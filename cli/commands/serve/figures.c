@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "figures.h"
 
+#include "base_limits.h"
 #include "fields_serve.h"
 #include "json.h"
 

@@ -2,8 +2,9 @@
 /* `ktrxer serve`: the far end of what has two ends. */
 #include "serve.h"
 
+#include "base_limits.h"
 #include "clock_sync.h"
-#include "limits.h"
+#include "flow_spec.h"
 #include "reload.h"
 #include "shared_options.h"
 #include "syscall_filter.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Metrics, the other servers, a new token on SIGHUP, and the review of sessions. */
+#include "base_limits.h"
 #include "serve.h"
 
 #include "fields_serve.h"

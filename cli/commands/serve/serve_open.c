@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Opens the server of `serve`: addresses, secrets, sockets. */
+#include "base_limits.h"
 #include "serve.h"
 
 #include "dscp.h"
 #include "error.h"
 #include "limiter.h"
-#include "limits.h"
+#include "serve_control.h"
 #include "token.h"
 
 #include <errno.h>

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The output of `serve`: the lines of its beginning with the commands for clients, and the counts at its end. */
+#include "base_limits.h"
 #include "serve.h"
 
 #include "fields_serve.h"
 
 #include <inttypes.h>
 #include <unistd.h>
+
+enum { KTRXER_PORT = 8620 /* TCP and UDP; among 8616 to 8664, which IANA has not assigned; STAMP's own is 862 */ };
 
 void server_figures(struct server *s, struct serve_figures *f)
 {
