@@ -5,10 +5,11 @@ PACKAGES = $$("$(INSTALLED)/venv/bin/python" -c 'import sysconfig; print(sysconf
 
 install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part only; no setuid bit and no file capability is set
 	@scripts/setup build $(if $(WITHOUT_PYTHON),,install)
+	@scripts/writable install "$(DESTDIR)$(prefix)"
 	@$(MAKE) --no-print-directory built
 	@scripts/as-owner meson configure $(BUILD) --prefix "$(prefix)"
 	@scripts/as-owner ninja --quiet -C $(BUILD)
-	@umask 022 && DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD)
+	@umask 022 && DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD) || { scripts/full-disk "$(DESTDIR)/"; exit 1; }
 	@chown -R --reference=. $(BUILD)/meson-logs
 	@umask 022 && mkdir -p "$(INSTALLED)" && grep '^/' $(BUILD)/meson-logs/install-log.txt >"$(INSTALLED)/installed"
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig

@@ -70,7 +70,7 @@ def cmocka(output: str) -> list[Case]:
     cases: dict[str, Case] = {}
     reason, passed = NO_REASON, []
     for line in output.splitlines():
-        found = re.match(r"\[ *(RUN|OK|FAILED|SKIPPED) *\] (?!\d+ test\(s\))(.*)", line)
+        found = re.match(r"\[ *(RUN|OK|FAILED|SKIPPED) *\] (?!(?:tests: )?\d+ test\(s\))(.*)", line)
         if line.startswith("skip: "):  # cm_skip() of tests/unit/cm.h
             reason = line.removeprefix("skip: ")
         elif found is None:

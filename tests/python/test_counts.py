@@ -56,6 +56,12 @@ def test_a_skip_has_its_reason() -> None:
     assert [case.text for case in counts.cmocka(CMOCKA) if case.outcome == "skipped"] == ["no privilege"]
 
 
+def test_the_list_of_a_newer_cmocka_names_no_test() -> None:
+    """Version 1.1.8, of Debian 13."""
+    output = "[ RUN      ] one\n[  FAILED  ] one\n[  PASSED  ] 0 test(s).\n[  FAILED  ] tests: 1 test(s), listed below:\n[  FAILED  ] one\n"
+    assert [(case.name, case.outcome) for case in counts.cmocka(output)] == [("one", "failed")]
+
+
 def test_no_log_is_no_test(tmp_path: Path) -> None:
     assert counts.meson(tmp_path / "none.json") == []
 

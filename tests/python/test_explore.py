@@ -130,7 +130,8 @@ def test_no_name_reaches_a_file_outside_the_directory(up: server.Server, name: s
     for route in ("picture", "metadata", "keys"):
         status, _, body = send(up, "POST", f"/api/{route}", {"runs": [name], "plot": "ping"})
         text = json.loads(body)["error"]
-        assert status == 422 and ("no such run" in text or "outside the directory" in text), text
+        # Python 3.13 resolves a link to itself, and then opens it.
+        assert status == 422 and ("no such run" in text or "outside the directory" in text or "symbolic links" in text), text
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'"text"'])

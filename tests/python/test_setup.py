@@ -67,6 +67,49 @@ def test_sizes_that_apt_does_not_know_are_not_printed(tmp_path: Path, apt: str) 
     assert done.returncode == 1 and "will be fetched" not in done.stdout
 
 
+def test_packages_that_a_killed_apt_left_are_configured_first(tmp_path: Path) -> None:
+    environment = bare(tmp_path, 'echo "apt-get: $*"')
+    (tmp_path / "dpkg").write_text('#!/bin/sh\necho "dpkg: $*"\n')
+    (tmp_path / "dpkg").chmod(0o755)
+    updates = tmp_path / "admin" / "updates"
+    updates.mkdir(parents=True)
+    (updates / "0000").touch()
+    command = ["/bin/sh", ROOT / "scripts/setup", "build"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment | {"DPKG_ADMINDIR": str(updates.parent)})
+    assert re.search(r"^(setup|apt-get): .*dpkg --configure -a$(.|\n)*install -y", done.stdout, re.M), done.stdout
+
+
+def test_a_second_setup_waits_for_the_first(tmp_path: Path) -> None:
+    environment = bare(tmp_path, 'echo "apt-get: $*"') | {"DPKG_ADMINDIR": str(tmp_path)}
+    for name in ("env", "flock"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    with subprocess.Popen(["flock", tmp_path, "sh", "-c", "echo; read -r _"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        assert first.stdin and first.stdout and first.stdout.readline()
+        with subprocess.Popen([ROOT / "scripts/setup", "build"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as second:
+            assert second.stdout and second.stdout.readline() == "setup: waiting for another make that installs packages\n"
+            first.stdin.close()
+            assert "apt-get: " in second.stdout.read()
+
+
+def test_a_python_that_no_package_mends_is_named(tmp_path: Path) -> None:
+    environment = bare(tmp_path, ":")
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    done = subprocess.run(["/bin/sh", ROOT / "scripts/setup", "install"], capture_output=True, text=True, env=environment)
+    assert f"setup: {tmp_path}/python3 cannot make virtual environments" in done.stderr and "make PYTHON=/usr/bin/python3" in done.stderr
+
+
+@pytest.mark.parametrize("part", ["build", "install"])
+def test_a_folder_that_cannot_be_written_is_named_with_its_cause(tmp_path: Path, part: str) -> None:
+    """A mount that is read only, because modes do not bind root."""
+    assert not subprocess.run([ROOT / "scripts/writable", part, tmp_path / "none"]).returncode
+    enter = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" "$3" "$1/none/of/these"'
+    command = ["unshare", "-rm", "sh", "-ec", enter, "sh", tmp_path, ROOT / "scripts/writable", part]
+    done = subprocess.run(command, capture_output=True, text=True)
+    remedy = "make install prefix=" if part == "install" else "copy the source tree"
+    assert done.returncode == 1 and done.stderr.startswith(f"{part}: {tmp_path} is on a read-only file system: {remedy}"), done.stderr
+
+
 LOCKS = [ROOT / f"python/requirements{name}.txt" for name in ("", "-plot", "-query", "-test")]
 
 

@@ -89,6 +89,20 @@ def test_an_environment_that_is_half_made_is_made_again(tmp_path: Path):
     assert not (venv / "left").exists() and not (tmp_path / "venv.unfinished").exists()
 
 
+def test_an_installed_environment_stays_without_a_network(tmp_path: Path):
+    """`make install` removes pip; a second one fetches only what has changed."""
+    venv = tmp_path / "venv"
+    assert make_environment(venv, 0o022).returncode == 0
+    packages = next(venv.glob("lib/python3*/site-packages"))
+    (packages / "kept").touch()
+    subprocess.run([venv / "bin" / "python", "-m", "pip", "uninstall", "--quiet", "--yes", "pip"], check=True)
+    assert make_environment(venv, 0o022).returncode == 0
+    assert (packages / "kept").exists()
+    packages.parent.rename(packages.parents[1] / "python3.1")  # another version of Python has replaced it
+    assert make_environment(venv, 0o022).returncode == 0
+    assert not (venv / "lib" / "python3.1").exists() and (packages / "pip").exists()
+
+
 def test_an_environment_of_another_user_is_not_filled(tmp_path: Path):
     if os.geteuid() != 0 or "KTRXER_USER_NAMESPACE" in os.environ:
         pytest.skip("only root can give a folder to another user")
