@@ -24,7 +24,7 @@ PLACE = re.compile(r"\{(\w+)\}")
 BY_NUMBERS = "by numbers"
 SEVERITIES = ("degraded", "invalid", BY_NUMBERS)
 TAKEN = ("id", "text", "severity", "cause", "names")  # keys of every reason
-# By the end of a number's name: the letter for the C half, its type there.
+# The end of a number's name decides its letter for the C half, and its type there.
 KINDS = {"_ns": ("n", "int64_t"), "_bit_s": ("r", "double"), "_percent": ("f", "double"), "_ppm_s": ("f", "double")}
 WORD, COUNT = ("t", "const char *"), ("u", "uint64_t")
 

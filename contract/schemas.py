@@ -8,7 +8,7 @@ from typing import Any
 from tables import LINES, SCALARS, Field, Object, Tables
 
 Schema = dict[str, Any]
-# Of a reason: the words and numbers of its sentence, which contract/reasons.toml has.
+# A reason has the words and numbers of its sentence, which contract/reasons.toml lists.
 OPEN: Schema = {"verdict_reason": {"additionalProperties": {"type": ["number", "string", "null"]}}}
 BASE = "https://json-schema.org/draft/2020-12/schema"
 

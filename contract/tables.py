@@ -43,7 +43,7 @@ class Field:
 
     @property
     def decimals(self) -> int | None:
-        """Of fixedN, an integer that is printed with N decimals, and of roundedN, a floating-point number."""
+        """The N of fixedN, an integer that is printed with N decimals, and of roundedN, a floating-point number."""
         found = re.fullmatch(r"(?:fixed|rounded)([0-9])", self.type)
         return int(found[1]) if found else None
 

@@ -37,7 +37,7 @@ def digest(*inputs: Any) -> str:
 
 @functools.cache
 def syntax(path: Path) -> str:
-    """What a Python file does: its syntax tree without comments and docstrings, so that rewording them rebuilds nothing."""
+    """The syntax tree of a Python file without comments and docstrings, so that rewording them rebuilds nothing."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node) is not None:

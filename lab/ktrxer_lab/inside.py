@@ -196,7 +196,7 @@ def work(plan: dict[str, Any], life: int) -> int:
     for node, shell in plan["beside"]:  # one after the other, because each can need those before it
         beside.append(Beside(node, shell))
         beside[-1].settle(children)
-    # From here on this process handles the signals and reaps the children of the namespace.
+    # This process now handles the signals and reaps the children of the namespace.
     signal.set_wakeup_fd(wake_write)
     got: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -118,7 +118,7 @@ def install(path: Path, say: cache.Say) -> Path:
 
 
 class _Bounded(io.RawIOBase):
-    """What a compressed file holds, up to a limit: a small file can hold gigabytes."""
+    """The content of a compressed file, up to a limit: a small file can hold gigabytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.inner, self.left = gzip.GzipFile(fileobj=file), UNPACKED_MAX
@@ -204,7 +204,7 @@ def _sum(data: bytes) -> str:
 
 
 def _licence() -> bytes:
-    """As the kernel's own COPYING says, with the text of the licence."""
+    """The notice of the kernel's own COPYING, with the text of the licence."""
     note = "The Linux kernel is under the GNU General Public License version 2 only, with the Linux system call note:\n"
     note += "SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note\n\n"
     return note.encode() + (places.root() / "LICENSE-GPL-2.0").read_bytes()

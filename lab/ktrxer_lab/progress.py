@@ -53,7 +53,6 @@ class Progress:
         return self.before_s + self.clock() - self.started
 
     def begin(self, step: str) -> None:
-        """Without a step nothing is printed."""
         self.step = step
 
     def line(self, text: str) -> None:

@@ -55,7 +55,7 @@ TIMEOUT_S = 600.0  # of wall time, on a host with other load
 
 @contextlib.contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """For pytest_runtest_call: a test that hangs fails after so many seconds, and the rest of its file runs. 0: no limit."""
+    """A test that hangs fails after so many seconds, and the rest of its file runs. 0: no limit."""
 
     def late(*_: object) -> None:
         pytest.fail(f"not done after {seconds} s")
@@ -375,7 +375,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """With --durations, print the times of the machines, because a test in a device reports only its time in the device."""
+    """Prints the times of the machines after --durations, because a test in a device reports only its time in the device."""
     batches = config.stash.get(BATCHES, None)
     if batches is None or config.getoption("durations") is None:
         return

@@ -40,7 +40,7 @@ KEPT_OF_ARCH = ("Makefile*", "include")
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a kernel is built from."""
+    """The source, configuration and patches of a kernel."""
 
     arch: str
     name: str
@@ -52,7 +52,7 @@ class Inputs:
 
     @property
     def folder(self) -> Path:
-        # Not cache.digest(): the code of other images does not affect this build, which takes minutes.
+        # cache.digest() would contain the code of other images, which does not affect this build of minutes.
         inputs = (self.package.sha256, self.options, self.compiler, json.dumps([self.spec, self.edits], sort_keys=True), BUILD)
         key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
         return places.cache() / "kernels" / f"{self.arch}-{self.name}-{key}"

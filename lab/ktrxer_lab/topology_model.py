@@ -172,7 +172,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Way:
-    """From a time on, a node sends packets for another node through a given neighbour."""
+    """A node sends packets for another node through a given neighbour, from a time on."""
 
     at_ns: int
     node: str
@@ -182,7 +182,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Clock:
-    """From a time on, the clock of a node is changed by a step, by the rate of its oscillator, and by a correction of this rate, which is
+    """The clock of a node is changed, from a time on, by a step, by the rate of its oscillator, and by a correction of this rate, which is
     not of CLOCK_MONOTONIC_RAW."""
 
     at_ns: int
@@ -192,7 +192,7 @@ class Clock:
     slew_ppb: int = 0
 
     def slewed(self, slew_ns: int) -> list[Clock]:
-        """As a daemon corrects a clock: it goes faster or slower until it has gained `slew_ns`, then as before."""
+        """The clock goes faster or slower until it has gained `slew_ns`, then as before: so a daemon corrects a clock."""
         if not slew_ns:
             return [self]
         slew_ppb = (SLEW_PPB if slew_ns > 0 else -SLEW_PPB) - self.rate_ppb
@@ -231,7 +231,7 @@ class Topology:
         return next(link.address6(node) for link in self.links if node in link.ends)
 
     def routes(self, node: str) -> list[tuple[Link, Link, str]]:
-        """For each link that a node is not on: that link, and the link and the neighbour of the first hop towards it."""
+        """Each link that a node is not on, with the link and the neighbour of the first hop towards it."""
         first: dict[str, tuple[Link, str] | None] = {node: None}
         order = deque([node])
         while order:

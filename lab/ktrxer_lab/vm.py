@@ -250,7 +250,7 @@ class Guest:
             qemu += ["-chardev", f"file,id={port},path={_escaped(self.folder / port)}"]
             qemu += ["-device", f"virtserialport,chardev={port},name=lab.{port}"]
         if virtual:
-            # Without ioeventfd=off, a thread of the emulator handles the device's output when the host schedules it.
+            # The option ioeventfd=off avoids a thread of the emulator that handles the device's output when the host schedules it.
             qemu += ["-icount", f"shift={shift},sleep=off", *HEARTBEAT, *more]
         if self.job.network is not None:
             mine, theirs = self.job.network / f"{self.job.side}", self.job.network / f"{1 - self.job.side}"

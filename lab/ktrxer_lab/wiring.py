@@ -210,7 +210,7 @@ def _rate(link: Link, shape: Shape, rate_bps: int, at: str, add: str) -> Iterato
 
 
 def _entry(link: Link, node: str, shape: Shape, way: str) -> Iterator[str]:
-    """At the place where a node's packets enter the wire: clear markings, then police, or redirect to the program of a trace."""
+    """Clears markings where a node's packets enter the wire, then polices, or redirects to the program of a trace."""
     port = f"to-{node}"
     add = f"tc -n {link.wire} filter add dev {port} ingress"
     yield f"step {shlex.quote(f'the ingress {way}')} tc -n {link.wire} qdisc add dev {port} clsact"

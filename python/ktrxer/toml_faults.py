@@ -16,7 +16,7 @@ _REMEDIES = {
 
 
 def fault(error: ValueError, text: str) -> str:
-    """What tomllib found in `text`, with the line: `line 3: the string does not end; ...: name = "value`."""
+    """The fault that tomllib found in `text`, with the line: `line 3: the string does not end; ...: name = "value`."""
     said = " ".join(str(error).split())
     place = _PLACE.search(said)
     said = _PLACE.sub("", said)

@@ -36,5 +36,5 @@ def span(seconds: float) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """In percent, with as many digits as the count supports: 1 of 8,000 is 0.01 %, 1 of 100 is 1 %."""
+    """The share in percent, with as many digits as the count supports: 1 of 8,000 is 0.01 %, 1 of 100 is 1 %."""
     return f"{100 * part / whole:.{max(0, min(4, math.ceil(math.log10(whole)) - 2))}f} %"

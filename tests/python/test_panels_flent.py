@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from flent_plot_names import TESTS
 from ktrxer.catalogue.table import EXPLAINED, TABLE
-from ktrxer.panels import flent_tests, reduce
+from ktrxer.panels import reduce
 from ktrxer.panels.flent_variants import SPECS, VARIANTS, specs_of
 from ktrxer.panels.groups import Combine, GroupBy
 from ktrxer.panels.select import chosen
@@ -29,18 +30,18 @@ REPLACED = {"rrul_be_nflows": {"TCP download BE", "TCP upload BE"}, "rrul_var": 
 
 
 def test_every_test_of_flent_has_its_plots_here() -> None:
-    assert len(flent_tests.TESTS) == 84  # the 82 of its documentation, and two of its authors
-    assert {*TABLE, *EXPLAINED} - {"l4s", "dash"} == flent_tests.TESTS.keys() - {"tcp_50up", "dashtest"}
-    missing = {(test, name) for test, names in flent_tests.TESTS.items() for name in names if name not in specs_of(test)}
+    assert len(TESTS) == 84  # the 82 of its documentation, and two of its authors
+    assert {*TABLE, *EXPLAINED} - {"l4s", "dash"} == TESTS.keys() - {"tcp_50up", "dashtest"}
+    missing = {(test, name) for test, names in TESTS.items() for name in names if name not in specs_of(test)}
     assert not missing
-    assert sum(map(len, flent_tests.TESTS.values())) == 1695
-    assert not [name for name in SPECS if not any(name in names for names in flent_tests.TESTS.values())], "no name that Flent does not have"
+    assert sum(map(len, TESTS.values())) == 1695
+    assert not [name for name in SPECS if not any(name in names for names in TESTS.values())], "no name that Flent does not have"
 
 
 def test_specifications_are_consistent() -> None:
     for tests, _ in VARIANTS:
-        assert tests <= set(flent_tests.TESTS), "a variant of a test that does not exist"
-    for test in flent_tests.TESTS:
+        assert tests <= set(TESTS), "a variant of a test that does not exist"
+    for test in TESTS:
         for name, spec in specs_of(test).items():
             assert spec.kind in get_args(Kind) and spec.by in get_args(GroupBy) and (spec.combine is None or spec.combine in get_args(Combine))
             assert bool(spec.panels) == (spec.kind == "stack") and bool(spec.picks) != (spec.kind == "stack"), name
@@ -68,7 +69,7 @@ def test_the_real_flent_selects_the_same_series() -> None:
         pytest.skip("Flent is not installed in .venv-flent: `make .venv-flent/.ok` does it (and `make test` does)")
     done = subprocess.run([PYTHON, ROOT / "tests/python/flent_plots.py"], capture_output=True, text=True, timeout=110, check=True)
     real: dict[str, Any] = json.loads(done.stdout)
-    assert {test: sorted(one["plots"]) for test, one in real.items()} == {test: sorted(names) for test, names in flent_tests.TESTS.items()}
+    assert {test: sorted(one["plots"]) for test, one in real.items()} == {test: sorted(names) for test, names in TESTS.items()}
     differ = []
     for test, one in real.items():
         names = [name for name in one["names"] if name not in REPLACED.get(test, ())]

@@ -171,7 +171,7 @@ def main() -> int:
         token.write_text("of a bench that lasts a minute\n")
         flows = "netserver -D" if options.load == "rrul" else "iperf -s"
         serve = f"irtt server >/dev/null 2>&1 & {flows} >/dev/null 2>&1 & exec '{KTRXER}' serve --token-file '{token}'"
-        # On the command line, because `ktrxer` removes PYTHON* variables.
+        # The command line has it, because `ktrxer` removes PYTHON* variables.
         again = [
             "env",
             f"PYTHONPATH={ROOT / 'lab'}",

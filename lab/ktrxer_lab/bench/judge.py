@@ -1,4 +1,4 @@
-"""What arrival stamps say about a sender: errors of intervals, quantiles, rates."""
+"""Figures of a sender from arrival stamps: errors of intervals, quantiles, rates."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _rate_figures(gathered: Gathered) -> Row:
 def _schedule_pools(jobs: list[Sample]) -> Pools:
     (job,) = jobs
     arrivals, interval = job["arrivals_ns"], job["interval_ns"]
-    # Only intervals between neighbouring numbers: a lost probe has no interval.
+    # Intervals are those between neighbouring numbers: a lost probe has none.
     gaps = [late - soon for soon, late in zip(arrivals[WARM:], arrivals[WARM + 1 :], strict=False) if soon and late]
     # The distance of each arrival from its scheduled time, relative to the turn's median, because all share one path.
     places = [stamp - number * interval for number, stamp in enumerate(arrivals) if number >= WARM and stamp]

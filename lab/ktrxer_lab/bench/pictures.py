@@ -49,7 +49,7 @@ def main() -> int:
         foreign = place / "run.flent.gz"
         subprocess.run([*ours, "export", str(options.run), "-o", str(foreign)], check=True, capture_output=True)
         figures: list[tuple[str, list[tuple[float, float]], list[tuple[float, float]]]] = []
-        # Of each kind: what it is, the plot, the number of files, the goal.
+        # Each kind: its meaning, the plot, the number of files, the goal.
         for kind, plot, files in (("png", "all_scaled", 1), ("svg", "all_scaled", 1), ("png", "ping_cdf", FILES)):
             foreigns, runs = ([place / f"{i}{suffix}" for i in range(files)] for suffix in (".flent.gz", ".ktrxer"))
             for source, copies in ((foreign, foreigns), (options.run, runs)):

@@ -32,7 +32,7 @@ def setup(plan: dict[str, Any]) -> None:
     for node, shell in plan["setup"]:
         subprocess.run(["ip", "netns", "exec", node, "sh", "-ec", shell], check=True, stdin=subprocess.DEVNULL)
     for direction, percent in plan["marks"].items():
-        # At the entry of the last router of this direction, set CE on a share of the ECN-capable packets.
+        # Set CE on a share of the ECN-capable packets, at the entry of the last router of this direction.
         node, device = ("right", "to-left") if direction == "up" else ("left", "to-right")
         rules = (
             "table netdev truth { chain marks { "

@@ -68,7 +68,6 @@ def line(row: Row) -> str:
 
 
 def text(results: Sequence[Result]) -> list[str]:
-    """For a terminal."""
     rows = [row for result in results for row in result.rows]
     cells = [HEAD, *table(rows)]
     widths = [max(len(one[i]) for one in cells) for i in range(len(HEAD))]

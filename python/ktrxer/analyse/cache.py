@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What has been computed of files, kept between commands: one SQLite file for lists, comparisons and queries. A row belongs to a file's
+"""Results computed from files, kept between commands: one SQLite file for lists, comparisons and queries. A row belongs to a file's
 identity, size and time of change, so a changed file has no row."""
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ def identity(path: Path | str) -> str | None:
 
 
 def identity_of(found: os.stat_result) -> str | None:
-    """Of a file whose stat() is known."""
     if not stat.S_ISREG(found.st_mode):
         return None
     return f"{FORMAT} {__version__} {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is computed of many files: facts, layout and figures of each run, from the cache (cache.py) or by several processes."""
+"""Facts, layout and figures of many runs, from the cache (cache.py) or by several processes."""
 
 from __future__ import annotations
 

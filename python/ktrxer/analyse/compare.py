@@ -39,7 +39,7 @@ class Row:
 
     @property
     def share(self) -> float | None:
-        """Of A's mean."""
+        """The difference as a share of A's mean."""
         return self.found.difference / abs(self.found.mean_a) if self.found is not None and self.found.mean_a else None
 
 
@@ -207,7 +207,7 @@ def _percent_up(share: float) -> str:
 
 
 def amount(value: float, uncertainty: float) -> str:
-    """With two digits of its uncertainty."""
+    """The value with two digits of its uncertainty."""
     if not math.isfinite(value):
         return "lost"
     scale = uncertainty if uncertainty > 0 else abs(value) or 1.0

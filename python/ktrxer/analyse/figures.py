@@ -19,13 +19,13 @@ def of_run(run: Run) -> list[Figure]:
 
 
 def narrow(run: Run) -> Run:
-    """For `of_run` alone: reads no column that it does not need."""
+    """The run then reads only the columns that `of_run` needs."""
     run.narrow(COMPARED)
     return run
 
 
 def of_summary(summary: Summary) -> list[Figure]:
-    """In the order of the summary. A figure that a run does not have is absent."""
+    """A figure that a run does not have is absent. The order is that of the summary."""
     made: list[Figure] = []
     first = headline(summary.latency)
     for one in summary.latency:

@@ -88,7 +88,7 @@ class Tables:
         found = found.filter(found.known > 0)
         # The idle figures come from before the load if a probe was answered there, else from after it.
         found = found.mutate(state=ibis.cases((found.phase == "load", "load"), else_="idle"))
-        # In the order of phases: idle_before, idle_after.
+        # The order is that of the phases: idle_before, idle_after.
         found = found.mutate(choice=ibis.row_number().over(group_by=[found.run, found.key, found.state], order_by=found.phase.desc()))
         found = found.filter(found.choice == 0)
         key = found.key + "." + found.state
@@ -201,7 +201,7 @@ def open_tables(connection: Any, directory: Path) -> Tables:
 
 
 def _word(text: Expr) -> Expr:
-    """As in figures.py."""
+    """The word that figures.py makes of a text."""
     return text.lower().re_replace("[^a-z0-9]+", "_").re_replace("^_+|_+$", "")
 
 

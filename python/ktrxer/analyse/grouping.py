@@ -28,7 +28,7 @@ def _text(value: Any) -> str:
 
 
 def _congestion_control(meta: Meta) -> str:
-    """As the flows had it at their end; where no flow ended, as it was set."""
+    """The congestion control of the flows at their end; the one that was set, where no flow ended."""
     used = {str(flow["cc"]) for runner in meta.runners for flow in _flows(runner.end) if flow.get("cc")}
     asked = {str(meta.settings[key]) for key in ("cc", "cc_up", "cc_down") if meta.settings.get(key)}
     return ",".join(sorted(used or asked))
@@ -51,7 +51,7 @@ def _topology(meta: Meta) -> str:
 
 
 def _interval(meta: Meta) -> str:
-    """Of the probes, where the user chose it. Else it follows from the path's rate, and differs from run to run."""
+    """The interval of the probes, where the user chose it. Else it follows from the path's rate, and differs from run to run."""
     interval = meta.settings.get("probe_interval_ns")
     if not isinstance(interval, int | float) or meta.settings.get("rate_estimate_bps") is not None:
         return ""
@@ -111,14 +111,14 @@ def unknown(keys: Iterable[str]) -> str:
 
 @dataclass
 class Facts:
-    """What lists and comparisons need of a run's meta.json: a hundredth of it."""
+    """The hundredth of a run's meta.json that lists and comparisons need."""
 
     created: str
     verdict: str | None
     reasons: list[str]
     imported: bool  # from a Flent file, which has no verdict
     properties: dict[str, str | None]  # all of PROPERTIES, and each further key that was asked for
-    # Of a run of a batch: the batch, the run's number in it, and the number of the try.
+    # The batch of a run, the run's number in it, and the number of the try.
     batch: str = ""
     number: int = 0
     attempt: int = 1
@@ -139,7 +139,7 @@ def facts(meta: Meta, keys: Iterable[str] = ()) -> Facts:
 
 
 def _place(meta: Meta) -> tuple[str, int, int]:
-    """In a batch, by the labels that the batch gives its runs: batch, number, try."""
+    """The labels that a batch gives its runs: batch, number, try."""
     labels = meta.metadata.get("labels")
     labels = labels if isinstance(labels, dict) else {}
     number, attempt = (int(text) if re.fullmatch("[0-9]{1,9}", text := str(labels.get(key, ""))) else 0 for key in ("number", "try"))
@@ -178,7 +178,7 @@ class Group:
 
 
 def by(members: Sequence[Member], keys: Sequence[str]) -> list[Group]:
-    """In the order in which each group's first run was given."""
+    """The groups have the order in which their first runs were given."""
     made: dict[tuple[str, ...], Group] = {}
     for member in members:
         values = tuple(member.value(key) for key in keys)

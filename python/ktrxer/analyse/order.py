@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""When each of several runs was made, also where the clock of their host was set between them.
+"""The times at which several runs were made, also where the clock of their host was set between them.
 
 `created` is the time of that clock. Two other orders do not depend on it: the number that a batch gives each of its runs, and the monotonic
 clock of one boot. Where they contradict the clock, they are right.

@@ -53,7 +53,7 @@ def query(sql: str, directory: Path, opened: Opened, cache: Path | None, limits:
     unread: dict[Path, str] = {}
     try:
         tables = _tables_of(sql)
-        # Before DuckDB has threads, because this forks processes.
+        # This forks processes, so it comes before DuckDB has threads.
         small, read = ({}, []) if dataset.is_dataset(directory) else _small_tables(directory, opened, cache, tables, answer)
         db = duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
         if dataset.is_dataset(directory):

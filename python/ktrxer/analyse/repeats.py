@@ -12,7 +12,7 @@ from ktrxer.store.run import being_written
 
 
 def repeated(paths: Sequence[Path], opened: Opened, cache: Path | None) -> dict[Path, Path]:
-    """Of these runs, each that was cut off and has a repeat: a finished run of the same number of the same batch."""
+    """The runs that were cut off and have a repeat: a finished run of the same number of the same batch."""
     cut = [path for path in paths if path.name.endswith(PART) and not being_written(path)]
     wanted = _places(gather(cut, opened, ("facts",)))
     if not wanted:

@@ -117,7 +117,7 @@ class _Parser:
 
 
 def _compare(value: Value, sign: str, given: str) -> bool:
-    """By value where both sides are numbers of one unit, else as text. A given number without a unit has that of the run's value. Of a run
+    """Compares values where both sides are numbers of one unit, else texts. A number without a unit has that of the run's value. Of a run
     without a value only `!=` holds."""
     if value is None:
         return sign == "!="

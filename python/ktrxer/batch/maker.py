@@ -38,7 +38,7 @@ class Making:
         self._first = first
 
     def communicate(self, timeout: float) -> tuple[bytes, None]:
-        """What the run wrote to its standard output. TimeoutExpired: it still runs."""
+        """The run's standard output. TimeoutExpired: it still runs."""
         last = self._first if "status" in self._first else self._maker.answer(timeout)
         self.returncode = int(last["status"])
         return str(last["out"]).encode(), None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a batch shows while it works: a progress bar on a terminal, a line for each run elsewhere. All of it on standard error."""
+"""The progress of a batch on standard error: a bar on a terminal, a line for each run elsewhere."""
 
 from __future__ import annotations
 

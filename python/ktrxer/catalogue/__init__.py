@@ -81,7 +81,7 @@ def own_files() -> list[Path]:
 
 
 def summaries() -> dict[str, str]:
-    """Of all names, without executing or importing a recipe: of a file the first line of its docstring."""
+    """The summaries of all names, without executing or importing a recipe: a file has the first line of its docstring."""
     made = {name: entry.summary for name, entry in TABLE.items()}
     for path in own_files():
         made.setdefault(path.stem, f"{_docstring(path)} ({path})".strip())

@@ -16,7 +16,7 @@ LOAD = "beside it: nothing, a TCP upload, a download, or all flows and probes of
 
 
 def plan(setting: Setting, load: Load) -> Plan:
-    """With a load there are idle phases around it; without one the run is as long as -l."""
+    """Idle phases surround a load; a run without one is as long as -l."""
     if load == "none":
         return Plan(total_s=setting.length_s)
     if load == "up":

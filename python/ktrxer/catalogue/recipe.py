@@ -43,7 +43,7 @@ class NoRunner(PlanError):
 
 @dataclass(frozen=True)
 class Setting:
-    """What the user asked for, the same for every test."""
+    """The settings of the user that every test has."""
 
     host: str
     length_s: float = 60
@@ -76,7 +76,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class When:
-    """From `delay_s` after the beginning of the run (or after the end of `start_after`), for `length_s`; ended early at the end of
+    """A time of `length_s`, `delay_s` after the beginning of the run (or after the end of `start_after`); it ends early at the end of
     `stop_after`."""
 
     delay_s: float = 0
@@ -127,7 +127,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class NoParameters:
-    """For tests that need none of their own."""
+    """The parameters of tests that have none of their own."""
 
 
 def parameter(

@@ -62,7 +62,7 @@ def _flow(setting: Setting, p: Parameters, place: int, when: When) -> Plan:
 
 
 def _steps(labels: Sequence[str], starts: Sequence[float], lasts: Sequence[float]) -> list[Step]:
-    """From each change to the next one: which flows are on."""
+    """The flows that are on from each change to the next one."""
     ends = [start + length for start, length in zip(starts, lasts, strict=True)]
     changes = sorted({*starts, *ends})
     made = []

@@ -123,7 +123,7 @@ def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here
 
 
 def _losses(check: Check) -> str:
-    """What a small delay does not repair."""
+    """Problems that a small delay does not repair."""
     parts = [("on the idle line", check.idle, IDLE_LOST)]
     parts += [(f"under {WORDS[one.direction]}", one.loaded, LOADED_LOST) for one in check.loads]
     shares = [(when, found.lost / (found.lost + found.count), least) for when, found, least in parts if found.lost >= LOST_LEAST]

@@ -33,7 +33,7 @@ class Blocked:
 
 
 def found(options: Options, host: str, port: int, server: bool, icmp: bool) -> Blocked | None:
-    """After a trial that failed. None: packets are not the cause, or a web server is not there."""
+    """The cause of a trial that failed. None: packets are not the cause, or a web server is not there."""
     tcp = _tcp(options, host, port)
     end, unsent, why = _probes(options, host) if server else ({"received": 1}, False, "")
     udp = not end.get("received")

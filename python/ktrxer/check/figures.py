@@ -52,7 +52,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Queue:
-    """Where the delay is added: one of the places of summary/where.py, and between which routers; `hop` is the number of the router behind
+    """The place that adds the delay: one of those of summary/where.py, and between which routers; `hop` is the number of the router behind
     the queue (0: behind the last one that was probed), None: not known."""
 
     place: str
@@ -84,7 +84,7 @@ class Check:
 
     @property
     def added_ms(self) -> float:
-        """As the scale defines it: the mean of the delays that the upload and the download add."""
+        """The mean of the delays that the upload and the download add, as the scale defines it."""
         return sum(max(0.0, load.added_ms) for load in self.loads) / len(self.loads)
 
     @property
@@ -157,7 +157,7 @@ def _windows(run: Run) -> dict[Way, Window]:
         flows = [(times, counts) for times, counts in counted if len(counts)]
         if sum(int(counts.max() - counts.min()) for _, counts in flows) > FIRST_WINDOW_BYTES * len(counted):
             settle = min(SETTLE_NS, round(SETTLE_SHARE * (whole.to_ns - whole.from_ns)))
-            # Where the server ends, or the user stops the run, the path has no load, and probes may have no answer.
+            # The path has no load where the server ends or the user stops the run, and probes may have no answer.
             last = max(int(times.max()) for times, _ in flows)
             to_ns = whole.to_ns if last > whole.to_ns - S else last
             if to_ns >= whole.from_ns + settle + S:
@@ -210,7 +210,7 @@ def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_wi
     before, under = ({column: _inside(run, members, column, one) for _, column in DIRECTIONS} for one in (idle_window, window))
     places = parts(before, under, _qdisc(run))
     own = _own_added(run, idle_window, window)
-    # Without an interval, at least the step to the next letter of the scale.
+    # A figure without an interval gets at least the step to the next letter of the scale.
     above = low > 0 and added >= QUEUE_LEAST_MS if low is not None else added > 5
     queue = _queue(way, added, places, hops, own, _qdisc(run)) if above else None
     policer = next((one for one in policed(run, *flow_facts(run)) if one.direction == way), None)

@@ -47,7 +47,7 @@ def traced(options: Options, target: str, hops: int) -> tuple[list[str], str]:
 
 
 def addresses_of(made: Any, target: str) -> list[str] | None:
-    """From the object that `ktrxer trace --json` prints; None if it is none. A router that does not answer is left out."""
+    """The path of the object that `ktrxer trace --json` prints; None if it is none. A router that does not answer is left out."""
     rows = made.get("hops") if isinstance(made, dict) else None
     if not isinstance(rows, list):
         return None
@@ -65,7 +65,7 @@ def addresses_of(made: Any, target: str) -> list[str] | None:
 
 
 def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], str]:
-    """Which hosts answer three ICMP echo requests, all probed at once. Then the reason why none could be sent to the first one."""
+    """The hosts that answer three ICMP echo requests, all probed at once, and the reason why none could be sent to the first one."""
     family = [options.family] if options.family else []
     children = {
         host: subprocess.Popen(

@@ -18,7 +18,6 @@ HERE_S = 2.0
 
 
 def here(argv: Sequence[str]) -> str | None:
-    """On this host."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(argv, capture_output=True, timeout=HERE_S, stdin=subprocess.DEVNULL, check=False)
         return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

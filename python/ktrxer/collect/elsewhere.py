@@ -179,7 +179,7 @@ def _coalescing(text: str | None) -> dict[str, int]:
 
 
 def _qdisc(one: dict[str, Any]) -> dict[str, Any]:
-    """As metadata.py has them. What tc prints beside the counters that all kinds have are statistics of this kind."""
+    """The queues as metadata.py has them. The counters that not all kinds have are statistics of this kind."""
     more = {name: value for name, value in one.items() if name not in NO_PARAMETERS}
     return present(
         kind=one.get("kind"), handle=one.get("handle"), parent="root" if one.get("root") is True else one.get("parent"),

@@ -190,7 +190,7 @@ class Netlink:
         return found
 
     def counters(self) -> Iterator[tuple[str, dict[str, int]]]:
-        """Of each device, from rtnl_link_stats64."""
+        """The counters of each device (rtnl_link_stats64)."""
         for answer, message in self.ask(RTM_GETLINK, NLM_F_DUMP, IFINFOMSG.pack(0, 0, 0, 0, 0)):
             if answer == RTM_NEWLINK and len(message) >= IFINFOMSG.size:
                 values = dict(attributes(message[IFINFOMSG.size :]))
@@ -242,7 +242,7 @@ class Netlink:
                     yield index, f"{address}/{prefix}"
 
     def gateways(self) -> Iterator[tuple[str, str, int]]:
-        """For each route of the main table with a gateway: destination, gateway, index of the device."""
+        """The routes of the main table with a gateway: destination, gateway, index of the device."""
         for answer, message in self.ask(RTM_GETROUTE, NLM_F_DUMP, RTMSG.pack(0, 0, 0, 0, 0, 0, 0, 0, 0)):
             if answer != RTM_NEWROUTE or len(message) < RTMSG.size:
                 continue
@@ -254,7 +254,7 @@ class Netlink:
                 yield f"{to}/{prefix}" if to else "default", gateway, index
 
     def way_to(self, address: str, protocol: int = 0, dscp: int = 0, port: int = 0) -> Way:
-        """By the rules for packets of this IP protocol, DSCP and destination port; 0: by those for all packets. Linux before 4.18 ignores
+        """The route for packets of this IP protocol, DSCP and destination port; 0: that of all packets. Linux before 4.18 ignores
         protocol and port."""
         return next(self.ways_to(address, [(protocol, dscp, port)]))
 

@@ -19,7 +19,7 @@ RATE_BITRATE, RATE_BITRATE32 = 1, 5  # in 100 kbit/s
 GENERIC = struct.Struct("=BBxx")
 STATIONS_MOST = 256
 
-# By number in enum nl80211_sta_info: name, signed.
+# Numbers of enum nl80211_sta_info: name, signed.
 _NUMBERS: dict[int, tuple[str, bool]] = {
     7: ("signal", True), 13: ("signal_avg", True), 9: ("rx_packets", False), 10: ("tx_packets", False), 11: ("tx_retries", False),
     12: ("tx_failed", False), 18: ("beacon_loss", False), 23: ("rx_bytes", False), 24: ("tx_bytes", False),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the subcommands share: how they complain, and what durations look like."""
+"""Options, messages and durations that the subcommands share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REQUIRED = "the following arguments are required: "  # argparse's words
 
 
 def _width() -> int:
-    """Of the help text. argparse makes a formatter for each option, and without a width each of them looks at the terminal."""
+    """The width of the help text. argparse makes a formatter for each option, and without a width each of them looks at the terminal."""
     columns = 0
     with contextlib.suppress(OSError, ValueError):
         columns = int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size(1).columns
@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(words)}" + (f"; did you mean {near[0]}?" if near else ""))
 
     def parse_groups(self, arguments: list[str], runs: str) -> tuple[Any, list[Path], bool]:
-        """Of `A... -- B...`, with options on both sides: what is given, its argument `runs` holding A; B; and whether there is `--`."""
+        """Parses `A... -- B...`, with options on both sides: the namespace, whose `runs` holds A; B; and whether there is `--`."""
         cut = arguments.index("--") if "--" in arguments else len(arguments)
         given, second = self.parse_args(arguments[:cut]), []
         if arguments[cut + 1 :]:
@@ -147,13 +147,13 @@ def for_option(parser: argparse.ArgumentParser, about: str, default: float | Non
 
 
 def stored_options(parser: argparse.ArgumentParser) -> None:
-    """Of commands that measure and store a run."""
+    """The options of commands that measure and store a run."""
     parser.add_argument("-t", "--title", default="", help="a few words that tell this run from others")
     parser.add_argument("-D", "--directory", type=Path, default=Path(), metavar="DIR", help="where the run is stored (here)")
 
 
 def server_options(parser: argparse.ArgumentParser) -> None:
-    """Of clients of `ktrxer serve`."""
+    """The options of clients of `ktrxer serve`."""
     parser.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
     parser.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of `ktrxer serve`, for TCP and UDP (8620)")
     family = parser.add_mutually_exclusive_group()

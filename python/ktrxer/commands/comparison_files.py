@@ -54,6 +54,6 @@ def junit(made: Sequence[Comparison], checks: Sequence[Sequence[Check]]) -> str:
 
 
 def _xml(text: str) -> str:
-    """Without the characters that XML 1.0 cannot hold."""
+    """Removes the characters that XML 1.0 cannot hold."""
     clean = one_line(text, 300)
     return "".join(c for c in clean if c == "\t" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000")

@@ -43,7 +43,7 @@ def cells(row: Row) -> list[str]:
 
 
 def _mean_and_spread(found: tuple[float, float] | None, smallest: float) -> list[str]:
-    """With digits of the standard deviation, but of no less than `smallest`."""
+    """A value with the digits of its standard deviation, but of no less than `smallest`."""
     if found is None:
         return ["-", "-"]
     mean, deviation = found

@@ -144,7 +144,7 @@ def _json(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Without control characters, also from a data set of unknown origin."""
+    """A text without control characters: the data set may be of unknown origin."""
     if value is None or isinstance(value, bool | int | float):
         return value
     return one_line(str(value), 1 << 20)

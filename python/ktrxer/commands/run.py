@@ -210,7 +210,7 @@ def labels_of(given: argparse.Namespace) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to run. `old`: the run that it repeats; `different`: what is known to be different already."""
+    """The plan to run. `old`: the run that it repeats; `different`: the differences that are known already."""
 
     test: Test
     setting: Setting
@@ -324,7 +324,7 @@ def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:
 
 
 def _say_different(given: argparse.Namespace, different: list[str]) -> None:
-    """On standard error, so that --json prints one object."""
+    """Prints to standard error, so that --json prints one object."""
     if not given.quiet:
         complain("run", "these things differ:" if different else "nothing is known to differ")
         for line in different:

@@ -118,7 +118,7 @@ def _table(entries: list[Entry], shown: list[str]) -> None:
 
 
 def _cells(values: list[str | float | None]) -> list[str]:
-    """As _cell() of each. Most columns have short plain text only, which is found out of all together."""
+    """_cell() of each value. Most columns have short plain text only, which one test of all their texts finds out."""
     with contextlib.suppress(TypeError):
         texts: list[str] = values  # type: ignore[assignment]
         if "".join(texts).isprintable() and max(map(len, texts)) <= CELL_MOST:

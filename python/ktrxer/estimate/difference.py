@@ -141,7 +141,7 @@ def trend(t_s: Sequence[float] | Floats, residuals: Sequence[float] | Floats, pe
 
 
 def _ranks(values: Floats) -> Floats:
-    """From 1; equal values have the mean of their ranks."""
+    """Ranks count from 1; equal values have the mean of their ranks."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     made: Floats = (ends - (counts - 1) / 2)[place]

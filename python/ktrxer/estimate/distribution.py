@@ -22,7 +22,7 @@ def ecdf(values: NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 def thin_ecdf(x: Floats, share: Floats, most: int) -> tuple[Floats, Floats]:
-    """At most about `most` points of a distribution. The TAIL points at each end stay; between two other points at most 1/(most - 2 * TAIL)
+    """Thins a distribution to about `most` points. The TAIL points at each end stay; between two other points at most 1/(most - 2 * TAIL)
     of the share is skipped."""
     if len(x) <= most or most <= 3 * TAIL:
         return x, share

@@ -17,7 +17,7 @@ FIGURES = 64
 
 @dataclass(frozen=True)
 class CapacityInterval:
-    """As its receiver counted it. Delays are above the least one of the test; None: not known."""
+    """The counts of its receiver. Delays are above the least one of the test; None: not known."""
 
     datagrams: int
     ip_bytes: int

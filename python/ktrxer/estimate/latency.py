@@ -88,7 +88,7 @@ def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float
         error = math.sqrt(float(((counts - share * sizes) ** 2).sum()) * len(sizes) / (len(sizes) - 1)) / len(values)
         return bool(0.5 - share > limit * error)
 
-    # Where each different value begins, and where the last one ends.
+    # The begin of each different value, and the end of the last one.
     starts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
     middle = bisect.bisect_right(starts, (len(values) - 1) // 2) - 1
     low = bisect.bisect_left(range(middle), True, key=lambda i: not rejected(slice(0, starts[i + 1])))
@@ -97,7 +97,7 @@ def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float
 
 
 def quantile(values: Floats | Sequence[float], share: float) -> float:
-    """As np.quantile. That and np.median import numpy.ma, a seventh of the time of numpy's own import. The values are at least one, and no
+    """np.quantile and np.median import numpy.ma, a seventh of the time of numpy's own import. The values are at least one, and no
     NaN."""
     place = (len(values) - 1) * share
     first = math.floor(place)

@@ -77,7 +77,7 @@ def function(name: str) -> Any:
 
 
 def check() -> None:
-    """Before a measurement: NoEstimatorsError, if the figures of its end cannot be computed."""
+    """A measurement calls it before its begin: NoEstimatorsError, if the figures of its end cannot be computed."""
     function("one_way")
     function("loss_directions")
 
@@ -94,7 +94,7 @@ def call(name: str, *arguments: Any, text: bool = False, most: int = MOST) -> Fo
 
 
 def count(name: str, *arguments: Any) -> int:
-    """Of a function that fills arrays."""
+    """The result of a function that fills arrays."""
     made = int(function(name)(*arguments))
     if made < 0:
         fail(made, "")
@@ -130,7 +130,7 @@ def numbers(values: npt.ArrayLike, dtype: type[np.uint64] | type[np.int64], widt
 
 
 def pair_times(values: npt.ArrayLike) -> Array:
-    """As numbers(), counted in rows: sent first, sent second, arrived first, arrived second."""
+    """The rows of pairs, as numbers() gives them: sent first, sent second, arrived first, arrived second."""
     given = np.asarray(values)
     if given.size and (given.ndim != 2 or given.shape[1] != 4):
         raise ValueError(f"the times of pairs are rows of four (both send times, both arrivals), not an array of the shape {given.shape}")

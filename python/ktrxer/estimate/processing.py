@@ -40,7 +40,7 @@ def ppt(gaps_ns: Mapping[int, npt.ArrayLike], resolution_ns: int = 0) -> Ppt:
 
 
 def ppt_of_probes(probes: Mapping[int, npt.ArrayLike], heading_bytes: int = 1502, resolution_ns: int = 1) -> Ppt:
-    """As ppt(), from the send times and arrivals of both packets (rows as those of pairs()): probes that the sender split are left out."""
+    """ppt() from the send times and arrivals of both packets (rows as those of pairs()), without the probes that the sender split."""
     if len(probes) != 2:
         raise ValueError(f"two sizes of the trailing packet give the slope, not {len(probes)}")
     trains = [(*native.pair_times(times), native.uint32(size)) for size, times in probes.items()]

@@ -43,7 +43,7 @@ class HopQueues:
 
 
 def hop_queues(idle_ns: npt.ArrayLike, loaded_ns: npt.ArrayLike, own: tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> HopQueues:
-    """Which queue of a path fills under load, by round trips without the load and with it: a row for each hop, a column for each
+    """The queue of a path that fills under load, by round trips without the load and with it: a row for each hop, a column for each
     repetition; negative: no answer. `own`: delays in the queue of the host that probes, without the load and with it."""
     tables = [_table(values, None if own is None else own[loaded]) for loaded, values in enumerate((idle_ns, loaded_ns))]
     if len(tables[0]) != len(tables[1]):

@@ -131,7 +131,7 @@ class Ramp:
         """`moved`: bytes of all connections in this interval."""
         self.bytes.append(moved)
         self.probes.append(probes)
-        # By the definition the divisor is MAD also in the first intervals.
+        # The divisor is MAD also in the first intervals, by the definition.
         self.averages.append(sum(self.bytes[-self.p.mad :]) * 8 * S / (self.p.mad * self.p.id_ns))
         if self.stage == "goodput":
             if stable(self.averages, self.p):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""When a mean is known well enough, if one looks after each run and stops at the first time that the interval is narrow."""
+"""Decides whether a mean is known well enough, where each run is looked at, and the first narrow interval ends the series."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class TcpPair:
 
 @dataclass(frozen=True)
 class Share:
-    """With the interval of Wilson at 95 %, as if the events were independent."""
+    """A share with the interval of Wilson at 95 %, as if the events were independent."""
 
     count: int
     of: int
@@ -44,7 +44,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Losses:
-    """Of one direction."""
+    """The losses of one direction."""
 
     lost: Share  # of the segments of pairs whose event is known
     reordered: Share  # of the pairs whose order is known

@@ -162,7 +162,7 @@ def _delay(c: Circuit) -> float:
 
 @dataclass(frozen=True)
 class Playout:
-    """What a receiver with a fixed jitter buffer plays."""
+    """The packets that a receiver with a fixed jitter buffer plays."""
 
     delay_ms: float  # from the sender's packet to its play-out
     ppl: float  # %, lost on the path or too late to be played

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from ktrxer.store.errors import printable
 
-# Of each unit of figures: its name in OpenMetrics, which requires base units, and the factor.
+# Each unit of figures: its name in OpenMetrics, which requires base units, and the factor.
 UNITS: dict[str, tuple[str, float]] = {
     "ns": ("seconds", 1e-9), "us": ("seconds", 1e-6), "ms": ("seconds", 1e-3), "s": ("seconds", 1.0), "Mbit/s": ("bits_per_second", 1e6),
     "%": ("ratio", 0.01), "1/min": ("per_minute", 1.0),
@@ -54,7 +54,7 @@ def escaped(word: str) -> str:
 
 
 def seconds(created: str) -> float | None:
-    """Of an RFC 3339 time; None if it is none."""
+    """The seconds of an RFC 3339 time; None if it is none."""
     try:
         found = datetime.fromisoformat(created)
     except ValueError:

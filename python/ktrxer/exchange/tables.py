@@ -55,7 +55,7 @@ def _write(table: pa.Table, path: Path, form: Form) -> None:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """With text in place of dictionaries, which CSV does not have. Times and counts stay integers; an empty entry is an empty field."""
+    """CSV has no dictionaries, so the table gets their text. Times and counts stay integers; an empty entry is an empty field."""
     import pyarrow as pa
 
     fields = [pa.field(f.name, f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]

@@ -166,7 +166,7 @@ class Answers:
         }
 
     def keys(self, asked: Asked) -> dict[str, Any]:
-        """What can be a column beside the properties: the figures, settings and metadata of a run."""
+        """The figures, settings and metadata of a run, which can be columns beside its properties."""
         first = next(iter(self._readable(asked)[0].values())).run
         collected, _ = self._collected([self.library.name(first.path)], [])
         paths = [path for path, value in _leaves(_whole(first.meta)) if not isinstance(value, list)]
@@ -257,7 +257,6 @@ class Answers:
         return found, unread
 
     def _command(self, asked: Asked, made: _Made) -> str:
-        """Of the runs that can be read."""
         names, given = _texts(asked, "runs", MOST_RUNS), dict(_settings(asked))
         if "shown" in asked:
             names = [names[_shown(asked, len(names))]]
@@ -340,7 +339,7 @@ class Answers:
 
 
 def _whole(meta: Meta) -> dict[str, Any]:
-    """As grouping.value_of has its paths."""
+    """The path of a value as grouping.value_of takes it."""
     return {"settings": meta.settings, "metadata": meta.metadata, "accounts": meta.accounts}
 
 

@@ -127,7 +127,7 @@ def _without_token(view: str) -> str:
 
 
 def _serve(server: Server) -> None:
-    """Until SIGINT or SIGTERM."""
+    """Serves until SIGINT or SIGTERM."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -63,13 +63,13 @@ def without(view: str, columns: Collection[str]) -> str:
 
 
 def _summaries(known: list[list[str]], exported: set[str]) -> list[list[str]]:
-    """Also of plots of a recipe's own and of scaled ones, which have no summary."""
+    """The summaries of plots, with those of a recipe and scaled ones, which have none of their own."""
     names = {name for name, _ in known}
     return [*known, *([name, "of the run's test"] for name in sorted(exported - names))]
 
 
 def _run(answers: Answers, name: str, share: int) -> tuple[dict[str, Any], bytes, list[str]]:
-    """What the page has of a run, its columns, and the names of its plots, in at most `share` bytes."""
+    """The part of a run that the page has, its columns, and the names of its plots, in at most `share` bytes."""
     try:
         found = answers.library.run(name)
         metadata = answers.metadata({"runs": [name]})["runs"][0]
@@ -109,7 +109,7 @@ def _models(found: Readable) -> dict[str, PlotModel]:
 
 
 def _below(answers: Answers, text: str) -> str:
-    """Without the place of the directory on this machine."""
+    """Removes the place of the directory on this machine."""
     return text.replace(f"{answers.library.directory}/", "")
 
 

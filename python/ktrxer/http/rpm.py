@@ -68,7 +68,7 @@ class Test:
     growing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, length_ns: int) -> None:
-        """For `length_ns`. The result is that of the interval in which rate and responsiveness are stable. The load goes on to its planned
+        """The result is that of the interval in which rate and responsiveness are stable. The load goes on to its planned
         end, because other probes of the run need the load."""
         begin = time.monotonic_ns()
         self._task(self._samples())
@@ -206,7 +206,7 @@ class Test:
             opened.client.close()
 
     async def _self(self) -> None:
-        """On one of the connections of the load, all with the same probability."""
+        """Probes one of the connections of the load, all with the same probability."""
         if self.loads:
             begun = time.monotonic_ns()
             with contextlib.suppress(Unprocessed):  # no probe: the server has not seen the request
@@ -313,7 +313,7 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
     except nq.ConfigError as error:
         raise NqError(f"{shown}: {error}") from None
     named, there = urlsplit(url).hostname or "", urlsplit(config.small).hostname or ""
-    # Not test_endpoint: a host there must prove by its certificate that it serves this name.
+    # test_endpoint is not compared: a host there must prove by its certificate that it serves this name.
     if not nq.one_domain(named, there):
         other = f"names {there[:200]}, a host of another domain, which is not loaded: name a configuration there"
         raise NqError(f"{shown}: its configuration {other}")

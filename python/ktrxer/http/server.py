@@ -35,7 +35,7 @@ HEADERS = {"content-type": "application/octet-stream", "cache-control": "no-stor
 
 @dataclass
 class Site:
-    """What is served, and the counts of all connections."""
+    """The objects that are served, and the counts of all connections."""
 
     base: str  # the URL of this host, without a path
     token: str
@@ -218,7 +218,7 @@ class Peer(Connection):
     def _answer(
         self, stream: int, status: int, size: int, more: dict[str, str] | None = None, body: bytes = b"", follows: bool = False
     ) -> None:
-        """With `follows`: a body of `size` zeros."""
+        """`follows`: the answer has a body of `size` zeros."""
         fields = [(":status", str(status)), ("content-length", str(size)), *(more or {}).items()]
         with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has reset the stream meanwhile
             self.h2.send_headers(stream, fields, end_stream=not body and not follows)
@@ -237,7 +237,7 @@ def context_of(certificate: str, key: str) -> ssl.SSLContext:
 
 
 async def serve(site: Site, context: ssl.SSLContext, bind: str | None, port: int, ready: Callable[[int], None]) -> None:
-    """Until it is cancelled. `ready` gets the port, once connections are accepted."""
+    """Serves until it is cancelled. `ready` gets the port, once connections are accepted."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_failed)
     server = await loop.create_server(lambda: Door(site, context), bind, port, backlog=CONNECTIONS_MOST)

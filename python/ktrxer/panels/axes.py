@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a user changes in the axes and the legend of a panel. The same for each panel, whether it has a specification or not."""
+"""The settings of a user for the axes and the legend of a panel, the same for panels with and without a specification."""
 
 from __future__ import annotations
 

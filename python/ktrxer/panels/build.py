@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""From a specification and runs to panels. Pure: the same runs, specification and options give the same panels."""
+"""Builds panels from a specification and runs. Pure: the same runs, specification and options give the same panels."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def series(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> 
 
 
 def _begins(chosen: Selection, numbers: Sequence[int]) -> dict[int, float]:
-    """What is added to the times of each run."""
+    """The seconds that are added to the times of each run."""
     runs = [chosen.runs[number] for number in numbers]
     if chosen.options.concatenate:
         ends = np.cumsum([0.0, *(run.meta.length_ns / S for run in runs)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which settings of a picture fit which plots. Settings of axes, titles and legends fit all plots (axes.py)."""
+"""The settings of a picture that do not fit all plots. Settings of axes, titles and legends do (axes.py)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 Flent lists the series of each test's plots one by one. Here one specification with patterns serves all tests that have a plot of that name:
 it selects the same series in each of them. Where the plot of a test is another one, flent_variants.py has it.
-tests/python/test_panels_flent.py compares both with the table of names (flent_tests.py), and with the real Flent where it is installed."""
+tests/python/test_panels_flent.py compares both with a table of names, and with the real Flent where it is installed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _CALL = Pick("VoIP::delay", "Delay that queues add", axis=2, reduce="mean_span")
 
 
 def _of_flows(way: str) -> dict[str, Spec]:
-    """Of the tests with N flows in one direction."""
+    """The plots of the tests with N flows in one direction."""
     total, parts = Pick(f"TCP {way} sum", "Sum"), (Pick(f"TCP {way}::*"), Pick(f"TCP {way} avg", "mean"))
     return {
         "totals": replace(SPECS["totals"], picks=(total, _RIGHT)),

@@ -54,7 +54,7 @@ def stems(names: Sequence[str], drop: Sequence[str] = ()) -> list[str]:
 
 
 def grouped(runs: Sequence[Run], by: GroupBy, drop: Sequence[str] = ()) -> list[Group]:
-    """In the order of the first run of each group."""
+    """The groups have the order of their first runs."""
     if by == "run":
         return [Group(name, (run,)) for name, run in zip(distinct([run.meta.title or run.name for run in runs], runs), runs, strict=True)]
     if by == "series":

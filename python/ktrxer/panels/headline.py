@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a run shows, in words: what the load adds, in which direction, in whose queue, and how sure that is. A pure function of the
+"""The result of a run in words: the delay that the load adds, its direction, its queue, and its uncertainty. A pure function of the
 summary."""
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _loss_sentence(loss: Loss) -> str:
 
 
 def _loss_first(made: Headline) -> Headline:
-    """Where the load loses probes, and adds little or no delay, the sentence about the loss comes first."""
+    """The sentence about the loss comes first, where the load loses probes and adds little or no delay."""
     if not made.lossy:
         return made
     first = next(text for text in made.details if " of the probes are lost (" in text)
@@ -194,7 +194,7 @@ def _difference(idle: Delays, loaded: Delays) -> tuple[float, float] | None:
 
 
 def shown(value: float, uncertainty: float, digits: int = 3) -> str:
-    """With two digits of the uncertainty, and with no more than three digits: a reader of a headline does not use more."""
+    """The value with two digits of the uncertainty, and with no more than three digits: a reader of a headline does not use more."""
     most = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
     least = 1 - math.floor(math.log10(uncertainty)) if uncertainty > 0 else most
     return f"{value:.{max(0, min(most, least))}f}"
@@ -238,7 +238,7 @@ def _plain(ms: float) -> str:
 
 
 def three(value: float) -> str:
-    """With three digits, and without zeros that the figure does not support."""
+    """The value with three digits, and without zeros that the figure does not support."""
     if value == 0:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a specification selects from runs: series with their samples in one part of the time, smoothed and filtered."""
+"""The series that a specification selects from runs, with their samples in one part of the time, smoothed and filtered."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Item:
     lost_t: Floats
 
     def least(self) -> float:
-        """Of the whole run: the delay of empty queues, also where the part that is drawn has none."""
+        """The smallest value of the whole run: the delay of empty queues, also where the part that is drawn has none."""
         there = shapes.known(self.track.y)
         return float(there.min()) if len(there) else 0.0
 
@@ -71,7 +71,7 @@ class Selection:
         self._found: set[str] = set()  # patterns of the user that are those of a series
 
     def check(self) -> None:
-        """After all items are selected. SettingError: a pattern of the user is that of no series."""
+        """Call it when all items are selected. SettingError: a pattern of the user is that of no series."""
         for name, patterns in (("series", self.options.only), ("filter-series", self.options.drop)):
             unknown = [pattern for pattern in patterns if pattern not in self._found]
             if unknown and self._seen:
@@ -95,7 +95,7 @@ class Selection:
         return [(group, [numbers[id(run)] for run in group.runs]) for group in found]
 
     def items(self, spec: Spec, number: int) -> list[Item]:
-        """Of one run, in the order of the picks. A series that two picks select is there twice."""
+        """The items of one run, in the order of the picks. A series that two picks select is there twice."""
         made = []
         for place, pick in enumerate(spec.picks):
             names = picked(self.tracks_of(number), pick)
@@ -168,7 +168,7 @@ def shown(unit: str, values: Sequence[Floats]) -> tuple[float, str]:
 
 @dataclass(frozen=True)
 class Measure:
-    """What an axis of values shows, and the divisor of its values."""
+    """The label and the unit of an axis of values, and the divisor of its values."""
 
     label: str
     unit: str

@@ -39,7 +39,7 @@ _FIRST = {
 
 
 def report_panels(run: Run, found: Headline) -> list[Panel]:
-    """In the order of what the run shows."""
+    """The panels have the order of their importance for this run."""
     own = plots.of_recipe(run)
     made = [*plots.panels_of(run, plots.REPORT), *(panel for name in own for panel in build(name, own, [run])[0]), *others(run)]
     return arrange(made, found)
@@ -123,7 +123,7 @@ def _phases(panel: Panel) -> tuple[Floats, Floats]:
 
 
 def _change(panel: Panel) -> float | None:
-    """What the load adds to the median, in ms."""
+    """The milliseconds that the load adds to the median."""
     idle, loaded = _phases(panel)
     return float(np.median(loaded) - np.median(idle)) * ratio(panel.y.unit, "ms") if len(idle) and len(loaded) else None
 
@@ -170,7 +170,7 @@ def same_colours(panels: Sequence[Panel]) -> list[Panel]:
 
 
 def coincident(panel: Panel) -> Panel:
-    """With a note about series that lie on each other in the whole panel: the one drawn last hides the others."""
+    """Adds a note about series that lie on each other in the whole panel: the one drawn last hides the others."""
     if panel.link != TIME or len(panel.series) < 2:
         return panel
     groups = _coinciding([one for one in panel.series if one.style in ("line", "step") and one.key != "limit of lateness"])

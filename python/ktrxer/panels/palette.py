@@ -59,7 +59,7 @@ def looks(wishes: Sequence[str | None]) -> list[Look]:
     made: list[Look] = []
     for had in chosen:
         if had is None:
-            # If no combination is left, start again: then only the legend distinguishes the series.
+            # Start again if no combination is left: then only the legend distinguishes the series.
             had = free[used] if used < len(free) else everything[used % len(everything)]
             used += 1
         made.append(had)

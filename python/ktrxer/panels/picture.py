@@ -55,7 +55,7 @@ def model(runs: Sequence[Run], wish: Picture) -> PlotModel:
 
 
 def narrow(runs: Sequence[Run], wish: Picture) -> None:
-    """For this picture alone: the runs then read no column that it does not need."""
+    """The runs then read only the columns that this picture needs."""
     plain = wish.plot.removesuffix(plots.SCALED)
     if plain in plots.PLOTS and wish.arrange not in _BY and not fitting.of_samples(wish.options):
         for run in runs:

@@ -119,7 +119,7 @@ def specifications(run: Run) -> dict[str, Spec]:
 
 
 def summaries() -> dict[str, str]:
-    """What each plot shows, by its name."""
+    """The summary of each plot by its name."""
     specs = {name: spec.summary for name, spec in (flent_variants.SPECS | OWN).items() if name.removesuffix(SCALED) not in PLOTS}
     return {name: plot.summary for name, plot in PLOTS.items()} | dict(sorted(specs.items()))
 

@@ -16,7 +16,7 @@ SEQ_LOSS, MOS = "raw_seq_loss", "mos"  # they need the lost probes, too (`lossy`
 
 
 def _area(t: Floats, y: Floats) -> float:
-    """Below the straight lines between the samples, in the unit of y times seconds."""
+    """The area below the straight lines between the samples, in the unit of y times seconds."""
     return float(np.sum((y[1:] + y[:-1]) / 2 * np.diff(t)))
 
 
@@ -84,7 +84,7 @@ def mos(delay_ms: Floats, lost: int) -> float:
 
 
 def cut(t: Floats, start: float | None, end: float | None, length: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which samples lie between two times in seconds. An end that is zero or negative counts from the end of the run, as in Flent."""
+    """Selects the samples between two times in seconds. An end that is zero or negative counts from the end of the run, as in Flent."""
     low = -math.inf if start is None else start
     high = math.inf if end is None else length + end if end <= 0 else end
     return np.asarray((t >= low) & (t <= high))

@@ -38,7 +38,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def chosen(names: Iterable[str], pattern: str, exclude: Sequence[str] = ()) -> list[str]:
-    """In the order of the names. A name that is exactly the pattern matches, too, also if it contains a star. In an exclusion each `*`
+    """The matching names in their order. A name that is exactly the pattern matches, also if it contains a star. In an exclusion each `*`
     crosses colons, as in Flent."""
     left_out = [one.replace("**", "*").replace("*", "**") for one in exclude]
     return [name for name in names if (name == pattern or matches(pattern, name)) and not any(matches(one, name) for one in left_out)]

@@ -115,7 +115,7 @@ class Interval:
 
 
 def mean_interval(values: NDArray[Any]) -> Interval | None:
-    """Of independent values, one for each run: Student's t. Fewer than three values have no interval, as in estimate/difference.py."""
+    """Student's t for independent values, one for each run. Fewer than three values have no interval, as in estimate/difference.py."""
     there = known(values)
     if not len(there):
         return None
@@ -224,7 +224,7 @@ class Heat:
 
 
 def heat(t: Floats, values: NDArray[Any], columns: int = 160, rows: int = 48, *, log: bool = False) -> Heat | None:
-    """Where the samples of each part of the time lie. The rows cover all values, so that no sample is outside."""
+    """The shares of the samples of each part of the time. The rows cover all values, so that no sample is outside."""
     y = np.asarray(values, np.float64)
     there = (np.abs(y) <= LARGEST) & np.isfinite(t) & ((y > 0) | (not log))
     if not there.any():

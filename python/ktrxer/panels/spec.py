@@ -16,7 +16,7 @@ from ktrxer.panels.groups import Combine, GroupBy
 # stack      panels of other plots, one below the other on one time axis (`side`: beside each other)
 Kind = Literal["series", "band", "cdf", "ccdf", "histogram", "box", "violin", "bar", "line", "qq", "ellipse", "heat", "difference", "stack"]
 
-# Which part of the run: all of it, the load, from the load's begin on, before the load, or two times in seconds (the end from the end of
+# The part of the run: all of it, the load, from the load's begin on, before the load, or two times in seconds (the end from the end of
 # the run where it is not above zero).
 Part = Literal["whole", "load", "from load", "idle"] | tuple[float, float]
 Log = Literal["", "x", "y"]
@@ -58,7 +58,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Options:
-    """What a user changes in a plot, whatever the plot is. Equal options have equal hashes: the explorer keeps pictures by them."""
+    """The settings of a user for any plot. Equal options have equal hashes: the explorer keeps pictures by them."""
 
     part: Part | None = None
     scaling: tuple[float, float] | None = None

@@ -61,7 +61,7 @@ def _tracks(panel: Panel | None, suffix: str = "") -> list[Track]:
 
 
 def _measured(run: Run) -> list[Track]:
-    """What the panels of a run draw, under its own names."""
+    """The series that the panels of a run draw, under its own names."""
     made = [*_tracks(latency(run)), *_tracks(rates(run, "up")), *_tracks(rates(run, "down"))]
     sources: tuple[tuple[Panel | None, str], ...] = (
         (one_way(run, "up"), "::owd_up"),
@@ -149,7 +149,7 @@ def sum_at(a: tuple[Floats, Floats], b: tuple[Floats, Floats], step: float) -> t
 
 
 def _average(tracks: Mapping[str, Track]) -> Track | None:
-    """Of the round trips of all kinds of probes, in windows in which each kind has an answer."""
+    """The mean of the round trips of all kinds of probes, in windows in which each kind has an answer."""
     probes = [track for track in tracks.values() if track.name.startswith("Ping (ms)") and "::owd" not in track.name and track.unit == "ms"]
     probes = [track for track in probes if track.name.rpartition("::")[2] not in ("lateness", "own_queue", "far_queue")]
     if len(probes) < 2:

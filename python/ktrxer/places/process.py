@@ -107,7 +107,7 @@ class Process:
                 os.killpg(self.child.pid, number)
 
     def _reap(self) -> int:
-        """As wait(), which does not return the resource usage. One that still runs is killed."""
+        """wait() does not return the resource usage. A process that still runs is killed."""
         if self.child.returncode is None:
             number = self.child.pid
             if os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:

@@ -48,7 +48,7 @@ class SshProcess(Process):
         self._say("INT")
 
     def kill(self) -> None:
-        """On the far host by the guard; then the client, which may hang with its connection."""
+        """The guard ends the process on the far host; then the client is ended, which may hang with its connection."""
         self._killed = True
         self._say("KILL")
         super().kill()

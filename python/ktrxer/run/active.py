@@ -10,7 +10,6 @@ from ktrxer.runners.samples import GARBAGE_MOST, LINE_MOST, Chunk, Samples
 
 
 class Output:
-    """Of one job."""
 
     def __init__(self, job: Job, samples: Samples) -> None:
         self.job, self.samples = job, samples

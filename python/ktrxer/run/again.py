@@ -169,7 +169,7 @@ def _shown(value: Any) -> str:
 
 
 def differences(old: Meta, new: Meta, schedule: Schedule) -> list[str]:
-    """What was known before the new run began."""
+    """The differences that were known before the new run began."""
     return _limited([*_machine(old, new), *_recipe(old, new), *_network(old, new), *_processes(old, schedule)])
 
 
@@ -210,7 +210,7 @@ def _pairs(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _settings_of_qdiscs(qdiscs: list[Any]) -> list[dict[str, Any]]:
-    """Without counters and handles; the parameters are members like all others."""
+    """The queue without counters and handles; the parameters are members like all others."""
     volatile = {"stats", "handle", "parent", "parameters", *COUNTERS}
     made = []
     for one in (one for one in qdiscs if isinstance(one, dict)):

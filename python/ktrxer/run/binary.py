@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which `ktrxer` is started for the processes that measure."""
+"""Finds the `ktrxer` that is started for the processes that measure."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ ROW_BYTES = 160  # of the directory and the file together
 ROOM = 1 << 20  # for everything else: settings, state of hosts, the headers of tables; a run of 5 s has 40 kB in all
 AUXILIARY_ROWS = 30  # of one sample of a host's state: its series are not known before
 
-# What to do where no server was found: for a test without flows, with a token, without one.
+# The remedy where no server was found: for a test without flows, with a token, without one.
 START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
 WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
 WITHOUT_TOKEN = ", copy the file of its token, which it names at its start, to this host (mode 0600), and add --token-file FILE"
@@ -127,7 +127,7 @@ def directory(path: Path, rows: int) -> None:
 
 
 def _try_file(path: Path) -> None:
-    """As tempfile.TemporaryFile, without its imports."""
+    """tempfile.TemporaryFile without its imports."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600))
     except OSError as error:
@@ -266,7 +266,7 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
 
 
 def _listen(schedule: Schedule) -> list[str]:
-    """Which servers of other projects accept no connection."""
+    """The servers of other projects that accept no connection."""
     wanted: dict[tuple[Listener, str], str] = {}
     for job in schedule.jobs:
         if job.invocation.place == LOCAL:
@@ -305,7 +305,7 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
 
 
 def _rates(end: dict[str, Any]) -> Iterator[int]:
-    """Of the flows of a trial, in bit/s of each direction: the highest rate of those that had ended, at the end of each. So one flow that
+    """The rates of a trial in bit/s by direction: the highest rate of the flows that had ended, at the end of each. So one flow that
     waits for the retransmission of its last packet, for longer than the others take, makes no low rate."""
     for direction in ("up", "down"):
         flows = [flow for flow in end.get("flows", []) if flow["direction"] == direction and flow["bytes"] and flow["duration_ns"]]
@@ -335,7 +335,7 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
         rates += _rates(end)
         return None  # there is an answer: the lateness of three packets says nothing about the run
     if isinstance(end, dict) and end.get("reasons"):
-        # On a busy machine the first reason may be lateness; what was not answered matters more here.
+        # The first reason may be lateness on a busy machine; a missing answer matters more here.
         reasons = read_reasons(end["reasons"])
         text = next((one.text for one in reasons if one.id in UNANSWERED_REASONS), reasons[0].text if reasons else last)
         return f"{what}: {one_line(text)}"

@@ -131,7 +131,7 @@ def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:
 
 
 def _congestion_controls(run: Run) -> dict[str, str]:
-    """Of each TCP flow, at its sender, by the name that the kernel gives."""
+    """The congestion control of each TCP flow at its sender, by the kernel's name."""
     made: dict[str, str] = {}
     for series in run.meta.of_kind("bytes"):
         runner = run.meta.runner_of(series)

@@ -20,7 +20,7 @@ COUNTERS = {"direct_pkts", "direct_packets_stat"}  # of htb: among its parameter
 
 @dataclass(frozen=True)
 class OwnDrops:
-    """Of the root qdisc, between the beginning and the end of the run. All traffic of the device counts. The kernel counts a dropped
+    """The root qdisc's counts between the beginning and the end of the run. All traffic of the device counts. The kernel counts a dropped
     packet of TCP as one, and a packet that leaves as its segments: TCP hands over several segments as one packet (GSO), also where
     `ethtool -K` has switched the offloads off."""
 
@@ -63,7 +63,7 @@ def _same_devices(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
 
 
 def own_drops(run: Run) -> OwnDrops | None:
-    """Of the first device that has a queue: that of the route or, below a virtual device without one, the one that sent most packets.
+    """The first device that has a queue: that of the route or, below a virtual device without one, the one that sent most packets.
     None: not known, or no device has a queue."""
     made: list[OwnDrops] = []
     before, after = _look(run, "before", "egress"), _look(run, "after", "egress")

@@ -35,7 +35,7 @@ def asking(place: Place, all_s: float = ALL_S) -> Ask:
 
 
 def states(places: Mapping[str, Place], measuring: Collection[str], address: str, *, full: bool) -> dict[str, dict[str, Any]]:
-    """By place. `measuring`: the places whose processes measure towards `address`; the route of the others is that to this host."""
+    """Hosts by place. `measuring`: the places whose processes measure towards `address`; the route of the others is that to this host."""
     others = {name: place for name, place in places.items() if name != LOCAL}
     if not others:
         return {}

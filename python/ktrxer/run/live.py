@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a person sees while a run happens: how far it is, what flows carry, what delay is, and how both have been."""
+"""The display of a run while it happens: its progress, rates and delays, and their past."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PHASES = {"idle_before": "idle", "load": "under load", "drain": "drain", "idle_a
 
 
 def sparkline(values: list[float | None]) -> str:
-    """From zero to the largest."""
+    """A line of bars from zero to the largest value."""
     known = [value for value in values if value is not None]
     top = max(known, default=0) or 1
     return "".join(" " if value is None else BARS[min(len(BARS) - 1, int(value / top * len(BARS)))] for value in values)

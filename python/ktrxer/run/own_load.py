@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the measurement itself takes of the path: delay probes and control connections, in bytes of IP packets, against the rate of the run.
+"""The load by the measurement itself: delay probes and control connections, in bytes of IP packets, against the rate of the run.
 
 That is what its flows got, with the measurement's own packets: the rate of the path, if the flows fill it and no other traffic is on it."""
 
@@ -27,7 +27,7 @@ Way = Literal["up", "down"]
 
 @dataclass(frozen=True)
 class OwnLoad:
-    """Of one direction, in bit/s."""
+    """The load of one direction in bit/s."""
 
     direction: Way
     probes_bps: float
@@ -36,7 +36,7 @@ class OwnLoad:
 
     @property
     def share(self) -> float | None:
-        """Of the probes and of the control traffic together."""
+        """The load of the probes and of the control traffic together."""
         return (self.probes_bps + self.control_bps) / self.run_bps if self.run_bps else None
 
 
@@ -98,7 +98,7 @@ def _control_bps(runner: Runner, way: Way) -> float:
 
 
 def _flows_bps(run: Run, way: Way) -> float:
-    """Of all flows of one direction together, each over the time from its first to its last count."""
+    """The rate of all flows of one direction together, each over the time from its first to its last count."""
     total = 0.0
     for series in run.meta.of_kind("bytes"):
         arrays = run.arrays(series)

@@ -57,7 +57,7 @@ class Pipes:
             os.close(wake_write)
 
     def wait(self, until_ns: int, now_ns: int) -> None:
-        """Until a time, the next read, the end of a process, or a signal."""
+        """Waits until a time, the next read, the end of a process, or a signal."""
         left_ns = min(until_ns, self.next_ns) - now_ns
         if left_ns > 0 and self._ends.poll(left_ns / 1e6):
             self.next_ns = 0

@@ -47,7 +47,7 @@ def recipe(test: Test) -> dict[str, Any]:
 
 
 def _sha256(data: bytes) -> str:
-    """By the module of CPython itself where it has one: hashlib loads OpenSSL."""
+    """CPython's own module computes it where there is one: hashlib loads OpenSSL."""
     for name in ("_sha2", "_sha256"):
         with contextlib.suppress(ImportError):
             return str(import_module(name).sha256(data).hexdigest())

@@ -17,7 +17,6 @@ _BYTES = [names("bytes").index(name) for name in ("series", "t_ns", "end", "byte
 
 @dataclass
 class Recent:
-    """Of one series."""
 
     delays: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=400))  # time, round trip
     lost: int = 0

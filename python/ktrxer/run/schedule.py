@@ -95,7 +95,7 @@ class Schedule:
         return min(-(-wanted // step) * step, S)
 
     def versions(self) -> dict[tuple[str, str], str | None]:
-        """Of the tools, by place and runner."""
+        """The versions of the tools, by place and runner."""
         return {(job.invocation.place, job.runner.name): job.stored.tool_version for job in self.jobs}
 
     def set_versions(self, versions: Mapping[tuple[str, str], str | None]) -> None:
@@ -188,7 +188,7 @@ def _job(invocation: Invocation, number: int, total: int, options: Options) -> J
 
 
 def _phases(plan: Plan, jobs: list[Job], total: int) -> list[Phase]:
-    """When the path is loaded: from the first load's beginning to the last one's end."""
+    """The time of the load: from the first load's beginning to the last one's end."""
     loads = [job for job in jobs if job.runner.loads]
     if plan.load_s is not None:
         begin, end = map(ns, plan.load_s)

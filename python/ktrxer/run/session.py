@@ -82,7 +82,7 @@ class Session:
         self._ended_at: dict[str, int] = {}  # by name of the invocation
         self._watched = not isinstance(self.view, NoView)
         self._news = True  # the run's meta has changed since it was written
-        # Without anything that measures, as in a recipe of host state alone, the state itself is the measurement.
+        # A plan without anything that measures, such as a recipe of host state alone, measures the state itself.
         self._measures = any(not job.runner.auxiliary for job in schedule.jobs)
         meta.series = list(schedule.series)
         self._names = {(series.name, series.kind) for series in meta.series}
@@ -232,7 +232,7 @@ class Session:
         return any(job.invocation.when.start_after not in names for job in self._waiting)
 
     def _launch_due(self) -> None:
-        """At the beginning all jobs that have a time; later those whose predecessors have ended."""
+        """Starts all jobs that have a time; later those whose predecessors have ended."""
         for job in list(self._waiting):
             after = job.invocation.when.start_after
             if after is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What shows a run while it happens: the live view, or objects in lines."""
+"""The displays of a run while it happens: the live view, or objects in lines."""
 
 from __future__ import annotations
 

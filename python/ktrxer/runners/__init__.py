@@ -105,7 +105,7 @@ def defect(runner: Runner, error: BaseException) -> str:
 
 @contextlib.contextmanager
 def refusals(runner: Runner) -> Iterator[None]:
-    """Before the run: a refusal is a RunnerError, and so is each other exception of a runner of the user."""
+    """Each refusal before the run is a RunnerError, and so is each other exception of a runner of the user."""
     try:
         yield
     except RunnerError:

@@ -102,7 +102,7 @@ def series(p: Flows, name: str) -> Mapping[Hashable, Series]:
 
 
 def trial(p: Flows, o: Options, estimate: bool) -> Trial:
-    """As many flows as there are congestion controls and markings, with little to carry."""
+    """The trial has as many flows as there are congestion controls and markings, with little to carry."""
     estimates = estimate and p.protocol == "tcp"
     size = ["--bytes", str(ESTIMATE_BYTES), "--for", f"{ESTIMATE_S}s"] if estimates else ["--bytes", "1"]
     count = min(max(1, len(p.series)), max(1, len(p.cc), len(p.marks)))
@@ -147,7 +147,7 @@ def _append(samples: Samples, kind: str, row: tuple[Any, ...]) -> None:
 
 
 def _tcp_info(made: Object) -> Iterable[int | None]:
-    """As maybe() of each field, but faster: thousands of samples have a dozen fields each."""
+    """The results of maybe() for each field, but faster: thousands of samples have a dozen fields each."""
     try:
         values: tuple[Any, ...] = _tcp_info_of(made)
     except KeyError:

@@ -54,7 +54,7 @@ def line(p: tools.Echoes, samples: Samples, line: Line) -> None:
     rtt_ns = round(float(found[4]) * MS)
     sent_ns = samples.clock.real(int(found[1]) * S + int(found[2]) * 1000) - rtt_ns
     newest = max(samples.memory.get("newest", 0), 0)
-    # Of the numbers with these 16 bits, the one that is nearest to the newest.
+    # Requests repeat these 16 bits: take the number that is nearest to the newest.
     seq = int(found[3]) + (newest - int(found[3]) + NUMBERS // 2) // NUMBERS * NUMBERS
     samples.add("rtt", sent_ns, seq=seq, rtt_ns=rtt_ns, state=DUPLICATE if found[5] else ANSWERED)
     samples.memory["newest"] = max(newest, seq)

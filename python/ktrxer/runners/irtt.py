@@ -58,7 +58,7 @@ def read(_: Probes, samples: Samples, document: bytes) -> None:
     for trip in made["round_trips"]:
         _trip(samples, trip)
     counts = {name: count for name in COUNTS if type(count := part(made, "stats", name)) is int}
-    # With the length and the far address, the run computes what the probes take of the path.
+    # The run computes the load of the probes from the length and the far address.
     length, to = part(made, "config", "params", "length"), str(part(made, "config", "remote_address"))
     samples.result = {**counts, "payload_bytes": length, "to": to.rpartition(":")[0].strip("[]")}
     sent, missed = counts.get("packets_sent", 0), counts.get("timer_misses", 0)

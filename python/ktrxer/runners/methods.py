@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the runners of the commands that estimate have in common: directions, pairs of packets, and results with bounds."""
+"""Parts that the runners of the commands that estimate have in common: directions, pairs of packets, and results with bounds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ways(direction: Direction) -> tuple[Literal["up", "down"], ...]:
 
 
 def named(name: str, way: str, direction: Direction) -> str:
-    """Of a series. A process that measures both directions has a series for each."""
+    """The name of a series. A process that measures both directions has a series for each."""
     return f"{name} {way}" if direction == "both" else name
 
 

@@ -38,7 +38,7 @@ def validate(p: Flow) -> None:
 
 
 def words(test: str, p: Any, o: Options, times: Times) -> list[str]:
-    """Of every test. With a negative interval of -D netperf reads the clock at each transfer. The length is in whole seconds."""
+    """The words of every test. A negative interval of -D makes netperf read the clock at each transfer. The length is in whole seconds."""
     length = str(max(1, int(times.length_s)))
     command = ["netperf", "-P", "0", "-v", "0", "-D", f"-{p.interval_ns / S:g}", "-f", "m", "-t", test, "-l", length]
     mark = tools.tos(p.mark)
@@ -60,7 +60,7 @@ def series(p: Flow, name: str) -> Mapping[Hashable, Series]:
 
 
 def interim(samples: Samples, line: Line) -> tuple[float, str, int, int] | None:
-    """Of an interim result the rate, its unit, and the interval; the sums at the end become the result."""
+    """The rate, its unit, and the interval of an interim result; the sums at the end become the result."""
     found = INTERIM.match(line.text)
     if found is not None:
         to_ns = samples.clock.real(int(found[4]) * S + int(found[5]) * MS)

@@ -46,7 +46,7 @@ def line(_: Trips, samples: Samples, line: Line) -> None:
 
 
 def end(p: Trips, samples: Samples) -> None:
-    """After a lost packet UDP_RR waits to the end, and measures nothing."""
+    """UDP_RR waits to the end after a lost packet, and measures nothing."""
     silent = samples.to_ns - samples.memory.get("at", samples.from_ns)
     if silent > SILENT_NS + p.interval_ns:
         samples.reason("netperf_silent", silent_s=silent / S)

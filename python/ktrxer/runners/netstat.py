@@ -14,7 +14,7 @@ from ktrxer.runners.samples import Samples, Strange
 from ktrxer.runners.state import Frame
 from ktrxer.store.meta import Series
 
-# By /proc/self the files are those of the process that opens them: its network namespace.
+# The files of /proc/self are those of the process that opens them: its network namespace.
 PATHS = ("/proc/self/net/netstat", "/proc/self/net/snmp")
 COUNTERS_MOST = 1000
 GAUGES = ("CurrEstab",)  # RFC 4022: the others are counters

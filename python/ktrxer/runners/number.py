@@ -49,7 +49,7 @@ def series(p: Numbers, name: str) -> Mapping[Hashable, Series]:
 
 
 def line(p: Numbers, samples: Samples, line: Line) -> None:
-    """Without a time of its own, a number has the time at which it was read."""
+    """A number without a time of its own has the time at which it was read."""
     at, _, text = line.text.partition(" ") if p.repeat else ("", "", line.text)
     if not text.strip() and not p.repeat:
         return

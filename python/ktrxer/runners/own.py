@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the commands of ktrxer have in common: times on the command line, output (a JSON object a line, docs/schema/), health.
+"""Parts that the commands of ktrxer have in common: times on the command line, output (a JSON object a line, docs/schema/), health.
 
 Another program may be at the other end of the pipe, so every value is checked."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""When a video plays and when it stops, from the arrivals of its segments."""
+"""The times at which a video plays and stops, from the arrivals of its segments."""
 
 from __future__ import annotations
 

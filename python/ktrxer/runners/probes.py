@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What `ktrxer ping` and `ktrxer stamp` have in common: parameters, and their objects as rows of the table `latency`."""
+"""Parts that `ktrxer ping` and `ktrxer stamp` have in common: parameters, and their objects as rows of the table `latency`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read(p: Probes, samples: Samples) -> Reading:
 
 
 def _four(made: Object) -> tuple[int, int, int, int]:
-    """Of a round trip: number, send time, scheduled time, and the trip itself. The same checks as number(), in less time."""
+    """The number, send time, scheduled time and length of a round trip. The same checks as number(), in less time."""
     try:
         seq, sent, due, rtt = made["number"], made["sent_ns"], made["scheduled_ns"], made["rtt_ns"]
         if (
@@ -94,7 +94,7 @@ def _four(made: Object) -> tuple[int, int, int, int]:
 
 
 def _column(made: Object, name: str, low: int = -NS_MOST) -> list[int]:
-    """Of several round trips in one object."""
+    """A column of several round trips in one object."""
     values = made.get(name)
     if not isinstance(values, list) or not 0 < len(values) <= BATCH_MOST or set(map(type, values)) != {int}:
         raise Strange(f"{name} is no column of whole numbers")
@@ -104,7 +104,7 @@ def _column(made: Object, name: str, low: int = -NS_MOST) -> list[int]:
 
 
 class _Rows:
-    """Of one process."""
+    """The rows of one process."""
 
     def __init__(self, p: Probes, samples: Samples) -> None:
         self.samples = samples

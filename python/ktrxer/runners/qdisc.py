@@ -77,7 +77,7 @@ def add(p: Queues, samples: Samples, at_ns: int, qdiscs: Sequence[tuple[str, Qdi
 
 
 def _name(one: Qdisc) -> str:
-    """In tc's format: "fq_codel 10:"; a kernel's default qdisc has no handle."""
+    """The name in tc's format: "fq_codel 10:"; a kernel's default qdisc has no handle."""
     return f"{one.kind} {one.handle >> 16:x}:" if one.handle else one.kind
 
 

@@ -128,7 +128,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Runner:
-    """What a runner's file offers as RUNNER."""
+    """The object RUNNER of a runner's file."""
 
     name: str
     summary: str
@@ -156,7 +156,7 @@ class Runner:
     probes: Callable[[Any], int] = lambda _: 0  # delay probes that leave at each interval
     # The state of a host beside the measurement: the run does not last longer for it, and is not invalid without it.
     auxiliary: bool = False
-    # In place `local` this program reads the state itself, instead of `command`. RunnerError when it cannot.
+    # This program reads the state itself in place `local`, instead of `command`. RunnerError when it cannot.
     here: Callable[[Any, Options], Source] | None = None
 
 
@@ -170,6 +170,6 @@ def ends_well(ended: Ended) -> Iterable[Reason]:
 
 
 def lookup_name(host: str) -> str | bytes:
-    """For getaddrinfo, which encodes a text by IDNA, but no bytes: that import takes a millisecond. A label of more than 63 characters is
+    """getaddrinfo encodes a text by IDNA, but no bytes: that import takes a millisecond. A label of more than 63 characters is
     refused by IDNA with its reason."""
     return host.encode() if host.isascii() and len(host) <= 63 else host

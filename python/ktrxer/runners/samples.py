@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a runner's `read` works with: the output as it comes, the times of a place, and the samples that it adds."""
+"""The objects that a runner's `read` works with: the output as it comes, the times of a place, and the samples that it adds."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 class Samples:
-    """Of one process: rows by table, events, notes for the verdict, and the result that the tool itself printed."""
+    """The samples of one process: rows by table, events, notes for the verdict, and the result that the tool itself printed."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class Samples:
     def changing(
         self, key: Hashable, t_ns: int, value: float, name: str, unit: str = "", group: str | None = None, *, count: bool = True
     ) -> None:
-        """As gauge(), from the first change on: a host has hundreds of counters, and most of them never change. The first row is the last
+        """A gauge() from the first change on: a host has hundreds of counters, and most of them never change. The first row is the last
         one before the change."""
         if key not in self.series:
             before = self._constant.get(key)
@@ -268,7 +268,7 @@ _REFUSED = (Strange, ValueError, LookupError, TypeError, ArithmeticError)  # by 
 def by_line(
     read: Callable[[Any, Samples, Line], None], end: Callable[[Any, Samples], None] | None = None
 ) -> Callable[[Any, Samples], Reading]:
-    """For a tool that prints lines: `read` is called for each of them, `end` after the last one. What they must remember stands in
+    """Reads a tool that prints lines: `read` is called for each of them, `end` after the last one. What they must remember stands in
     `samples.memory`. A line that `read` refuses by an exception counts as not understood."""
 
     @functools.wraps(read)
@@ -299,7 +299,7 @@ def _read_line(read: Callable[[Any, Samples, Line], None], p: Any, samples: Samp
 
 
 def whole(read: Callable[[Any, Samples, bytes], None]) -> Callable[[Any, Samples], Reading]:
-    """For a tool that prints one document: `read` is called once, at the end, with all of it."""
+    """Reads a tool that prints one document: `read` is called once, at the end, with all of it."""
 
     @functools.wraps(read)
     def feed(p: Any, samples: Samples) -> Reading:

@@ -23,7 +23,7 @@ def sockets(text: str) -> Iterator[Tcp]:
     """Lines that are no sockets are left out: listening ones have no far end."""
     joined: list[str] = []
     for line in text.splitlines():
-        # Without -O the details stand in a line of their own, which begins with a space.
+        # The details stand in a line of their own without -O, which begins with a space.
         if joined and line[:1] in (" ", "\t"):
             joined[-1] += line
         else:

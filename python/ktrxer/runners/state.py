@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the runners of host state have in common. In place `local` this program reads the kernel itself. Elsewhere one shell loop in the
+"""Shared by the runners of host state. This program reads the kernel itself in place `local`. Elsewhere one shell loop in the
 place prints frames: the time by the clock of the place, the text of /proc or of a tool, and its exit status.
 
     @state 1700000000123456789
@@ -139,7 +139,7 @@ class ProcFile:
         parts: list[bytes] = []
         size = 0
         os.lseek(self._file, 0, os.SEEK_SET)
-        # In order: for a read at an offset (pread) the kernel makes the text before it again.
+        # Read in order: for a read at an offset (pread) the kernel makes the text before it again.
         while size < FILE_MOST:
             data = os.read(self._file, 1 << 16)
             if not data:

@@ -38,7 +38,7 @@ def load(text: str) -> list[dict[str, Any]]:
 
 
 def _scrubbed(text: str) -> str:
-    """Only members and brackets, with commas between them."""
+    """The text has members and brackets only, with commas between them."""
     kept: list[str] = []
     ended = False
     for found in _TOKEN.finditer(text):

@@ -50,7 +50,7 @@ def _class(text: str) -> Qdisc:
 
 
 def _own(text: str) -> Values:
-    """What a kind prints below its counters: times in microseconds, sizes in bytes."""
+    """The statistics that a kind prints below its counters: times in microseconds, sizes in bytes."""
     found: Values = {}
     for name, number, unit in _OWN.findall(text):
         value = float(number) * _UNITS[unit]

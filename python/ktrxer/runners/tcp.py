@@ -128,7 +128,7 @@ def _event(made: Object, way: str) -> int:
 
 
 def _state(up: int, down: int, half: int) -> int | None:
-    """Of one probe of the pair. None: the server's answers do not show it."""
+    """The state of one probe of the pair. None: the server's answers do not show it."""
     if up in (columns.BOTH_LOST, LOST_OF[half]):
         return LOST_UP
     if up not in (*ARRIVED, LOST_OF[1 - half]):

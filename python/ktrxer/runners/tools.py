@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the runners of other projects' tools have in common: limits of parameters, words of command lines, times of a tool."""
+"""Parts that the runners of other projects' tools have in common: limits of parameters, words of command lines, times of a tool."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def word(what: str, text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Echoes(Parameters):
-    """What fping and the `ping` of iputils have in common."""
+    """The parameters of fping and of the `ping` of iputils."""
 
     interval_ns: int = 100 * MS
     timeout_ns: int = 2 * S
@@ -67,7 +67,7 @@ class Echoes(Parameters):
 
 @dataclass(frozen=True, kw_only=True)
 class Flows(Parameters):
-    """What iperf and iperf3 have in common."""
+    """The parameters that iperf and iperf3 have in common."""
 
     flows: int = 1  # in each direction
     interval_ns: int = S

@@ -126,7 +126,7 @@ def _object(kind: Any) -> Reader:
 
 @cache
 def _reader(hint: Any, most: int) -> Reader:
-    """Of a field of this type. `most`: the limit of items of a list."""
+    """The parser of a field of this type. `most`: the limit of items of a list."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         inner = _reader(next(part for part in typing.get_args(hint) if part is not type(None)), most)
@@ -269,7 +269,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """As dataclasses.asdict, without a copy of each text and number: a run writes meta.json several times."""
+    """dataclasses.asdict without a copy of each text and number: a run writes meta.json several times."""
     kind: Any = type(value)
     if kind in _LEAVES:
         return value

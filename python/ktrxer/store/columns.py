@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 # TOO_LATE: the answer came after the time-out of the probes. Such a probe has a delay. It counts neither as lost nor as answered in time.
 ANSWERED, LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED, DUPLICATE, TOO_LATE = range(8)
 LOCAL, REMOTE = 0, 1
-# Of a pair of TCP probes (`ktrxer tcp`). COMPLETE: neither was lost, and the order is not known.
+# The results of a pair of TCP probes (`ktrxer tcp`). COMPLETE: neither was lost, and the order is not known.
 UNKNOWN, IN_ORDER, REORDERED, COMPLETE, FIRST_LOST, SECOND_LOST, BOTH_LOST = range(7)
 PAIR_EVENTS = ("unknown", "in_order", "reordered", "complete", "first_lost", "second_lost", "both_lost")
 # Why a pair of TCP probes has no result; 0: it has one.
 DOUBTS = ("none", "no_conclusion", "short_segments", "connection_ended")
-# Of an answer to a probe of `ktrxer trace`: its part of the measurement, and its type.
+# The part of the measurement of an answer to `ktrxer trace`, and the type of the answer.
 STAGES = ("search", "repeat", "loaded")
 HOP_ANSWERS = ("time_exceeded", "unreachable", "echo_reply", "tcp")
 

@@ -48,7 +48,7 @@ def of_meta(meta: Meta) -> Head:
 
 
 def read(path: Path) -> Head:
-    """Of a finished run. StoreError if the file is damaged, or is not a run."""
+    """The head of a finished run. StoreError if the file is damaged, or is not a run."""
     text = bytes(Container(path).read(META))
     where = f"{path}: {META}"
     return checked.parse(Head, members(text, frozenset(FIELDS), where), where)

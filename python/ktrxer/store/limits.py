@@ -21,7 +21,7 @@ ROWS_A_BYTE = 4
 ROWS_FREE = 100_000  # rows that are allowed whatever the size of the file
 TABLE_BYTES = 4 << 30  # of one table in memory
 PAGE_BYTES = 64 << 20  # of one uncompressed page of a Parquet file; writers make pages of one megabyte
-# Of all tables of one run in memory. Reading and sorting hold three copies; half of the machine's memory stays free.
+# The limit of all tables of one run in memory. Reading and sorting hold three copies; half of the machine's memory stays free.
 RUN_BYTES = max(256 << 20, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 6)
 RESTARTS = 1000  # attempts of the reader to continue behind damage in a stream
 SPAN_NS = 400 * 86400 * 10**9  # the longest distance of a time from the run's zero

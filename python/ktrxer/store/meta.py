@@ -12,7 +12,7 @@ from ktrxer.store.reasons import Reason, sentences
 
 SCHEMA = "ktrxer-run/1"
 
-# Of the probes of runners whose files do not name it: imported runs, and those of earlier versions.
+# The protocol of the probes of runners whose files do not name it: imported runs, and those of earlier versions.
 PROTOCOLS = {"stamp": "UDP", "irtt": "UDP", "ping": "ICMP"}
 
 Kind = Literal[

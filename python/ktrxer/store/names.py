@@ -5,7 +5,7 @@ from __future__ import annotations
 
 META = "meta.json"
 SUFFIX = ".ktrxer"
-# For a run that is not finished: the suffix of its directory, the suffix of a stream in it, and the lock file of the writer.
+# A run that is not finished: the suffix of its directory, the suffix of a stream in it, and the lock file of the writer.
 PART = ".part"
 STREAM = ".arrows"
 LOCK = "lock"

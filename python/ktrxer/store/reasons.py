@@ -60,7 +60,7 @@ def reason(identifier: str, severity: Severity | None = None, *, name: str = "",
 
 
 def read(value: Any) -> Reason | None:
-    """Of a command or a file of any version. None: it is no reason."""
+    """The reason of a command or a file of any version. None: it is no reason."""
     if isinstance(value, str):
         return Reason("degraded", printable(value))
     if not isinstance(value, dict):

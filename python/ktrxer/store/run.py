@@ -48,7 +48,7 @@ class Run:
         return self.path.name.removesuffix(PART).removesuffix(SUFFIX)
 
     def narrow(self, wanted: Mapping[str, Sequence[str]]) -> None:
-        """Of these kinds, read and check only these columns. Before the first use of a table."""
+        """Reads and checks only these columns of these kinds. Call it before the first use of a table."""
         self._wanted = {kind: [name for name in columns.names(kind) if name in some] for kind, some in wanted.items()}
 
     def wanted(self, kind: str) -> Sequence[str]:

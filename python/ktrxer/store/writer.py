@@ -30,7 +30,7 @@ NAME_MAX = 250  # bytes of a file name, with its suffixes
 
 
 def file_name(test: str, created: str, title: str) -> str:
-    """For example `rrul-2026-11-21T153000.title`, without its suffix. It sorts by time, and needs no quotes in a shell."""
+    """The name without its suffix, such as `rrul-2026-11-21T153000.title`. It sorts by time, and needs no quotes in a shell."""
     when = created[:19].replace(":", "")
     name = f"{_plain(test)}-{_plain(when)}"
     return (f"{name}.{_plain(title)}" if title else name)[: NAME_MAX - len(SUFFIX + PART) - 4]

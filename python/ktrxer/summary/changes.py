@@ -88,7 +88,7 @@ def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) 
 def received(
     members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], at: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """In Mbit/s. NaN: not known."""
+    """The rate in Mbit/s. NaN: not known."""
     return sum_of_flows([bytes_rate(*counted[one.id], at, gap_ns=gap_ns(every_ns[one.id])) for one in members]).rate_bps() / 1e6
 
 

@@ -51,7 +51,7 @@ def interval_ns(run: Run, series: Series) -> int:
 
 
 def flow_facts(run: Run) -> tuple[dict[int, Counts], dict[int, int], dict[int, str]]:
-    """By number of the series: counts and sample intervals of flows, kinds of probes."""
+    """The counts and sample intervals of flows, and the kinds of probes, by the number of the series."""
     flows = run.meta.of_kind("bytes")
     return (
         {one.id: flow_counts(run, one)[:2] for one in flows},

@@ -470,7 +470,7 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
 
 
 def _growth(arrays: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Of a count, in each second between two samples."""
+    """The growth of a count in each second between two samples."""
     passed, grown = np.diff(arrays["t_ns"]), np.diff(arrays["value"])
     ok = (passed > 0) & (grown >= 0)  # a count that decreases was restarted
     return np.asarray(grown[ok] * 1e9 / passed[ok], np.float64)

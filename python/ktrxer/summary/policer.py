@@ -42,7 +42,7 @@ class Policed:
 
 
 def policed(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int], kind_of: Mapping[int, str]) -> list[Policed]:
-    """By number of the series: counts and sample intervals of flows, kinds of probes."""
+    """The counts and sample intervals of flows, and the kinds of probes, by the number of the series."""
     flows = [series for series in run.meta.of_kind("bytes") if len(counted[series.id][0]) > 1]
     found = []
     for way in ("up", "down"):
@@ -75,7 +75,7 @@ def _policed(
 
 
 def _retransmitted(run: Run, way: str, flows: int, at: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """In Mbit/s, as the senders' kernels count. None: not known of each flow."""
+    """The rate in Mbit/s by the counts of the senders' kernels. None: not known of each flow."""
     made, known = np.zeros(len(at) - 1), 0
     for series in run.meta.of_kind("tcp_info"):
         if series.direction == way:

@@ -61,7 +61,7 @@ def _step(run: Run, probes: Sequence[Series], name: str, begin: int, end: int) -
 
 
 class _Counts(NamedTuple):
-    """Of the receiver of a flow."""
+    """The counts at the receiver of a flow."""
 
     t_ns: NDArray[np.int64]
     bytes: NDArray[np.int64]

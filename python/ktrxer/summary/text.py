@@ -175,7 +175,7 @@ def not_in_figures(s: Summary) -> str:
 
 
 def left_out(one: Direction) -> str:
-    """For a round trip: the confidence interval of each p50, and the lost probes that its quantiles contain."""
+    """The confidence interval of each p50 of a round trip, and the lost probes that its quantiles contain."""
     parts = []
     for name, found in (("idle", one.idle), ("loaded", one.loaded)):
         if found is None or one.name != ROUND_TRIP:

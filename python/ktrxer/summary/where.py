@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where load adds delay: in the local host's own queue, up, down, or in the far host's own queue."""
+"""The places where load adds delay: the local host's own queue, up, down, or the far host's own queue."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str =
     own, far = added("own_queue_ns"), added("far_queue_ns")
     places: list[tuple[str, float, str]] = [(UP, up - (own or 0.0), ""), (DOWN, down - (far or 0.0), "")]
     if own is not None:
-        # Below a device without a queue (a bridge, a VLAN) another device has it.
+        # A device without a queue (a bridge, a VLAN) is above another one that has it.
         places.append((OWN, own, LOWER if qdisc == "noqueue" and own > MEASURABLE * trip else qdisc))
     if far is not None:
         places.append((FAR, far, ""))

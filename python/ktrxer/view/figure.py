@@ -97,7 +97,7 @@ STYLE: dict[str, Any] = {
     "axes.formatter.limits": (-9, 9),
 }
 
-# For PNG files matplotlib draws the text. One font name suffices, because matplotlib searches all fonts of the machine for each further
+# matplotlib draws the text of PNG files. One font name suffices, because matplotlib searches all fonts of the machine for each further
 # name. Text without hinting takes a third less time.
 DRAWN_TEXT: dict[str, Any] = {"font.sans-serif": ["DejaVu Sans"], "text.hinting": "none"}
 METADATA: dict[str, Any] = {"svg": {"Date": None, "Creator": "ktrxer"}, "pdf": {"CreationDate": None, "Creator": "ktrxer"}}
@@ -420,7 +420,7 @@ def _step(axes: Axes, series: Series, look: dict[str, Any], dash: Any, _vector: 
 
 
 def _curve(axes: Axes, x: Floats, y: Floats, **look: Any) -> None:
-    """What axes.plot does, without its search for formats and units, and with the ends of the curve in place of all of its points for the
+    """axes.plot without its search for formats and units, and with the ends of the curve in place of all of its points for the
     limits of the axes: a third of the time of hundreds of curves."""
     from matplotlib.lines import Line2D
 
@@ -477,7 +477,7 @@ def _heat(axes: Axes, series: Series, look: dict[str, Any], _dash: Any, _vector:
 
     if series.z is None:
         return
-    # From the paper to the colour of the series: a small share stays visible, because the scale is its square root.
+    # The scale goes from the paper to the colour of the series; it is a square root, so that a small share stays visible.
     shades = LinearSegmentedColormap.from_list("share", ["#ffffff", look["color"], palette.LIGHT[palette.INK]])
     top = float(np.nanmax(series.z))
     axes.pcolormesh(
@@ -498,6 +498,6 @@ _STYLES: dict[str, Callable[[Axes, Series, dict[str, Any], Any, bool], None]] = 
 
 
 def _thin(series: Series, vector: bool) -> tuple[Floats, Floats]:
-    # Of the samples on one dot, only the minimum and the maximum are visible.
+    # The minimum and the maximum of the samples on one dot are visible, and no others.
     at = envelope(series.y, VECTOR_POINTS if vector else int(2.4 * SCREEN.width * SCREEN.dpi))
     return series.x[at], series.y[at]

@@ -29,7 +29,7 @@ def outline(plot: str, model: PlotModel) -> dict[str, Any]:
 
 
 def of_model(plot: str, model: PlotModel) -> dict[str, Any]:
-    """With each sample; null for a missing value."""
+    """The object has each sample; null for a missing value."""
     made = outline(plot, model)
     for one_outline, panel in zip(made["panels"], model.panels, strict=True):
         for one, series in zip(one_outline["series"], panel.series, strict=True):

@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _text(model: PlotModel) -> str:
-    """As wide as the terminal, in its encoding."""
+    """The picture is as wide as the terminal, in its encoding."""
     from ktrxer.view import text
 
     drawn = text.draw(model, shutil.get_terminal_size().columns)

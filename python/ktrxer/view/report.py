@@ -74,7 +74,7 @@ def readable(run: Run) -> Readable:
 
 @dataclass(frozen=True)
 class Front:
-    """What stands before the runs."""
+    """The part of the page before the runs."""
 
     title: str
     sentences: list[str]  # the answer

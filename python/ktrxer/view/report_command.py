@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _groups(options: argparse.Namespace, second: list[Path]) -> tuple[Front, list[Path]]:
-    """What a page of two groups begins with, and the runs that it shows."""
+    """The begin of a page of two groups, and the runs that it shows."""
     from ktrxer.analyse.compare import compare
     from ktrxer.analyse.grouping import GroupingError
     from ktrxer.commands.compare import Reader, comparable, say_left_out, two_groups

@@ -20,7 +20,7 @@ LEAST_WIDTH, MOST_WIDTH = 40, 200
 
 @dataclass(frozen=True)
 class _Scale:
-    """From values to the places 0, 1, ... of rows or columns."""
+    """The scale from values to the places 0, 1, ... of rows or columns."""
 
     low: float
     high: float
@@ -105,7 +105,6 @@ def _x_scale(panel: Panel, places: int) -> _Scale:
 
 
 def _y_scale(panel: Panel, axis: Axis, number: int) -> _Scale:
-    """Of both axes where there is only one."""
     shown = [one for one in panel.series if one.axis == number or panel.y2 is None]
     return _scale([column for one in shown for column in (one.y, one.low, one.high) if column is not None], axis, ROWS)
 

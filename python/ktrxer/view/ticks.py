@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def draw(axes: Axes, *, x: bool, y: bool, grid: bool) -> None:
-    """Instead of the axes of matplotlib, where `x` and `y` say so. After the limits have been set."""
+    """These axes replace those of matplotlib, where `x` and `y` are set. Call it when the limits are set."""
     if x:
         _axis(axes, 0, grid)
     if y:
