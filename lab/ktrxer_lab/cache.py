@@ -20,7 +20,7 @@ from typing import Any, TextIO
 from ktrxer_lab import places
 from ktrxer_lab.errors import LabError
 
-Say = Callable[[str], None]
+Show = Callable[[str], None]
 WAIT_FIRST_S = 1.0  # until the first line about a lock of another process
 WAIT_LINE_S = 60.0
 WAIT_POLL_S = 0.2
@@ -65,22 +65,22 @@ class Lock:
 
 
 @contextlib.contextmanager
-def locked(name: str, *, wait: bool = True, say: Say | None = None, what: str = "") -> Iterator[Lock]:
+def locked(name: str, *, wait: bool = True, show: Show | None = None, what: str = "") -> Iterator[Lock]:
     """Allow one builder at a time. The others wait, and then find the result in the cache. Without `wait`: BlockingIOError.
     With `say`, those that wait print a line a minute about the holder, which has said what it does (`what`, Lock.note())."""
     folder = places.cache() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / name).open("a+") as file:
-        if not wait or say is None:
+        if not wait or show is None:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
-            _wait(file, say)
+            _wait(file, show)
         lock = Lock(file)
         lock.note(what)
         yield lock
 
 
-def _wait(file: TextIO, say: Say, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep) -> None:
+def _wait(file: TextIO, show: Show, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep) -> None:
     due = clock() + WAIT_FIRST_S
     while True:
         try:
@@ -88,7 +88,7 @@ def _wait(file: TextIO, say: Say, clock: Callable[[], float] = time.monotonic, p
         except BlockingIOError:
             if clock() >= due:
                 due = clock() + WAIT_LINE_S
-                say(f"waiting for {_holder(file)}")
+                show(f"waiting for {_holder(file)}")
             pause(WAIT_POLL_S)
         else:
             return

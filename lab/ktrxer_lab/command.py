@@ -55,8 +55,8 @@ class Parser(argparse.ArgumentParser):
         """Reject an unknown subcommand."""
         if action.choices is not None and value not in action.choices:
             near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices], 1)
-            meant = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(map(str, action.choices))}"
-            self.error(f"{value!r}: no such subcommand; {meant}")
+            hint = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(map(str, action.choices))}"
+            self.error(f"{value!r}: no such subcommand; {hint}")
 
 
 def main(arguments: list[str]) -> int:
@@ -77,10 +77,10 @@ def main(arguments: list[str]) -> int:
     try:
         return int(options.run(options))
     except TimeLimit as error:
-        _tell(error)
+        _print_error(error)
         return TIME_LIMIT
     except LabError as error:
-        _tell(error)
+        _print_error(error)
         return LAB_FAILED
 
 
@@ -97,7 +97,7 @@ def _interrupted(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _tell(error: LabError) -> None:
+def _print_error(error: LabError) -> None:
     if isinstance(error, GuestFailure) and error.console:
         print("the end of the device's console:", file=sys.stderr)
         print("  | " + console.tail(error.console).replace("\n", "\n  | "), file=sys.stderr)
@@ -106,7 +106,7 @@ def _tell(error: LabError) -> None:
     print(f"ktrxer lab: {error}", file=sys.stderr)
 
 
-def _say(message: str) -> None:
+def _show(message: str) -> None:
     print(f"ktrxer lab: {message}", file=sys.stderr)
 
 
@@ -263,9 +263,9 @@ def _vm(options: argparse.Namespace) -> int:
         raise LabError(f"there is no ktrxer for the {machine.device.name}: {places.program_remedy()}")
     on_output = None if options.json else _pass_on
     if options.peer is not None:
-        answer = vm.boot_pair(machine, machine, job, options.peer, on_output, _say)
+        answer = vm.boot_pair(machine, machine, job, options.peer, on_output, _show)
     else:
-        answer = vm.boot(machine, job, on_output, _say)
+        answer = vm.boot(machine, job, on_output, _show)
     try:
         if options.console is not None:
             options.console.write_text("\n".join(answer.kernel_log) + "\n")
@@ -277,7 +277,7 @@ def _vm(options: argparse.Namespace) -> int:
         print(json.dumps(_as_json(machine, answer, shlex.join(options.command))))
     else:
         for line in answer.warnings:
-            _say(f"the device's kernel warned: {line}")
+            _show(f"the device's kernel warned: {line}")
     return answer.status if complete else answer.status or LAB_FAILED
 
 
@@ -331,7 +331,7 @@ def _bring_back(answer: vm.Answer, gets: list[tuple[str, str]]) -> bool:
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_bytes(source.read() if source else b"")
     for path in answer.missing:
-        _say(f"--get {path}: the device has no such file")
+        _show(f"--get {path}: the device has no such file")
     return not answer.missing
 
 
@@ -351,14 +351,14 @@ def _setup(options: argparse.Namespace) -> int:
     if options.package is not None:
         if options.device or options.kernel or options.headers or options.update:
             _wrong("--from FILE installs what FILE holds: give no other option with it")
-        _say(f"the kernel is installed: {kernel_package.install(options.package, _say)}")
+        _show(f"the kernel is installed: {kernel_package.install(options.package, _show)}")
         return 0
     try:
         wanted = stock.wanted(options.device or [], options.kernel)
     except LabError as error:
         _wrong(str(error))
-    stock.prepare(wanted, options.update, options.headers, _say)
-    _say(f"the images of {', '.join(wanted)} are ready in {places.cache()}")
+    stock.prepare(wanted, options.update, options.headers, _show)
+    _show(f"the images of {', '.join(wanted)} are ready in {places.cache()}")
     return 0
 
 
@@ -412,11 +412,11 @@ def _guest(options: argparse.Namespace, wall_limit_s: float | None) -> uml.Guest
 def _in_guest(guest: uml.Guest, chosen: Topology | None, job: local.Job) -> int:
     """Run a command in virtual time."""
     plan = local.made_plan(chosen, job, "the device lab has another kernel: ktrxer lab vm --topology FILE -- COMMAND", "virtual time")
-    answer = uml.run(guest, plan, _pass_on, _say)
+    answer = uml.run(guest, plan, _pass_on, _show)
     if answer.overlay_full:
         size = f"{int(guest.memory_mib * uml.OVERLAY_SHARE)} MiB of the guest's memory"
         cure = "write to that folder, or give the guest more (--memory)"
-        _say(f"the guest's overlay is full: it holds all files written outside of {Path.cwd()}, in {size}; {cure}")
+        _show(f"the guest's overlay is full: it holds all files written outside of {Path.cwd()}, in {size}; {cure}")
     return answer.status
 
 
@@ -449,7 +449,7 @@ def _module(options: argparse.Namespace) -> int:
         _wrong(str(error))
     if not options.source.is_dir():
         _wrong(f"{options.source}: no such folder")
-    for path in kbuild.build(chosen, kernel, options.source, options.out, _say):
+    for path in kbuild.build(chosen, kernel, options.source, options.out, _show):
         print(path)
     return 0
 

@@ -19,16 +19,16 @@ class Reporter:
     def pytest_configure(self, config: pytest.Config) -> None:
         self.config = config
 
-    def say(self, **fields: object) -> None:
+    def show(self, **fields: object) -> None:
         self.out.write(json.dumps(fields) + "\n")
         self.out.flush()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.say(begin=nodeid)
+        self.show(begin=nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         assert self.config is not None
-        self.say(report=self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
+        self.show(report=self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

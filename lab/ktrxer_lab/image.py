@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ktrxer_lab import cpio, device, elf, malta, modules, packages, places, source
-from ktrxer_lab.cache import Say, digest, fresh_file, fresh_folder, locked, no_space, syntax, touch
+from ktrxer_lab.cache import Show, digest, fresh_file, fresh_folder, locked, no_space, syntax, touch
 from ktrxer_lab.errors import LabError
 from ktrxer_lab.packages import Archive
 from ktrxer_lab.recipe import Recipe
@@ -34,20 +34,20 @@ class Images:
     layers: tuple[Path, ...]
 
 
-def prepare(chosen: device.Device, kernel: str, extra_layers: tuple[str, ...], say: Say) -> Images:
+def prepare(chosen: device.Device, kernel: str, extra_layers: tuple[str, ...], show: Show) -> Images:
     """The images for a boot, from the cache or built now."""
     recipe = Recipe.load()
     with no_space(places.cache()):
         layers = [*chosen.layers, *(name for name in extra_layers if name not in chosen.layers)]
         return Images(
-            kernel=kernel_of(recipe, chosen.arch, kernel, say),
-            layers=tuple(layer(recipe, chosen.arch, name, say) for name in layers),
+            kernel=kernel_of(recipe, chosen.arch, kernel, show),
+            layers=tuple(layer(recipe, chosen.arch, name, show) for name in layers),
         )
 
 
-def kernel_of(recipe: Recipe, arch: str, kernel: str, say: Say) -> Kernel:
+def kernel_of(recipe: Recipe, arch: str, kernel: str, show: Show) -> Kernel:
     if "source" in recipe.get("kernels", kernel):
-        return _kernel_in(source.prepared(recipe, arch, kernel, say))
+        return _kernel_in(source.prepared(recipe, arch, kernel, show))
     archive = Archive(recipe.get("kernels", kernel, "suite"), arch)
     flavour = recipe.get("flavours", arch)
     with locked(f"apt-{archive.suite}-{arch}"):
@@ -63,13 +63,13 @@ def kernel_of(recipe: Recipe, arch: str, kernel: str, say: Say) -> Kernel:
     folder = places.cache() / "kernels" / f"{arch}-{kernel}-{key}"
     with locked(folder.name):
         if not (folder / "version").is_file():
-            say(f"preparing {package.name} for {arch} ...")
+            show(f"preparing {package.name} for {arch} ...")
             with locked(f"apt-{archive.suite}-{arch}"):
                 debs = archive.fetch(found)
             with fresh_folder(folder) as new:
                 _unpack_kernel(debs, include, new)
                 if rewrite:
-                    _rewrite_malta(new / "vmlinuz", emulator, say)
+                    _rewrite_malta(new / "vmlinuz", emulator, show)
             for deb in debs:
                 deb.unlink()
     touch(folder)
@@ -79,7 +79,7 @@ def _kernel_in(folder: Path) -> Kernel:
     return Kernel(folder / "vmlinuz", folder / "modules.cpio", (folder / "version").read_text())
 
 
-def layer(recipe: Recipe, arch: str, name: str, say: Say) -> Path:
+def layer(recipe: Recipe, arch: str, name: str, show: Show) -> Path:
     archive = Archive(recipe.get("userland"), arch)
     spec, drop = recipe.get("layers", name), recipe.get("drop", "paths")
     below = [] if name == "base" else [recipe.get("layers", "base")]
@@ -89,7 +89,7 @@ def layer(recipe: Recipe, arch: str, name: str, say: Say) -> Path:
     path = places.cache() / "layers" / f"{arch}-{name}-{key}.cpio"
     with locked(path.name):
         if not path.is_file():
-            say(f"preparing the layer {name} for {arch} ...")
+            show(f"preparing the layer {name} for {arch} ...")
             with locked(f"apt-{archive.suite}-{arch}"):
                 debs = archive.fetch(found)
             tree = _layer_tree(debs, [*drop, *spec.get("drop", [])])
@@ -97,7 +97,7 @@ def layer(recipe: Recipe, arch: str, name: str, say: Say) -> Path:
                 _finish_base(tree)
             if name == "python":
                 _compile_python(tree)
-            _check_programs(tree, spec["programs"], _sonames(recipe, arch, name, say), f"layer {name} for {arch}")
+            _check_programs(tree, spec["programs"], _sonames(recipe, arch, name, show), f"layer {name} for {arch}")
             with fresh_file(path) as new, new.open("wb") as out:
                 tree.write(out)
             names = sorted({PurePosixPath(item).name for item in tree.entries if ".so" in item})
@@ -106,11 +106,11 @@ def layer(recipe: Recipe, arch: str, name: str, say: Say) -> Path:
     return path
 
 
-def _sonames(recipe: Recipe, arch: str, name: str, say: Say) -> set[str]:
+def _sonames(recipe: Recipe, arch: str, name: str, show: Show) -> set[str]:
     """The sonames of the libraries in the base layer."""
     if name == "base":
         return set()
-    return set(layer(recipe, arch, "base", say).with_suffix(".sonames").read_text().split())
+    return set(layer(recipe, arch, "base", show).with_suffix(".sonames").read_text().split())
 
 
 def _unpack_kernel(debs: list[Path], include: list[str], folder: Path) -> None:
@@ -154,14 +154,14 @@ def _emulator_version(program: str) -> str | None:
     return match[1] if match else None
 
 
-def _rewrite_malta(path: Path, emulator: str | None, say: Say) -> None:
+def _rewrite_malta(path: Path, emulator: str | None, show: Show) -> None:
     """Patch the MIPS kernel for a fast start, if the clock rate of this emulator is known."""
     if emulator is None or not emulator.startswith("7."):
-        say(f"the rate of the MIPS clock is not known for QEMU {emulator}: the router measures it at each boot (20 s)")
+        show(f"the rate of the MIPS clock is not known for QEMU {emulator}: the router measures it at each boot (20 s)")
         return
     fast = malta.prepare(path.read_bytes())
     if fast is None:
-        say("this MIPS kernel differs from the known ones: the router boots slowly (20 s)")
+        show("this MIPS kernel differs from the known ones: the router boots slowly (20 s)")
         return
     path.write_bytes(fast)
 

@@ -17,13 +17,13 @@ from ktrxer_lab.recipe import Recipe
 DERIVED = ("*.ko", "*.o", "*.mod", "*.mod.c", "*.cmd", ".*.cmd", "modules.order", "Module.symvers", ".tmp_versions")
 
 
-def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
+def headers(chosen: device.Device, kernel: str, show: cache.Show) -> Path:
     """The folder with the headers of this device's kernel, from the cache or unpacked now."""
     recipe = Recipe.load()
     if "source" in recipe.get("kernels", kernel):
-        return source.prepared(recipe, chosen.arch, kernel, say) / "build"
-    version = image.kernel_of(recipe, chosen.arch, kernel, say).version
-    tools = later_tools(recipe, kernel, say)
+        return source.prepared(recipe, chosen.arch, kernel, show) / "build"
+    version = image.kernel_of(recipe, chosen.arch, kernel, show).version
+    tools = later_tools(recipe, kernel, show)
     suite = recipe.get("kernels", kernel, "suite")
     theirs, ours = Archive(suite, chosen.arch), Archive(suite, host_architecture())
     with cache.locked(f"apt-{suite}-{theirs.arch}"):
@@ -39,7 +39,7 @@ def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
     folder = places.cache() / "headers" / f"{chosen.arch}-{kernel}-{key}"
     with cache.locked(folder.name):
         if not folder.is_dir():
-            say(f"preparing {flavour.name} for {chosen.arch} ...")
+            show(f"preparing {flavour.name} for {chosen.arch} ...")
             with cache.fresh_folder(folder) as new:
                 for archive, wanted in ((theirs, foreign), (ours, native)):
                     with cache.locked(f"apt-{suite}-{archive.arch}"):  # keep the lock: other builders fetch and delete the same file
@@ -54,13 +54,13 @@ def headers(chosen: device.Device, kernel: str, say: cache.Say) -> Path:
     return folder / "usr" / "src" / flavour.name
 
 
-def later_tools(recipe: Recipe, kernel: str, say: cache.Say) -> Path | None:
+def later_tools(recipe: Recipe, kernel: str, show: cache.Show) -> Path | None:
     """The folder of the compiler for a kernel of a later Debian; None if the host's own compiler suffices."""
     name = recipe.get("kernels", kernel).get("tools")
-    return None if name is None else toolchain.folder(recipe, str(name), say)
+    return None if name is None else toolchain.folder(recipe, str(name), show)
 
 
-def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: cache.Say) -> list[Path]:
+def build(chosen: device.Device, kernel: str, folder: Path, out: Path, show: cache.Show) -> list[Path]:
     """Build the modules of a folder with a Kbuild file. They go to `out`, without debug sections. The folder is not changed."""
     folder = folder.resolve()
     if not any((folder / name).is_file() for name in ("Kbuild", "Makefile")):
@@ -68,8 +68,8 @@ def build(chosen: device.Device, kernel: str, folder: Path, out: Path, say: cach
     tools = toolchain.Tools.of(chosen.arch)
     tools.check()
     with cache.no_space(places.cache()):
-        against = headers(chosen, kernel, say)
-        later = later_tools(Recipe.load(), kernel, say)
+        against = headers(chosen, kernel, show)
+        later = later_tools(Recipe.load(), kernel, show)
     with cache.no_space(Path(tempfile.gettempdir())), scratch.folder() as place:
         copy = _shadow(folder, place)
         command = ["make", "-C", str(against), f"M={copy}", f"ARCH={tools.arch}", f"CROSS_COMPILE={tools.prefix}", f"CC={tools.prefix}gcc"]

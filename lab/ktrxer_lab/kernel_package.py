@@ -87,7 +87,7 @@ def pack(folder: Path, inputs: source.Inputs, digest: str, licence: bytes, relea
     return gzip.compress(whole.getvalue(), 9, mtime=0)
 
 
-def install(path: Path, say: cache.Say) -> Path:
+def install(path: Path, show: cache.Show) -> Path:
     """Check a package, and install its kernel into the cache. LabError, in one line, if it is not a whole package for this machine and this
     version of ktrxer. Nothing is written before all is checked."""
     try:
@@ -104,7 +104,7 @@ def install(path: Path, say: cache.Say) -> Path:
     folder = source.installed_folder(uml.ARCH, name)
     with (
         cache.no_space(places.cache()),
-        cache.locked(folder.name, say=say, what=f"installs the kernel {name}"),
+        cache.locked(folder.name, show=show, what=f"installs the kernel {name}"),
         cache.fresh_folder(folder) as new,
     ):
         for file_name, data in files.items():
@@ -219,21 +219,21 @@ def main() -> int:
     found = re.search(r"^\s*version: '([^']+)'", (places.root() / "meson.build").read_text(), re.M)
     assert found
 
-    def say(text: str) -> None:
+    def show(text: str) -> None:
         print(f"release: {text}", file=sys.stderr)
 
     try:
         recipe = Recipe.load()
         name = uml.KERNEL + uml.SUFFIX
-        folder, inputs = source.built(recipe, uml.ARCH, name, say)
+        folder, inputs = source.built(recipe, uml.ARCH, name, show)
         archive = packages.Archive(str(inputs.spec["suite"]), uml.ARCH)
-        with cache.locked(f"apt-{archive.suite}-{archive.arch}", say=say, what=f"fetches {inputs.package.name}"):
+        with cache.locked(f"apt-{archive.suite}-{archive.arch}", show=show, what=f"fetches {inputs.package.name}"):
             (deb,) = archive.fetch([inputs.package])
             shutil.copyfile(deb, out / f"{inputs.package.name}_{inputs.package.version}_all.deb")
         data = pack(folder, inputs, source.recipe_of(recipe, name)[3], _licence(), found[1])
         (out / f"{name_of(found[1], inputs)}.tar.gz").write_bytes(data)
     except LabError as error:
-        say(str(error))
+        show(str(error))
         return 1
     return 0
 

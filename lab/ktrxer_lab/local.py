@@ -77,12 +77,12 @@ def run(topology: Topology, job: Job) -> int:
     flags = _flags(environment)
     if "--user" in flags:
         environment["KTRXER_USER_NAMESPACE"] = "1"
-    with _pipe() as (plan_read, plan_write), _pipe() as (life_read, life_write), _pipe() as (said_read, said_write):
-        inside = [sys.executable, "-P", "-E", "-s", str(INSIDE), str(plan_read), str(life_read), str(said_write)]
+    with _pipe() as (plan_read, plan_write), _pipe() as (life_read, life_write), _pipe() as (answer_read, answer_write):
+        inside = [sys.executable, "-P", "-E", "-s", str(INSIDE), str(plan_read), str(life_read), str(answer_write)]
         bound = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *flags, "--", *inside]
-        child = subprocess.Popen(bound, env=environment, pass_fds=(plan_read, life_read, said_write), stdout=job.stdout)
+        child = subprocess.Popen(bound, env=environment, pass_fds=(plan_read, life_read, answer_write), stdout=job.stdout)
         try:
-            for descriptor in (plan_read, life_read, said_write):
+            for descriptor in (plan_read, life_read, answer_write):
                 os.close(descriptor)
             with contextlib.suppress(BrokenPipeError), os.fdopen(os.dup(plan_write), "wb") as out:
                 out.write(json.dumps(plan).encode())
@@ -92,7 +92,7 @@ def run(topology: Topology, job: Job) -> int:
             child.kill()  # the kernel then kills all processes in the lab
             child.wait()
             raise
-        with os.fdopen(os.dup(said_read), "rb") as answer:
+        with os.fdopen(os.dup(answer_read), "rb") as answer:
             result: dict[str, Any] = json.loads(answer.read() or b"{}")
     if "error" in result:
         raise LabError(str(result["error"]))
@@ -103,12 +103,12 @@ def run(topology: Topology, job: Job) -> int:
 
 def _wait(child: subprocess.Popen[bytes], life: int) -> int:
     """Forward signals to the lab, where the command gets a moment to end. A second signal of the same kind ends it at once."""
-    handed = 0
+    signals = 0
 
     def hand_in(number: int, _: object) -> None:
-        nonlocal handed
-        handed += 1
-        if handed > 2:
+        nonlocal signals
+        signals += 1
+        if signals > 2:
             child.kill()
         with contextlib.suppress(OSError):
             os.write(life, bytes([number]))

@@ -26,12 +26,12 @@ class Progress:
         self,
         name: str,
         files: int,
-        say: cache.Say,
+        show: cache.Show,
         terminal: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
         changed: Callable[[str], None] | None = None,
     ) -> None:
-        self.name, self.files, self.say, self.terminal, self.clock, self.changed = name, files, say, terminal, clock, changed
+        self.name, self.files, self.show, self.terminal, self.clock, self.changed = name, files, show, terminal, clock, changed
         self.compiled, self.step, self.usual = 0, "", usual(name)
         self.started = self.shown = clock()
         self.before_s = 0.0  # what earlier, interrupted parts of this build took
@@ -81,7 +81,7 @@ class Progress:
             if self.changed is not None:
                 self.changed(self.state())
             if self.terminal is None:
-                self.say(f"kernel {self.name}: {self.state()}")
+                self.show(f"kernel {self.name}: {self.state()}")
 
     def _watch(self) -> None:
         while not self._end.wait(DRAW_S):

@@ -208,7 +208,7 @@ class Batch:
             setup = wiring.script(topology.load(wish.topology, dict(wish.settings))) if wish.topology else ""
             job = vm.Job(
                 command=("python3", "-m", "ktrxer_lab.guest", *(item.nodeid for item in left)),
-                environment={**_handed_on(), "KTRXER_LAB_DEVICE": name, "PYTHONPATH": f"{ROOT}/lab", "KTRXER_LAB_ROOT": ROOT},
+                environment={**_passed_on(), "KTRXER_LAB_DEVICE": name, "PYTHONPATH": f"{ROOT}/lab", "KTRXER_LAB_ROOT": ROOT},
                 setup=setup,
                 layers=("python", *wish.layers),
                 limit_s=max(_wish(item).timeout for item in left),
@@ -404,7 +404,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
-def _handed_on() -> dict[str, str]:
+def _passed_on() -> dict[str, str]:
     """Environment variables for tests, on the host and in devices."""
     return {name: value for name, value in os.environ.items() if name.startswith("KTRXER_TEST_")}
 

@@ -88,16 +88,16 @@ def recipe_of(recipe: Recipe, name: str) -> tuple[dict[str, Any], str, dict[str,
     return spec, text, edits, hashlib.sha256("\0".join((text, json.dumps([spec, edits], sort_keys=True), BUILD)).encode()).hexdigest()
 
 
-def installed(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path | None:
+def installed(recipe: Recipe, arch: str, name: str, show: cache.Show) -> Path | None:
     """The folder of a kernel that was installed from a package (kernel_package.py), if it is whole and of this version."""
     folder = installed_folder(arch, name)
     if not (folder / RECIPE).is_file():
         return None
     if (folder / RECIPE).read_text() != recipe_of(recipe, name)[3]:
-        say(f"{folder} is the kernel of another version of ktrxer, and is not used: install the package of this version, or delete it")
+        show(f"{folder} is the kernel of another version of ktrxer, and is not used: install the package of this version, or delete it")
         return None
     if not _whole(folder):
-        say(f"{folder} is damaged, and is not used: install its package again, or delete it")
+        show(f"{folder} is damaged, and is not used: install its package again, or delete it")
         return None
     return folder
 
@@ -106,40 +106,40 @@ def installed_folder(arch: str, name: str) -> Path:
     return places.cache() / "kernels" / f"{arch}-{name}-installed"
 
 
-def prepared(recipe: Recipe, arch: str, name: str, say: cache.Say) -> Path:
+def prepared(recipe: Recipe, arch: str, name: str, show: cache.Show) -> Path:
     """The folder of the kernel: `vmlinuz`, `modules.cpio`, `version`, and `build`, the tree for building modules."""
-    return installed(recipe, arch, name, say) or built(recipe, arch, name, say)[0]
+    return installed(recipe, arch, name, show) or built(recipe, arch, name, show)[0]
 
 
-def built(recipe: Recipe, arch: str, name: str, say: cache.Say) -> tuple[Path, Inputs]:
+def built(recipe: Recipe, arch: str, name: str, show: cache.Show) -> tuple[Path, Inputs]:
     """The folder of the kernel that was built here, now or earlier, and what it was built from."""
     spec, options, edits, _ = recipe_of(recipe, name)
     archive = Archive(str(spec["suite"]), arch)
     terminal = sys.stderr if sys.stderr.isatty() else None
-    with Progress(name, int(spec.get("files", 0)), say, terminal) as progress:
-        with _archive_lock(archive, say):
+    with Progress(name, int(spec.get("files", 0)), show, terminal) as progress:
+        with _archive_lock(archive, show):
             progress.begin(f"reading the index of Debian {archive.suite}")
             (package,) = archive.packages([str(spec["source"])])
         progress.begin("")
         tools = Tools.of(str(spec.get("arch", arch)))
         inputs = Inputs(arch, name, spec, options, edits, package, _compiler(f"{tools.prefix}gcc"))
         folder = inputs.folder
-        with cache.locked(folder.name, say=say, what=f"builds the kernel {name}") as lock:
+        with cache.locked(folder.name, show=show, what=f"builds the kernel {name}") as lock:
             if (folder / "version").is_file() and not _whole(folder):
-                say(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
+                show(f"{folder} is damaged (its kernel has another checksum than when it was built): it is built again")
                 shutil.rmtree(folder)
             if not (folder / "version").is_file():
                 progress.changed = lambda state: lock.note(f"builds the kernel {name}: {state}")
-                _make(inputs, archive, tools, progress, say)
+                _make(inputs, archive, tools, progress, show)
     cache.touch(folder)
     return folder, inputs
 
 
-def _archive_lock(archive: Archive, say: cache.Say) -> contextlib.AbstractContextManager[cache.Lock]:
-    return cache.locked(f"apt-{archive.suite}-{archive.arch}", say=say, what=f"fetches packages of Debian {archive.suite}")
+def _archive_lock(archive: Archive, show: cache.Show) -> contextlib.AbstractContextManager[cache.Lock]:
+    return cache.locked(f"apt-{archive.suite}-{archive.arch}", show=show, what=f"fetches packages of Debian {archive.suite}")
 
 
-def _make(inputs: Inputs, archive: Archive, tools: Tools, progress: Progress, say: cache.Say) -> None:
+def _make(inputs: Inputs, archive: Archive, tools: Tools, progress: Progress, show: cache.Show) -> None:
     """Build a kernel, or continue its build. Ctrl-C leaves the tree, so that the next call continues."""
     _sweep(inputs.folder)
     tools.check()
@@ -148,41 +148,41 @@ def _make(inputs: Inputs, archive: Archive, tools: Tools, progress: Progress, sa
     tree = _Tree.load(place)
     package = inputs.package
     what = f"the kernel {inputs.name} is built first, once" if tree is None else f"the interrupted build of {inputs.name} continues"
-    say(f"{what}, from {package.name} {package.version}: {progress.usual}; Ctrl-C stops it, and the next command continues it")
+    show(f"{what}, from {package.name} {package.version}: {progress.usual}; Ctrl-C stops it, and the next command continues it")
     progress.started, progress.before_s = progress.clock(), tree.seconds if tree else 0.0
     try:
         if tree is not None:
             try:
                 _compile(inputs, tools, tree, progress)
             except BuildFailure as failure:
-                say(f"the interrupted build cannot be continued ({failure}): it starts again")
+                show(f"the interrupted build cannot be continued ({failure}): it starts again")
                 tree = None
         if tree is None:
-            tree = _fresh_tree(inputs, archive, place, progress, say)
+            tree = _fresh_tree(inputs, archive, place, progress, show)
             _compile(inputs, tools, tree, progress)
         with cache.fresh_folder(inputs.folder) as new:
             _keep(tree.path, new, tools.arch)
     except KeyboardInterrupt:
         if (interrupted := _Tree.load(place)) is not None:
             interrupted.save(progress.seconds)
-            say(f"interrupted: the next command continues the build; what there is of it: {place}")
+            show(f"interrupted: the next command continues the build; what there is of it: {place}")
         raise
     except Exception:
         shutil.rmtree(place, ignore_errors=True)
         raise
     remember(inputs.name, progress.seconds)
-    say(f"the kernel {inputs.name} is built, in {span(progress.seconds)}")
+    show(f"the kernel {inputs.name} is built, in {span(progress.seconds)}")
     progress.begin("removing the source")
     shutil.rmtree(place, ignore_errors=True)
     progress.begin("")
 
 
-def _fresh_tree(inputs: Inputs, archive: Archive, place: Path, progress: Progress, say: cache.Say) -> _Tree:
+def _fresh_tree(inputs: Inputs, archive: Archive, place: Path, progress: Progress, show: cache.Show) -> _Tree:
     progress.compiled = 0
     progress.begin("removing an old tree")
     shutil.rmtree(place, ignore_errors=True)
     progress.begin("")
-    with _archive_lock(archive, say):
+    with _archive_lock(archive, show):
         progress.begin(f"fetching {inputs.package.name}")
         try:
             (deb,) = archive.fetch([inputs.package])

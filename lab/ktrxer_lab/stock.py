@@ -36,7 +36,7 @@ def wanted(names: Sequence[str], kernel: str | None) -> dict[str, list[str]]:
     return {name: [kernel] for name in known if name not in lacking}
 
 
-def prepare(chosen: Mapping[str, Sequence[str]], update: bool, headers: bool, say: cache.Say) -> None:
+def prepare(chosen: Mapping[str, Sequence[str]], update: bool, headers: bool, show: cache.Show) -> None:
     """Fetch and build the images of these devices with these kernels."""
     devices = [device.load(name) for name in chosen if name != UML]
     with cache.no_space(places.cache()):
@@ -44,12 +44,12 @@ def prepare(chosen: Mapping[str, Sequence[str]], update: bool, headers: bool, sa
             recipe = Recipe.load()
             archives = {item for one in devices for item in recipe.archives(one)} | {uml.archive(kernel) for kernel in chosen.get(UML, ())}
             for archive in sorted(archives, key=str):
-                say(f"looking for packages of Debian {archive.suite} for {archive.arch} ...")
+                show(f"looking for packages of Debian {archive.suite} for {archive.arch} ...")
                 archive.update()
         for one in devices:
             for kernel in chosen[one.name]:
-                image.prepare(one, kernel, ("python",), say)
+                image.prepare(one, kernel, ("python",), show)
                 if headers:
-                    kbuild.headers(one, kernel, say)
+                    kbuild.headers(one, kernel, show)
         for kernel in chosen.get(UML, ()):
-            uml.prepare(kernel, say)
+            uml.prepare(kernel, show)

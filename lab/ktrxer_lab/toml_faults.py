@@ -17,13 +17,13 @@ _REMEDIES = {
 
 def fault(error: ValueError, text: str) -> str:
     """The fault that tomllib found in `text`, with the line: `line 3: the string does not end; ...: name = "value`."""
-    said = " ".join(str(error).split())
-    place = _PLACE.search(said)
-    said = _PLACE.sub("", said)
-    said = next((remedy for beginning, remedy in _REMEDIES.items() if said.startswith(beginning)), said)
+    message = " ".join(str(error).split())
+    place = _PLACE.search(message)
+    message = _PLACE.sub("", message)
+    message = next((remedy for beginning, remedy in _REMEDIES.items() if message.startswith(beginning)), message)
     if place is None:
-        return said[:300]
+        return message[:300]
     if place[1] is None:
-        return f"at the end of the file: {said}"
+        return f"at the end of the file: {message}"
     line = text.splitlines()[int(place[1]) - 1 : int(place[1])]
-    return f"line {place[1]}: {said}" + (f"; found: {' '.join(line[0].split())[:80]}" if line else "")
+    return f"line {place[1]}: {message}" + (f"; found: {' '.join(line[0].split())[:80]}" if line else "")

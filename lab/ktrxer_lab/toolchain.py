@@ -48,7 +48,7 @@ def environment(later: Path | None = None) -> dict[str, str]:
     return kept
 
 
-def folder(recipe: Recipe, name: str, say: cache.Say) -> Path:
+def folder(recipe: Recipe, name: str, show: cache.Show) -> Path:
     """The folder of the compiler of [tools.NAME], from the cache or unpacked now; its programs are in usr/bin."""
     spec = recipe.get("tools", name)
     archive = Archive(name, host_architecture())
@@ -59,7 +59,7 @@ def folder(recipe: Recipe, name: str, say: cache.Say) -> Path:
     made = places.cache() / "tools" / f"{archive.arch}-{name}-{key}"
     with cache.locked(made.name):
         if not made.is_dir():
-            say(f"preparing {spec['compiler']} of Debian {name} ...")
+            show(f"preparing {spec['compiler']} of Debian {name} ...")
             with cache.fresh_folder(made) as new:
                 with cache.locked(f"apt-{archive.suite}-{archive.arch}"):
                     for deb in archive.fetch(wanted):

@@ -79,7 +79,7 @@ def archive(kernel: str) -> Archive:
     return Archive(str(Recipe.load().get("kernels", kernel + SUFFIX, "suite")), ARCH)
 
 
-def prepare(kernel: str, say: cache.Say) -> Path:
+def prepare(kernel: str, show: cache.Show) -> Path:
     """The path of the kernel's program, from the cache or built now."""
     if platform.machine() != "x86_64":
         raise Unavailable(f"virtual time needs an x86-64 host, this is {platform.machine()}; {QEMU}")
@@ -87,15 +87,15 @@ def prepare(kernel: str, say: cache.Say) -> Path:
         raise LabError(f"no kernel {kernel!r} for virtual time; choose one of: {', '.join(kernels())}")
     with cache.no_space(places.cache()):
         try:
-            return source.prepared(Recipe.load(), ARCH, kernel + SUFFIX, say) / "vmlinuz"
+            return source.prepared(Recipe.load(), ARCH, kernel + SUFFIX, show) / "vmlinuz"
         except MissingPackage as error:
             others = ", ".join(f"--kernel {name}" for name in kernels() if name != kernel)
             raise LabError(f"{error}, because its current version differs; use {others}") from None
 
 
-def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, say: cache.Say) -> Answer:
+def run(guest: Guest, plan: Mapping[str, Any], on_output: OnOutput, show: cache.Show) -> Answer:
     """Boot, run the plan (`inside.py`), and end. Raises LabError. No process is left running in any case."""
-    kernel = prepare(guest.kernel, say)
+    kernel = prepare(guest.kernel, show)
     with scratch.folder() as folder:
         whole = {
             **plan,

@@ -95,11 +95,11 @@ def boot(
     machine: Machine,
     job: Job,
     on_output: OnOutput | None = None,
-    say: cache.Say | None = None,
+    show: cache.Show | None = None,
     stop: threading.Event | None = None,
 ) -> Answer:
     """Run a job and wait for its end. Raises LabError or GuestFailure. No process is left running in any case."""
-    with scratch.folder() as folder, Guest(machine, job, folder, say or quiet) as guest:
+    with scratch.folder() as folder, Guest(machine, job, folder, show or quiet) as guest:
         answer = guest.wait(on_output, stop)
         if answer.files is not None:
             answer.files = _outlive(answer.files)
@@ -120,7 +120,7 @@ def _outlive(path: Path) -> Path:
 class Guest:
     """A running device. Leaving its `with` block stops it."""
 
-    def __init__(self, machine: Machine, job: Job, folder: Path, say: cache.Say) -> None:
+    def __init__(self, machine: Machine, job: Job, folder: Path, show: cache.Show) -> None:
         self.machine = machine
         self.job = job
         self.folder = folder
@@ -129,7 +129,7 @@ class Guest:
             raise Unavailable(
                 f"{program} is not installed; install it with: apt-get install --no-install-recommends {machine.device.emulator.package}"
             )
-        images = image.prepare(machine.device, machine.kernel, job.layers, say)
+        images = image.prepare(machine.device, machine.kernel, job.layers, show)
         with cache.no_space(folder):
             self._write_initrd(images)
         for port in PORTS:
@@ -364,7 +364,7 @@ def unit_tests(build: str) -> list[Path]:
 
 
 def boot_pair(
-    left: Machine, right: Machine, job: Job, peer: str, on_output: OnOutput | None = None, say: cache.Say | None = None
+    left: Machine, right: Machine, job: Job, peer: str, on_output: OnOutput | None = None, show: cache.Show | None = None
 ) -> Answer:
     """Two machines joined by a network: `job` runs in the first. The shell command `peer` runs in the second until the first is done."""
     for machine in (left, right):
@@ -382,8 +382,8 @@ def boot_pair(
             )
             for side, one in enumerate((job, replace(job, command=("sh", "-c", peer), get=(), put=job.put)))
         ]
-        other = stack.enter_context(Guest(right, addressed[1], folder / "right", say or quiet))
-        guest = stack.enter_context(Guest(left, addressed[0], folder / "left", say or quiet))
+        other = stack.enter_context(Guest(right, addressed[1], folder / "right", show or quiet))
+        guest = stack.enter_context(Guest(left, addressed[0], folder / "left", show or quiet))
         answer = guest.wait(on_output)
         if other._ended():
             other._answer()  # if the peer died, report that: it is the cause of the first machine's error

@@ -59,8 +59,8 @@ def test_needed_libraries_of_any_machine(wide: bool, order: str) -> None:
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="readelf is not installed (binutils)")
 def test_needed_libraries_as_readelf_sees_them() -> None:
     program = Path(sys.executable).resolve()
-    said = subprocess.run(["readelf", "-d", str(program)], capture_output=True, text=True, check=True).stdout
-    assert elf.needed(program.read_bytes()) == re.findall(r"\(NEEDED\).*\[(.*)\]", said)
+    message = subprocess.run(["readelf", "-d", str(program)], capture_output=True, text=True, check=True).stdout
+    assert elf.needed(program.read_bytes()) == re.findall(r"\(NEEDED\).*\[(.*)\]", message)
 
 
 def test_what_is_no_elf_file() -> None:

@@ -74,9 +74,9 @@ def test_what_is_packed_is_installed_and_used(tmp_path: Path) -> None:
     path = tmp_path / "kernel.tar.gz"
     path.write_bytes(packed(tmp_path / "built"))
     assert path.read_bytes() == packed(tmp_path / "built"), "the same kernel gives the same bytes"
-    folder, said = kernel_package.install(path, print), list[str]()
+    folder, message = kernel_package.install(path, print), list[str]()
     # Without an index, a compiler or a network.
-    assert uml.prepare("7.3", said.append) == folder / "vmlinuz" and said == []
+    assert uml.prepare("7.3", message.append) == folder / "vmlinuz" and message == []
     assert (folder / "vmlinuz").read_bytes() == KERNEL and os.access(folder / "vmlinuz", os.X_OK)
     assert (folder / "COPYING").read_bytes() == b"GPL" and "linux-source-7.3 7.3.4-1" in (folder / "source/README").read_text().replace(" of Debian", "")
     kernel_package.install(path, print)  # once more
@@ -168,8 +168,8 @@ def test_a_hostile_package_is_refused_in_one_line(name: str, tmp_path: Path, cap
     with pytest.raises(LabError, match=words):
         kernel_package.install(path, print)
     assert command.main(["setup", "--from", str(path)]) == 125
-    said = capsys.readouterr().err
-    assert said.startswith(f"ktrxer lab: {path}: ") and said.count("\n") == 1 and len(said) < 400
+    message = capsys.readouterr().err
+    assert message.startswith(f"ktrxer lab: {path}: ") and message.count("\n") == 1 and len(message) < 400
     assert not list((tmp_path / "cache").rglob("*kernels*/*")), "nothing is installed"
 
 
@@ -197,13 +197,13 @@ def test_a_file_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("fault", ["damaged", "another version"])
 def test_an_installed_kernel_that_cannot_be_used_is_named(fault: str, tmp_path: Path) -> None:
-    path, said = tmp_path / "kernel.tar.gz", list[str]()
+    path, message = tmp_path / "kernel.tar.gz", list[str]()
     path.write_bytes(packed(tmp_path / "built"))
     folder = kernel_package.install(path, print)
     (folder / ("vmlinuz" if fault == "damaged" else source.RECIPE)).write_bytes(b"other")
     with pytest.raises(LabError, match=r"no package 'linux-source-7\.3'"):  # it goes on to build one
-        uml.prepare("7.3", said.append)
-    assert len(said) == 1 and fault in said[0] and str(folder) in said[0]
+        uml.prepare("7.3", message.append)
+    assert len(message) == 1 and fault in message[0] and str(folder) in message[0]
     assert places.cache() in folder.parents and kernel_build.TARGETS["um"][1] == "linux"
 
 

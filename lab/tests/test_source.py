@@ -77,8 +77,8 @@ def _no_strip(run: Any) -> Any:
     return lambda command, **more: None if command[0] == "strip" else run(command, **more)
 
 
-def prepared(said: list[str] | None = None) -> Path:
-    return source.prepared(Recipe.load(), "amd64", NAME, (said if said is not None else []).append)
+def prepared(message: list[str] | None = None) -> Path:
+    return source.prepared(Recipe.load(), "amd64", NAME, (message if message is not None else []).append)
 
 
 def test_a_kernel_is_built_once(builds: Builds) -> None:
@@ -89,24 +89,24 @@ def test_a_kernel_is_built_once(builds: Builds) -> None:
 
 
 def test_a_damaged_kernel_is_built_again(builds: Builds) -> None:
-    folder, said = prepared(), list[str]()
+    folder, message = prepared(), list[str]()
     (folder / "vmlinuz").write_bytes(b"kernal")
-    assert prepared(said) == folder and builds.count == 2
-    assert (folder / "vmlinuz").read_bytes() == b"kernel" and "is damaged" in said[0]
+    assert prepared(message) == folder and builds.count == 2
+    assert (folder / "vmlinuz").read_bytes() == b"kernel" and "is damaged" in message[0]
     (folder / "vmlinuz").unlink()
     prepared()
     assert builds.count == 3
 
 
 def test_an_interrupted_build_is_continued(builds: Builds) -> None:
-    builds.fails, said = KeyboardInterrupt(), list[str]()
+    builds.fails, message = KeyboardInterrupt(), list[str]()
     with pytest.raises(KeyboardInterrupt):
-        prepared(said)
+        prepared(message)
     (tree,) = (places.cache() / "kernels").iterdir()
-    assert said[-1].endswith(f"interrupted: the next command continues the build; what there is of it: {tree}")
+    assert message[-1].endswith(f"interrupted: the next command continues the build; what there is of it: {tree}")
     builds.fails = None
-    folder = prepared(said)
-    assert builds.found == [False, True] and any("the interrupted build of 6.1-virtual continues, from linux-source-6.1" in one for one in said)
+    folder = prepared(message)
+    assert builds.found == [False, True] and any("the interrupted build of 6.1-virtual continues, from linux-source-6.1" in one for one in message)
     assert list(folder.parent.iterdir()) == [folder]
 
 
@@ -114,7 +114,7 @@ def test_an_interrupted_build_that_cannot_be_continued_starts_again(builds: Buil
     builds.fails = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         prepared()
-    builds.fails, build, said = None, source._build, list[str]()
+    builds.fails, build, message = None, source._build, list[str]()
 
     def broken(tree: Path, *more: Any) -> None:
         build(tree, *more)
@@ -122,8 +122,8 @@ def test_an_interrupted_build_that_cannot_be_continued_starts_again(builds: Buil
             raise BuildFailure("the kernel does not build: a.o is empty", "")
 
     monkeypatch.setattr(source, "_build", broken)
-    prepared(said)
-    assert builds.found == [False, True, False] and any("cannot be continued (the kernel does not build: a.o is empty)" in one for one in said)
+    prepared(message)
+    assert builds.found == [False, True, False] and any("cannot be continued (the kernel does not build: a.o is empty)" in one for one in message)
 
 
 def test_a_failed_build_leaves_nothing(builds: Builds) -> None:
@@ -147,14 +147,14 @@ def test_what_killed_builds_have_left_is_removed(builds: Builds) -> None:
 
 
 def test_the_time_of_the_last_build_is_said_before_the_next(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared(said := [])
-    assert "the kernel 6.1-virtual is built first, once, from linux-source-6.1 6.1.1-1: usually 4 to 35 min; Ctrl-C stops it" in said[0]
-    assert said[-1].startswith("the kernel 6.1-virtual is built, in ")
+    prepared(message := [])
+    assert "the kernel 6.1-virtual is built first, once, from linux-source-6.1 6.1.1-1: usually 4 to 35 min; Ctrl-C stops it" in message[0]
+    assert message[-1].startswith("the kernel 6.1-virtual is built, in ")
     for times, words in (('{"6.1-virtual": 372.4}', "6 min last time"), ("[1", "usually 4 to 35 min"), ('{"6.1-virtual": null}', "usually")):
         (places.cache() / "times.json").write_text(times)
         monkeypatch.setattr(source, "BUILD", times)
-        prepared(said := [])
-        assert words in said[0]
+        prepared(message := [])
+        assert words in message[0]
 
 
 def test_a_source_of_another_version_is_named(builds: Builds) -> None:
@@ -216,9 +216,9 @@ def test_options_of_a_kernel(tmp_path: Path) -> None:
 
 def test_a_slow_build_is_waited_for_and_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "SILENCE_S", 0.5)
-    made = Progress("slow", 10, (said := list[str]()).append)
+    made = Progress("slow", 10, (message := list[str]()).append)
     source._run(["sh", "-c", "for i in 1 2 3 4 5 6 7; do sleep 0.1; echo '  CC      a.o'; done; printf '  CC      last.o'"], made)
-    assert made.compiled == 8 and said == []
+    assert made.compiled == 8 and message == []
     with pytest.raises(BuildFailure, match=r"make has printed nothing for 0\.5 s"):
         source._run(["sh", "-c", "echo begun; exec sleep 1000"])
     with pytest.raises(BuildFailure, match=r"does not build: a\.c:1: error: no"):
@@ -248,8 +248,8 @@ class Clock:
 
 
 def test_progress_is_a_line_a_minute(builds: Builds) -> None:
-    said, noted, clock = list[str](), list[str](), Clock()
-    progress = Progress("6.1-virtual", 20, said.append, None, clock, noted.append)
+    message, noted, clock = list[str](), list[str](), Clock()
+    progress = Progress("6.1-virtual", 20, message.append, None, clock, noted.append)
     for second in range(250):
         clock.now = 1000.0 + second
         if second == 30:
@@ -260,13 +260,13 @@ def test_progress_is_a_line_a_minute(builds: Builds) -> None:
             progress.line("  CC      kernel/a.o")
             progress.line("  LD      something")
         progress.tick()
-    assert said == [
+    assert message == [
         "kernel 6.1-virtual: unpacking the source, 1 min so far, usually 4 to 35 min",
         "kernel 6.1-virtual: compiling, 2 of about 20 files (10 %), 2 min so far, usually 4 to 35 min",
         "kernel 6.1-virtual: compiling, 5 of about 20 files (25 %), 3 min so far, usually 4 to 35 min",
         "kernel 6.1-virtual: compiling, 8 of about 20 files (40 %), 4 min so far, usually 4 to 35 min",
     ]
-    assert [f"kernel 6.1-virtual: {state}" for state in noted] == said
+    assert [f"kernel 6.1-virtual: {state}" for state in noted] == message
 
 
 def test_progress_of_a_build_with_more_files_than_expected(builds: Builds) -> None:
@@ -277,28 +277,28 @@ def test_progress_of_a_build_with_more_files_than_expected(builds: Builds) -> No
 
 
 def test_progress_is_one_line_on_a_terminal(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
-    said, terminal, clock = list[str](), io.StringIO(), Clock()
+    message, terminal, clock = list[str](), io.StringIO(), Clock()
     monkeypatch.setenv("COLUMNS", "40")
-    with Progress("6.1-virtual", 200, said.append, terminal, clock) as progress:
+    with Progress("6.1-virtual", 200, message.append, terminal, clock) as progress:
         progress.begin("compiling")
         for _ in range(200):
             clock.now += 1
             progress.tick()
     drawn = terminal.getvalue().split("\r\x1b[K")
-    assert said == [] and drawn[1] == "kernel 6.1-virtual: compiling, 1 s so far, usually"[:39] and drawn[-1] == "", "no line is left"
+    assert message == [] and drawn[1] == "kernel 6.1-virtual: compiling, 1 s so far, usually"[:39] and drawn[-1] == "", "no line is left"
 
 
 def test_progress_ticks_by_itself_while_a_step_takes_long(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_module, "DRAW_S", 0.001)
     monkeypatch.setattr(progress_module, "LINE_S", 0.001)
-    said = Event()
-    with Progress("6.1-virtual", 0, lambda _: said.set()) as progress:
+    message = Event()
+    with Progress("6.1-virtual", 0, lambda _: message.set()) as progress:
         progress.begin("fetching linux-source-6.1")
-        assert said.wait(20)
+        assert message.wait(20)
 
 
 def test_a_process_that_waits_for_a_build_says_so_each_minute(builds: Builds) -> None:
-    said, clock = list[str](), Clock()
+    message, clock = list[str](), Clock()
     with cache.locked("one", what="builds the kernel 7.3-virtual") as lock, (places.cache() / "locks/one").open("a+") as file:
 
         def pause(seconds: float) -> None:
@@ -308,9 +308,9 @@ def test_a_process_that_waits_for_a_build_says_so_each_minute(builds: Builds) ->
             if clock.now > 1150:
                 fcntl.flock(lock.file, fcntl.LOCK_UN)
 
-        cache._wait(file, said.append, clock, pause)
+        cache._wait(file, message.append, clock, pause)
     begun = time.strftime("%H:%M", time.localtime(lock.since))
-    assert said == [
+    assert message == [
         f"waiting for process {os.getpid()}, since {begun}: builds the kernel 7.3-virtual",
         f"waiting for process {os.getpid()}, since {begun}: builds the kernel 7.3-virtual",
         f"waiting for process {os.getpid()}, since {begun}: builds the kernel 7.3-virtual: compiling",
@@ -325,10 +325,10 @@ def test_the_holder_of_a_lock_of_an_older_version(builds: Builds, text: str, tmp
 
 
 def test_a_free_lock_is_taken_without_a_word(builds: Builds) -> None:
-    said = list[str]()
-    with cache.locked("one", say=said.append), pytest.raises(BlockingIOError), cache.locked("one", wait=False):
+    message = list[str]()
+    with cache.locked("one", show=message.append), pytest.raises(BlockingIOError), cache.locked("one", wait=False):
         pass
-    assert said == []
+    assert message == []
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])

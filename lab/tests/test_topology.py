@@ -155,9 +155,9 @@ def test_the_topologies_that_come_along_are_good_and_described() -> None:
 def test_a_wrong_file_is_told_in_one_line(text: str, words: str) -> None:
     with pytest.raises(LabError) as caught:
         parse(text)
-    said = str(caught.value)
-    assert words in said
-    assert re.match(r"mine\.toml(:\d+)?: ", said) and "\n" not in said and len(said) < 400 and said.isprintable()
+    message = str(caught.value)
+    assert words in message
+    assert re.match(r"mine\.toml(:\d+)?: ", message) and "\n" not in message and len(message) < 400 and message.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -318,9 +318,9 @@ def test_wrong_use_is_status_2_and_one_line(arguments: list[str], words: str, ca
         status = command.main(arguments)
     except SystemExit as wrong:
         status = int(str(wrong.code))
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert status == 2
-    assert words in said and said.count("\n") == 1
+    assert words in message and message.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -206,7 +206,7 @@ def test_the_current_directory_is_no_place_of_modules(tmp_path):
 
 
 def test_wrong_use(capsys):
-    for words, said in (
+    for words, message in (
         (["--path", "own-quue"], "did you mean own-queue?"),
         (["ping", "server"], "the command comes after --"),
         (["--"], "no command after --"),
@@ -217,12 +217,12 @@ def test_wrong_use(capsys):
     ):
         with pytest.raises(SystemExit) as ended:
             command.main(words)
-        assert ended.value.code == 2 and said in capsys.readouterr().err
+        assert ended.value.code == 2 and message in capsys.readouterr().err
 
 
 def test_a_kernel_that_cannot_be_built_is_said_once_and_before_the_paths(capsys, monkeypatch):
-    def prepare(kernel, say):
-        say(f"the kernel {kernel} is built first")
+    def prepare(kernel, show):
+        show(f"the kernel {kernel} is built first")
         raise LabError("the kernel does not build: no")
 
     monkeypatch.setattr(command.uml, "prepare", prepare)

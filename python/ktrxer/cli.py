@@ -39,7 +39,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
 }
 
 # Subcommands of the C part, which runs them in Python if they print tables.
-HANDED_OVER = {"bench": Subcommand("ktrxer_lab.bench.command", "compare senders: tables of the harness's results")}
+OF_THE_LAB = {"bench": Subcommand("ktrxer_lab.bench.command", "compare senders: tables of the harness's results")}
 
 LAB = "ktrxer_lab"  # a distribution of its own: networks, virtual time, devices, truth tables, bench
 
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         print(f"ktrxer {__version__}")
         return 0
-    command = (SUBCOMMANDS | HANDED_OVER).get(words[0])
+    command = (SUBCOMMANDS | OF_THE_LAB).get(words[0])
     if command is None:
         known = ", ".join(sorted(SUBCOMMANDS))
         print(f"ktrxer: {words[0][:64]!r}: no such command; the Python part of this version has: {known}", file=sys.stderr)

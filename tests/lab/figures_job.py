@@ -363,11 +363,11 @@ def e6(judge: Judge, load: Load, gap_us: int, count: int) -> dict[str, object]:
     stamps = send(judge, sender, Sending(count, gap_us, 12) if gap_us else Sending(count // 2, 1000, 12, 2))
     load.end(len(stamps))
     head, *rows = [line.split(",") for line in Path("/tmp/reports.csv").read_text().splitlines()]
-    said = [int(row[head.index("departure_ns")]) for row in rows]
-    if len(said) != len(stamps):
-        return {"what": "E6", "gap_us": gap_us, "load": load.name, "lost": len(said) - len(stamps)}
+    message = [int(row[head.index("departure_ns")]) for row in rows]
+    if len(message) != len(stamps):
+        return {"what": "E6", "gap_us": gap_us, "load": load.name, "lost": len(message) - len(stamps)}
     step = 1 if gap_us else 2
-    off = [((said[i + 1] - said[i]) - (stamps[i + 1] - stamps[i])) / 1000 for i in range(0, len(said) - 1, step)]
+    off = [((message[i + 1] - message[i]) - (stamps[i + 1] - stamps[i])) / 1000 for i in range(0, len(message) - 1, step)]
     size = [abs(value) for value in off]
     return {"what": "E6", "gap_us": gap_us, "load": load.name, "lost": 0, "n": len(off), "median": rounded(of(off, 0.5)), "size_median": rounded(of(size, 0.5)),
             "size_p95": rounded(of(size, 0.95)), "size_max": rounded(max(size)), "cross_pps": round(load.arrived_pps)}

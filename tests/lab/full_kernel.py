@@ -45,8 +45,8 @@ def result(folder: Path, qemu: Sequence[str | Path], kernel: Path, initrd: Path,
             child.wait(seconds)
         finally:
             child.kill()  # SIGKILL, because a guest in virtual time may not handle another signal
-    said = console.read_text(errors="replace") if console.exists() else ""
-    lines = [line for line in said.splitlines() if line.startswith("{")]
-    assert lines, said[-3000:]
+    message = console.read_text(errors="replace") if console.exists() else ""
+    lines = [line for line in message.splitlines() if line.startswith("{")]
+    assert lines, message[-3000:]
     print(lines[-1])
     return json.loads(lines[-1])

@@ -38,9 +38,9 @@ def link(pair: None) -> Iterator[Link]:
         subprocess.run(["rmmod", "ktrxer"], capture_output=True, check=False)
     assert after == 0, "a process still holds the module"
     assert "ktrxer " not in Path("/proc/modules").read_text()
-    said = [line for line in run("dmesg").splitlines() if any(word in line for word in ("WARNING", "BUG", "Oops", "Call Trace", "ktrxer:", "unregister_netdevice"))]
-    said = [line for line in said if "out-of-tree" not in line and "verification failed" not in line]
-    assert not said, "\n".join(said)
+    message = [line for line in run("dmesg").splitlines() if any(word in line for word in ("WARNING", "BUG", "Oops", "Call Trace", "ktrxer:", "unregister_netdevice"))]
+    message = [line for line in message if "out-of-tree" not in line and "verification failed" not in line]
+    assert not message, "\n".join(message)
 
 
 @contextlib.contextmanager

@@ -194,10 +194,10 @@ class Chaos:
             totals: Counter[str] = Counter()
             ears = [_worker(work, self.chance.getrandbits(32), time.monotonic() + seconds) for work in works]
             for child, pipe in ears:
-                said = b"".join(iter(lambda pipe=pipe: os.read(pipe, 65536), b"")).decode()  # type: ignore[misc]
+                message = b"".join(iter(lambda pipe=pipe: os.read(pipe, 65536), b"")).decode()  # type: ignore[misc]
                 os.close(pipe)
                 os.waitpid(child, 0)
-                answer = json.loads(said)
+                answer = json.loads(message)
                 assert "error" not in answer, answer["error"]
                 totals.update(answer)
         mend()

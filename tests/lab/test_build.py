@@ -48,7 +48,7 @@ def test_c_unit_tests(name: str) -> None:
         else:
             lines.append(line)
     assert set(results) == tests != set()
-    assert {test: said for test, (status, said) in results.items() if status not in (0, 77)} == {}
+    assert {test: message for test, (status, message) in results.items() if status not in (0, 77)} == {}
 
 
 @pytest.mark.slow

@@ -50,8 +50,8 @@ def transfers(leaf: str, *wanted: tuple[str, int]) -> tuple[list[Transfer], floa
         pytest.skip(str(reason))
     assert answer.status == 0, answer.stderr.decode()
     found = []
-    for (congestion, seconds), said in zip(wanted, answer.stdout.decode().split("NEXT"), strict=False):
-        text, _, pings = said.partition("PINGS")
+    for (congestion, seconds), message in zip(wanted, answer.stdout.decode().split("NEXT"), strict=False):
+        text, _, pings = message.partition("PINGS")
         rate = json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e6
         times = [float(line.removeprefix("time=")) for line in pings.split()]
         print(f"{congestion} over {leaf}, {seconds} s: {rate:.2f} Mbit/s, ping median {statistics.median(times):.1f} ms, max {max(times):.0f} ms")

@@ -121,18 +121,18 @@ def test_pktgen_sends(pair: None) -> None:
     run("ip", "-n", "near", "link", "set", "dev", "wire", "netns", "1")
     run("ip", "link", "set", "dev", "wire", "up")
 
-    def tell(file: str, *lines: str) -> None:
+    def tables(file: str, *lines: str) -> None:
         for line in lines:
             Path("/proc/net/pktgen", file).write_text(line + "\n")
 
-    tell("kpktgend_0", "rem_device_all", "add_device wire")
-    tell("wire", "count 1000", "pkt_size 100", "delay 0", "dst 10.9.0.2", "dst_mac 02:00:00:00:00:01")
-    tell("pgctrl", "start")
+    tables("kpktgend_0", "rem_device_all", "add_device wire")
+    tables("wire", "count 1000", "pkt_size 100", "delay 0", "dst 10.9.0.2", "dst_mac 02:00:00:00:00:01")
+    tables("pgctrl", "start")
     result = Path("/proc/net/pktgen/wire").read_text()
     assert "Result: OK" in result
     assert "pkts-sofar: 1000 " in result
     with contextlib.suppress(OSError):
-        tell("kpktgend_0", "rem_device_all")
+        tables("kpktgend_0", "rem_device_all")
 
 
 @in_device("pc", kernel="5.10", slow=("pc",))

@@ -28,11 +28,11 @@ def greets_and_goes() -> None:
     time.sleep(0.05)
     assert "hello" in Path("/proc/modules").read_text()
     run("rmmod", "hello")
-    said = [line.split("] ", 1)[-1] for line in run("dmesg", "-c").splitlines()]
+    message = [line.split("] ", 1)[-1] for line in run("dmesg", "-c").splitlines()]
     # An unsigned module taints the kernel, which logs one message. No other message is allowed.
-    said = [line for line in said if "out-of-tree module" not in line and "module verification failed" not in line]
-    assert [re.sub(r"\d+", "N", line) for line in said] == ["hello: hello lab", "hello: late by N ns", "hello: bye lab"]
-    assert 0 <= int(said[1].split()[3]) < 100_000
+    message = [line for line in message if "out-of-tree module" not in line and "module verification failed" not in line]
+    assert [re.sub(r"\d+", "N", line) for line in message] == ["hello: hello lab", "hello: late by N ns", "hello: bye lab"]
+    assert 0 <= int(message[1].split()[3]) < 100_000
     assert "hello" not in Path("/proc/modules").read_text()
 
 

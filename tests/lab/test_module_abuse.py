@@ -334,7 +334,7 @@ def test_all_can_be_cancelled_while_they_leave(wire: Ear, kind: str) -> None:
 
 def spare(processors: list[int], seconds: float) -> dict[int, tuple[float, float]]:
     """Of each processor, the share that another task has, and the longest time that it waits, in ms. The host of the emulator takes a part, too."""
-    heard, tell = os.pipe()
+    heard, tables = os.pipe()
     children = []
     for processor in processors:
         child = os.fork()
@@ -348,13 +348,13 @@ def spare(processors: list[int], seconds: float) -> dict[int, tuple[float, float
                 longest = max(longest, here - last)
                 ran += here - last if here - last < 200_000 else 0
                 last = here
-            os.write(tell, struct.pack("=Qdd", processor, ran / (last - begin), longest / 1e6))
+            os.write(tables, struct.pack("=Qdd", processor, ran / (last - begin), longest / 1e6))
             os._exit(0)
         children.append(child)
     for child in children:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     found = [struct.unpack("=Qdd", os.read(heard, 24)) for _ in processors]
-    for end in (heard, tell):
+    for end in (heard, tables):
         os.close(end)
     return {processor: (share, longest) for processor, share, longest in found}
 

@@ -70,19 +70,19 @@ def run_tests(folder: Path, **environment: str) -> str:
 
 @needs_qemu
 def test_each_test_is_reported_as_what_it_was(tmp_path: Path) -> None:
-    said = run_tests(tmp_path)
+    message = run_tests(tmp_path)
     for word, name in (("PASSED", "test_passes[phone]"), ("PASSED", "test_comes_after_a_panic[phone]"), ("PASSED", "test_of_the_host")):
-        assert f"{word} test_it.py::{name}\n" in said
-    assert "FAILED test_it.py::test_fails[phone] - AssertionError: the reason" in said
-    assert "no moon tonight" in said
-    assert "FAILED test_it.py::test_panics[phone] - phone (6.1, virtual time): its kernel died during the command" in said
-    assert "2 failed, 3 passed, 1 skipped in" in said
+        assert f"{word} test_it.py::{name}\n" in message
+    assert "FAILED test_it.py::test_fails[phone] - AssertionError: the reason" in message
+    assert "no moon tonight" in message
+    assert "FAILED test_it.py::test_panics[phone] - phone (6.1, virtual time): its kernel died during the command" in message
+    assert "2 failed, 3 passed, 1 skipped in" in message
 
 
 def test_without_an_emulator_they_are_skipped_and_told_why(tmp_path: Path) -> None:
-    said = run_tests(tmp_path, PATH=str(tmp_path))
-    assert "qemu-system-arm is not installed; install it with: apt-get install --no-install-recommends qemu-system-arm" in said
-    assert "1 passed, 5 skipped in" in said
+    message = run_tests(tmp_path, PATH=str(tmp_path))
+    assert "qemu-system-arm is not installed; install it with: apt-get install --no-install-recommends qemu-system-arm" in message
+    assert "1 passed, 5 skipped in" in message
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])

@@ -36,14 +36,14 @@ def test_delay_and_loss_behind_a_queue() -> None:
         answer = vm.boot(vm.Machine.named("pc"), vm.Job(("sh", "-c", JOB), setup=wiring.script(made), limit_s=120))
     except Unavailable as reason:
         pytest.skip(str(reason))
-    said = answer.stdout.decode()
-    assert answer.status == 0, answer.stderr.decode() + said
-    counted, times = re.search(r"(\d+) received", said), re.search(r"= ([0-9.]+)/", said)
-    assert counted and times, said
+    message = answer.stdout.decode()
+    assert answer.status == 0, answer.stderr.decode() + message
+    counted, times = re.search(r"(\d+) received", message), re.search(r"= ([0-9.]+)/", message)
+    assert counted and times, message
     received, fastest = int(counted[1]), float(times[1])
     assert received == pytest.approx(160, abs=5 * (200 * 0.8 * 0.2) ** 0.5)
     assert fastest == pytest.approx(27, abs=0.5), "10 and 15 ms on the first link, twice 1 ms on the second"
-    assert "bytes from far-6" in said
-    assert said.rstrip().endswith("qdisc noqueue 0: root refcnt 2"), "what happens to a host's packets happens in the network"
-    assert "qdisc fq_codel 10:" in said and "qdisc netem 20: root" in said and "delay 10ms loss 20%" in said
+    assert "bytes from far-6" in message
+    assert message.rstrip().endswith("qdisc noqueue 0: root refcnt 2"), "what happens to a host's packets happens in the network"
+    assert "qdisc fq_codel 10:" in message and "qdisc netem 20: root" in message and "delay 10ms loss 20%" in message
     assert answer.warnings == []

@@ -29,7 +29,7 @@ SETTING = Setting("127.0.0.1", 1.0, 0)
 STATE = '''
 from dataclasses import dataclass
 from ktrxer.runners.runner import MS, Parameters, Runner, RunnerError, ends_well
-from ktrxer.runners.samples import Strange, by_line
+from ktrxer.runners.samples import NotUnderstood, by_line
 from ktrxer.store.meta import Series
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Source:
         self.calls += 1
         if self.how == "ends" and self.calls > 2: raise RunnerError("eth0 is gone")
         if self.how == "defect": raise ZeroDivisionError("oops")
-        if self.how == "strange": raise Strange("no sense")
+        if self.how == "strange": raise NotUnderstood("no sense")
         if self.how == "busy": samples.add("host", at_ns, cpu_percent=95.0); return
         samples.gauge("a", at_ns, self.calls, "twin")
         samples.gauge("b", at_ns, self.calls, "twin" if self.how == "twins" else "\\x07bell")

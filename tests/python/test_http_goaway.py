@@ -71,7 +71,7 @@ def test_requests_before_goaway_go_on():
         made, server, wire = connection()
         left = []
         made.on_leave = lambda: left.append(True)
-        probes = [made.asked("GET", "/small") for _ in range(2)]  # streams 3 and 5
+        probes = [made.requested("GET", "/small") for _ in range(2)]  # streams 3 and 5
         assert wire.requests == [1, 3, 5]
         # The frame and data of a stream that goes on, in one segment. A server may send the frame twice.
         server.send_data(1, bytes(1000))
@@ -81,7 +81,7 @@ def test_requests_before_goaway_go_on():
         with pytest.raises(client.Unprocessed):
             await probes[1]
         with pytest.raises(client.Unprocessed, match="takes no more requests"):
-            await made.asked("GET", "/small")
+            await made.requested("GET", "/small")
         assert wire.requests == [1, 3, 5] and left == [True]
         answers(made, server, 3)
         answers(made, server, 3, b"x", end=True)

@@ -252,7 +252,7 @@ def test_a_configuration_that_names_a_host_of_another_domain(monkeypatch):
     async def address(*_):
         return None
 
-    monkeypatch.setattr(rpm, "asked_once", answered)
+    monkeypatch.setattr(rpm, "requested_once", answered)
     monkeypatch.setattr(rpm, "looked_up", address)
     assert asyncio.run(rpm.configured("https://a/nq", "", None, 0)).small == "https://a/s"
     with pytest.raises(client.NqError, match=r"https://far\.example: its configuration names a, a host of another domain, which is not loaded"):
@@ -345,7 +345,7 @@ def test_requests_of_our_server(served):
         client = (await connected(target, (socket.AF_INET, (target.host, target.port)), context)).client
         try:
             paths = (f"{root}/small", f"{root}/nq", f"{root}/upload", f"{root}/", "/nq")
-            answers = {path: await asyncio.wait_for(client.asked("GET", path), 10) for path in paths}
+            answers = {path: await asyncio.wait_for(client.requested("GET", path), 10) for path in paths}
         finally:
             client.close()
         return answers
@@ -475,13 +475,13 @@ def test_the_objects_without_load_by_http_1(served):
     base = config_url.removesuffix("/nq")
     words = ["curl", "-sS", "--http1.1", "--cacert", ca, "-w", " %{http_version} %{http_code} %{content_type}"]
 
-    def said(*more):
+    def text_of(*more):
         return subprocess.run([*words, *more], capture_output=True, text=True, timeout=30)
 
-    assert said(f"{base}/small").stdout == "x 1.1 200 application/octet-stream"
-    text, _, status = said(config_url).stdout.rpartition(" 1.1 ")
+    assert text_of(f"{base}/small").stdout == "x 1.1 200 application/octet-stream"
+    text, _, status = text_of(config_url).stdout.rpartition(" 1.1 ")
     assert nq.parse(text.encode()).small == f"{base}/small" and status == "200 application/json"
-    assert said("--no-alpn", "--head", f"{base}/small").stdout.split()[-3:] == ["1.1", "200", "application/octet-stream"]
+    assert text_of("--no-alpn", "--head", f"{base}/small").stdout.split()[-3:] == ["1.1", "200", "application/octet-stream"]
     for status, more in (("404", [f"{base[:-1]}/small"]), ("405", ["--data", "x", f"{base}/small"]), ("505", [f"{base}/large"]), ("505", ["--data", "x", f"{base}/upload"])):
-        assert said(*more).stdout.split()[:2] == ["1.1", status], more
-    assert said("-H", f"x: {'y' * 20_000}", f"{base}/small").stdout.split()[:2] == ["1.1", "400"]
+        assert text_of(*more).stdout.split()[:2] == ["1.1", status], more
+    assert text_of("-H", f"x: {'y' * 20_000}", f"{base}/small").stdout.split()[:2] == ["1.1", "400"]

@@ -100,7 +100,7 @@ def test_a_server_without_http_2():
             far.close()
 
     asyncio.run(refused(["http/1.1"]))
-    assert client.said(ssl.SSLError(1, "[SSL] tlsv1 alert no application protocol (_ssl.c:1006)")) == client.NO_HTTP_2, "OpenSSL of nginx and Go sends it"
+    assert client.text_of(ssl.SSLError(1, "[SSL] tlsv1 alert no application protocol (_ssl.c:1006)")) == client.NO_HTTP_2, "OpenSSL of nginx and Go sends it"
 
 
 @pytest.mark.parametrize(("status", "complaint"), [(200, "answers an upload before its end: it does not take the body"), (405, "with status 405")])

@@ -62,7 +62,7 @@ class Flow:
 @dataclass(frozen=True)
 class Flows:
     arrived: dict[str, list[Any]]
-    said: str  # output of the command that ran after the flows
+    message: str  # output of the command that ran after the flows
 
 
 def run_flows(folder: Path, topology: str, flows: Sequence[Flow], after: str = "true", files: Mapping[str, str] | None = None) -> Flows:

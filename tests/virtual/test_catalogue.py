@@ -99,7 +99,7 @@ class Case:
 @dataclass(frozen=True)
 class Made:
     status: int
-    said: str  # on standard error
+    message: str  # on standard error
     out: dict[str, Any]
     files: list[Path]
 
@@ -120,8 +120,8 @@ def in_one_guest(folder: Path, cases: Sequence[Case]) -> dict[str, Made]:
     assert done.returncode == 0, done.stderr
     found = {}
     for number, (case, status) in enumerate(zip(cases, json.loads((lab.folder / "statuses").read_text()), strict=True)):
-        out, said = ((lab.folder / f"{number}.{end}").read_text() for end in ("out", "err"))
-        found[case.label] = Made(status, said, json.loads(out or "{}"), list((lab.folder / case.label).iterdir()))
+        out, message = ((lab.folder / f"{number}.{end}").read_text() for end in ("out", "err"))
+        found[case.label] = Made(status, message, json.loads(out or "{}"), list((lab.folder / case.label).iterdir()))
     return found
 
 
@@ -154,9 +154,9 @@ def step_rates(summary: dict[str, Any], flows: dict[str, str]) -> dict[str, floa
 
 def check(case: Case, one: Made) -> None:
     if case.name in REFUSED and case.label == case.name:
-        assert (one.status, one.files) == (1, []) and REFUSED[case.name] in one.said, one
+        assert (one.status, one.files) == (1, []) and REFUSED[case.name] in one.message, one
         return
-    assert one.out, one.said
+    assert one.out, one.message
     verdict, reasons = one.out["verdict"], [reason["text"] for reason in one.out["reasons"]]
     if case.name in DEGRADED:
         assert (one.status, verdict) == (1, "degraded") and all(re.search(DEGRADED[case.name], reason) for reason in reasons), (verdict, reasons)

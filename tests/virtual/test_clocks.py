@@ -110,24 +110,24 @@ def test_all_times_that_a_process_gets_are_of_its_host(two: Lab, kernel: str) ->
     (two.folder / "show.py").write_text(ENTER + SHOW)
     done = two("run", "./two.toml", "--time", "virtual", "--kernel", kernel, "--", *PYTHON, "show.py")
     assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
+    message: dict[str, Any] = json.loads(done.stdout)
 
-    at, first = said["first"]
+    at, first = message["first"]
     for name, (difference, span) in first.items():
         offset = OFFSET_NS if name in ("REALTIME", "TAI") else 0
         assert -span <= difference - offset <= span + 1e9 * RATE_PPM * 1e-6, f"{name}: less than a second after the clock was set"
     for name in ("stamp", "packet"):
-        before, stamp, after = said[name]
+        before, stamp, after = message[name]
         assert before <= stamp <= after, f"the stamp of a packet is between two readings of its host's clock ({name})"
-    for name, late in said["waits"].items():
+    for name, late in message["waits"].items():
         assert 0 <= late < 100_000, name
     for key, steps in (("drifted", 0), ("stepped", STEP_NS), ("set", STEP_NS + 7_000_000)):
-        later, found = said[key]
+        later, found = message[key]
         drift = (later - at) * RATE_PPM * 1e-6
         for name, (difference, span) in found.items():
             expected = first[name][0] + drift + (steps if name in ("REALTIME", "TAI") else 0)
             assert difference == pytest.approx(expected, abs=span + first[name][1] + 20_000 * (key == "set")), (key, name)
-    assert abs(said["other"]) < 100_000 and said["says"] == "0 0\n", "the other host has its own clock"
+    assert abs(message["other"]) < 100_000 and message["says"] == "0 0\n", "the other host has its own clock"
 
 
 def test_stamp_between_two_clocks_holds_the_truth(two: Lab, kernel: str) -> None:
@@ -222,19 +222,19 @@ def test_a_daemon_slews_the_clock_of_its_host(two: Lab, kernel: str) -> None:
     (two.folder / "adjust.py").write_text(ENTER + ADJUST)
     done = two("run", "./two.toml", "--time", "virtual", "--kernel", kernel, "--", *PYTHON, "adjust.py")
     assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
+    message: dict[str, Any] = json.loads(done.stdout)
     tick = 1e6 * 0.1 / 1.1  # sleep() waits for a second of the host's CLOCK_MONOTONIC
     expected = {"tick": [tick, 2 * tick], "tick ends": [0.0], "adjtime": [500.0, 1000, 1500, 2000, 2000, 2000], "adjtime ends": [0.0]}
     for name, gains in expected.items():
-        assert said[name][1] == pytest.approx(gains, rel=0.001, abs=1), name
-    assert said["adjtime"][0] == [[0, 0, 10000]] and said["adjtime ends"][0] == [[0, 0, 10000]], "what is left to adjust, before the call"
-    left = [8000 - gain for gain in said["locked"][1]]
+        assert message[name][1] == pytest.approx(gains, rel=0.001, abs=1), name
+    assert message["adjtime"][0] == [[0, 0, 10000]] and message["adjtime ends"][0] == [[0, 0, 10000]], "what is left to adjust, before the call"
+    left = [8000 - gain for gain in message["locked"][1]]
     assert [later / before for before, later in pairwise(left[:10])] == pytest.approx([0.75] * 9, abs=0.005), "a quarter of the rest each second"
     assert left[-1] == pytest.approx(0, abs=1)
-    (first,), (later,) = said["first"][0], said["frequency"][0]
+    (first,), (later,) = message["first"][0], message["frequency"][0]
     # The loop's gain at a time constant of 2: offset x seconds / 2^12, in 2^-16 ppm, where the seconds are at most 2^5.
     assert first[1] == pytest.approx(-8e6 * 2**5 / 2**12 * 65.536, rel=0.001) and later[1] == first[1]
-    assert said["wrong"][0] == [-22, -95]
+    assert message["wrong"][0] == [-22, -95]
 
 
 def test_without_clocks_of_hosts_it_is_said_and_nothing_is_changed(two: Lab) -> None:

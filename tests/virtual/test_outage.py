@@ -44,14 +44,14 @@ json.dump({"dropped": count if float(length) else dropped(), "file": said["file"
 def test_all_packets_of_one_direction_are_lost(lab: Lab, way: str, length: int) -> None:
     (lab.folder / "net.toml").write_text(FILE)
     run = f"{sys.executable} -m ktrxer run ping -H b -D runs --for 5 --delay 0.2 -i 10ms --no-extras --json".split()
-    said = lab.runs_in_virtual_time("b", FAULT, way, length, *run)
-    summary = figures.summarise(open_run(lab.folder / said["file"]))
+    message = lab.runs_in_virtual_time("b", FAULT, way, length, *run)
+    summary = figures.summarise(open_run(lab.folder / message["file"]))
     lost, up, down = (sum(getattr(one, name) for one in summary.loss) for name in ("lost", "lost_up", "lost_down"))
     if length:
         # Packets that passed between the reading of the counter and the end of the fault.
-        assert 80 < said["dropped"] <= lost <= said["dropped"] + 2
+        assert 80 < message["dropped"] <= lost <= message["dropped"] + 2
         assert (up, down) == ((lost, 0) if way == "up" else (0, lost))
         return
     # The router dropped the closing probes, too. Without a later answer the direction of these losses is not known.
-    assert 0 < lost <= said["dropped"] <= lost + 12
+    assert 0 < lost <= message["dropped"] <= lost + 12
     assert (up, down) == (0, 0), "no direction is blamed without evidence"

@@ -136,8 +136,8 @@ def test_own_figures_are_those_of_the_network(made: dict[str, Made], case: tuple
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_times_of_other_programs_are_those_of_the_run(made: dict[str, Made], case: tuple[str, Fault]) -> None:
     one, step_ns = made[str(case)], case[1].get("step_ns", 0)
-    said = one.says("fping", "CLOCK_REALTIME of this host", f"was stepped by {step_ns / MS:+.1f} ms at")
-    assert said == bool(step_ns), one.reasons
+    message = one.says("fping", "CLOCK_REALTIME of this host", f"was stepped by {step_ns / MS:+.1f} ms at")
+    assert message == bool(step_ns), one.reasons
     assert one.run.meta.verdict == ("degraded" if step_ns else "valid")
     arrays = one.run.arrays(one.run.series("iputils"))  # it sends by CLOCK_MONOTONIC
     times, due = arrays["t_ns"], (arrays["seq"] - 1) * INTERVAL_NS

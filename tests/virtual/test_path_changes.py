@@ -134,7 +134,7 @@ SCENARIOS: dict[str, Scenario] = {
 class Made:
     run: Run
     summary: figures.Summary
-    said: str  # output of the commands
+    message: str  # output of the commands
 
     def says(self, *words: str) -> bool:
         return any(all(word in one.text for word in words) for one in self.summary.reasons)
@@ -225,7 +225,7 @@ def test_others_fill_the_path_in_the_whole_run(made: dict[str, Made], how: str) 
     """Others that yield to the load leave times with a shorter queue, which the idle round trips contradict. Others that do not yield hold the
     same queue in the whole run: no figure of the run can show it, so the grade states the idle round trip that it is beside."""
     one = made[f"others that {how}"]
-    backlog = json.loads(one.said)[0]["backlog"]
+    backlog = json.loads(one.message)[0]["backlog"]
     print(f"figure: backlog before the load {backlog} bytes; {one.summary.grade}")
     assert backlog > 0.3 * LIMIT, "the reference: the queue before the load"
     found = one.says("the idle UDP round trips were not those of an idle path", "other traffic filled the path")
@@ -269,7 +269,7 @@ def test_all_probes_by_another_way(made: dict[str, Made]) -> None:
 def test_all_packets_of_one_direction_are_lost_under_load(made: dict[str, Made], way: str) -> None:
     """Probes of UDP have a direction, those of ICMP have none. Losses are a result; no host is blamed."""
     one = made[f"no packets {way}"]
-    (rule,) = [part for part in json.loads(one.said)["nftables"] if "rule" in part]
+    (rule,) = [part for part in json.loads(one.message)["nftables"] if "rule" in part]
     dropped = rule["rule"]["expr"][1]["counter"]["packets"]
     lost = {series.name: one.run.arrays(series)["state"] for series in one.run.meta.of_kind("latency")}
     print(f"figure: nftables dropped {dropped}; {[(name, np.unique(state, return_counts=True)) for name, state in lost.items()]}")

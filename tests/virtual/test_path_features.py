@@ -168,7 +168,7 @@ def test_a_route_changes_at_its_time_and_back(flows: Flows) -> None:
 def test_a_translated_address_and_nothing_from_outside(flows: Flows) -> None:
     assert {sender for *_, sender in flows.arrived["inner"]} == {"::ffff:10.64.7.1"}
     assert {sender for *_, sender in flows.arrived["client"]} == {"::ffff:10.64.1.1"}
-    received = [line.split(", ")[1] for line in flows.said.splitlines()]
+    received = [line.split(", ")[1] for line in flows.message.splitlines()]
     assert received[:3] == ["0 received", "1 received", "0 received"], "client to inner, inner to server, server to inner"
 
 
@@ -181,5 +181,5 @@ def test_marks_are_bleached_in_one_field_and_no_other(flows: Flows) -> None:
 
 
 def test_an_mtu(flows: Flows) -> None:
-    received = [line.split(", ")[1] for line in flows.said.splitlines()]
-    assert received[3:] == ["1 received", "0 received"] or received[3:] == ["1 received", "+1 errors"], flows.said
+    received = [line.split(", ")[1] for line in flows.message.splitlines()]
+    assert received[3:] == ["1 received", "0 received"] or received[3:] == ["1 received", "+1 errors"], flows.message

@@ -55,8 +55,8 @@ def test_the_delay_of_a_topology_and_time_that_passes_by_itself(lab: Lab) -> Non
     job = "date +%s; ping -q -c 300 server; sleep 3600; date +%s"
     done = lab(*RUN, "--", "sh", "-c", job)
     assert done.returncode == 0, done.stderr
-    begun, *said, ended = done.stdout.splitlines()
-    times = re.search(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/", "\n".join(said))
+    begun, *message, ended = done.stdout.splitlines()
+    times = re.search(r"= ([0-9.]+)/([0-9.]+)/([0-9.]+)/", "\n".join(message))
     assert times, done.stdout
     assert [float(value) for value in times.groups()] == pytest.approx([50.0, 50.0, 50.0], abs=0.02), "netem's 25 ms, twice"
     assert 3899 <= int(ended) - int(begun) <= 3901

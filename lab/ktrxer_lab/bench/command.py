@@ -95,7 +95,7 @@ class Run:
     samples: list[bytes] = field(default_factory=list)  # lines that are evaluated later
     broken: Exception | None = None
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if not (self.json or self.jsonl or self.quiet):
             print(text.translate(dict.fromkeys((*range(32), 127), "?")), flush=True)
 
@@ -108,7 +108,7 @@ class Run:
         elif result["type"] == "end":
             self.end = result
         elif result["name"] == "left_out":
-            self.say(f"left out: {result['engine']}: {result['reason']}")
+            self.show(f"left out: {result['engine']}: {result['reason']}")
         elif result["name"] == "note":
             self.notes.append(result["text"])
 
@@ -170,8 +170,8 @@ class Run:
         for reason in self.reader.reasons:
             self.worsen(reason)
         for line in (*table.lines(), self.reader.explains.format(**self.end["settings"])):
-            self.say(line)
-        self.say_judge()
+            self.show(line)
+        self.show_judge()
         if self.csv is not None:
             try:
                 table.write_csv(self.csv)
@@ -179,29 +179,29 @@ class Run:
                 self.worsen(f"--csv {self.csv}: it cannot be written: {error.strerror}")
         if self.old is not None:
             self.compare(table)
-        self.say(f"verdict: {self.end['verdict']}")
+        self.show(f"verdict: {self.end['verdict']}")
         for reason in self.end["reasons"]:
-            self.say(f"  - {reason['text']}")
+            self.show(f"  - {reason['text']}")
         self.print_end()
         return VALID if self.end["verdict"] == "valid" else BAD
 
-    def say_judge(self) -> None:
+    def show_judge(self) -> None:
         end = self.end
         if "judge" in end:
             blind = "" if end["sees_stalls"] else " (by steal time only, because this process has no real-time priority)"
-            self.say(f"judged at the far end by {end['judge']}; {end['stalled_turns']} of {end['turns']} turns had a stall{blind}")
+            self.show(f"judged at the far end by {end['judge']}; {end['stalled_turns']} of {end['turns']} turns had a stall{blind}")
             self.notes += [end["judge_note"]] if end["judge_note"] else []
         for note in self.notes:
-            self.say(f"note: {note}")
+            self.show(f"note: {note}")
 
     def compare(self, table: Table) -> None:
         assert self.old is not None
         found = compare(table, self.old.rows)
-        self.say("against the older run:")
+        self.show("against the older run:")
         for change in found.changes:
-            self.say(f"  {change.line(table.columns)}")
+            self.show(f"  {change.line(table.columns)}")
         more = f"{found.alone} rows have no counterpart in it"
-        self.say(f"  {found.compared} figures compared, {len(found.changes)} changed by more than their rounds' spread and by 5 %; {more}")
+        self.show(f"  {found.compared} figures compared, {len(found.changes)} changed by more than their rounds' spread and by 5 %; {more}")
         self.end |= {"changes": [change.json(table.columns) for change in found.changes], "compared": found.compared}
 
     def print_end(self) -> None:

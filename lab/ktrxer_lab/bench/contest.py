@@ -157,24 +157,24 @@ def cross_traffic(a: Netns, b: Netns, per_second: int) -> Iterator[dict[str, Any
             child.communicate()
 
 
-def processor_share(a: Netns, b: Netns, who: str, seconds: float) -> tuple[float, float]:
+def processor_share(a: Netns, b: Netns, sender: str, seconds: float) -> tuple[float, float]:
     """The rate of a baseline, and its share of a processor. It never sleeps, so other processes used the rest."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    rated = rate(a, b, who, seconds)
+    rated = rate(a, b, sender, seconds)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return rated, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / seconds
 
 
-def rate(a: Netns, b: Netns, who: str, seconds: float, payload: int = 28) -> float:
+def rate(a: Netns, b: Netns, sender: str, seconds: float, payload: int = 28) -> float:
     """Packets a second that reach the far end's device. The sender is raw_rate or udp_rate, the baselines, or an engine of ktrxer."""
     before = b.counters()["rx"]["packets"]
-    if who == "raw_rate":
-        answer = a.run([baselines() / who, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout
+    if sender == "raw_rate":
+        answer = a.run([baselines() / sender, a.address, b.address, str(SINK), str(seconds), str(payload)]).stdout
         duration = json.loads(answer)["duration_ns"]
-    elif who == "udp_rate":
-        answer = a.run([baselines() / who, b.address, str(SINK), str(seconds), str(payload)]).stdout
+    elif sender == "udp_rate":
+        answer = a.run([baselines() / sender, b.address, str(SINK), str(seconds), str(payload)]).stdout
         duration = json.loads(answer)["duration_ns"]
     else:
-        result = send_only(a, b, "--engine", who, "--for", f"{seconds}s", "--payload", str(payload), port=SINK)
+        result = send_only(a, b, "--engine", sender, "--for", f"{seconds}s", "--payload", str(payload), port=SINK)
         duration = result["duration_ns"]
     return float((b.counters()["rx"]["packets"] - before) * 1e9 / duration)

@@ -86,14 +86,14 @@ def timing(a: Netns, b: Netns, *, rounds: int = 5, count: int = 150, cross: int 
             noise.append(contest.noise_us(a, b, INTERVAL_US, WITNESSES))
             if noise[-1] <= NOISE_US:
                 counted += 1
-                for who, arrivals in turn.items():
-                    errors[who] += judge.interval_errors_ns(arrivals, interval)
+                for sender, arrivals in turn.items():
+                    errors[sender] += judge.interval_errors_ns(arrivals, interval)
     if counted < min(3, rounds):
         raise Busy(
             f"too busy to measure microseconds: the intervals of a sleeper with the highest priority were wrong by "
             f"{judge.median(noise):.0f} us, more than {NOISE_US} (median of {len(noise)} times); quiet rounds: {counted}"
         )
-    table = {who: judge.timing(values) for who, values in errors.items()}
+    table = {sender: judge.timing(values) for sender, values in errors.items()}
     packet, where = table["packet"], f" under {cross / 1000:g} kpps cross traffic" if cross else ""
     figures = [
         Figure(f"packet: median |interval error| at 10 ms{where}", packet.median_us, "us", 2 if cross else 1, 20),
@@ -116,7 +116,7 @@ def timing(a: Netns, b: Netns, *, rounds: int = 5, count: int = 150, cross: int 
         figures.insert(1, Figure("packet: IQR of the interval error at 10 ms", packet.iqr_us, "us", 2, 20))
     else:
         del figures[1:]  # the ratios have no goal here
-    details = [f"{who}{where}: {one}" for who, one in table.items()]
+    details = [f"{sender}{where}: {one}" for sender, one in table.items()]
     details.append(f"noise of this machine: median {judge.median(noise):.1f} us; quiet rounds: {counted}")
     if cross:
         details.append(f"received cross traffic: {crossed['rate']:.0f} packets/s")
@@ -131,32 +131,32 @@ def rate(a: Netns, b: Netns, *, rounds: int = 5, seconds: float = 0.5, payload: 
     shares: list[float] = []
     with contest.sink(b):
         for _ in range(3 * rounds):
-            before = {who: contest.processor_share(a, b, who, seconds) for who in ("raw_rate", "udp_rate")}
+            before = {sender: contest.processor_share(a, b, sender, seconds) for sender in ("raw_rate", "udp_rate")}
             shares.append(min(share for _, share in before.values()))
             # The baselines before and after a round decide whether it counts, never the programs under test.
             if shares[-1] < QUIET:
                 continue
-            turn = {who: contest.rate(a, b, who, seconds, payload) for who in against}
-            after = {who: contest.processor_share(a, b, who, seconds) for who in before}
+            turn = {sender: contest.rate(a, b, sender, seconds, payload) for sender in against}
+            after = {sender: contest.processor_share(a, b, sender, seconds) for sender in before}
             shares[-1] = min(shares[-1], *(share for _, share in after.values()))
             if shares[-1] < QUIET:
                 continue
-            for who in before:
-                rates[who].append((before[who][0] + after[who][0]) / 2)
-            for who in against:
-                rates[who].append(turn[who])
+            for sender in before:
+                rates[sender].append((before[sender][0] + after[sender][0]) / 2)
+            for sender in against:
+                rates[sender].append(turn[sender])
             if len(rates["raw_rate"]) == rounds:
                 break
     if len(rates["raw_rate"]) < min(3, rounds):
         answer = f"in the best of {len(shares)} rounds the baselines got {max(shares):.0%} of a processor, less than {QUIET:.0%}"
         raise Busy(f"too busy to compare rates: {answer}")
     figures = []
-    for who, goal, loose in (("packet", 1.5, 1.1), ("raw", 0.95, 0.7), ("udp", 0.95, 0.7)):
-        ratios = [mine / theirs for mine, theirs in zip(rates[who], rates[against[who]], strict=True)]
+    for sender, goal, loose in (("packet", 1.5, 1.1), ("raw", 0.95, 0.7), ("udp", 0.95, 0.7)):
+        ratios = [mine / theirs for mine, theirs in zip(rates[sender], rates[against[sender]], strict=True)]
         figures.append(
-            Figure(f"{who}: rate at {payload} bytes against {against[who]}", judge.median(ratios), "", goal, loose, at_least=True)
+            Figure(f"{sender}: rate at {payload} bytes against {against[sender]}", judge.median(ratios), "", goal, loose, at_least=True)
         )
-    details = [f"{who}: median {judge.median(values) / 1000:.0f} kpps, best {max(values) / 1000:.0f}" for who, values in rates.items()]
+    details = [f"{one}: median {judge.median(values) / 1000:.0f} kpps, best {max(values) / 1000:.0f}" for one, values in rates.items()]
     return Result(figures, [*details, f"rounds on a quiet machine: {len(rates['raw_rate'])} of {len(shares)}"])
 
 

@@ -112,7 +112,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        tell = {"schedule": schedule, "rate": rate, "pairs": pairs, "stamps": stamps}
+        tables = {"schedule": schedule, "rate": rate, "pairs": pairs, "stamps": stamps}
         for name in arguments.benches or BENCHES:
             table = folder / f"bench-{name}.csv"
             table.unlink(missing_ok=True)
@@ -123,7 +123,7 @@ def main() -> int:
                 failed = True
                 continue
             with table.open() as lines:
-                tell[name](Rows(list(csv.DictReader(lines))))
+                tables[name](Rows(list(csv.DictReader(lines))))
             sys.stdout.flush()
     print(f"\n{time.monotonic() - start:.0f} s in all. Misses do not fail the bench: a machine may be busy (docs/howto/bench.md).")
     return 1 if failed else 0

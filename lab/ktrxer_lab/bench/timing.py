@@ -49,8 +49,8 @@ def duel(a: Netns, b: Netns) -> None:
     best = judge.timing(errors["ktrxer"]).median_us
     print()
     print(row(["error of 10 ms between probes", "p50", "IQR", "p99", "p50 ratio"]))
-    for who, name in names.items():
-        one = judge.timing(errors[who])
+    for sender, name in names.items():
+        one = judge.timing(errors[sender])
         ratio = f"{one.median_us / best:.1f}" if best else "-"
         print(row([name, f"{one.median_us:.2f} us", f"{one.iqr_us:.2f} us", f"{one.p99_us:.1f} us", ratio]))
     print(f"\n  selected engine: {own.get('engine', '?')}:  {own.get('engine_reason', '?')}")

@@ -69,7 +69,7 @@ def _wrong(message: str) -> NoReturn:
     raise SystemExit(WRONG_USE)
 
 
-def _say(message: str) -> None:
+def _show(message: str) -> None:
     print(f"ktrxer truth: {message}", file=sys.stderr)
 
 
@@ -102,9 +102,9 @@ def main(arguments: list[str]) -> int:
         _wrong(str(error))
     limits = Limits(options.timeout, options.wall_limit, options.seed)
     try:
-        uml.prepare(uml.KERNEL, _say)  # before the paths, which are measured beside each other
+        uml.prepare(uml.KERNEL, _show)  # before the paths, which are measured beside each other
     except LabError as error:
-        _say(str(error))
+        _show(str(error))
         return NOT_ALL_TRUE
     results = _all(chosen, given, limits, not options.no_check, options.jobs)
     if options.json:

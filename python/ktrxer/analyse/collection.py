@@ -61,11 +61,11 @@ def gather(
     identities = {path: key for path in paths if (key := caches.identity(path)) is not None}
     rows = {part: kept.get(part, list(identities.values())) for part in parts}
     made: dict[Path, Found | Failure] = {}
-    asked = set(keys)
+    requested = set(keys)
     for path in paths:
         kept_parts = {part: json.loads(rows[part][identities[path]]) for part in parts if identities.get(path) in rows[part]}
         if "facts" in kept_parts and not set(keys) <= kept_parts["facts"]["properties"].keys():
-            asked |= kept_parts.pop("facts")["properties"].keys()
+            requested |= kept_parts.pop("facts")["properties"].keys()
         made[path] = kept_parts
     missing: dict[Path, list[str]] = {}
     links: dict[Path, list[Path]] = {}  # paths that are the same file as the first of them
@@ -76,7 +76,7 @@ def gather(
             missing.setdefault(one, some)
             links.setdefault(one, []).append(path)
     fresh: dict[str, dict[str, str]] = {part: {} for part in parts}
-    for path, computed in _computed(missing, opened, sorted(asked)):
+    for path, computed in _computed(missing, opened, sorted(requested)):
         if isinstance(computed, Failure):
             made |= {one: computed if one == path else Failure(one, computed.text.replace(str(path), str(one))) for one in links[path]}
             continue

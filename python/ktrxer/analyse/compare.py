@@ -256,8 +256,8 @@ def _check(margin: Margin, row: Row | None, made: Comparison) -> Check:
     allowed = margin.value * abs(found.mean_a) if margin.relative else margin.value
     worst = found.high if figure.better == "lower" else -found.low
     half = max((found.high - found.low) / 2, 1e-12)
-    said = f"worse by at most {amount(worst, half)} {figure.unit}" if worst > 0 else "not worse"
-    text = f"{said} (97.5 %); the margin is {amount(allowed, half)} {figure.unit}"
+    stated = f"worse by at most {amount(worst, half)} {figure.unit}" if worst > 0 else "not worse"
+    text = f"{stated} (97.5 %); the margin is {amount(allowed, half)} {figure.unit}"
     missing = row.missing_a + row.missing_b
     if missing:
         text += f"; {missing} runs do not have this figure"

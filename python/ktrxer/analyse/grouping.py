@@ -30,8 +30,8 @@ def _text(value: Any) -> str:
 def _congestion_control(meta: Meta) -> str:
     """The congestion control of the flows at their end; the one that was set, where no flow ended."""
     used = {str(flow["cc"]) for runner in meta.runners for flow in _flows(runner.end) if flow.get("cc")}
-    asked = {str(meta.settings[key]) for key in ("cc", "cc_up", "cc_down") if meta.settings.get(key)}
-    return ",".join(sorted(used or asked))
+    requested = {str(meta.settings[key]) for key in ("cc", "cc_up", "cc_down") if meta.settings.get(key)}
+    return ",".join(sorted(used or requested))
 
 
 def _flows(end: dict[str, Any] | None) -> Iterable[dict[str, Any]]:

@@ -19,7 +19,7 @@ import duckdb
 
 from ktrxer.analyse import dataset
 from ktrxer.analyse.collection import Opened
-from ktrxer.analyse.repeats import repeated, said
+from ktrxer.analyse.repeats import repeated, sentence
 from ktrxer.store import columns
 from ktrxer.store.listing import find
 
@@ -171,7 +171,7 @@ def _small_tables(
     if not tables:
         return {}, []
     again = repeated(paths, opened, cache)
-    answer.repeated = [said(*one) for one in again.items()]
+    answer.repeated = [sentence(*one) for one in again.items()]
     made, read, answer.problems = dataset.small_tables([path for path in paths if path not in again], opened, wanted, cache)
     return made, read
 

@@ -28,5 +28,5 @@ def _places(found: Mapping[Path, Found | Failure]) -> dict[Path, tuple[str, int]
     return {path: (one["batch"], one["number"]) for path, one in facts.items() if one["batch"]}
 
 
-def said(path: Path, repeat: Path) -> str:
+def sentence(path: Path, repeat: Path) -> str:
     return f"{path.name}: it was cut off, and {repeat.name} repeats it"

@@ -124,11 +124,11 @@ def _compare(value: Value, sign: str, given: str) -> bool:
     text = f"{value:.12g}" if isinstance(value, float) else value
     if sign == "~":
         return fnmatch.fnmatchcase(text, given)
-    there, asked = quantity(text), quantity(given)
-    numbers = there is not None and asked is not None and asked[1] in ("", there[1])
+    there, wanted = quantity(text), quantity(given)
+    numbers = there is not None and wanted is not None and wanted[1] in ("", there[1])
     if sign in ("=", "!="):
-        equal = text == given or (there is not None and asked is not None and numbers and there[0] == asked[0])
+        equal = text == given or (there is not None and wanted is not None and numbers and there[0] == wanted[0])
         return equal == (sign == "=")
-    if there is not None and asked is not None:
-        return numbers and _ORDER[sign](there[0], asked[0])
-    return there is None and asked is None and _ORDER[sign](text, given)
+    if there is not None and wanted is not None:
+        return numbers and _ORDER[sign](there[0], wanted[0])
+    return there is None and wanted is None and _ORDER[sign](text, given)

@@ -39,7 +39,7 @@ class Stopped(Exception):
 class View(Protocol):
     def begin(self, batch: Batch, run: Planned, attempt: int) -> None: ...
     def ended(self, made: Try) -> None: ...
-    def say(self, text: str) -> None: ...
+    def show(self, text: str) -> None: ...
 
 
 @dataclass
@@ -145,8 +145,8 @@ class Executor:
             return
         self._without[group] = self._without.get(group, 0) + 1
         if group not in self._values and self._without[group] >= WITHOUT_MOST:
-            said = f"{batch.name}: until: {WITHOUT_MOST} valid runs of {run.combination.group} do not have the figure {figure}"
-            raise BatchFailure(f"{said}; the batch ends; these runs have: {', '.join(known) or 'no figure'}")
+            stated = f"{batch.name}: until: {WITHOUT_MOST} valid runs of {run.combination.group} do not have the figure {figure}"
+            raise BatchFailure(f"{stated}; the batch ends; these runs have: {', '.join(known) or 'no figure'}")
 
     def _check_stop(self) -> None:
         if self.stop:
@@ -156,9 +156,9 @@ class Executor:
         if self._last is None or not batch.pause:
             return
         if batch.pause == "idle":
-            said = wait_until_idle(self.ktrxer, self._last, batch.pause_limit_s, lambda: self.stop)
-            if said:
-                self.view.say(said)
+            stated = wait_until_idle(self.ktrxer, self._last, batch.pause_limit_s, lambda: self.stop)
+            if stated:
+                self.view.show(stated)
         else:
             end = time.monotonic() + float(batch.pause)
             while (left := end - time.monotonic()) > 0 and not self.stop:
@@ -198,8 +198,8 @@ class Executor:
         """Exit status, the run's file, and the fault of an essential hook."""
         fault = ""
         for hook in (one for one in run.hooks if one.when == "before"):
-            if (said := self._hook(hook, folder, log)) and hook.essential:
-                fault = said
+            if (stated := self._hook(hook, folder, log)) and hook.essential:
+                fault = stated
                 break
         status, path = -1, None
         if not fault:
@@ -207,8 +207,8 @@ class Executor:
                 status, path = self._ktrxer(run, attempt, folder, log)
                 fault = next((f"{hook.command}: ended before the run" for hook, child in beside if hook.essential and child.poll()), "")
         for hook in (one for one in run.hooks if one.when == "after"):
-            if (said := self._hook(hook, folder, log)) and hook.essential:
-                fault = fault or said
+            if (stated := self._hook(hook, folder, log)) and hook.essential:
+                fault = fault or stated
         return status, path, fault
 
     def _ktrxer(self, run: Planned, attempt: int, folder: Path, log: Path) -> tuple[int, Path | None]:
@@ -228,16 +228,16 @@ class Executor:
     def _wait(self, child: Making | subprocess.Popen[bytes], limit_s: float | None) -> bytes:
         """Its output. A stop is passed on as SIGINT; a child that does not end is killed with all of its group."""
         end = time.monotonic() + limit_s if limit_s is not None else None
-        asked: float | None = None
+        requested: float | None = None
         while True:
             try:
                 return child.communicate(timeout=0.2)[0] or b""
             except subprocess.TimeoutExpired:
                 now = time.monotonic()
-                if asked is None and (self.stop or (end is not None and now > end)):
-                    asked = now
+                if requested is None and (self.stop or (end is not None and now > end)):
+                    requested = now
                     _signal(child, signal.SIGINT)
-                elif asked is not None and now > asked + GRACE_S:
+                elif requested is not None and now > requested + GRACE_S:
                     _signal(child, signal.SIGKILL)
 
     def _hook(self, hook: Hook, folder: Path, log: Path) -> str:
@@ -252,7 +252,7 @@ class Executor:
             fault = f"hook `{hook.command}` ended with {child.returncode}"
         else:
             return ""
-        self.view.say(fault)
+        self.view.show(fault)
         return fault
 
     @contextlib.contextmanager

@@ -33,7 +33,7 @@ class Quiet:
     def ended(self, made: Try) -> None:
         pass
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         print(f"ktrxer batch: {one_line(text, 500)}", file=sys.stderr, flush=True)
 
 
@@ -72,7 +72,7 @@ class Lines(Quiet):
         of = f" of {self.left.count}" if self.left.begun <= self.left.count else ""  # `until` makes more than the least number
         why = f": {made.reason}" if made.reason and made.verdict != "valid" else ""
         verdict = made.verdict or f"no file (status {made.status})"
-        self.say(f"{self.left.begun}{of}: {self._title}: {verdict} in {made.seconds:.1f} s{why}; {self.left.text()}")
+        self.show(f"{self.left.begun}{of}: {self._title}: {verdict} in {made.seconds:.1f} s{why}; {self.left.text()}")
 
 
 class Bar(Lines):
@@ -88,9 +88,9 @@ class Bar(Lines):
         self.left.done = self.left.begun
         self.progress.update(self.task, completed=self.left.done, total=max(self.left.count, self.left.done), left=self.left.text())
         if made.verdict != "valid":
-            self.say(f"{self._title}: {made.verdict or f'no file (status {made.status})'}: {made.reason}")
+            self.show(f"{self._title}: {made.verdict or f'no file (status {made.status})'}: {made.reason}")
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         self.progress.console.print(f"ktrxer batch: {one_line(text, 500)}", markup=False, highlight=False)
 
 

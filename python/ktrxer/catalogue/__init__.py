@@ -55,8 +55,8 @@ def find(name: str) -> Test:
     import difflib
 
     near = difflib.get_close_matches(name, known, 1)
-    meant = f"did you mean {near[0]}?" if near else "`ktrxer tests` lists all"
-    raise PlanError(f"no test is called {name[:60]!r}; {meant} (a test of your own is named by its path, ./{name[:60]}.py)")
+    hint = f"did you mean {near[0]}?" if near else "`ktrxer tests` lists all"
+    raise PlanError(f"no test is called {name[:60]!r}; {hint} (a test of your own is named by its path, ./{name[:60]}.py)")
 
 
 def _of_table(name: str) -> Test:

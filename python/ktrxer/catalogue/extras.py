@@ -84,9 +84,9 @@ def every(options: Options) -> tuple[list[Invocation], list[str]]:
     return found, missing
 
 
-def beside(plan: Plan, asked: Sequence[Invocation], default: Sequence[Invocation]) -> Plan:
+def beside(plan: Plan, requested: Sequence[Invocation], default: Sequence[Invocation]) -> Plan:
     """The plan with further parts. A part of the same runner on this host replaces a default."""
-    own = [*plan.runs, *asked]
+    own = [*plan.runs, *requested]
     taken = {one.name for one in own} | {NAMES.get(one.runner, one.runner) for one in own if one.place == LOCAL}
     made = dataclasses.replace(plan, runs=(*own, *(one for one in default if one.name not in taken)))
     check(made)

@@ -402,8 +402,8 @@ def _check_plot(name: str, own: Sequence[str]) -> None:
         import difflib
 
         near = difflib.get_close_matches(name, known, 1)
-        meant = f"did you mean {near[0]}? There are" if near else "there are"
-        raise PlanError(f"unknown plot {name[:60]!r} of the test; {meant}: {', '.join(known)}")
+        hint = f"did you mean {near[0]}? There are" if near else "there are"
+        raise PlanError(f"unknown plot {name[:60]!r} of the test; {hint}: {', '.join(known)}")
 
 
 def where_in(error: BaseException, path: str) -> str:

@@ -59,15 +59,15 @@ def word_of(added_ms: float) -> Bloated:
 
 
 def _first(check: Check, bloated: Bloated) -> str:
-    says = {"no": "The line is not bloated", "somewhat": "The line is somewhat bloated", "yes": "The line is bloated"}[bloated]
+    sentence = {"no": "The line is not bloated", "somewhat": "The line is somewhat bloated", "yes": "The line is bloated"}[bloated]
     bounds = [(load.low_ms, load.high_ms) for load in check.loads]
     if any(low is not None and high is not None and word_of(low) != word_of(high) for low, high in bounds):
-        says += " (the uncertainty reaches into the next class)"
+        sentence += " (the uncertainty reaches into the next class)"
     parts = [f"{WORDS[load.direction]} adds {_added(load)}" for load in check.loads]
     letter, low, high = check.grades
     between = f" ({low} to {high})" if low != high else ""
     trip = f"the {check.probes} round trip of {ms(check.idle.p50)} to {check.target}"
-    return f"{says}: {' and '.join(parts)} to {trip}, which is grade {letter}{between} on the scale {scale()}."
+    return f"{sentence}: {' and '.join(parts)} to {trip}, which is grade {letter}{between} on the scale {scale()}."
 
 
 def _added(load: Load) -> str:
@@ -84,8 +84,8 @@ def _second(check: Check) -> str:
     queues = [(load, load.queue) for load in check.loads]
     if all(queue is None for _, queue in queues):
         return "No queue on the path adds a delay above the uncertainty."
-    told = [f"under {WORDS[load.direction]} the queue is {_where(queue, load.hops)}" for load, queue in queues if queue is not None]
-    text = _begun("; ".join(told))
+    stated = [f"under {WORDS[load.direction]} the queue is {_where(queue, load.hops)}" for load, queue in queues if queue is not None]
+    text = _begun("; ".join(stated))
     calm = [WORDS[load.direction] for load, queue in queues if queue is None]
     return text + (f"; under {calm[0]} there is none" if calm else "") + "."
 
@@ -127,11 +127,11 @@ def _losses(check: Check) -> str:
     parts = [("on the idle line", check.idle, IDLE_LOST)]
     parts += [(f"under {WORDS[one.direction]}", one.loaded, LOADED_LOST) for one in check.loads]
     shares = [(when, found.lost / (found.lost + found.count), least) for when, found, least in parts if found.lost >= LOST_LEAST]
-    told = [f"{share:.1%} {when}" for when, share, least in shares if share >= least]
-    if not told:
+    stated = [f"{share:.1%} {when}" for when, share, least in shares if share >= least]
+    if not stated:
         return ""
     return (
-        f"; probes were lost, {' and '.join(told)}: look for a bad cable, weak WiFi, a router that drops packets above a rate, or a "
+        f"; probes were lost, {' and '.join(stated)}: look for a bad cable, weak WiFi, a router that drops packets above a rate, or a "
         "host that limits its answers"
     )
 

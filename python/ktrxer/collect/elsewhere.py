@@ -83,15 +83,15 @@ def _bounded(value: Any, depth: int, left: list[int]) -> Any:
 
 
 def _line(ask: Ask, argv: Sequence[str]) -> str | None:
-    said = ask(argv)
-    return said.strip()[:VALUE_LIMIT] if said is not None else None
+    stated = ask(argv)
+    return stated.strip()[:VALUE_LIMIT] if stated is not None else None
 
 
 def _json(ask: Ask, argv: Sequence[str]) -> list[dict[str, Any]]:
     """The objects that a command prints; none if it prints anything else, as an old iproute2 without -j does."""
-    said = ask(argv)
+    stated = ask(argv)
     try:
-        made = json.loads(said) if said else []
+        made = json.loads(stated) if stated else []
     except (ValueError, RecursionError):
         return []
     return [one for one in made[:QDISCS_LIMIT] if isinstance(one, dict)] if isinstance(made, list) else []

@@ -92,7 +92,7 @@ def _start(given: argparse.Namespace) -> int:
     state = journal.State(str(uuid.uuid4()), given.file.name, batches, seeds)
     seconds = _checked(state)
     if given.dry_run:
-        return _say_plan(state, seconds)
+        return _show_plan(state, seconds)
     _try_virtual_time(state)
     path = plan.results(batches[0]) / f"{given.file.stem}{journal.SUFFIX}"
     try:
@@ -133,7 +133,7 @@ def _resume(given: argparse.Namespace) -> int:
     state = journal.load(given.resume)
     seconds = _checked(state)
     if given.dry_run:
-        return _say_plan(state, seconds)
+        return _show_plan(state, seconds)
     source = state.batches[0].folder / state.file
     with contextlib.suppress(spec.BatchError):
         if spec.read(source)[0].sha256 != state.batches[0].sha256:
@@ -184,8 +184,8 @@ def _check_keys(batch: Batch) -> None:
         option = key.replace("_", "-")
         if option not in known:
             near = ["length"] if option == "for" else difflib.get_close_matches(option, known, 1)
-            meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise BatchError(f"{batch.name}: run.{key}: no such key; {meant}")
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise BatchError(f"{batch.name}: run.{key}: no such key; {hint}")
 
 
 def _check_lab(name: str, words: tuple[str, ...]) -> None:
@@ -228,14 +228,14 @@ def _seconds(batch: Batch, arguments: list[str]) -> float:
     from ktrxer.catalogue.recipe import PlanError
     from ktrxer.commands import run
 
-    said = io.StringIO()
+    stated = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(stated):
             given = run.parsed(arguments)
         setting = run.setting_of(given)
         made = catalogue.find(given.test).make(setting, run.parameters_of(given))
     except SystemExit:
-        raise BatchError(f"{batch.name}: run: {' '.join(said.getvalue().split())}") from None
+        raise BatchError(f"{batch.name}: run: {' '.join(stated.getvalue().split())}") from None
     except PlanError as error:
         raise BatchError(f"{batch.name}: run: {error}") from None
     return made.total_s if made.total_s is not None else setting.total_s
@@ -256,7 +256,7 @@ def _estimate(state: State, seconds: dict[tuple[str, str], float]) -> tuple[int,
     return count, total
 
 
-def _say_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
+def _show_plan(state: State, seconds: dict[tuple[str, str], float]) -> int:
     from ktrxer.batch import plan
 
     count, total = _estimate(state, seconds)
@@ -299,9 +299,9 @@ def _execute(given: argparse.Namespace, state: State, opened: Journal, seconds: 
             complain("batch", f"stopped; `ktrxer batch --resume {opened.path}` continues the batch")
             return INTERRUPTED
         except OSError as error:  # of the journal, a log or a folder: a full disk, a folder that has vanished
-            said = f"{error.filename or opened.path}: {error.strerror or error}"
+            stated = f"{error.filename or opened.path}: {error.strerror or error}"
             remedy = f"remove the cause, then `ktrxer batch --resume {opened.path}` continues it"
-            raise BatchFailure(f"{said}; the batch ends; {remedy}") from None
+            raise BatchFailure(f"{stated}; the batch ends; {remedy}") from None
         finally:
             for number, handler in before:
                 signal.signal(number, handler)
@@ -326,8 +326,8 @@ def _summary(outcome: Outcome, folder: Path, several: bool) -> int:
         if found.mean is None or found.low is None or found.high is None:
             print(one_line(f"{name}: {found.count} runs, no interval", 300))
         else:
-            said = "reached" if found.reached else "NOT reached"
-            print(one_line(f"{name}: {said} after {found.count} runs: {found.mean:.5g} (95 %: {found.low:.5g} to {found.high:.5g})", 300))
+            stated = "reached" if found.reached else "NOT reached"
+            print(one_line(f"{name}: {stated} after {found.count} runs: {found.mean:.5g} (95 %: {found.low:.5g} to {found.high:.5g})", 300))
     runs = outcome.valid + outcome.invalid + outcome.failed
     ended = f"{outcome.valid} valid, {outcome.invalid} degraded or invalid, {outcome.failed} without a file"
     print(f"{runs} run{'' if runs == 1 else 's'} in {outcome.tries} {'try' if outcome.tries == 1 else 'tries'}: {ended}")

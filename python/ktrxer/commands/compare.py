@@ -91,7 +91,7 @@ def comparable(command: str, groups: list[Group], mixed: list[str], *, every: bo
     empty = [group for group in groups if not group.members]
     for group in empty:
         complain(command, f"group {group.name!r} has no run to compare")
-        say_left_out(command, group)
+        show_left_out(command, group)
     if not every and any(group.left_out for group in empty):
         complain(command, f"`ktrxer compare --all` takes runs that are not valid, too{'' if command == 'compare' else ', without a page'}")
     if not empty and len(groups) < 2:
@@ -233,10 +233,10 @@ def _print(given: argparse.Namespace, groups: list[Group], made: list[Comparison
         print("\n" if number else "", end="")
         print("\n".join(comparison_text.lines(one, some, bool(given.figures))))
     for group in groups:
-        say_left_out("compare", group)
+        show_left_out("compare", group)
 
 
-def say_left_out(command: str, group: Group) -> None:
+def show_left_out(command: str, group: Group) -> None:
     for one in group.left_out[:20]:
         complain(command, f"left out of {group.name}: {Path(one.run).name}: {one.reason}")
     if len(group.left_out) > 20:

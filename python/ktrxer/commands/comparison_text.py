@@ -67,14 +67,14 @@ def _share(row: Row) -> str:
 
 
 def _remark(row: Row) -> str:
-    said = [WORDS[row.outcome]] if row.outcome in WORDS else ["better" if row.outcome == row.figure.better else "worse"]
+    stated = [WORDS[row.outcome]] if row.outcome in WORDS else ["better" if row.outcome == row.figure.better else "worse"]
     if row.infinite_a or row.infinite_b:
-        said.append(f"among lost probes in {row.infinite_a} of A, {row.infinite_b} of B")
+        stated.append(f"among lost probes in {row.infinite_a} of A, {row.infinite_b} of B")
     if row.missing_a or row.missing_b:
-        said.append(f"absent in {row.missing_a} of A, {row.missing_b} of B")
+        stated.append(f"absent in {row.missing_a} of A, {row.missing_b} of B")
     if row.drift is not None:
-        said.append(f"drifts by {row.drift.per_hour:+.3g} {row.figure.unit} an hour")
-    return "; ".join(filter(None, said))
+        stated.append(f"drifts by {row.drift.per_hour:+.3g} {row.figure.unit} an hour")
+    return "; ".join(filter(None, stated))
 
 
 def finite(value: Any) -> Any:

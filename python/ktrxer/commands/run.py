@@ -116,20 +116,20 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
         return given
     plain = parser()
     plain.set_defaults(**dict.fromkeys([*FIXED, "port", "family"]))
-    said = plain.parse_args(arguments)
+    stated = plain.parse_args(arguments)
     for name, option in FIXED.items():
-        if getattr(said, name) is not None:
+        if getattr(stated, name) is not None:
             p.error(f"{option}: not with --again, because the stored run has it")
-    given.port, given.family = said.port, said.family  # None: that of the stored run
+    given.port, given.family = stated.port, stated.family  # None: that of the stored run
     return given
 
 
 def main(arguments: list[str]) -> int:
     if arguments == ["--requests"]:  # of `ktrxer batch`
-        asked = _requested()
-        if asked is None:
+        requested = _requested()
+        if requested is None:
             return VALID
-        arguments = asked
+        arguments = requested
     given = parsed(arguments)
     try:
         return _run(given, arguments)
@@ -228,8 +228,8 @@ def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     stored = again.settings_of(old)
     if given.host is not None:
         stored.host, stored.more_hosts = given.host[0], given.host[1:]
-    test, said = (catalogue.find(given.test), []) if given.test is not None else stack.enter_context(again.recipe(old, given.trust_recipe))
-    for line in said:
+    test, notes = (catalogue.find(given.test), []) if given.test is not None else stack.enter_context(again.recipe(old, given.trust_recipe))
+    for line in notes:
         complain("run", line)
     if not test.path and test.name != old.meta.test:
         other = f"it is a run of {one_line(old.meta.test, 60)}, not of {test.name}"
@@ -257,8 +257,8 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
 def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> int:
     test, setting, parameters = wanted.test, wanted.setting, wanted.parameters
     labels_of(given)
-    asked = extras.parts(given.beside)
-    plan = extras.beside(test.make(setting, parameters), asked, [])
+    requested = extras.parts(given.beside)
+    plan = extras.beside(test.make(setting, parameters), requested, [])
     options = options_of(given)
     default, missing = _extras(given, setting, options)
     plan = extras.beside(plan, [], default)
@@ -280,12 +280,12 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         checks.estimators()
         if given.dry_run:
             if wanted.old is not None:
-                _say_different(given, _different(wanted, describe(test, setting, parameters, given, arguments), schedule))
+                _show_different(given, _different(wanted, describe(test, setting, parameters, given, arguments), schedule))
             return _dry_run(schedule, addresses)
         rate = checks.far_end(schedule, estimate=given.interval is None)
         if rate is not None:
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-            plan = extras.beside(test.make(setting, parameters), asked, default)
+            plan = extras.beside(test.make(setting, parameters), requested, default)
             versions = schedule.versions()
             schedule = checks.pin(make(plan, setting, options), pins)
             schedule.set_versions(versions)
@@ -323,7 +323,7 @@ def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:
     return [*wanted.different, *again.differences(wanted.old.meta, meta, schedule)]
 
 
-def _say_different(given: argparse.Namespace, different: list[str]) -> None:
+def _show_different(given: argparse.Namespace, different: list[str]) -> None:
     """Prints to standard error, so that --json prints one object."""
     if not given.quiet:
         complain("run", "these things differ:" if different else "nothing is known to differ")
@@ -408,7 +408,7 @@ def measure(
 
         different = meta.metadata["again"]["different"]
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
-        _say_different(given, different)
+        _show_different(given, different)
     session = Session(schedule, meta, given.directory, view, places)
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)

@@ -82,8 +82,8 @@ def _plan(test: Test) -> tuple[Setting, Plan | None, str, str]:
     try:
         return setting, test.make(setting, {}), "", ""
     except PlanError as error:
-        meant = not test.path or isinstance(error.__cause__, PlanError)
-        return setting, None, str(error), "" if meant else str(error)
+        expected = not test.path or isinstance(error.__cause__, PlanError)
+        return setting, None, str(error), "" if expected else str(error)
 
 
 def _explained(test: Test, setting: Setting, plan: Plan | None, why: str) -> list[str]:

@@ -43,7 +43,7 @@ MOST_COMPARED = 20_000
 MOST_MODELS = 32  # pictures that are kept, so that zooming and moving do not make them again
 TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png", "csv": "text/csv", "json": "application/json"}
 
-Asked = Mapping[str, Any]
+Request = Mapping[str, Any]
 Names = list[tuple[str, str]]  # the names of runs, with their labels
 
 
@@ -67,10 +67,10 @@ class _Made:
     def problems(self) -> list[str]:
         return [*self.unread.values(), *self.damage]
 
-    def shown(self, asked: Asked) -> PlotModel:
-        if "shown" not in asked:
+    def shown(self, request: Request) -> PlotModel:
+        if "shown" not in request:
             return next(iter(self.models.values()))
-        place = _shown(asked, len(self.models) + len(self.unread))
+        place = _shown(request, len(self.models) + len(self.unread))
         if place in self.unread:
             raise Refused(self.unread[place])
         return self.models[place]
@@ -100,7 +100,7 @@ class Answers:
 
     # --------------------------------------------------------------------------------------------------------------- table
 
-    def about(self, _: Asked) -> dict[str, Any]:
+    def about(self, _: Request) -> dict[str, Any]:
         return {
             "generator": f"ktrxer {ktrxer.__version__}",
             "directory": str(self.library.directory.absolute()),
@@ -114,10 +114,10 @@ class Answers:
             "keys": sorted({*listing.OF_HEAD, *listing.OF_FILE, *grouping.PROPERTIES}),
         }
 
-    def runs(self, asked: Asked) -> dict[str, Any]:
+    def runs(self, request: Request) -> dict[str, Any]:
         """The table, the newest run first. `columns`: further ones, `where`: a condition as of `ktrxer runs --where`."""
-        shown = _texts(asked, "columns", MOST_COLUMNS)
-        text = _text(asked, "where")
+        shown = _texts(request, "columns", MOST_COLUMNS)
+        text = _text(request, "where")
         with self._tables:
             entries_of, version = self.library.look()
             key = (version, tuple(shown), text)
@@ -145,9 +145,9 @@ class Answers:
         note = f"Only {MOST_FOLDERS:,} of the directories are looked into; name a directory below." if self.library.left_out else ""
         return {"version": version, "columns": keys, "rows": rows, "note": note}
 
-    def metadata(self, asked: Asked) -> dict[str, Any]:
+    def metadata(self, request: Request) -> dict[str, Any]:
         """The facts and metadata of runs. The page finds the values in which they differ."""
-        found, unread = self._readable(asked)
+        found, unread = self._readable(request)
         labels = plots.labels([one.run for one in found.values()])
         return {
             "runs": [
@@ -165,34 +165,34 @@ class Answers:
             "problems": list(unread.values()),
         }
 
-    def keys(self, asked: Asked) -> dict[str, Any]:
+    def keys(self, request: Request) -> dict[str, Any]:
         """The figures, settings and metadata of a run, which can be columns beside its properties."""
-        first = next(iter(self._readable(asked)[0].values())).run
+        first = next(iter(self._readable(request)[0].values())).run
         collected, _ = self._collected([self.library.name(first.path)], [])
         paths = [path for path, value in _leaves(_whole(first.meta)) if not isinstance(value, list)]
         return {"keys": [*collected.known, *paths][:MOST_KEYS]}
 
     # ------------------------------------------------------------------------------------------------------------- picture
 
-    def picture(self, asked: Asked) -> bytes:
+    def picture(self, request: Request) -> bytes:
         """Panels of runs. `shown`: the place of a run among `runs` draws only that run, with the axes of all; `range`: the part of the time
         that is in view."""
-        made = self._made(asked)
-        model = made.shown(asked)
+        made = self._made(request)
+        model = made.shown(request)
         series = sum(len(panel.series) for panel in model.panels)
         most = max(LEAST_SERIES_SAMPLES, min(MOST_SERIES_SAMPLES, MOST_SAMPLES // max(1, series)))
         pool = pack.Pool()
-        window = _range(asked)
+        window = _range(request)
         panels = [pack.panel(panel, pool, most, window) for panel in model.panels]
         data = {"title": model.title, "subtitle": model.subtitle, "columns": model.columns, "panels": panels, "names": made.names}
         data["reduced"] = any(len(one.x) > most for panel in model.panels for one in panel.series)
-        return pool.answer(data | {"problems": made.problems, "command": self._command(asked, made)})
+        return pool.answer(data | {"problems": made.problems, "command": self._command(request, made)})
 
-    def save(self, asked: Asked) -> tuple[bytes, str, str]:
+    def save(self, request: Request) -> tuple[bytes, str, str]:
         """A file of a picture: its bytes, media type and name."""
-        kind = _one_of(asked, "kind", tuple(TYPES))
-        made = self._made(asked)
-        model, plot = made.shown(asked), made.wish.plot
+        kind = _one_of(request, "kind", tuple(TYPES))
+        made = self._made(request)
+        model, plot = made.shown(request), made.wish.plot
         name = f"{plot}.{kind}"
         if kind == "csv":
             return numbers.csv_of(model), TYPES[kind], name
@@ -209,15 +209,15 @@ class Answers:
                 raise Refused(f"{kind}: {missing(error.name or '')}") from None
             return path.read_bytes(), TYPES[kind], name
 
-    def _made(self, asked: Asked) -> _Made:
-        names = _texts(asked, "runs", MOST_RUNS)
+    def _made(self, request: Request) -> _Made:
+        names = _texts(request, "runs", MOST_RUNS)
         try:
-            options = settings.parse(_settings(asked))
+            options = settings.parse(_settings(request))
         except PlotError as error:
             raise Refused(str(error)) from None
-        how = cast("arrange.Arrange", _one_of(asked, "arrange", arrange.ARRANGES, "overlay"))
-        wish = Picture(_text(asked, "plot"), how, options)
-        single = "shown" in asked
+        how = cast("arrange.Arrange", _one_of(request, "arrange", arrange.ARRANGES, "overlay"))
+        wish = Picture(_text(request, "plot"), how, options)
+        single = "shown" in request
         with self._lock:
             try:
                 key: tuple[Any, ...] = (*self.library.signatures(names), wish, single)
@@ -226,7 +226,7 @@ class Answers:
             if key in self._models:
                 self._models.move_to_end(key)
                 return self._models[key]
-            found, unread = self._readable(asked)
+            found, unread = self._readable(request)
             runs = [one.run for one in found.values()]
             given = tuple(label for place, label in enumerate(options.labels) if place not in unread)
             wish = replace(wish, plot=wish.plot or plots.default(runs[0]), options=replace(options, labels=given))
@@ -244,10 +244,10 @@ class Answers:
                 self._models.popitem(last=False)
             return made
 
-    def _readable(self, asked: Asked) -> tuple[dict[int, Readable], dict[int, str]]:
+    def _readable(self, request: Request) -> tuple[dict[int, Readable], dict[int, str]]:
         """The runs by their places in the request, and why the others cannot be read."""
         found, unread = {}, {}
-        for place, name in enumerate(_texts(asked, "runs", MOST_RUNS)):
+        for place, name in enumerate(_texts(request, "runs", MOST_RUNS)):
             try:
                 found[place] = self.library.run(name)
             except Unknown as error:
@@ -256,10 +256,10 @@ class Answers:
             raise Refused(next(iter(unread.values()), "no run is chosen: tick runs in the table"))
         return found, unread
 
-    def _command(self, asked: Asked, made: _Made) -> str:
-        names, given = _texts(asked, "runs", MOST_RUNS), dict(_settings(asked))
-        if "shown" in asked:
-            names = [names[_shown(asked, len(names))]]
+    def _command(self, request: Request, made: _Made) -> str:
+        names, given = _texts(request, "runs", MOST_RUNS), dict(_settings(request))
+        if "shown" in request:
+            names = [names[_shown(request, len(names))]]
             given.pop("override-label", None)
         else:
             names = [name for place, name in enumerate(names) if place not in made.unread]
@@ -280,29 +280,29 @@ class Answers:
 
     # ---------------------------------------------------------------------------------------------------------- comparison
 
-    def groups(self, asked: Asked) -> dict[str, Any]:
+    def groups(self, request: Request) -> dict[str, Any]:
         """The groups that a property makes of runs."""
-        key = _text(asked, "by")
-        found, problems = self._collected(_texts(asked, "runs", MOST_COMPARED), [key])
+        key = _text(request, "by")
+        found, problems = self._collected(_texts(request, "runs", MOST_COMPARED), [key])
         try:
             made = grouping.by(found.members, [key])
         except grouping.GroupingError as error:
             raise Refused(str(error)) from None
         return {"groups": [[one.name, [self._name(member) for member in one.members]] for one in made], "problems": problems}
 
-    def compare(self, asked: Asked) -> bytes:
+    def compare(self, request: Request) -> bytes:
         """Two groups of runs: sentences, the table of figures, panels."""
         from ktrxer.analyse.compare import compare
 
-        names = [_texts(asked, side, MOST_COMPARED) for side in ("a", "b")]
-        titles = [_text(asked, f"{side}_name") or side.upper() for side in ("a", "b")]
+        names = [_texts(request, side, MOST_COMPARED) for side in ("a", "b")]
+        titles = [_text(request, f"{side}_name") or side.upper() for side in ("a", "b")]
         if not all(names):
             raise Refused("a comparison needs a run in each of the two groups")
         found, problems = self._collected(list(dict.fromkeys([*names[0], *names[1]])), [])
         members = {member.name: member for member in found.members}
         paths = [self._paths(some) for some in names]
         both = [grouping.Group(title, [members[one] for one in some if one in members]) for title, some in zip(titles, paths, strict=True)]
-        every = asked.get("all") is True
+        every = request.get("all") is True
         try:
             for group in both:
                 if not every:
@@ -352,15 +352,15 @@ def _leaves(value: Any, path: str = "", depth: int = 64) -> list[tuple[str, Any]
 # ------------------------------------------------------------------------------------------------------------------ checks
 
 
-def _text(asked: Asked, key: str) -> str:
-    value = asked.get(key, "")
+def _text(request: Request, key: str) -> str:
+    value = request.get(key, "")
     if not isinstance(value, str) or len(value) > 4000:
         raise Refused(f"{key}: expected a text of at most 4000 characters")
     return value
 
 
-def _texts(asked: Asked, key: str, most: int) -> list[str]:
-    value = asked.get(key, [])
+def _texts(request: Request, key: str, most: int) -> list[str]:
+    value = request.get(key, [])
     if not isinstance(value, list) or not all(isinstance(one, str) and len(one) <= 4000 for one in value):
         raise Refused(f"{key}: expected a list of texts")
     if len(value) > most:
@@ -368,30 +368,30 @@ def _texts(asked: Asked, key: str, most: int) -> list[str]:
     return list(dict.fromkeys(value))
 
 
-def _one_of(asked: Asked, key: str, known: Sequence[str], usual: str | None = None) -> str:
-    value = asked.get(key, usual)
+def _one_of(request: Request, key: str, known: Sequence[str], usual: str | None = None) -> str:
+    value = request.get(key, usual)
     if value not in known:
         raise Refused(f"{key}: expected one of {', '.join(one for one in known if one)}")
     return str(value)
 
 
-def _settings(asked: Asked) -> dict[str, list[str]]:
-    value = asked.get("settings", {})
+def _settings(request: Request) -> dict[str, list[str]]:
+    value = request.get("settings", {})
     lists = [*value.values()] if isinstance(value, dict) else [None]
     if not all(isinstance(texts, list) and all(isinstance(one, str) for one in texts) for texts in lists):
         raise Refused("settings: expected an object with a list of texts for each setting")
     return cast("dict[str, list[str]]", value)
 
 
-def _shown(asked: Asked, count: int) -> int:
-    value = asked.get("shown", 0)
+def _shown(request: Request, count: int) -> int:
+    value = request.get("shown", 0)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise Refused("shown: expected the number of a run")
     return min(value, count - 1)
 
 
-def _range(asked: Asked) -> tuple[float, float] | None:
-    value = asked.get("range")
+def _range(request: Request) -> tuple[float, float] | None:
+    value = request.get("range")
     if value is None:
         return None
     numbers = [one for one in value if isinstance(one, int | float) and math.isfinite(one)] if isinstance(value, list) else []
@@ -400,7 +400,7 @@ def _range(asked: Asked) -> tuple[float, float] | None:
     return float(numbers[0]), float(numbers[1])
 
 
-Route = Callable[[Answers, Asked], Any]
+Route = Callable[[Answers, Request], Any]
 ROUTES: dict[str, Route] = {
     "about": Answers.about,
     "runs": Answers.runs,

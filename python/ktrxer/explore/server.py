@@ -115,15 +115,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if not self._here() or not self._allowed():
             return
-        asked = self._body()
-        if asked is None:
+        request = self._body()
+        if request is None:
             return
         name = self.path.removeprefix("/api/")
         try:
             if self.path == "/api/changes":
-                self._send_json(HTTPStatus.OK, {"version": self._changes(asked)})
+                self._send_json(HTTPStatus.OK, {"version": self._changes(request)})
             elif self.path.startswith("/api/") and name in ROUTES:
-                self._answer(ROUTES[name](self.server.answers, asked))
+                self._answer(ROUTES[name](self.server.answers, request))
             else:
                 self._fail(HTTPStatus.NOT_FOUND, f"{self.path[:60]}: there is no such request")
         except (Refused, Unknown) as error:
@@ -172,22 +172,22 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected a body of at most {MOST_BODY} bytes")
             return None
         try:
-            asked = json.loads(self.rfile.read(int(length)))
+            request = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
-            asked = None
-        if not isinstance(asked, dict):
+            request = None
+        if not isinstance(request, dict):
             self._fail(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
             return None
-        return asked
+        return request
 
     # ------------------------------------------------------------------------------------------------------------- answers
 
-    def _changes(self, asked: dict[str, Any]) -> str:
+    def _changes(self, request: dict[str, Any]) -> str:
         """The version of the directory, as soon as it differs from `since`, or after WAIT_S. ConnectionError: the page was closed."""
         version = ""
         for _ in range(round(WAIT_S / POLL_S)):
             version = self.server.answers.library.watched(POLL_S * 0.9)
-            if version != asked.get("since") or self.server.closing.wait(POLL_S):
+            if version != request.get("since") or self.server.closing.wait(POLL_S):
                 break
             if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
                 raise ConnectionResetError

@@ -107,7 +107,7 @@ class Client(Connection):
             self.sending[stream] = body
         return stream
 
-    def asked(self, method: str, path: str, body: int = 0) -> asyncio.Future[Answer]:
+    def requested(self, method: str, path: str, body: int = 0) -> asyncio.Future[Answer]:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         if self.closed or self.lost is not None:
             future.set_exception(ConnectionError(str(self.lost or "the connection is closed")))
@@ -232,7 +232,7 @@ async def connected(target: Target, address: tuple[int, Any], context: ssl.SSLCo
     return Opened(client, (there - begun) / 1e6, (done - there) / 1e6 / tls_round_trips(secure.version() or ""))
 
 
-def said(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message}); --ca-file names another authority"
     if isinstance(error, ssl.SSLError) and "no application protocol" in str(error):

@@ -17,7 +17,7 @@ from pathlib import Path
 if __name__ == "__main__" and not __package__:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from ktrxer.http.load import RTT_AT, S, ns, say, stopping
+from ktrxer.http.load import RTT_AT, S, emit, ns, stopping
 from ktrxer.store.reasons import as_json, reason
 
 RETRANSMITS_AT = 100  # tcpi_total_retrans in struct tcp_info
@@ -35,10 +35,10 @@ def handshake(given: argparse.Namespace, address: tuple[int, tuple[object, ...]]
             sock.connect(where)
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
         except OSError:
-            say(times | {"kind": "lost"})
+            emit(times | {"kind": "lost"})
             return
     (rtt_us,), (again,) = (struct.unpack_from("=I", info, at) for at in (RTT_AT, RETRANSMITS_AT))
-    say(times | ({"kind": "lost"} if again else {"kind": "round_trip", "sent_ns": sent_ns, "rtt_ns": rtt_us * 1000}))
+    emit(times | ({"kind": "lost"} if again else {"kind": "round_trip", "sent_ns": sent_ns, "rtt_ns": rtt_us * 1000}))
 
 
 def main() -> int:
@@ -56,12 +56,12 @@ def main() -> int:
     p.add_argument("-6", dest="family", action="store_const", const=socket.AF_INET6)
     given = p.parse_args()
     real_minus_mono = time.time_ns() - time.monotonic_ns()
-    say({"type": "start", "schema": 1, "command": "handshake", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
+    emit({"type": "start", "schema": 1, "command": "handshake", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
     try:
         found = socket.getaddrinfo(given.host, given.port, given.family, socket.SOCK_STREAM)[0]
     except OSError as error:
         why = as_json([reason("http_failed", error=f"{given.host}: {error.strerror}")])
-        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why})
+        emit({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why})
         return 1
     begin = given.start_at - real_minus_mono if given.start_at is not None else time.monotonic_ns()
     stopped, begun = stopping(given.stop_on_eof), []
@@ -73,7 +73,7 @@ def main() -> int:
         begun[-1].start()
     for thread in begun:
         thread.join()
-    say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": []})
+    emit({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": []})
     return 0
 
 

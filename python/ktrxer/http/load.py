@@ -43,7 +43,7 @@ class LoadError(Exception):
     """One line: what failed, on what, why, what to do."""
 
 
-def say(made: dict[str, object]) -> None:
+def emit(made: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(made, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 
@@ -425,7 +425,7 @@ def measure(load: Load, start_ns: int, length_ns: int, interval_ns: int, stop_on
     due = start_ns
     while not stopped.is_set():
         for sample in load.samples():
-            say(sample)
+            emit(sample)
         if due >= start_ns + length_ns:
             break
         due = min(due + interval_ns, start_ns + length_ns)
@@ -461,23 +461,23 @@ def main() -> int:
     up = given.direction == "up"
     real_minus_mono = time.time_ns() - time.monotonic_ns()
     if not given.trial:
-        say({"type": "start", "schema": 1, "command": "http_load", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
+        emit({"type": "start", "schema": 1, "command": "http_load", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
     try:
         context = context_of(given.ca_file) if given.url.startswith("https:") else None
         if given.trial:
             count = check_upload(place_of(given.url, given.family), context) if up else 0
             place = place_of(given.url, given.family) if up else final_place(given.url, context, given.family)
-            say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "bytes": count or 1, "url": place.url})
+            emit({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "bytes": count or 1, "url": place.url})
             return 0
         place = place_of(given.url, given.family) if up else final_place(given.url, context, given.family)
     except (LoadError, OSError) as error:
         why = as_json([reason("http_failed", error=str(error))])
-        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why, "bytes": 0, "url": given.url})
+        emit({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why, "bytes": 0, "url": given.url})
         return 1
     load = Load(place, context, up, given.flows)
     start = given.start_at - real_minus_mono if given.start_at is not None else time.monotonic_ns()
     end = end_of(load, measure(load, start, given.length, given.sample_interval, given.stop_on_eof))
-    say(end)
+    emit(end)
     return 0 if end["verdict"] == "valid" else 1
 
 

@@ -30,8 +30,8 @@ import h2.exceptions
 
 from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second
 from ktrxer.http import nq
-from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, Unprocessed, connected, path_of, refused, said, target_of
-from ktrxer.http.load import ns, parser, say
+from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, Unprocessed, connected, path_of, refused, target_of, text_of
+from ktrxer.http.load import emit, ns, parser
 from ktrxer.store.reasons import Reason, as_json, reason
 
 S = 10**9
@@ -51,7 +51,7 @@ class Test:
     target: Target
     address: tuple[int, Any]
     context: ssl.SSLContext
-    say: Callable[[dict[str, Any]], None]
+    emit: Callable[[dict[str, Any]], None]
     sample_ns: int = S // 5
     ramp: Ramp = field(default_factory=Ramp)
     loads: list[Client] = field(default_factory=list)
@@ -90,17 +90,17 @@ class Test:
             self.found = {kind: [] for kind in KINDS}
             if self.ramp.stage != "done":
                 self.ramp.interval(total - self.moved_before, probes)
-                self._say_interval()
+                self._emit_interval()
                 self._task(self._grow())
             self.moved_before = total
-        self.say(self.sample())
+        self.emit(self.sample())
         self.stop()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
-    def _say_interval(self) -> None:
+    def _emit_interval(self) -> None:
         ramp = self.ramp
         newest = ramp.results[-1] if ramp.results else None
-        self.say({
+        self.emit({
             "type": "event", "name": "rpm_interval", "time_ns": time.monotonic_ns(), "stage": ramp.stage, "connections": len(self.loads),
             "goodput_bps": round(ramp.averages[-1]), "rpm": round(newest.rpm) if newest is not None else None,
         })  # fmt: skip
@@ -141,7 +141,7 @@ class Test:
         try:
             client = (await connected(self.target, self.address, self.context)).client
         except (OSError, NqError) as error:
-            self.abort(f"{self.target.authority}: connection {len(self.loads) + 1} of the load failed: {said(error)}")
+            self.abort(f"{self.target.authority}: connection {len(self.loads) + 1} of the load failed: {text_of(error)}")
             return
         client.on_close = lambda: self.abort(
             f"{self.target.authority}: a connection of the load ended: {client.lost or 'the server closed it'}"
@@ -187,7 +187,7 @@ class Test:
 
     def _result(self, kind: str, ms: float, at_ns: int) -> None:
         self.found[kind].append(ms)
-        self.say({"type": "sample", "kind": "rpm_probe", "probe": kind, "time_ns": at_ns, "ms": None if math.isinf(ms) else round(ms, 6)})
+        self.emit({"type": "sample", "kind": "rpm_probe", "probe": kind, "time_ns": at_ns, "ms": None if math.isinf(ms) else round(ms, 6)})
 
     async def _foreign(self) -> None:
         begun = time.monotonic_ns()
@@ -217,7 +217,7 @@ class Test:
     async def _small(self, client: Client) -> float:
         begun = time.monotonic_ns()
         try:
-            answer = await asyncio.wait_for(client.asked("GET", path_of(self.config.small)), WAIT_S)
+            answer = await asyncio.wait_for(client.requested("GET", path_of(self.config.small)), WAIT_S)
         except Unprocessed:
             raise
         except (OSError, h2.exceptions.H2Error):
@@ -238,7 +238,7 @@ class Test:
 
     async def _samples(self) -> None:
         while True:
-            self.say(self.sample())
+            self.emit(self.sample())
             await asyncio.sleep(self.sample_ns / S)
 
     def sample(self) -> dict[str, Any]:
@@ -287,7 +287,7 @@ async def looked_up(host: str, port: int, family: int) -> tuple[int, Any]:
     except TimeoutError:
         raise NqError(f"{host}: no answer of the DNS within {WAIT_S:g} s; name the server by its address") from None
     except (OSError, UnicodeError) as error:
-        raise NqError(f"{host}: no address is known for it: {said(error)}") from None
+        raise NqError(f"{host}: no address is known for it: {text_of(error)}") from None
     return found[0][0], found[0][4]
 
 
@@ -299,7 +299,7 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
     target = target_of(url)
     shown = f"https://{target.authority}"
     address = await looked_up(target.connect, target.port, family)
-    answer = await asked_once(target, address, context, "GET", path_of(url))
+    answer = await requested_once(target, address, context, "GET", path_of(url))
     if 300 <= answer.status < 400:
         parts = urlsplit(urljoin(url, answer.location))
         there = f"{parts.scheme}://{parts.netloc[:200]}"
@@ -320,37 +320,37 @@ async def configured(url: str, token: str, context: ssl.SSLContext, family: int)
     return config
 
 
-async def asked_once(
+async def requested_once(
     target: Target, address: tuple[int, Any], context: ssl.SSLContext, method: str, path: str, body: int = 0
 ) -> Answer:
     try:
         opened = await connected(target, address, context)
         try:
-            return await asyncio.wait_for(opened.client.asked(method, path, body), WAIT_S)
+            return await asyncio.wait_for(opened.client.requested(method, path, body), WAIT_S)
         finally:
             opened.client.close()
     except OSError as error:
-        raise NqError(f"https://{target.authority}: {said(error)}") from None
+        raise NqError(f"https://{target.authority}: {text_of(error)}") from None
 
 
 async def tried(test: Test) -> None:
     """A small upload, and a probe beside the load: a server that refuses large bodies, or does not read them, answers before the probe."""
     target, where = test.target, (test.target, test.address, test.context)
     if test.way == "up":
-        small = await asked_once(*where, "POST", path_of(test.config.upload), TRIAL_BYTES)
+        small = await requested_once(*where, "POST", path_of(test.config.upload), TRIAL_BYTES)
         if wrong := refused(small.status, test.way):
             raise NqError(f"{target.authority}: {wrong}")
     try:
         client = (await connected(*where)).client
         try:
             client.load(test.way, path_of(test.config.large if test.way == "down" else test.config.upload))
-            probe = await asyncio.wait_for(client.asked("GET", path_of(test.config.small)), WAIT_S)
+            probe = await asyncio.wait_for(client.requested("GET", path_of(test.config.small)), WAIT_S)
         finally:
             client.close()
     except OSError as error:
-        raise NqError(f"{target.authority}: {said(error)}") from None
+        raise NqError(f"{target.authority}: {text_of(error)}") from None
     if client.lost is not None:
-        raise NqError(f"{target.authority}: {said(client.lost)}")
+        raise NqError(f"{target.authority}: {text_of(client.lost)}")
     if probe.status != 200:
         raise NqError(f"{target.authority}: the server answers a probe with status {probe.status}")
 
@@ -359,7 +359,7 @@ def token_of(path: str | None) -> str:
     try:
         return Path(path).read_text().strip() if path else ""
     except (OSError, UnicodeError) as error:
-        raise NqError(f"{path}: the token cannot be read: {said(error)}") from None
+        raise NqError(f"{path}: the token cannot be read: {text_of(error)}") from None
 
 
 async def prepared(given: argparse.Namespace) -> Test:
@@ -369,7 +369,7 @@ async def prepared(given: argparse.Namespace) -> Test:
     target = target_of(config.small, config.test_endpoint)
     address = await looked_up(target.connect, target.port, given.family)
     ramp = Ramp(Parameters(id_ns=given.interval, mnp=given.most))
-    return Test(given.direction, config, target, address, context, say, given.sample_interval, ramp)
+    return Test(given.direction, config, target, address, context, emit, given.sample_interval, ramp)
 
 
 async def work(given: argparse.Namespace) -> int:
@@ -380,12 +380,12 @@ async def work(given: argparse.Namespace) -> int:
         if given.trial:
             await tried(test)
     except (NqError, OSError) as error:
-        text = str(error) if isinstance(error, NqError) else f"{given.ca_file}: {said(error)}"
+        text = str(error) if isinstance(error, NqError) else f"{given.ca_file}: {text_of(error)}"
         why = as_json([reason("http_failed", error=text)])
-        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why, "bytes": 0})
+        emit({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "invalid", "reasons": why, "bytes": 0})
         return 1
     if given.trial:
-        say({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "bytes": 1})
+        emit({"type": "end", "end_ns": time.monotonic_ns(), "verdict": "valid", "reasons": [], "bytes": 1})
         return 0
 
     def stop() -> None:
@@ -407,7 +407,7 @@ async def work(given: argparse.Namespace) -> int:
     if not test.over.is_set():
         await test.run(given.length)
     end = test.end()
-    say(end)
+    emit(end)
     return 0 if end["verdict"] == "valid" else 1
 
 
@@ -418,7 +418,7 @@ def main() -> int:
     p.add_argument("--token-file")
     given = p.parse_args()
     if not given.trial:
-        say({"type": "start", "schema": 1, "command": "http_rpm", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
+        emit({"type": "start", "schema": 1, "command": "http_rpm", "clock": {"mono_ns": time.monotonic_ns(), "real_ns": time.time_ns()}})
     return asyncio.run(work(given))
 
 

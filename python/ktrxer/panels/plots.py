@@ -95,8 +95,8 @@ def known(name: str, further: Collection[str] = ()) -> str:
     if name in OWN or name in flent_variants.SPECS or name in further:
         return name
     near = get_close_matches(plain, [*PLOTS, *OWN, *flent_variants.SPECS], 1)
-    meant = f"did you mean {near[0]}? There are" if near else "there are"
-    raise PlotError(f"unknown plot {name[:60]!r}; {meant}: {', '.join(PLOTS)}; `ktrxer plot --list` prints further ones")
+    hint = f"did you mean {near[0]}? There are" if near else "there are"
+    raise PlotError(f"unknown plot {name[:60]!r}; {hint}: {', '.join(PLOTS)}; `ktrxer plot --list` prints further ones")
 
 
 def of_recipe(run: Run) -> dict[str, Spec]:

@@ -29,7 +29,7 @@ from ktrxer.store.checked import parse
 if TYPE_CHECKING:
     from ktrxer.store.run import Run
 
-TOLD_MOST = 40  # differences
+SHOWN_MOST = 40  # differences
 CC = re.compile(r"[A-Za-z0-9_]{0,15}")  # a name of a congestion control (TCP_CA_NAME_MAX)
 FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}\.py")
 
@@ -125,7 +125,7 @@ def recipe(run: Run, trust: bool) -> Iterator[tuple[Test, list[str]]]:
     if origin.source is None or hashlib.sha256(origin.source.encode()).hexdigest() != origin.sha256:
         copy = f"name your own copy, ktrxer run ./{name} --again FILE"
         raise AgainError(f"{run.path}: the source of the recipe {name} is not whole in the file: {copy}")
-    told = (
+    note = (
         f"the recipe {name} is executed, because --trust-recipe was given: {len(origin.source.splitlines())} lines, sha256 "
         f"{origin.sha256}, from {run.path}; by this file, it was stored on host {one_line(run.meta.host.name, 60)} at "
         f"{one_line(run.meta.created, 40)}"
@@ -133,7 +133,7 @@ def recipe(run: Run, trust: bool) -> Iterator[tuple[Test, list[str]]]:
     with tempfile.TemporaryDirectory(prefix="ktrxer-again-") as folder:
         path = Path(folder) / (origin.file if FILE.fullmatch(origin.file) else "recipe.py")
         path.write_text(origin.source, encoding="utf-8")
-        yield catalogue.find(str(path)), [told]
+        yield catalogue.find(str(path)), [note]
 
 
 def parameters(run: Run, test: Test, stored: Stored) -> tuple[dict[str, str], list[str]]:
@@ -231,7 +231,7 @@ def _shown_state(value: Any) -> str:
 
 
 def _limited(lines: list[str]) -> list[str]:
-    return lines[:TOLD_MOST] + ([f"and {len(lines) - TOLD_MOST} more differences"] if len(lines) > TOLD_MOST else [])
+    return lines[:SHOWN_MOST] + ([f"and {len(lines) - SHOWN_MOST} more differences"] if len(lines) > SHOWN_MOST else [])
 
 
 def _machine(old: Meta, new: Meta) -> Iterator[str]:

@@ -44,9 +44,9 @@ def closed(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = N
             tables[kind] = _far(run, kind)
     run = run.with_tables(tables)
     run.meta.phases = with_drain(run)
-    book = judge(run, notes, runners)
-    run.meta.verdict = book.verdict
-    run.meta.reasons = book.reasons()
+    built = judge(run, notes, runners)
+    run.meta.verdict = built.verdict
+    run.meta.reasons = built.reasons()
     run.meta.accounts = _accounts(run, tables)
     run.meta.settings["congestion_control"] = _congestion_controls(run)
     return run, tables

@@ -7,7 +7,7 @@ import time
 
 from ktrxer.run.schedule import Job
 from ktrxer.runners.runner import Source
-from ktrxer.runners.samples import GARBAGE_MOST, Samples, Strange
+from ktrxer.runners.samples import GARBAGE_MOST, NotUnderstood, Samples
 from ktrxer.store import one_line
 
 
@@ -29,7 +29,7 @@ class Inside:
         self.next_ns += ((now - self.next_ns) // step + 1) * step
         try:
             self._source.sample(self.samples, now - self._zero_ns)
-        except Strange as error:
+        except NotUnderstood as error:
             self.samples.not_understood(str(error))
         except (Exception, SystemExit) as error:  # a defect of a runner must not lose the run
             return one_line(str(error) or type(error).__name__)

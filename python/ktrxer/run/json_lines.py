@@ -20,12 +20,12 @@ class JsonLines:
         self.stream = stream
         self.next_ns = WINDOW_NS
 
-    def say(self, made: dict[str, Any]) -> None:
+    def _write(self, made: dict[str, Any]) -> None:
         self.stream.write(json.dumps(made) + "\n")
         self.stream.flush()
 
     def begin(self) -> None:
-        self.say({"type": "start", "version": __version__, "command": self.command[1], "argv": self.command})
+        self._write({"type": "start", "version": __version__, "command": self.command[1], "argv": self.command})
 
     def show(self, session: Session) -> None:
         now = session.now_ns
@@ -33,6 +33,6 @@ class JsonLines:
             return
         self.next_ns = now - now % WINDOW_NS + WINDOW_NS
         for name, value, unit, note in figures(session, now):
-            self.say({"type": "sample", "kind": "figure", "t_ns": now, "name": name, "value": value, "unit": unit, "note": note})
+            self._write({"type": "sample", "kind": "figure", "t_ns": now, "name": name, "value": value, "unit": unit, "note": note})
 
     def end(self) -> None: ...

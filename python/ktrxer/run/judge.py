@@ -122,8 +122,8 @@ def _runner(built: VerdictBuilder, runner: Runner, samples: int, known: RunnerTy
         for one in _health(known, Ended(runner, samples)):
             built.add(one, runner.name)
     if runner.status == "failed" and not runner.argv:
-        said = runner.stderr_tail.strip() or "no reason is known"
-        built.add(reason("not_recorded", error=said), runner.name)
+        stated = runner.stderr_tail.strip() or "no reason is known"
+        built.add(reason("not_recorded", error=stated), runner.name)
     elif runner.status in ("failed", "killed", "planned", "running"):
         built.add(reason("process_failed", ending=_how(runner)), runner.name)
     elif known is not None and known.ends_itself:
@@ -142,14 +142,14 @@ def _health(runner: RunnerType, ended: Ended) -> list[Reason]:
 def _how(runner: Runner) -> str:
     """How it ended."""
     words = runner.stderr_tail.strip().splitlines()
-    said = f": {words[-1]}" if words else ""
+    stated = f": {words[-1]}" if words else ""
     if runner.status == "planned":
-        return "never began" + said
+        return "never began" + stated
     if runner.exit_status is None:
-        return "was cut off" + said
+        return "was cut off" + stated
     if runner.exit_status < 0:
-        return f"was killed by signal {-runner.exit_status}{said}"
-    return f"ended without a result (exit status {runner.exit_status}){said}"
+        return f"was killed by signal {-runner.exit_status}{stated}"
+    return f"ended without a result (exit status {runner.exit_status}){stated}"
 
 
 def _probes(built: VerdictBuilder, run: Run, series: Series) -> None:

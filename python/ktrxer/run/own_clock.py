@@ -46,7 +46,7 @@ class OwnClock:
             self._ahead_ns += size
         self._last_ns = real
 
-    def said(self, zero_real_ns: int) -> str:
+    def sentence(self, zero_real_ns: int) -> str:
         """The reason for processes whose times were corrected."""
         moved = 0
         parts = []

@@ -26,7 +26,7 @@ from ktrxer.run.schedule import Job, Schedule
 from ktrxer.run.watching import NoView, View
 from ktrxer.runners import defect
 from ktrxer.runners.runner import RunnerError
-from ktrxer.runners.samples import Clock, Samples, Strange
+from ktrxer.runners.samples import Clock, NotUnderstood, Samples
 from ktrxer.store import RunWriter, StoreError, Zero, limits, one_line
 from ktrxer.store.arrays import in_order
 from ktrxer.store.checked import free
@@ -291,7 +291,7 @@ class Session:
     def _register(self, job: Job, series: Series) -> None:
         """A series that a process has found. Names come from the host that is observed, so they are made plain, and unique."""
         if len(self.meta.series) >= limits.SERIES - 1:
-            raise Strange(f"the run has {len(self.meta.series)} series already")
+            raise NotUnderstood(f"the run has {len(self.meta.series)} series already")
         plain = series.name = one_line(series.name, NAME_MOST) or job.invocation.name
         number = 1
         while (series.name, series.kind) in self._names:
@@ -358,7 +358,7 @@ class Session:
     def _output_ended(self, active: Active, output: Output, exit_status: int) -> None:
         stored, process, samples = output.job.stored, active.process, output.samples
         if samples.clock.corrected:
-            samples.reason("own_clock_stepped", step_list=self.own_clock.said(self.start_real_ns))
+            samples.reason("own_clock_stepped", step_list=self.own_clock.sentence(self.start_real_ns))
         stored.exit_status = exit_status
         stored.ended_ns = self.now_ns
         stored.stderr_tail = process.stderr_tail
@@ -369,8 +369,8 @@ class Session:
                 samples.not_understood(str(error))
         self._news = True
         own = output.job.runner.own  # a command of ktrxer that ended well has printed its end object
-        asked = active.kill_at_ns is not None and stored.exit_status == -signal.SIGINT
-        killed = stored.exit_status < 0 and not asked
+        requested = active.kill_at_ns is not None and stored.exit_status == -signal.SIGINT
+        killed = stored.exit_status < 0 and not requested
         stored.status = "killed" if killed else "ended" if stored.end is not None or not own else "failed"
         loss = self.places[output.job.invocation.place].loss()
         if loss is not None:
@@ -481,8 +481,8 @@ class Session:
         except KeyboardInterrupt:
             self.writer.abandon()
             part = self.writer.part
-            told = [f"{part}: stopped before the file was closed; `ktrxer recover {part}` closes it"] if part.exists() else []
-            raise KeyboardInterrupt(*told) from None
+            message = [f"{part}: stopped before the file was closed; `ktrxer recover {part}` closes it"] if part.exists() else []
+            raise KeyboardInterrupt(*message) from None
         except OSError as error:
             self.writer.abandon()
             part = self.writer.part

@@ -12,7 +12,7 @@ from ktrxer.runners.marks import DSCP
 from ktrxer.runners.methods import Directed
 from ktrxer.runners.own import Object, number
 from ktrxer.runners.runner import MS, Options, Runner, RunnerError, S, Times, Trial
-from ktrxer.runners.samples import Reading, Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store.meta import Series
 
 COUNTS = ("lasts_ns", "datagrams", "ip_bytes", "lost", "reordered", "duplicates")
@@ -73,7 +73,7 @@ def read(p: Load, samples: Samples) -> Reading:
         rows: dict[str, int | None] = {name: number(made, name) for name in COUNTS}
         rows |= {name: number(made, name) if made.get(name) is not None else None for name in DELAYS}
         if min(value for value in rows.values() if value is not None) < 0:
-            raise Strange("a sub-interval with a count or a delay below 0")
+            raise NotUnderstood("a sub-interval with a count or a delay below 0")
         samples.add(("ip_capacity", str(made.get("direction"))), number(made, "time_ns") - own.zero(samples), **rows)
 
     def end(made: Object) -> None:

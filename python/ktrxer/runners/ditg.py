@@ -11,7 +11,7 @@ from typing import Literal
 
 from ktrxer.runners import marks, tools
 from ktrxer.runners.runner import MS, Listener, Options, Parameters, Runner, S, Times, Tool, ends_well
-from ktrxer.runners.samples import Line, Samples, Strange, by_line
+from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.store.meta import Series
 
 DAY_NS = 86_400 * S
@@ -66,7 +66,7 @@ def line(_: Flows, samples: Samples, line: Line) -> None:
     """`memory` has the send times of each flow by number."""
     found = PACKET.match(line.text)
     if found is None:
-        raise Strange(line.text)
+        raise NotUnderstood(line.text)
     flow, seq, sent_ns = int(found[1]) - 1, int(found[2]), _time(samples, found[3], found[4], found[5])
     samples.answered(flow, sent_ns, seq, _time(samples, found[6], found[7], found[8]) - sent_ns)
     samples.memory.setdefault(flow, {})[seq] = sent_ns

@@ -13,7 +13,7 @@ from ktrxer.runners import marks, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.own import Object, maybe, number
 from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
-from ktrxer.runners.samples import NS_MOST, Reading, Samples, Strange, names
+from ktrxer.runners.samples import NS_MOST, NotUnderstood, Reading, Samples, names
 from ktrxer.store import one_line
 from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
@@ -124,7 +124,7 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
         flow, end = sample.get("flow"), _ENDS.get(str(sample.get("end")))
         which = samples.series.get(("bytes" if kind == "udp" else kind, flow))
         if which is None or end is None:
-            raise Strange(f"a sample of flow {json.dumps(flow, default=str)[:20]} at end {str(sample.get('end'))[:20]!r}")
+            raise NotUnderstood(f"a sample of flow {json.dumps(flow, default=str)[:20]} at end {str(sample.get('end'))[:20]!r}")
         at, far = number(sample, "time_ns") - own.zero(samples), maybe(sample, "remote_ns")
         if kind == "tcp_info":
             _append(samples, "tcp_info", (which.id, at, end, *_tcp_info(sample), far))

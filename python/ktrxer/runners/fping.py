@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from ktrxer.runners import marks, tools
 from ktrxer.runners.runner import MS, Ended, Options, Runner, S, Times, Tool, ends_well
-from ktrxer.runners.samples import Line, Samples, Strange, by_line
+from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.store.meta import Series
 from ktrxer.store.reasons import Reason
 
@@ -41,7 +41,7 @@ def line(p: tools.Echoes, samples: Samples, line: Line) -> None:
         return
     found = ECHO.match(line.text)
     if found is None:
-        raise Strange(line.text)
+        raise NotUnderstood(line.text)
     at = samples.clock.real(int(found[1]) * S + int(found[2][:9].ljust(9, "0")))
     if found[4] is None:
         samples.lost("rtt", at - p.timeout_ns, int(found[3]))

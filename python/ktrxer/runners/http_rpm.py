@@ -14,7 +14,7 @@ from ktrxer import http
 from ktrxer.runners import own
 from ktrxer.runners.own import Object, maybe, number
 from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
-from ktrxer.runners.samples import Reading, Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
 from ktrxer.store.reasons import Reason
@@ -77,7 +77,7 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
         elif kind == "rpm_probe":
             probe, ms = made.get("probe"), made.get("ms")
             if probe not in PROBES or isinstance(ms, bool) or not isinstance(ms, int | float | None):
-                raise Strange(f"a probe of kind {str(probe)[:20]!r}")
+                raise NotUnderstood(f"a probe of kind {str(probe)[:20]!r}")
             if ms is not None:
                 samples.value(probe, at, float(ms))
 

@@ -10,7 +10,7 @@ from ktrxer.collect.errors import StateError
 from ktrxer.collect.netlink import Netlink
 from ktrxer.runners import state
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, ends_well
-from ktrxer.runners.samples import Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
 from ktrxer.store.meta import Series
 
@@ -53,7 +53,7 @@ def add(p: Devices, samples: Samples, at_ns: int, found: Iterable[tuple[str, Map
             unit = "bytes" if name.endswith("_bytes") else ""
             samples.changing((device, name), at_ns, value, f"{samples.name} {device} {name}", unit, f"{samples.name} {device}")
     if not there:
-        raise Strange(f"no device {p.device}" if p.device else "no device")
+        raise NotUnderstood(f"no device {p.device}" if p.device else "no device")
 
 
 def parse(text: str) -> Iterable[tuple[str, dict[str, int]]]:

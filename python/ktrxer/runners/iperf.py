@@ -11,7 +11,7 @@ from typing import Literal
 
 from ktrxer.runners import tools
 from ktrxer.runners.runner import MS, Listener, Options, Runner, S, Times, Tool, ends_well
-from ktrxer.runners.samples import Line, Samples, Strange, by_line
+from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.runners.tools import option
 from ktrxer.store.meta import Series
 
@@ -53,7 +53,7 @@ def line(p: Flows, samples: Samples, line: Line) -> None:
     found = INTERVAL.match(line.text)
     if found is None:
         if not OTHER.match(line.text):
-            raise Strange(line.text)
+            raise NotUnderstood(line.text)
         return
     begin, end, count = round(float(found[2]) * S), round(float(found[3]) * S), tools.bytes_of(found[4])
     flows, counts = samples.memory.setdefault("flows", {}), samples.memory.setdefault("counts", {})

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from ktrxer.runners import marks, tools
 from ktrxer.runners.runner import MS, Ended, Options, Runner, S, Times, Tool, ends_well
-from ktrxer.runners.samples import Line, Samples, Strange, by_line
+from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE
 from ktrxer.store.meta import Series
 from ktrxer.store.reasons import Reason
@@ -45,7 +45,7 @@ def line(p: tools.Echoes, samples: Samples, line: Line) -> None:
     found = ECHO.match(line.text)
     if found is None:
         if not OTHER.match(line.text):
-            raise Strange(line.text)
+            raise NotUnderstood(line.text)
         if to := TO.match(line.text):
             samples.result = {"payload_bytes": p.payload_bytes, "to": to[1]}
         if counted := SENT.match(line.text):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ktrxer.runners import tools
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, Tool, ends_well
-from ktrxer.runners.samples import Samples, Strange, whole
+from ktrxer.runners.samples import NotUnderstood, Samples, whole
 from ktrxer.runners.tools import part
 from ktrxer.store import one_line
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
@@ -76,7 +76,7 @@ def _trip(samples: Samples, trip: Any) -> None:
         far_ns = part(trip, "timestamps", "server", "receive", "wall")
         samples.add("rtt", sent_ns, seq=seq, state=ANSWERED, rtt_ns=trip["delay"]["rtt"], far_ns=far_ns or None)
     else:
-        raise Strange(f"the probe {seq} is lost: {lost}")
+        raise NotUnderstood(f"the probe {seq} is lost: {lost}")
 
 
 RUNNER = Runner(

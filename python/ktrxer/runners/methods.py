@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ktrxer.runners import flow, own
 from ktrxer.runners.own import Object, number
 from ktrxer.runners.runner import Ended, Options, Parameters, RunnerError, Times, Trial
-from ktrxer.runners.samples import Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.store.meta import Kind, Series
 from ktrxer.store.reasons import Reason
 
@@ -70,7 +70,7 @@ def part(end: Object, name: str) -> Object:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise Strange(f"{name} is no object")
+        raise NotUnderstood(f"{name} is no object")
     return found
 
 
@@ -80,11 +80,11 @@ def estimate(samples: Samples, key: Hashable, at_ns: int, made: Any, unit: float
     if made is None:
         return
     if not isinstance(made, dict):
-        raise Strange("an estimate is no object")
+        raise NotUnderstood("an estimate is no object")
     figures = {name: _figure(made, name, unit) for name in ("value", "low", "high")}
     low, high = figures["low"], figures["high"]
     if low is not None and high is not None and low > high:
-        raise Strange(f"an estimate from {low:g} to {high:g}")
+        raise NotUnderstood(f"an estimate from {low:g} to {high:g}")
     if any(figure is not None for figure in figures.values()):
         samples.add(key, at_ns, **figures)
 
@@ -95,7 +95,7 @@ def _figure(made: Object, name: str, unit: float) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Strange(f"{name} is no number")
+        raise NotUnderstood(f"{name} is no number")
     return value / unit if -FIGURE_MOST < value < FIGURE_MOST else None
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ktrxer.runners import tools
 from ktrxer.runners.runner import MS, Listener, Options, Parameters, Runner, S, Times, Tool, ends_well
-from ktrxer.runners.samples import Line, Samples, Strange, by_line
+from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.runners.tools import option
 from ktrxer.store.meta import Series
 
@@ -71,7 +71,7 @@ def interim(samples: Samples, line: Line) -> tuple[float, str, int, int] | None:
     if summed := SUM.match(line.text):
         samples.result = {**(samples.result or {}), summed[1]: summed[2]}
     elif line.text.strip() and not line.text.startswith(("MIGRATED ", "Recv ", "Socket ", "Size ")):
-        raise Strange(line.text)
+        raise NotUnderstood(line.text)
     return None
 
 
@@ -81,7 +81,7 @@ def line(_: Flow, samples: Samples, line: Line) -> None:
         return
     rate, unit, from_ns, to_ns = found
     if unit != "10^6bits":
-        raise Strange(line.text)
+        raise NotUnderstood(line.text)
     if "bytes" not in samples.memory:
         samples.moved("bytes", from_ns, 0)
     samples.memory["bytes"] = samples.memory.get("bytes", 0.0) + rate * 1e6 / 8 * (to_ns - from_ns) / S

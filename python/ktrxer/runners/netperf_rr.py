@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ktrxer.runners import netperf, tools
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, ends_well
-from ktrxer.runners.samples import Line, Samples, Strange, by_line
+from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.store.meta import Series
 
 SILENT_NS = 2 * S  # without an interim result: it waits for an answer that was lost
@@ -40,7 +40,7 @@ def line(_: Trips, samples: Samples, line: Line) -> None:
         return
     rate, unit, to_ns = found[0], found[1], found[3]
     if unit != "Trans":
-        raise Strange(line.text)
+        raise NotUnderstood(line.text)
     if rate > 0:
         samples.value("rtt", to_ns, 1000 / rate)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ktrxer.runners import state
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, ends_well
-from ktrxer.runners.samples import Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
 from ktrxer.store.meta import Series
 
@@ -70,7 +70,7 @@ def read(p: Counters, samples: Samples, frame: Frame) -> None:
             name, group = f"{samples.name} {protocol}.{counter}", f"{samples.name} {protocol}"
             samples.changing(key, frame.at_ns, value, name, group=group, count=counter not in GAUGES)
     if not count:
-        raise Strange("no counters of /proc/net/netstat")
+        raise NotUnderstood("no counters of /proc/net/netstat")
 
 
 def here(p: Counters, _: Options) -> Source:

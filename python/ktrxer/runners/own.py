@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ktrxer.runners.runner import Ended, Options, Times
-from ktrxer.runners.samples import LINE_MOST, NS_MOST, Reading, Samples, Strange
+from ktrxer.runners.samples import LINE_MOST, NS_MOST, NotUnderstood, Reading, Samples
 from ktrxer.store import one_line
 from ktrxer.store.reasons import TEXT, Reason, Severity, reason
 from ktrxer.store.reasons import read_all as read_reasons
@@ -42,7 +42,7 @@ def read(
     event: Callable[[Object], None] | None = None,
     end: Callable[[Object], None] | None = None,
 ) -> Reading:
-    """`sample` adds the rows of one object, or refuses the object (Strange). `event` receives the events, which are stored in any case,
+    """`sample` adds the rows of one object, or refuses it (NotUnderstood). `event` receives the events, which are stored in any case,
     and `end` the last object, which is stored, too."""
     rest = b""
     while (chunk := (yield)) is not None:
@@ -70,7 +70,7 @@ def read(
                         end(made)
                 elif kind == "start":
                     _start(samples, made)
-            except Strange as error:
+            except NotUnderstood as error:
                 samples.not_understood(str(error))
     if rest.strip():
         samples.not_understood((rest[:60] + b" (cut off)").decode("utf-8", "replace"))
@@ -87,7 +87,7 @@ def zero(samples: Samples) -> int:
     """The run's zero on the monotonic clock of the process."""
     found = samples.clock.zero_mono_ns
     if found is None:
-        raise Strange("a sample before the start object, which has the clocks of its host")
+        raise NotUnderstood("a sample before the start object, which has the clocks of its host")
     return found
 
 
@@ -100,7 +100,7 @@ def _event(samples: Samples, made: Object) -> None:
 def number(made: Object, name: str) -> int:
     value = made.get(name)
     if type(value) is not int or not -NS_MOST <= value <= NS_MOST:
-        raise Strange(f"{name} is {json.dumps(value, default=str)[:40]}")
+        raise NotUnderstood(f"{name} is {json.dumps(value, default=str)[:40]}")
     return value
 
 

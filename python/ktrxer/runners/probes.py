@@ -11,7 +11,7 @@ from typing import Any
 from ktrxer.runners import marks, own
 from ktrxer.runners.own import Object, number
 from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S
-from ktrxer.runners.samples import NS_MOST, Reading, Samples, Strange, names
+from ktrxer.runners.samples import NS_MOST, NotUnderstood, Reading, Samples, names
 from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED, TOO_LATE
 from ktrxer.store.meta import Series
 
@@ -97,9 +97,9 @@ def _column(made: Object, name: str, low: int = -NS_MOST) -> list[int]:
     """A column of several round trips in one object."""
     values = made.get(name)
     if not isinstance(values, list) or not 0 < len(values) <= BATCH_MOST or set(map(type, values)) != {int}:
-        raise Strange(f"{name} is no column of whole numbers")
+        raise NotUnderstood(f"{name} is no column of whole numbers")
     if min(values) < low or max(values) > NS_MOST:
-        raise Strange(f"{name} has a number out of bounds")
+        raise NotUnderstood(f"{name} has a number out of bounds")
     return values
 
 
@@ -128,7 +128,7 @@ class _Rows:
         """The series of a probe: a process with several classes names the class."""
         series = self.samples.series.get(which if type(which) is int else None)
         if series is None:
-            raise Strange(f"a probe of class {json.dumps(which, default=str)[:20]}")
+            raise NotUnderstood(f"a probe of class {json.dumps(which, default=str)[:20]}")
         return series.id
 
     def _append(self, row: Mapping[str, int | None]) -> None:
@@ -165,7 +165,7 @@ class _Rows:
             if printed in sample:
                 made[name] = [value if value >= least else None for value in _column(sample, printed)]
         if len({len(column) for column in (due, *made.values())}) > 1:
-            raise Strange("its columns are not equally long")
+            raise NotUnderstood("its columns are not equally long")
         none: list[int | None] = [None] * len(seq)
         for name, values in zip(names("latency"), self.samples.table("latency"), strict=True):
             values.extend(made.get(name, none))

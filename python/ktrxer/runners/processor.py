@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ktrxer.runners import state
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, Source, Times, ends_well
-from ktrxer.runners.samples import Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
 from ktrxer.store.meta import Series
 
@@ -42,7 +42,7 @@ def read(p: Processors, samples: Samples, frame: Frame) -> None:
     """Use includes steal, because the stolen time does no work here."""
     counts = _counts(frame.text, p.cores)
     if "cpu" not in counts:
-        raise Strange("no line cpu of /proc/stat")
+        raise NotUnderstood("no line cpu of /proc/stat")
     for name, now in counts.items():
         before = samples.memory.get(name)
         if before is None:
@@ -76,7 +76,7 @@ def _counts(text: str, cores: bool) -> dict[str, list[int]]:
             continue
         name, *words = line.split()
         if len(words) < 4 or not all(len(word) <= 19 and word.isdecimal() for word in words[:FIELDS]):
-            raise Strange(line)
+            raise NotUnderstood(line)
         if len(found) <= CORES_MOST and (name == "cpu" or (cores and name[3:].isdecimal())):
             numbers = [int(word) for word in words[:FIELDS]]
             found[name] = numbers + [0] * (FIELDS - len(numbers))

@@ -14,7 +14,7 @@ from ktrxer.collect.netlink import Netlink, Qdisc, handle_text
 from ktrxer.collect.queue_stats import is_count, unit_of
 from ktrxer.runners import state, tc_json, tc_text
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, Tool, ends_well
-from ktrxer.runners.samples import Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
 from ktrxer.store.meta import Series
 
@@ -126,7 +126,7 @@ def read(p: Queues, samples: Samples, frame: Frame) -> None:
     qdiscs, _, classes = rest.partition("\n#class")
     found = tc_json.queues(qdiscs, p.device)
     if not found:
-        raise Strange("tc printed no qdisc")
+        raise NotUnderstood("tc printed no qdisc")
     add(p, samples, frame.at_ns, found, tc_text.classes(classes.lstrip("\n"), p.device))
 
 

@@ -165,8 +165,8 @@ def ends_well(ended: Ended) -> Iterable[Reason]:
     lines = [line.strip() for line in ended.process.stderr_tail.splitlines() if line.strip()]
     status = ended.process.exit_status or 0  # negative: a signal, which the verdict names in any case
     if status > 0 or (lines and not ended.samples and ended.process.exit_status == 0):
-        said = f": {lines[-1]}" if lines else ""
-        yield reason("exit_status", status=status, error=said)
+        stated = f": {lines[-1]}" if lines else ""
+        yield reason("exit_status", status=status, error=stated)
 
 
 def lookup_name(host: str) -> str | bytes:

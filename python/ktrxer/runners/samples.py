@@ -27,7 +27,7 @@ CONSTANT_MOST = 20_000  # values that have not changed yet
 _NEVER = {"latency": ("up_ns", "down_ns", "up_bound_ns", "down_bound_ns")}  # columns that are computed after the run
 
 
-class Strange(Exception):
+class NotUnderstood(Exception):
     """Output that is not what this tool prints."""
 
 
@@ -119,7 +119,7 @@ class Samples:
         """A row of the series' table (docs/reference/store.md has the columns). Times are times of the run; what is not given is empty."""
         series = self.of(key)
         if type(t_ns) is not int or not self.from_ns - AROUND_NS <= t_ns <= self.to_ns + AROUND_NS:
-            raise Strange(f"a time stamp {_text(t_ns)} ns after the start, far outside of the run")
+            raise NotUnderstood(f"a time stamp {_text(t_ns)} ns after the start, far outside of the run")
         given = {"series": series.id, "t_ns": t_ns, **values}
         row = []
         for column in columns.TABLES[series.kind]:
@@ -127,7 +127,7 @@ class Samples:
             if column.name in _NEVER.get(series.kind, ()):
                 continue
             if not _fits(value, column):
-                raise Strange(f"{column.name} is {_text(value)}")
+                raise NotUnderstood(f"{column.name} is {_text(value)}")
             row.append(value)
         if given:
             raise TypeError(f"a sample of kind {series.kind} has no {', '.join(given)}")
@@ -222,7 +222,7 @@ class Samples:
     def of(self, key: Hashable) -> Series:
         series = self.series.get(key)
         if series is None:
-            raise Strange(f"a sample of {one_line(str(key), 60)}, which is not one of its series")
+            raise NotUnderstood(f"a sample of {one_line(str(key), 60)}, which is not one of its series")
         return series
 
     def table(self, kind: str) -> tuple[list[Any], ...]:
@@ -262,7 +262,7 @@ def _fits(value: Any, column: Column) -> bool:
 # ------------------------------------------------------------------------------------------------------- kinds of output
 
 Reading = Generator[None, Chunk | None, None]  # None: the output has ended
-_REFUSED = (Strange, ValueError, LookupError, TypeError, ArithmeticError)  # by a runner, for output that it does not understand
+_REFUSED = (NotUnderstood, ValueError, LookupError, TypeError, ArithmeticError)  # by a runner, for output that it does not understand
 
 
 def by_line(
@@ -292,7 +292,7 @@ def by_line(
 def _read_line(read: Callable[[Any, Samples, Line], None], p: Any, samples: Samples, line: Line) -> None:
     try:
         read(p, samples, line)
-    except Strange as error:
+    except NotUnderstood as error:
         samples.not_understood(str(error) or line.text)
     except _REFUSED:
         samples.not_understood(line.text)

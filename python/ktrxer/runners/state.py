@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S, Times, lookup_name
-from ktrxer.runners.samples import Line, Reading, Samples, Strange, by_line
+from ktrxer.runners.samples import Line, NotUnderstood, Reading, Samples, by_line
 
 FRAME_MOST = 8 << 20  # characters of one sample
 FILE_MOST = 4 << 20  # bytes of a file of /proc
@@ -94,29 +94,29 @@ def by_frame(read: Callable[[Any, Samples, Frame], None]) -> Callable[[Any, Samp
         if line.text.startswith("@state "):
             samples.memory[_Open] = _Open(samples.clock.real(_whole(line.text[7:])), [])
             if frame is not None:
-                raise Strange("a sample without an end")
+                raise NotUnderstood("a sample without an end")
         elif line.text.startswith("@end "):
             samples.memory.pop(_Open, None)
             if frame is None:
-                raise Strange(line.text)
+                raise NotUnderstood(line.text)
             if _whole(line.text[5:]):
-                raise Strange(f"the command failed with exit status {line.text[5:]}")
+                raise NotUnderstood(f"the command failed with exit status {line.text[5:]}")
             read(p, samples, Frame("\n".join(frame.lines), frame.at_ns))
         elif frame is not None:
             frame.size += len(line.text) + 1
             if frame.size > FRAME_MOST:
                 samples.memory.pop(_Open)
-                raise Strange("a sample without an end")
+                raise NotUnderstood("a sample without an end")
             frame.lines.append(line.text)
         elif line.text.strip():
-            raise Strange(line.text)
+            raise NotUnderstood(line.text)
 
     return by_line(line)
 
 
 def _whole(text: str) -> int:
     if not re.fullmatch(r"\d{1,19}", text.strip()):
-        raise Strange(text)
+        raise NotUnderstood(text)
     return int(text)
 
 

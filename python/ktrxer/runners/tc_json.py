@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ktrxer.collect.netlink import QUEUES_MOST, Qdisc
 from ktrxer.collect.queue_stats import TINS_MOST, Values, marks
-from ktrxer.runners.samples import Strange
+from ktrxer.runners.samples import NotUnderstood
 
 ROOT = 0xFFFFFFFF
 NUMBER_MOST = 2**62
@@ -31,9 +31,9 @@ def load(text: str) -> list[dict[str, Any]]:
         except ValueError:
             made = json.loads(_scrubbed(text), parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise Strange(f"not the JSON of tc: {text[:60]}") from None
+        raise NotUnderstood(f"not the JSON of tc: {text[:60]}") from None
     if not isinstance(made, list):
-        raise Strange(f"not a list of tc: {text[:60]}")
+        raise NotUnderstood(f"not a list of tc: {text[:60]}")
     return [one for one in made[:QUEUES_MOST] if isinstance(one, dict)]
 
 
@@ -58,11 +58,11 @@ def queues(text: str, device: str) -> list[tuple[str, Qdisc]]:
     for one in load(text) if text.strip() else []:
         kind, dev = one.get("kind"), one.get("dev", device)
         if not isinstance(kind, str) or not isinstance(dev, str):
-            raise Strange(f"a queue without a kind: {json.dumps(one)[:60]}")
+            raise NotUnderstood(f"a queue without a kind: {json.dumps(one)[:60]}")
         own = _numbers(one, but=_COUNTERS)
         tins = [_numbers(tin) for tin in listed[:TINS_MOST] if isinstance(tin, dict)] if isinstance(listed := one.get("tins"), list) else []
         if "bytes" not in one:
-            raise Strange(f"a qdisc without counters: {json.dumps(one)[:60]}")
+            raise NotUnderstood(f"a qdisc without counters: {json.dumps(one)[:60]}")
         counts = {name: _count(one, name) for name in _COUNTERS}
         parent = ROOT if one.get("root") else handle_number(one.get("parent"))
         found.append((dev[:15], Qdisc(
@@ -81,7 +81,7 @@ def handle_number(text: Any) -> int:
 def _count(values: dict[str, Any], name: str) -> int:
     value = values.get(name, 0)
     if type(value) is not int or not 0 <= value <= NUMBER_MOST:
-        raise Strange(f"{name} is {json.dumps(value)[:40]}")
+        raise NotUnderstood(f"{name} is {json.dumps(value)[:40]}")
     return value
 
 

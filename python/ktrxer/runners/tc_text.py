@@ -7,7 +7,7 @@ import re
 
 from ktrxer.collect.netlink import QUEUES_MOST, Qdisc
 from ktrxer.collect.queue_stats import Values, marks
-from ktrxer.runners.samples import Strange
+from ktrxer.runners.samples import NotUnderstood
 from ktrxer.runners.tc_json import NUMBER_MOST, ROOT, handle_number
 
 _HEAD = re.compile(r"class (\S{1,16}) (?:([0-9a-f]{0,4}:[0-9a-f]{0,4}) )?(?:(root)|parent ([0-9a-f]{0,4}:[0-9a-f]{0,4}))(?: |$)")
@@ -32,14 +32,14 @@ def classes(text: str, device: str) -> list[tuple[str, Qdisc]]:
 def _class(text: str) -> Qdisc:
     head = _HEAD.match(text)
     if head is None:
-        raise Strange(f"not a class of tc: {text[:60]}")
+        raise NotUnderstood(f"not a class of tc: {text[:60]}")
     _, _, rest = text.partition("\n")
     sent, dropped, backlog = _SENT.search(rest), _DROPPED.search(rest), _BACKLOG.search(rest)
     drops, overlimits, requeues = map(int, dropped.groups()) if dropped is not None else (0, 0, 0)
     size = int(backlog[1]) * _SIZES[backlog[2]] if backlog is not None else 0
     count, packets = map(int, sent.groups()) if sent is not None else (0, 0)
     if max(size, count, packets) > NUMBER_MOST:
-        raise Strange(f"a count of tc is too large: {text[:60]}")
+        raise NotUnderstood(f"a count of tc is too large: {text[:60]}")
     own = _own(rest[backlog.end() :].partition("\n")[2]) if backlog is not None else {}
     parent = ROOT if head[3] else handle_number(head[4])
     length = int(backlog[3]) if backlog is not None else 0

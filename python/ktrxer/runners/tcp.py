@@ -12,7 +12,7 @@ from ktrxer.runners import marks, methods, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.own import Object, number
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial
-from ktrxer.runners.samples import Reading, Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store import columns
 from ktrxer.store.columns import ANSWERED, DOUBTS, LOST_DOWN, LOST_UP, PAIR_EVENTS
 from ktrxer.store.meta import Series
@@ -109,7 +109,7 @@ def _add(samples: Samples, made: Object) -> None:
     up, down = (_event(made, way) for way in methods.WAYS)
     doubt = made.get("doubt") or DOUBTS[0]
     if doubt not in DOUBTS:
-        raise Strange(f"doubt is {str(doubt)[:30]!r}")
+        raise NotUnderstood(f"doubt is {str(doubt)[:30]!r}")
     first = (sent[0] or due) - zero
     samples.add("tcp_pair", first, seq=seq, up=up, down=down, doubt=DOUBTS.index(doubt))
     for half in range(2):
@@ -123,7 +123,7 @@ def _add(samples: Samples, made: Object) -> None:
 def _event(made: Object, way: str) -> int:
     word = made.get(way)
     if word not in PAIR_EVENTS:
-        raise Strange(f"{way} is {str(word)[:30]!r}")
+        raise NotUnderstood(f"{way} is {str(word)[:30]!r}")
     return PAIR_EVENTS.index(word)
 
 

@@ -12,7 +12,7 @@ from ktrxer.runners import marks, methods, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.own import Object, maybe, number
 from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial
-from ktrxer.runners.samples import Reading, Samples, Strange
+from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store.columns import HOP_ANSWERS, STAGES
 from ktrxer.store.meta import Series
 
@@ -89,7 +89,7 @@ def read(_: Routes, samples: Samples) -> Reading:
             return
         stage, answer = str(made.get("stage")), str(made.get("answer"))
         if stage not in STAGES or answer not in HOP_ANSWERS:
-            raise Strange(f"an answer of type {answer[:20]!r} in stage {stage[:20]!r}")
+            raise NotUnderstood(f"an answer of type {answer[:20]!r} in stage {stage[:20]!r}")
         samples.add(
             "hop", number(made, "sent_ns") - own.zero(samples), seq=number(made, "number"), hop=number(made, "hop"),
             flow=number(made, "flow"), stage=STAGES.index(stage), answer=HOP_ANSWERS.index(answer), address=_address(made),
@@ -103,7 +103,7 @@ def read(_: Routes, samples: Samples) -> Reading:
             return
         found = [hop for hop in hops if isinstance(hop, dict) and hop.get("hop") == fullest] if isinstance(hops, list) else []
         if not found:
-            raise Strange("the queue that fills is of a hop that the list does not have")
+            raise NotUnderstood("the queue that fills is of a hop that the list does not have")
         delay, error = (found[0].get(name) for name in ("queue_us", "queue_uncertainty_us"))
         if not isinstance(delay, int | float) or not isinstance(error, int | float):
             return
@@ -119,7 +119,7 @@ def _address(made: Object) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise Strange(f"an answer from {text!r}") from None
+        raise NotUnderstood(f"an answer from {text!r}") from None
 
 
 RUNNER = Runner(

@@ -127,7 +127,7 @@ def _run(one: Readable, title: str, panels: Sequence[Panel], s: Summary, found: 
         "subtitle": plots.subtitle_of(run),
         "verdict": meta.verdict or "unknown",
         "headline": {"kind": found.kind, "text": found.text, "details": list(found.details)},
-        "reasons": [text for text in sentences(meta.reasons) if not any(text in said for said in (found.text, *found.details))],
+        "reasons": [text for text in sentences(meta.reasons) if not any(text in stated for stated in (found.text, *found.details))],
         "damage": list(one.damage),
         "facts": [[name, value] for name, value in facts(run) if value],
         "figures": figures,

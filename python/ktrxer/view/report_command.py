@@ -79,7 +79,7 @@ def _groups(options: argparse.Namespace, second: list[Path]) -> tuple[Front, lis
     """The begin of a page of two groups, and the runs that it shows."""
     from ktrxer.analyse.compare import compare
     from ktrxer.analyse.grouping import GroupingError
-    from ktrxer.commands.compare import Reader, comparable, say_left_out, two_groups
+    from ktrxer.commands.compare import Reader, comparable, show_left_out, two_groups
     from ktrxer.view import comparison
 
     read = Reader("report", False, [])
@@ -89,7 +89,7 @@ def _groups(options: argparse.Namespace, second: list[Path]) -> tuple[Front, lis
     except GroupingError as error:
         raise Refusal(str(error)) from None
     for group in (a, b):
-        say_left_out("report", group)
+        show_left_out("report", group)
     made = compare(a, b, read.known)
     return comparison.front(made, (a, b), open_any), [Path(comparison.typical(group, made).name) for group in (a, b)]
 

@@ -21,8 +21,8 @@ def full(path):
 
 
 def by_ping(path):
-    said = path.a.run(["ping", "-n", "-i", "0.1", "-c", "20", "10.78.0.2"], check=False, timeout=60).stdout
-    return statistics.median(float(ms) for ms in re.findall(r" time=([0-9.]+) ms", said))
+    message = path.a.run(["ping", "-n", "-i", "0.1", "-c", "20", "10.78.0.2"], check=False, timeout=60).stdout
+    return statistics.median(float(ms) for ms in re.findall(r" time=([0-9.]+) ms", message))
 
 
 @pytest.mark.parametrize("engine", ["packet", "raw"])
@@ -44,8 +44,8 @@ def test_round_trips_without_the_own_queue(full, tmp_path, command, engine):
     print(f"figure: {command} by {engine}: {trip:.2f} ms, by ping {reference:.2f} ms; {end['reasons']}")
     assert reference > 50, "the queue of the reference is no queue"
     assert (trip > reference / 2) == (engine == "raw"), "the engine packet bypasses the queue"
-    said = any("engine packet bypasses the qdisc tbf of this host's device" in reason["text"] and "--engine raw has it" in reason["text"] for reason in end["reasons"])
-    assert said == (engine == "packet")
+    message = any("engine packet bypasses the qdisc tbf of this host's device" in reason["text"] and "--engine raw has it" in reason["text"] for reason in end["reasons"])
+    assert message == (engine == "packet")
     assert end["verdict"] != "valid" or engine == "raw"
 
 
@@ -64,8 +64,8 @@ def test_rates_without_the_own_shaper(path, serve, command, engine):
     token = ["--token-file", str(path.token)] if command != "echo" else []
     end = json.loads(path.a.run([path.ktrxer, *words[command], "--engine", engine, *token, "--json"], check=False, timeout=60).stdout)
     print(f"figure: {end['reasons']}")
-    said = any("engine packet bypasses the qdisc tbf of this host's device" in reason["text"] and "--engine udp has it" in reason["text"] for reason in end["reasons"])
-    assert said == (engine == "packet")
+    message = any("engine packet bypasses the qdisc tbf of this host's device" in reason["text"] and "--engine udp has it" in reason["text"] for reason in end["reasons"])
+    assert message == (engine == "packet")
     assert end["verdict"] != "valid" or engine == "udp"
     if command == "flow":
         assert (end["rate_bps"] > 5.5e6) == (engine == "packet"), "the shaper of the reference"

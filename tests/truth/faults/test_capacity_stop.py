@@ -27,11 +27,11 @@ def test_the_receiver_stands_still(path, serve, direction, stopped_s):
     assert out, err
     end = json.loads(out.splitlines()[-1])
     maximum = end[direction]["maximum"]["bit_s"]
-    said = any(f"{direction}: limited by {'the server' if direction == 'up' else 'this host'}, which receives" in reason["text"] for reason in end["reasons"])
+    message = any(f"{direction}: limited by {'the server' if direction == 'up' else 'this host'}, which receives" in reason["text"] for reason in end["reasons"])
     print(f"figure: maximum {maximum / 1e6:.2f} Mbit/s; {end['reasons']}")
     # A busy machine sends less.
     assert 10e6 < maximum < 20.6e6
-    assert said == bool(stopped_s)
+    assert message == bool(stopped_s)
 
 
 @pytest.mark.parametrize("stopped_s", [0, 0.5])
@@ -48,8 +48,8 @@ def test_the_server_that_sends_stands_still(path, serve, stopped_s):
     assert out, err
     end = json.loads(out.splitlines()[-1])
     print(f"figure: paused {end['down']['paused_ns'] / 1e6:.1f} ms, longest {end['down']['pause_max_ns'] / 1e6:.1f} ms; {end['reasons']}")
-    said = any("down: limited by the server: by its own clock it sent nothing for" in reason["text"] for reason in end["reasons"])
-    assert said == bool(stopped_s)
+    message = any("down: limited by the server: by its own clock it sent nothing for" in reason["text"] for reason in end["reasons"])
+    assert message == bool(stopped_s)
     assert not any("limited by this host" in reason["text"] for reason in end["reasons"])
     if stopped_s:
         assert 0.9 * stopped_s * 1e9 < end["down"]["pause_max_ns"] < 2 * stopped_s * 1e9

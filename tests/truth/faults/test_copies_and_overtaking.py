@@ -59,8 +59,8 @@ def test_no_direction_is_wrong(path, serve, copies, held, limits):
     out, err = path.a.popen(command + ["--no-limits"] * (not limits)).communicate(timeout=60)
     truth = json.loads(forwarder.communicate(timeout=20)[0])
     end = json.loads(out)
-    said = {key: end[key] for key in ("lost", "lost_up", "lost_down", "lost_unknown", "duplicates_up", "duplicates_down")}
-    print(f"figure: the forwarder lost {truth}; stamp says {said}", err)
+    message = {key: end[key] for key in ("lost", "lost_up", "lost_down", "lost_unknown", "duplicates_up", "duplicates_down")}
+    print(f"figure: the forwarder lost {truth}; stamp says {message}", err)
     assert truth["up"] > 25 and truth["down"] > 25 and (truth["copies_up"] > 10) == (copies > 0)
     assert end["reflector_restarts"] == 0 and end["lost"] == truth["up"] + truth["down"]
     assert (end["duplicates_up"], end["duplicates_down"]) == (truth["copies_up"], truth["copies_down"])

@@ -32,13 +32,13 @@ def test_answers_of_icmp_are_limited(path, serve, limited):
     }
     print(f"figure: {counts}; {made.reasons}")
     assert (counts["replies"] < 0.2 * counts["requests"]) == limited, "the reference"
-    said = [
+    message = [
         reason
         for reason in made.reasons
         if "UDP and" in reason and "probes of the same class are lost" in reason
     ]
-    assert bool(said) == limited
+    assert bool(message) == limited
     assert not limited or (
         made.verdict != "valid"
-        and "limits or filters the one kind, or they take different paths" in said[0]
+        and "limits or filters the one kind, or they take different paths" in message[0]
     )

@@ -13,9 +13,9 @@ def test_answers_after_the_time_out(path, timeout):
         host.sysctl("ipv4/icmp_ratelimit", 0)  # the flow that fills the queue gets ICMP errors, too
     path.shape("rb", 2, 400_000)  # 1.6 s
     with path.filled(path.a):
-        said = path.a.run(["ping", "-n", "-i", "0.2", "-c", "20", "-W", "5", "10.78.0.2"], check=False, timeout=60).stdout
+        message = path.a.run(["ping", "-n", "-i", "0.2", "-c", "20", "-W", "5", "10.78.0.2"], check=False, timeout=60).stdout
         done = path.a.run([path.ktrxer, "trace", "10.78.0.2", "--one-route", "--timeout", timeout, "--json"], check=False, timeout=90)
-    reference = max(map(float, re.findall(r" time=([0-9.]+) ms", said)))
+    reference = max(map(float, re.findall(r" time=([0-9.]+) ms", message)))
     end = json.loads(done.stdout)
     late = any("answers came after the time-out of 1.000 s: their hops count as silent" in reason["text"] for reason in end["reasons"])
     print(f"figure: by ping up to {reference:.0f} ms; arrived {end['arrived']}; {end['reasons']}")

@@ -21,8 +21,8 @@ def test_a_path_that_was_full_before_the_load(path, serve, others):
         backlog = path.counted("rb")["backlog"]
         time.sleep(2)  # the load has begun
     made = path.result(child)
-    said = made.says("the idle ICMP round trips before and after the load are apart", "other traffic filled the path")
+    message = made.says("the idle ICMP round trips before and after the load are apart", "other traffic filled the path")
     print(f"figure: backlog before the load {backlog} bytes; {made.reasons}")
     assert (backlog > 15_000) == others, "the reference: the queue before the load"
     assert (made.summary.grade is None) == others, "which idle round trip would it compare with?"
-    assert said == others and (made.verdict != "valid" or not others)
+    assert message == others and (made.verdict != "valid" or not others)

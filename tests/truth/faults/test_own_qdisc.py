@@ -32,8 +32,8 @@ def test_a_shaper_that_is_added_removed_or_changed_in_mid_run(path, serve, befor
         path.shape("a0", 5, 50_000, path.a)
     made = path.result(child)
     assert made.verdict != "valid"
-    said = f"(from {kinds[0]} to {kinds[1]})" if len(kinds) == 2 else "(tbf has other parameters or another handle)"
-    assert made.says("the qdisc of this host's device a0 was changed during the run", said)
+    message = f"(from {kinds[0]} to {kinds[1]})" if len(kinds) == 2 else "(tbf has other parameters or another handle)"
+    assert made.says("the qdisc of this host's device a0 was changed during the run", message)
 
 
 @pytest.mark.parametrize("command", ["ping", "stamp"])

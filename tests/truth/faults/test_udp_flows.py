@@ -85,8 +85,8 @@ def test_no_packet_arrives_after_the_drops(path, serve, direction):
     assert dropped > 1000, "the reference's socket was not full"
     assert one["lost"] == pytest.approx(dropped, rel=0.02), "nothing else loses here"
     assert one["lost_in_socket"] == dropped
-    said = "limited by the server: its socket dropped" if direction == "up" else "packets were lost in this host's own socket"
-    assert end["verdict"] != "valid" and any(said in reason["text"] for reason in end["reasons"])
+    message = "limited by the server: its socket dropped" if direction == "up" else "packets were lost in this host's own socket"
+    assert end["verdict"] != "valid" and any(message in reason["text"] for reason in end["reasons"])
 
 
 def test_the_server_sends_less_than_was_due(path, serve):
