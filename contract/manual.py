@@ -48,7 +48,7 @@ def _part(tables: Tables, title: str, text: str, groups: tuple[str, ...]) -> Ite
 
 
 def sections(tables: Tables) -> dict[str, str]:
-    """By the name of the page."""
+    """The sections by the name of the page."""
     common = [line for title, groups in COMMON for line in _part(tables, title, tables.groups[groups[0]].text, groups)]
     found = {"ktrxer": [".Sh OUTPUT", _text("The fields of the objects that --jsonl and --json print, of all commands."), *common]}
     for command in tables.commands:

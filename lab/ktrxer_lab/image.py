@@ -52,7 +52,7 @@ def kernel_of(recipe: Recipe, arch: str, kernel: str, show: Show) -> Kernel:
     flavour = recipe.get("flavours", arch)
     with locked(f"apt-{archive.suite}-{arch}"):
         package = archive.latest(rf"linux-image-{re.escape(kernel)}\.\d[^-]*(-\d+)?-{flavour}")
-        # From 7.0 on Debian's package of the image is empty and depends on these.
+        # Debian's package of the image is empty from 7.0 on, and depends on these.
         parts = [package.name.replace("linux-image-", part) for part in ("linux-binary-", "linux-modules-", "linux-base-")]
         found = [package] if parts[0] not in archive.index else archive.packages(parts)
     include = recipe.get("modules", "include")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""E1, E2, O3 and E6 of the module and of the senders that it is compared with, in the devices: `make lab-figures`.
+"""Figures of the module and of the senders that it is compared with, in the devices: `make lab-figures`.
 
     python tests/lab/figures.py run --device router --out figures/ [-- options of figures_job.py]
     python tests/lab/figures.py tables figures/*.json                     the tables of docs/measurements/2026-11-22-module.md

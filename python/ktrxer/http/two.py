@@ -48,7 +48,7 @@ async def secured(raw: asyncio.Transport, peer: Connection, context: ssl.SSLCont
 
 
 class Http2(h2.connection.H2Connection):
-    """h2 ends a connection at its first GOAWAY and discards what follows (python-hyper/h2, issue 1181). By RFC 9113, 6.8, the streams up to
+    """h2 ends a connection at its first GOAWAY and discards what follows (python-hyper/h2#1181). By RFC 9113, 6.8, the streams up to
     the one that GOAWAY names go on."""
 
     def _receive_goaway_frame(self, frame: Any) -> tuple[list[Any], list[h2.events.Event]]:

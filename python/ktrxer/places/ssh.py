@@ -45,15 +45,15 @@ class SshProcess(Process):
         self._killed = False
 
     def ask_to_stop(self) -> None:
-        self._say("INT")
+        self._show("INT")
 
     def kill(self) -> None:
         """The guard ends the process on the far host; then the client is ended, which may hang with its connection."""
         self._killed = True
-        self._say("KILL")
+        self._show("KILL")
         super().kill()
 
-    def _say(self, word: str) -> None:
+    def _show(self, word: str) -> None:
         pipe = self.child.stdin
         with contextlib.suppress(OSError, ValueError):
             if pipe is not None:

@@ -50,7 +50,7 @@ def _calm_from(run: Run, begin: int) -> int:
 
 
 def _idle_level(run: Run, times: Ints, trips: NDArray[np.float64], begin: int) -> float | None:
-    """Above it a round trip has waited in a queue: the p99 of the idle time before the load, else the median of the end of the run."""
+    """A round trip above it has waited in a queue: the p99 of the idle time before the load, else the median of the end of the run."""
     before = run.meta.phase("idle_before")
     if before is not None and (inside := (times >= before.from_ns) & (times < before.to_ns)).any():
         idle = quantile(trips[inside], 0.99)

@@ -45,7 +45,7 @@ def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def interval_ns(run: Run, series: Series) -> int:
-    """Between its samples; where the run does not have it, that of Flent."""
+    """The time between its samples; that of Flent where the run does not have it."""
     runner = run.meta.runner_of(series)
     return (runner.interval_ns if runner is not None else None) or 200_000_000
 
