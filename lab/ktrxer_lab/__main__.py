@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from ktrxer_lab.command import main
 
 
-def program() -> int:
+def program(command: Callable[[list[str]], int] = main) -> int:
     """The script of the installed distribution."""
     try:
-        return main(sys.argv[1:])
+        return command(sys.argv[1:])
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

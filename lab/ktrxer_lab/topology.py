@@ -43,7 +43,7 @@ NO_TEXT = ("burst", "nat")  # keys whose value is not text: a number, true or fa
 AGGREGATE = re.compile(r"([^,]+?)(?:, ?(\d{1,4}) packets)?")
 AGGREGATE_PACKETS = 64  # of an A-MPDU of IEEE 802.11n
 TAIL_DROP = re.compile(r"([pb])fifo(?: limit (\d{1,9}))?")
-# A name that is similar to one of them gets a hint; the kernel may have others.
+# A similar name gets a hint; the kernel may have others.
 QUEUES = ("bfifo", "cake", "codel", "drr", "dualpi2", "fq", "fq_codel", "fq_pie", "hhf", "pfifo", "pie", "qfq", "red", "sfq", "tbf")
 
 
@@ -119,7 +119,7 @@ class _Reader(Text):
                 raise self.fail("", f"`{key}` must be one of the hosts ({', '.join(hosts)}), found {show(node)}")
         if client == server:
             raise self.fail("", f"`client` and `server` are both {client!r}: name two hosts")
-        # The nodes have the order of the links, so that a list of them reads along the path.
+        # The order is that of the links: a list of nodes reads along the path.
         order = tuple(dict.fromkeys(end for link in links for end in link.ends))
         changes = self.ways(table, links), self.clocks(table, nodes)
         made = Topology(self.path.stem, title, order, frozenset(routers), links, client, server, self.parameters, self.path, *changes)

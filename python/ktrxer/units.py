@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Iterable
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -27,6 +28,14 @@ def bitrate(text: str) -> int:
     return round(float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2].replace("K", "k")])
 
 
+def near(word: str, known: Iterable[str], otherwise: str) -> str:
+    """`did you mean X?`, with the known word that is most similar, else `otherwise`."""
+    import difflib
+
+    found = difflib.get_close_matches(word, [*known], 1)
+    return f"did you mean {found[0]}?" if found else otherwise
+
+
 def span(seconds: float) -> str:
     """`45 s`, `12 min`, `3 h 05 min`."""
     if seconds < 90:
@@ -38,3 +47,14 @@ def span(seconds: float) -> str:
 def share(part: int, whole: int) -> str:
     """The share in percent, with as many digits as the count supports: 1 of 8,000 is 0.01 %, 1 of 100 is 1 %."""
     return f"{100 * part / whole:.{max(0, min(4, math.ceil(math.log10(whole)) - 2))}f} %"
+
+
+def seconds(created: str) -> float | None:
+    """The seconds of an RFC 3339 time; None if it is none."""
+    from datetime import datetime
+
+    try:
+        found = datetime.fromisoformat(created)
+    except ValueError:
+        return None
+    return found.timestamp() if found.tzinfo is not None else None

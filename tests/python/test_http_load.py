@@ -235,9 +235,9 @@ def test_the_end_of_standard_input_ends_it(web):
 
 @pytest.mark.parametrize(("given", "complaint"), [
     ({"url": "ftp://far/x", "series": ("a",)}, "no URL of a web server"),
-    ({"url": "http://far/x"}, "0 connections; 1 to 32"),
-    ({"url": "http://far/x", "series": ("a",) * 33}, "33 connections"),
-    ({"url": "http://far/x", "series": ("a",), "interval_ns": 1}, "samples every"),
+    ({"url": "http://far/x"}, "connections: 0; 1 to 32"),
+    ({"url": "http://far/x", "series": ("a",) * 33}, "connections: 33"),
+    ({"url": "http://far/x", "series": ("a",), "interval_ns": 1}, "time between samples"),
 ])
 def test_parameters_that_are_refused(given, complaint):
     with pytest.raises(RunnerError, match=complaint):

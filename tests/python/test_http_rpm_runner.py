@@ -14,8 +14,8 @@ S = 10**9
 
 
 @pytest.mark.parametrize(("given", "complaint"), [
-    ({"url": "http://far"}, "https://HOST"), ({"url": "https://far", "connections_most": 0}, "0 connections"),
-    ({"url": "https://far", "interval_ns": 1}, "samples every"),
+    ({"url": "http://far"}, "https://HOST"), ({"url": "https://far", "connections_most": 0}, "connections: 0"),
+    ({"url": "https://far", "interval_ns": 1}, "time between samples"),
 ])
 def test_parameters_that_are_refused(given, complaint):
     with pytest.raises(RunnerError, match=complaint):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from ktrxer.estimate.student import student_t
 from ktrxer.panels import reduce, select, shapes
 from ktrxer.panels.groups import averaged, stems
 
@@ -105,7 +106,7 @@ def test_strange_columns_have_shapes_or_none(values: np.ndarray) -> None:
 
 @pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (2, 4.303), (9, 2.262), (11, 2.201), (15, 2.131), (29, 2.045), (120, 1.980)])
 def test_the_quantiles_of_student(freedom: int, quantile: float) -> None:
-    assert shapes.student(freedom) == pytest.approx(quantile, abs=6e-4)
+    assert student_t(0.975, freedom) == pytest.approx(quantile, abs=6e-4)
 
 
 def test_the_interval_of_a_mean_covers_it() -> None:

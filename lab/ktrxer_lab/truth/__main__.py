@@ -3,22 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from functools import partial
 
+from ktrxer_lab import __main__
 from ktrxer_lab.truth.command import main
 
-
-def program() -> int:
-    """The script of the installed distribution."""
-    try:
-        return main(sys.argv[1:])
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left of the output at its end
-        return 141
-
+program = partial(__main__.program, main)
 
 if __name__ == "__main__":
     sys.exit(program())

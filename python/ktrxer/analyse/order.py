@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from ktrxer.analyse.grouping import Member
+from ktrxer.units import seconds
 
 STEP_S = 1.0  # a change of the clock beside the monotonic one that is a step, and not a correction of its rate
 RATE = 1e-3  # the largest correction of the clock's rate (the kernel's limit is half of it)
@@ -50,11 +50,7 @@ def _clock(member: Member) -> float | None:
     """The time of the run by the clock of its host."""
     if member.facts.boot:
         return member.facts.realtime_ns / 1e9
-    try:
-        made = datetime.fromisoformat(member.facts.created)
-    except ValueError:
-        return None
-    return made.timestamp() if made.tzinfo is not None else None
+    return seconds(member.facts.created)
 
 
 def _without_steps(made: Order, members: Sequence[Member]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrxer.catalogue.table import EXPLAINED, TABLE
+from ktrxer.units import near
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -52,10 +53,7 @@ def find(name: str) -> Test:
     if name in EXPLAINED:
         raise PlanError(f"{name} has no recipe: {EXPLAINED[name]}")
     known = [*TABLE, *(path.stem for path in own_files()), *(entry.name for entry in entry_points())]
-    import difflib
-
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "`ktrxer tests` lists all"
+    hint = near(name, known, "`ktrxer tests` lists all")
     raise PlanError(f"no test is called {name[:60]!r}; {hint} (a test of your own is named by its path, ./{name[:60]}.py)")
 
 

@@ -29,6 +29,7 @@ from ktrxer.runners.marks import DSCP
 from ktrxer.runners.probes import Probes
 from ktrxer.runners.runner import MS, RunnerError, S
 from ktrxer.runners.stamp import Classes
+from ktrxer.units import near
 
 Direction = Literal["up", "down"]
 
@@ -399,11 +400,8 @@ def check(plan: Plan) -> None:
 def _check_plot(name: str, own: Sequence[str]) -> None:
     known = [*own, *plots.NAMES]
     if name not in own and name.removesuffix(plots.SCALED) not in plots.NAMES:
-        import difflib
-
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}? There are" if near else "there are"
-        raise PlanError(f"unknown plot {name[:60]!r} of the test; {hint}: {', '.join(known)}")
+        hint = near(name, known, "")
+        raise PlanError(f"unknown plot {name[:60]!r} of the test; {f'{hint} There' if hint else 'there'} are: {', '.join(known)}")
 
 
 def where_in(error: BaseException, path: str) -> str:

@@ -161,7 +161,7 @@ TABLE: dict[str, Entry] = {
         differs="the test puts no load on the processors: a command of `ktrxer batch` can (stress-ng)"),
     "iterated_bidirectional": Entry("other sources", "iterated", "A TCP upload and a download at the same time, several times, with pings",
         differs="the test works; in Flent 2.3.0 its runner gets no command"),
-    # Of ktrxer alone
+    # Tests of ktrxer alone
     "dash": Entry("of ktrxer alone", "dash", "A video in segments, alone or beside a load"),
     "l4s": Entry("of ktrxer alone", "l4s", "L4S and classic TCP flows side by side, probes of both kinds, marks counted at the far end"),
 }  # fmt: skip

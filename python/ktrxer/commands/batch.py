@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
 from ktrxer.store import one_line
-from ktrxer.units import span
+from ktrxer.units import near, span
 
 if TYPE_CHECKING:
     from ktrxer.batch.execute import Executor, Outcome
@@ -173,8 +173,6 @@ def _checked(state: State) -> dict[tuple[str, str], float]:
 
 def _check_keys(batch: Batch) -> None:
     """A key of [run] is the long option of its name, but for the duration, whose key is `length`."""
-    import difflib
-
     from ktrxer.batch.spec import BatchError
     from ktrxer.commands import run
 
@@ -183,8 +181,7 @@ def _check_keys(batch: Batch) -> None:
     for key in batch.run:
         option = key.replace("_", "-")
         if option not in known:
-            near = ["length"] if option == "for" else difflib.get_close_matches(option, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            hint = near("length" if option == "for" else option, known, f"known are {', '.join(known)}")
             raise BatchError(f"{batch.name}: run.{key}: no such key; {hint}")
 
 

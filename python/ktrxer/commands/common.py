@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from ktrxer import configured
 from ktrxer.store import StoreError, one_line
-from ktrxer.units import duration
+from ktrxer.units import duration, near
 
 VALID, BAD, USAGE = 0, 1, 2
 _REQUIRED = "the following arguments are required: "  # argparse's words
@@ -68,11 +68,9 @@ class Parser(argparse.ArgumentParser):
             action.default = made
 
     def _refuse(self, words: list[str]) -> NoReturn:
-        import difflib
-
         shown = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
-        near = difflib.get_close_matches(words[0].partition("=")[0], shown, 1)
-        self.error(f"unrecognized arguments: {' '.join(words)}" + (f"; did you mean {near[0]}?" if near else ""))
+        hint = near(words[0].partition("=")[0], shown, "")
+        self.error("; ".join(filter(None, (f"unrecognized arguments: {' '.join(words)}", hint))))
 
     def parse_groups(self, arguments: list[str], runs: str) -> tuple[Any, list[Path], bool]:
         """Parses `A... -- B...`, with options on both sides: the namespace, whose `runs` holds A; B; and whether there is `--`."""

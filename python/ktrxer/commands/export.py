@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, attempt, complain, exists, force_option
 from ktrxer.store import StoreError, files, one_line
-from ktrxer.units import duration
+from ktrxer.units import duration, seconds
 
 if TYPE_CHECKING:
     from ktrxer.exchange.tables import Form, Written
@@ -161,7 +161,7 @@ def _openmetrics(options: argparse.Namespace) -> int:
     samples = []
     for member in found.members:
         labels = {"run": names[member.name], "test": member.value("test"), "title": member.value("title"), "target": member.value("target")}
-        at = openmetrics.seconds(member.facts.created)
+        at = seconds(member.facts.created)
         samples += [(labels, key, found.known[key].unit, value, at) for key, value in member.figures.items()]
     text = openmetrics.text(samples)
     if target is None:

@@ -189,22 +189,19 @@ def parameters_of(given: argparse.Namespace) -> dict[str, str]:
 
 
 def _values(given: argparse.Namespace) -> dict[str, str]:
-    made: dict[str, str] = {}
-    for text in given.set:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise PlanError(f"--set {text}: expected NAME=VALUE")
-        made[name] = value
-    return made
+    return _named("--set", given.set)
 
 
 def labels_of(given: argparse.Namespace) -> dict[str, str]:
+    return _named("--label", given.label)
+
+
+def _named(option: str, texts: list[str]) -> dict[str, str]:
     made: dict[str, str] = {}
-    for text in given.label:
-        name, equals, value = text.partition("=")
+    for text in texts:
+        name, equals, made[name] = text.partition("=")
         if not equals or not name:
-            raise PlanError(f"--label {text}: expected NAME=VALUE")
-        made[name] = value
+            raise PlanError(f"{option} {text}: expected NAME=VALUE")
     return made
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from ktrxer.store.errors import printable
 
@@ -51,12 +50,3 @@ def _number(value: float) -> str:
 
 def escaped(word: str) -> str:
     return printable(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def seconds(created: str) -> float | None:
-    """The seconds of an RFC 3339 time; None if it is none."""
-    try:
-        found = datetime.fromisoformat(created)
-    except ValueError:
-        return None
-    return found.timestamp() if found.tzinfo is not None else None

@@ -100,7 +100,7 @@ def _export(given: argparse.Namespace, answers: Answers) -> int:
                 raise
             text, problems = site.build(answers, site.without(view, absent))
         data = text.encode("utf-8", "replace")
-        write(given.export, [], given.force, lambda part: _save(part, data))
+        write(given.export, [], given.force, lambda part: part.write_bytes(data))
     except (Refused, Unknown, ViewError) as error:
         complain("view", str(error))
         return BAD
@@ -115,10 +115,6 @@ def _export(given: argparse.Namespace, answers: Answers) -> int:
     else:
         show(given.export)
     return VALID
-
-
-def _save(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 def _without_token(view: str) -> str:

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Panel, Series
-from ktrxer.panels.parts import BYTES, MANY, S, bands, key_of, label_of, time_axis, unit_of, wish_of
+from ktrxer.panels.parts import BYTES, MANY, S, key_of, label_of, panel_over_time, unit_of, wish_of
 from ktrxer.panels.throughput import interval_of
 from ktrxer.store import Run
+from ktrxer.store import Series as Stored
 
 
 def tcp(run: Run, column: str, key: str, title: str, label: str, scale: float, unit: str, most: int = MANY) -> Panel | None:
@@ -29,13 +33,12 @@ def tcp(run: Run, column: str, key: str, title: str, label: str, scale: float, u
         return None
     ways = {series.direction for series, _, _ in found}
     drawn = []
-    for (series, t_ns, y), (color, dash) in zip(
-        found[:most], palette.looks([wish_of(s) if len(ways) < 2 else None for s, _, _ in found[:most]]), strict=True
-    ):
+    looks = palette.looks([wish_of(s) if len(ways) < 2 else None for s, _, _ in found[:most]])
+    for (series, t_ns, y), (color, dash) in zip(found[:most], looks, strict=True):
         name = series.name if len(ways) > 1 else label_of(series)
         drawn.append(Series(key_of(series), name, "line", t_ns / S, y / scale, color, dash, hint=series.name))
     notes = (f"The first {most} of {len(found)} flows.",) if len(found) > most else ()
-    return Panel(key, title, time_axis(), Axis(label, unit), tuple(drawn), bands=bands(run), notes=notes)
+    return panel_over_time(run, key, title, Axis(label, unit), drawn, notes)
 
 
 def cwnd(run: Run, most: int = MANY) -> Panel | None:
@@ -58,39 +61,36 @@ def retransmits(run: Run, most: int = MANY) -> Panel | None:
     return tcp(run, "retransmits", "retransmits", "Retransmitted segments so far", "Retransmits", 1, "segments", most)
 
 
-def queue(run: Run) -> Panel | None:
+def _queues(run: Run, least: int = 1) -> list[tuple[Stored, Any, palette.Look]]:
+    """The queues with so many samples, and their looks."""
     found = [(series, run.arrays(series)) for series in run.meta.of_kind("qdisc")]
-    found = [(series, arrays) for series, arrays in found if len(arrays["t_ns"])]
-    if not found:
-        return None
-    scale, unit = unit_of([arrays["backlog_bytes"] for _, arrays in found], BYTES)
+    found = [(series, arrays) for series, arrays in found if len(arrays["t_ns"]) >= least]
+    return [(*one, look) for one, look in zip(found, palette.looks([None] * len(found)), strict=True)]
+
+
+def _backlog(run: Run, column: str, key: str, title: str, units: Sequence[tuple[float, str]]) -> Panel | None:
+    found = _queues(run)
+    scale, unit = unit_of([arrays[column] for _, arrays, _ in found], units)
     drawn = [
-        Series(
-            key_of(series), series.name, "line", arrays["t_ns"] / S, np.asarray(arrays["backlog_bytes"], np.float64) / scale, color, dash
-        )
-        for (series, arrays), (color, dash) in zip(found, palette.looks([None] * len(found)), strict=True)
+        Series(key_of(series), series.name, "line", arrays["t_ns"] / S, np.asarray(arrays[column], np.float64) / scale, *look)
+        for series, arrays, look in found
     ]
-    return Panel("queue", "Queue", time_axis(), Axis("Backlog", unit), tuple(drawn), bands=bands(run))
+    return panel_over_time(run, key, title, Axis("Backlog", unit), drawn) if drawn else None
+
+
+def queue(run: Run) -> Panel | None:
+    return _backlog(run, "backlog_bytes", "queue", "Queue", BYTES)
 
 
 def queue_packets(run: Run) -> Panel | None:
-    found = [(series, run.arrays(series)) for series in run.meta.of_kind("qdisc")]
-    found = [(series, arrays) for series, arrays in found if len(arrays["t_ns"])]
-    looks = palette.looks([None] * len(found))
-    drawn = tuple(
-        Series(key_of(series), series.name, "line", arrays["t_ns"] / S, np.asarray(arrays["backlog_packets"], np.float64), color, dash)
-        for (series, arrays), (color, dash) in zip(found, looks, strict=True)
-    )
-    return Panel("queue-packets", "Queue in packets", time_axis(), Axis("Backlog", "packets"), drawn, bands=bands(run)) if drawn else None
+    return _backlog(run, "backlog_packets", "queue-packets", "Queue in packets", ((1.0, "packets"),))
 
 
 def drops(run: Run) -> Panel | None:
     """The packets that the queues dropped and marked, per window."""
     drawn: list[Series] = []
-    found = [(series, run.arrays(series)) for series in run.meta.of_kind("qdisc")]
-    found = [(series, arrays) for series, arrays in found if len(arrays["t_ns"]) > 1]
-    looks = palette.looks([None] * len(found))
-    for (series, arrays), (color, dash) in zip(found, looks, strict=True):
+    found = _queues(run, 2)
+    for series, arrays, (color, dash) in found:
         for column, how in (("drops", dash), ("marks", (1.0, 2.0))):
             counted = np.asarray(arrays[column], np.float64)
             if np.isnan(counted).all() or (column == "marks" and not np.nanmax(counted)):
@@ -102,7 +102,7 @@ def drops(run: Run) -> Panel | None:
     if not drawn:
         return None
     width = interval_of(found[0][1]["t_ns"]) / 1e6
-    return Panel("drops", "Drops and marks", time_axis(), Axis(f"Packets in {width:.4g} ms", ""), tuple(drawn), bands=bands(run))
+    return panel_over_time(run, "drops", "Drops and marks", Axis(f"Packets in {width:.4g} ms", ""), drawn)
 
 
 def host(run: Run) -> Panel | None:
@@ -115,6 +115,6 @@ def host(run: Run) -> Panel | None:
     if not drawn:
         return None
     looks = palette.looks([None] * len(drawn))
-    made = tuple(Series(k, n, "line", x, y, color, dash) for (k, n, x, y), (color, dash) in zip(drawn, looks, strict=True))
-    notes = ("Above 90 % for more than 5 % of the run makes it degraded.",)
-    return Panel("host", "Processors", time_axis(), Axis("Of all processors", "%"), made, bands=bands(run), notes=notes)
+    made = [Series(key, name, "line", x, y, *look) for (key, name, x, y), look in zip(drawn, looks, strict=True)]
+    note = "Above 90 % for more than 5 % of the run makes it degraded."
+    return panel_over_time(run, "host", "Processors", Axis("Of all processors", "%"), made, [note])

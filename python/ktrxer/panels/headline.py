@@ -144,8 +144,12 @@ def _rates(s: Summary) -> tuple[str, ...]:
     return (f"The flows get {_and(named)}.",) if named else ()
 
 
+def rate_unit(mbps: float) -> tuple[float, str]:
+    return (1e3, "Gbit/s") if mbps >= 1e3 else (1.0, "Mbit/s") if mbps >= 1 else (1e-3, "kbit/s")
+
+
 def _rate(mbps: float) -> str:
-    size, unit = next(((size, unit) for size, unit in ((1e3, "Gbit/s"), (1.0, "Mbit/s")) if mbps >= size), (1e-3, "kbit/s"))
+    size, unit = rate_unit(mbps)
     return f"{three(mbps / size)} {unit}"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ktrxer.panels.latency import latencies, looks_of, probes_of
 from ktrxer.panels.model import Axis, Panel, Series
-from ktrxer.panels.parts import DELAYS, S, bands, key_of, label_of, time_axis, unit_of
+from ktrxer.panels.parts import DELAYS, S, key_of, label_of, panel_over_time, unit_of
 from ktrxer.store import Run
 
 HOSTS = (("own_queue_ns", "this host", ()), ("far_queue_ns", "far host", (2.0, 2.0)))
@@ -30,7 +30,5 @@ def host_queues(run: Run) -> Panel | None:
                 arrays["t_ns"][there] / S, value[there] / scale, looks[series.id][0], dash, 1.0, hint=f"{series.name}, {host}",
             )
         )  # fmt: skip
-    return Panel(
-        "host-queues", "Delay in the two hosts' own queues", time_axis(), Axis("Delay", unit), tuple(drawn), bands=bands(run),
-        notes=("From the entry into the packet scheduler to the driver. It is part of the round trip, and of the delay up or down.",),
-    )  # fmt: skip
+    note = "From the entry into the packet scheduler to the driver. It is part of the round trip, and of the delay up or down."
+    return panel_over_time(run, "host-queues", "Delay in the two hosts' own queues", Axis("Delay", unit), drawn, [note])

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.distribution import ecdf, thin_ecdf
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, EventRow, Floats, Panel, Series
-from ktrxer.panels.parts import DELAYS, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
+from ktrxer.panels.parts import DELAYS, S, count_of, key_of, label_of, panel_over_time, unit_of, values, wish_of
+from ktrxer.panels.shapes import CDF_POINTS, cdf
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKIPPED
 from ktrxer.units import share
 
-CDF_POINTS = 2000
 DASHES_OF_LOAD = "Solid: under load. Dotted: idle, before the load."  # not where several runs are drawn: there a dash is a series
 
 
@@ -51,21 +50,15 @@ def latency(run: Run) -> Panel | None:
     for (series, arrays, value), (color, dash) in zip(probes, looks_of([p[0] for p in probes]), strict=True):
         lost = np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         kept = lost | (arrays["state"] == ANSWERED)
-        drawn.append(
-            Series(
-                key_of(series), label_of(series), "line", arrays["t_ns"][kept] / S, value[kept] / scale, color, dash, 1.0, hint=series.name
-            )
-        )  # fmt: skip
+        x, y = arrays["t_ns"][kept] / S, value[kept] / scale
+        drawn.append(Series(key_of(series), label_of(series), "line", x, y, color, dash, 1.0, hint=series.name))
         if lost.any():
             event_rows.append(EventRow(key_of(series), label_of(series), "lost", arrays["t_ns"][lost] / S, color))
         if note := _loss_note(label_of(series), arrays["state"]):
             notes.append(note)
     if event_rows:
         notes.insert(0, "Crosses above the plot: probes without an answer; the line has a gap there.")
-    return Panel(
-        "latency", "Round-trip time", time_axis(), Axis("Round trip", unit), tuple(drawn), bands=bands(run), notes=tuple(notes),
-        event_rows=tuple(event_rows),
-    )  # fmt: skip
+    return panel_over_time(run, "latency", "Round-trip time", Axis("Round trip", unit), drawn, notes, event_rows)
 
 
 def _loss_note(label: str, state: NDArray[Any]) -> str:
@@ -95,22 +88,19 @@ def one_way(run: Run, way: str) -> Panel | None:
         known = ~np.isnan(value) | np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         bound = arrays[f"{way}_bound_ns"][known]
         y = value[known] / scale
-        wide = None if np.isnan(bound).all() else np.where(np.isnan(bound), 0, bound) / scale
-        if wide is not None:
+        low = high = None
+        if not np.isnan(bound).all():
             bounds.append(float(np.nanmax(bound)))
-        drawn.append(
-            Series(
-                key_of(series), label_of(series), "line", arrays["t_ns"][known] / S, y, color, dash, 1.0,
-                low=None if wide is None else y - wide, high=None if wide is None else y + wide, hint=series.name,
-            )
-        )  # fmt: skip
-    title = "One-way delay up" if way == "up" else "One-way delay down"
+            wide = np.where(np.isnan(bound), 0, bound) / scale
+            low, high = y - wide, y + wide
+        x = arrays["t_ns"][known] / S
+        drawn.append(Series(key_of(series), label_of(series), "line", x, y, color, dash, 1.0, low, high, hint=series.name))
     if bounds:
         size, name = unit_of([np.asarray(bounds)], DELAYS)
         note = f"The offset between the two clocks has an uncertainty of ±{max(bounds) / size:.3g} {name}; the band shows it."
     else:
         note = "The uncertainty of the offset between the two clocks was not recorded."
-    return Panel(f"oneway-{way}", title, time_axis(), Axis("One-way delay", unit), tuple(drawn), bands=bands(run), notes=(note,))
+    return panel_over_time(run, f"oneway-{way}", f"One-way delay {way}", Axis("One-way delay", unit), drawn, [note])
 
 
 def split_by_load(run: Run, t_ns: NDArray[Any], y: Floats) -> tuple[Floats, Floats]:
@@ -128,40 +118,24 @@ def latency_cdf(run: Run) -> Panel | None:
     if not parts:
         found = [series for series in run.meta.of_kind("value") if series.unit == "ms" and "ping" in series.name.lower()]
         parts = [(series, run.arrays(series)["t_ns"], run.arrays(series)["value"], 1e6) for series in found]
-    return cdf_panel(run, parts, "latency-cdf", "Distribution of round-trip times", "Round trip", DELAYS)
-
-
-def cdf_panel(
-    run: Run,
-    parts: Sequence[tuple[Stored, NDArray[Any], Floats, float]],
-    key: str,
-    title: str,
-    label: str,
-    units: Sequence[tuple[float, str]],
-) -> Panel | None:
     whole = [value * factor for _, _, value, factor in parts]
     if not any(len(v) and not np.isnan(v).all() for v in whole):
         return None
-    scale, unit = unit_of(whole, units)
+    scale, unit = unit_of(whole, DELAYS)
     drawn = []
     thinned = False
     for (series, t_ns, _, _), value, (color, _dash) in zip(parts, whole, looks_of([p[0] for p in parts]), strict=True):
         idle, loaded = split_by_load(run, t_ns, value / scale)
         for name, some, dash in (("load", loaded, ()), ("idle", idle, (2.0, 2.0))):
-            exact = ecdf(some)
-            if not len(exact[0]):
+            x, share, left_out = cdf(some)
+            if not len(x):
                 continue
-            x, share = thin_ecdf(*exact, CDF_POINTS)
-            thinned |= len(x) < len(exact[0])
+            thinned |= left_out
             kind = "" if run.meta.phase("load") is None else f", {name}"
-            # The curve begins at a share of zero, at the minimum.
-            drawn.append(
-                Series(
-                    key_of(series) + ("" if name == "load" or not kind else " (idle)"), label_of(series) + kind, "step",
-                    np.concatenate([x[:1], x, x[-1:]]), np.concatenate([[0], share, share[-1:]]) * 100, color, dash if kind else (), 1.5,
-                    hint=f"{series.name}{kind}: {np.count_nonzero(~np.isnan(some)):,} samples",
-                )
-            )  # fmt: skip
+            key_of_curve = key_of(series) + ("" if name == "load" or not kind else " (idle)")
+            hint = f"{series.name}{kind}: {np.count_nonzero(~np.isnan(some)):,} samples"
+            look = color, dash if kind else ()
+            drawn.append(Series(key_of_curve, label_of(series) + kind, "step", x, share * 100, *look, 1.5, hint=hint))
     if not drawn:
         return None
     notes = ["Lost probes have no delay and are left out."]
@@ -169,9 +143,9 @@ def cdf_panel(
         notes.insert(0, DASHES_OF_LOAD)
     if thinned:
         notes.append(f"Each curve has about {CDF_POINTS} of its points, with all extreme values.")
-    return Panel(
-        key, title, Axis(label, unit, zero=True), Axis("Share at or below", "%"), tuple(drawn), link="", notes=tuple(notes), log="x"
-    )
+    x_axis, y_axis = Axis("Round trip", unit, zero=True), Axis("Share at or below", "%")
+    title = "Distribution of round-trip times"
+    return Panel("latency-cdf", title, x_axis, y_axis, tuple(drawn), link="", notes=tuple(notes), log="x")
 
 
 def lateness(run: Run, *, limit: bool = True) -> Panel | None:
@@ -193,18 +167,8 @@ def lateness(run: Run, *, limit: bool = True) -> Panel | None:
         early += int(before.sum())
         furthest = max(furthest, float(-late[before].min(initial=0)))
         there = ~np.isnan(late)
-        drawn.append(
-            Series(
-                key_of(series),
-                label_of(series),
-                "points",
-                arrays["t_ns"][there] / S,
-                late[there] / scale,
-                color,
-                width=2.0,
-                hint=series.name,
-            )
-        )
+        x, y = arrays["t_ns"][there] / S, late[there] / scale
+        drawn.append(Series(key_of(series), label_of(series), "points", x, y, color, width=2.0, hint=series.name))
         runner = run.meta.runner_of(series)
         if runner is not None and runner.interval_ns:
             limits.add(max(runner.interval_ns / 10, 100_000))
@@ -216,15 +180,6 @@ def lateness(run: Run, *, limit: bool = True) -> Panel | None:
         drawn.append(Series("limit of lateness", "threshold of late probes", "line", x, np.full(2, threshold), palette.GREY, (6, 3), 1.2))
         notes.append("More than 1 % of the probes above the line makes a run degraded, more than 10 % invalid.")
     if early:
-        notes.append(
-            f"{count_of(early, 'probe')} left early, by at most {furthest / scale:.3g} {unit}; a logarithmic scale cannot show them."
-        )
-    return Panel(
-        "lateness",
-        "Lateness of the probes",
-        time_axis(),
-        Axis("Lateness", unit, scale="log", zero=False),
-        tuple(drawn),
-        bands=bands(run),
-        notes=tuple(notes),
-    )
+        by = f"{furthest / scale:.3g} {unit}"
+        notes.append(f"{count_of(early, 'probe')} left early, by at most {by}; a logarithmic scale cannot show them.")
+    return panel_over_time(run, "lateness", "Lateness of the probes", Axis("Lateness", unit, scale="log", zero=False), drawn, notes)

@@ -14,6 +14,7 @@ from ktrxer.panels.host_queues import host_queues
 from ktrxer.panels.latency import latencies, latency, latency_cdf, lateness, looks_of, one_way, probes_of, split_by_load
 from ktrxer.panels.model import TIME, Axis, Floats, Panel, Series
 from ktrxer.panels.parts import BITS, DELAYS, bands, key_of, label_of, unit_of, values
+from ktrxer.panels.shapes import five
 from ktrxer.panels.throughput import DIRECTIONS, flows, imported_rates, throughput, totals
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
@@ -26,17 +27,15 @@ def box(key: str, title: str, label: str, unit: str, found: Sequence[tuple[str, 
     drawn: list[Series] = []
     names: list[str] = []
     for k, name, (color, _), y in found:
-        known = y[~np.isnan(y)]
-        if len(known):
-            five = np.quantile(known, (0.01, 0.25, 0.5, 0.75, 0.99), method="inverted_cdf")
-            drawn.append(Series(k, name, "box", np.full(5, float(len(names))), five, color, width=1.5, hint=f"{len(known):,} samples"))
+        if (quantiles := five(y)) is not None:
+            hint = f"{np.count_nonzero(~np.isnan(y)):,} samples"
+            drawn.append(Series(k, name, "box", np.full(5, float(len(names))), quantiles, color, width=1.5, hint=hint))
             names.append(name)
     if not drawn:
         return None
     notes = ("Box: p25 to p75, with p50. Line: p1 to p99.", note)
-    return Panel(
-        key, title, Axis("", "", zero=False, names=tuple(names)), Axis(label, unit), tuple(drawn), link="", notes=tuple(filter(None, notes))
-    )
+    across = Axis("", "", zero=False, names=tuple(names))
+    return Panel(key, title, across, Axis(label, unit), tuple(drawn), link="", notes=tuple(filter(None, notes)))
 
 
 def box_throughput(run: Run) -> Panel | None:

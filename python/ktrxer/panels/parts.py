@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.panels import palette
-from ktrxer.panels.model import Axis, Band, Panel, Series
+from ktrxer.panels.model import Axis, Band, EventRow, Panel, Series
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 
@@ -27,6 +27,12 @@ def bands(run: Run) -> tuple[Band, ...]:
 
 def time_axis() -> Axis:
     return Axis("Time", "s", zero=False)
+
+
+def panel_over_time(
+    run: Run, key: str, title: str, y: Axis, drawn: Sequence[Series], notes: Sequence[str] = (), event_rows: Sequence[EventRow] = ()
+) -> Panel:
+    return Panel(key, title, time_axis(), y, tuple(drawn), bands=bands(run), notes=tuple(notes), event_rows=tuple(event_rows))
 
 
 def label_of(series: Stored) -> str:
@@ -101,4 +107,4 @@ def values(run: Run, key: str, title: str, found: Sequence[Stored], label: str) 
     notes = (f"The first {MANY} of {len(found)} series.",) if len(found) > MANY else ()
     if any(series.count for series in found[:MANY]):
         notes = ("Counts: their growth since their first sample of the run.", *notes)
-    return Panel(key, title, time_axis(), Axis(label, found[0].unit), tuple(drawn), bands=bands(run), notes=notes)
+    return panel_over_time(run, key, title, Axis(label, found[0].unit), drawn, notes)

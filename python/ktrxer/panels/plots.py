@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from ktrxer.panels.model import EventRow, Panel, PlotModel, Series
 from ktrxer.panels.parts import ratio
 from ktrxer.panels.spec import Kind, Options, Pick, Spec
 from ktrxer.store import Run
+from ktrxer.units import near
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,7 @@ OWN: dict[str, Spec] = {
 RECIPE_KINDS: dict[str, Kind] = {"time": "series", "cdf": "cdf", "box": "box"}
 MOST_OWN = 32  # plots of a recipe's own, and patterns of one
 SCALED = "_scaled"  # suffix of any name: the plot without outliers, as in Flent
-REPORT = (
-    "download",
-    "upload",
-    "latency",
-    "one_way_up",
-    "one_way_down",
-    "host_queues",
-    "latency_cdf",
-    "lateness",
-    "queue",
-    "drops",
-    "cwnd",
-    "tcp_rtt",
-    "retransmits",
-    "host",
-)
+REPORT = tuple(name for name in MAKERS if name not in ("totals", "box_throughput", "box_latency", "delivery"))
 OUTLIERS = 99.0  # percentile of y that a scaled plot shows
 
 
@@ -94,9 +79,9 @@ def known(name: str, further: Collection[str] = ()) -> str:
         return plain
     if name in OWN or name in flent_variants.SPECS or name in further:
         return name
-    near = get_close_matches(plain, [*PLOTS, *OWN, *flent_variants.SPECS], 1)
-    hint = f"did you mean {near[0]}? There are" if near else "there are"
-    raise PlotError(f"unknown plot {name[:60]!r}; {hint}: {', '.join(PLOTS)}; `ktrxer plot --list` prints further ones")
+    hint = near(plain, [*PLOTS, *OWN, *flent_variants.SPECS], "")
+    there = f"{hint} There are" if hint else "there are"
+    raise PlotError(f"unknown plot {name[:60]!r}; {there}: {', '.join(PLOTS)}; `ktrxer plot --list` prints further ones")
 
 
 def of_recipe(run: Run) -> dict[str, Spec]:
@@ -232,13 +217,8 @@ def overlay(parts: Sequence[tuple[str, Sequence[Panel]]]) -> list[Panel]:
             for j, series in enumerate(chosen):
                 name = label if len(chosen) == 1 else f"{label}: {series.label}"
                 color, dash = palette.free((palette.FIRST + i % palette.COUNT, palette.DASHES[j % len(palette.DASHES)]), taken)
-                drawn.append(
-                    replace(
-                        series, key=f"{i}: {series.key}", label=name, color=color, dash=dash,
-                        x=series.x * across, y=series.y * factor, width=max(1.2, series.width) if sums else series.width,
-                        low=None if series.low is None else series.low * factor, high=None if series.high is None else series.high * factor,
-                    )
-                )  # fmt: skip
+                key, x, width = f"{i}: {series.key}", series.x * across, max(1.2, series.width) if sums else series.width
+                drawn.append(replace(series.times(factor), key=key, label=name, color=color, dash=dash, x=x, width=width))
             own = palette.FIRST + i % palette.COUNT
             event_rows += [
                 replace(row, key=f"{i}: {row.key}", label=f"{label}: {row.label}", x=row.x * across, color=own) for row in panel.event_rows

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
+from ktrxer.estimate.student import student_t
 from ktrxer.panels.model import Floats
 
 WHISKERS = (0.01, 0.25, 0.5, 0.75, 0.99)
@@ -46,13 +47,9 @@ def cdf(values: NDArray[Any], most: int = CDF_POINTS) -> tuple[Floats, Floats, b
 def ccdf(values: NDArray[Any], most: int = CDF_POINTS) -> tuple[Floats, Floats, bool]:
     """The share of values above x, for a logarithmic axis: its last step, which is zero, is left out and the curve ends at 1/n, at the
     largest value."""
-    exact = ecdf(known(values))
-    if not len(exact[0]):
-        return np.empty(0), np.empty(0), False
-    x, share = thin_ecdf(*exact, most)
-    # Between two values the share above is that at the lower one.
-    above = np.concatenate([[1.0], 1.0 - share[:-1]])
-    return np.append(x[:1], x), np.append(above[:1], above), len(x) < len(exact[0])
+    x, share, thinned = cdf(values, most)
+    # The share above, between two values, is that at the lower one.
+    return x[:-1], 1.0 - np.concatenate([share[:1], share[:-2]]), thinned
 
 
 def histogram(values: NDArray[Any], bins: int | None = None) -> tuple[Floats, Floats]:
@@ -122,23 +119,8 @@ def mean_interval(values: NDArray[Any]) -> Interval | None:
     mean = float(there.mean())
     if len(there) < 3:
         return Interval(mean, len(there), None, None)
-    half = student(len(there) - 1) * float(there.std(ddof=1)) / math.sqrt(len(there))
+    half = student_t((1 + LEVEL) / 2, len(there) - 1) * float(there.std(ddof=1)) / math.sqrt(len(there))
     return Interval(mean, len(there), mean - half, mean + half)
-
-
-_STUDENT = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
-
-
-def student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t distribution: from a table up to 10 degrees of freedom, then by the expansion of Cornish and
-    Fisher (Abramowitz and Stegun 26.7.5), which is exact to four digits there."""
-    if freedom <= len(_STUDENT):
-        return _STUDENT[max(1, freedom) - 1]
-    z = 1.959963985
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 def percentile_band(

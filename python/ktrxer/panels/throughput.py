@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ktrxer.estimate.throughput import Windows, bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Floats, Panel, Series
-from ktrxer.panels.parts import BITS, MANY, S, bands, count_of, key_of, label_of, time_axis, unit_of, values, wish_of
+from ktrxer.panels.parts import BITS, MANY, S, count_of, key_of, label_of, panel_over_time, unit_of, values, wish_of
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 
@@ -90,19 +90,10 @@ def throughput(run: Run, direction: str) -> Panel | None:
     drawn = _each(found, scale) if len(found.series) <= MANY else [_spread(found, scale)]
     if several:
         x, y = _steps(total, scale)
-        drawn.append(
-            Series(f"{direction} sum", f"sum of {len(found.series)}", "step", x, y, palette.INK, width=1.8, hint="bytes of all flows")
-        )
-    word = DIRECTIONS[direction]
-    return Panel(
-        f"throughput-{direction}",
-        f"{word} throughput",
-        time_axis(),
-        Axis("Throughput", unit),
-        tuple(drawn),
-        bands=bands(run),
-        notes=_coverage_notes(found, total),
-    )
+        label = f"sum of {len(found.series)}"
+        drawn.append(Series(f"{direction} sum", label, "step", x, y, palette.INK, width=1.8, hint="bytes of all flows"))
+    title, notes = f"{DIRECTIONS[direction]} throughput", _coverage_notes(found, total)
+    return panel_over_time(run, f"throughput-{direction}", title, Axis("Throughput", unit), drawn, notes)
 
 
 def _each(found: Flows, scale: float) -> list[Series]:
@@ -119,10 +110,8 @@ def rates(run: Run, direction: str) -> Panel | None:
     found = flows(run, direction)
     if found is None:
         return imported_rates(run, direction)
-    word = DIRECTIONS[direction]
-    return Panel(
-        f"rates-{direction}", f"{word} rates", time_axis(), Axis("Throughput", "Mbit/s"), tuple(_each(found, 1e6)), bands=bands(run)
-    )
+    title = f"{DIRECTIONS[direction]} rates"
+    return panel_over_time(run, f"rates-{direction}", title, Axis("Throughput", "Mbit/s"), _each(found, 1e6))
 
 
 def _spread(found: Flows, scale: float) -> Series:
@@ -134,17 +123,9 @@ def _spread(found: Flows, scale: float) -> Series:
     mean, low, high = (np.full(rates.shape[1], np.nan) for _ in range(3))
     mean[some] = np.nanmean(rates[:, some], axis=0)
     low[some], high[some] = np.nanmin(rates[:, some], axis=0), np.nanmax(rates[:, some], axis=0)
-    ends = np.repeat([mean[-1:], low[-1:], high[-1:]], 1, axis=1)
-    return Series(
-        "mean of flows",
-        f"mean of {len(found.series)}, band: slowest to fastest",
-        "step",
-        cuts,
-        np.append(mean, ends[0]),
-        palette.FIRST,
-        low=np.append(low, ends[1]),
-        high=np.append(high, ends[2]),
-    )
+    y, low, high = (np.append(values, values[-1:]) for values in (mean, low, high))
+    label = f"mean of {len(found.series)}, band: slowest to fastest"
+    return Series("mean of flows", label, "step", cuts, y, palette.FIRST, low=low, high=high)
 
 
 def _coverage_notes(found: Flows, total: Windows) -> tuple[str, ...]:
@@ -178,22 +159,17 @@ def _coverage_notes(found: Flows, total: Windows) -> tuple[str, ...]:
 
 def imported_rates(run: Run, direction: str) -> Panel | None:
     """Rates that another tool has stored. They are drawn unchanged and not added up."""
-    words = {"up": ("upload",), "down": ("download",)}[direction]
     found = [
         series
         for series in run.meta.of_kind("value")
         if "bit/s" in series.unit
-        and (series.direction == direction or (series.direction is None and any(w in series.name.lower() for w in words)))
+        and (series.direction == direction or (series.direction is None and f"{direction}load" in series.name.lower()))
     ]
     if not found:
         return None
     panel = values(run, f"throughput-{direction}", f"{DIRECTIONS[direction]} throughput", found, "Throughput")
-    if panel is None:
-        return None
-    return replace(
-        panel,
-        notes=("Rates from the imported file. They are not counts of bytes, so no sum is drawn.", *panel.notes),
-    )
+    note = "Rates from the imported file. They are not counts of bytes, so no sum is drawn."
+    return replace(panel, notes=(note, *panel.notes)) if panel is not None else None
 
 
 def totals(run: Run) -> Panel | None:
@@ -209,4 +185,4 @@ def totals(run: Run) -> Panel | None:
         count = len(parts[direction].series)  # type: ignore[union-attr]
         label = f"{DIRECTIONS[direction].lower()}, sum of {count_of(count, 'flow')}"
         drawn.append(Series(f"{direction} sum", label, "step", x, y, palette.DIRECTIONS[direction], width=1.6))
-    return Panel("totals", "Total throughput", time_axis(), Axis("Throughput", unit), tuple(drawn), bands=bands(run))
+    return panel_over_time(run, "totals", "Total throughput", Axis("Throughput", unit), drawn)

@@ -53,10 +53,7 @@ def _tracks(panel: Panel | None, suffix: str = "") -> list[Track]:
         axis: Axis | None = panel.y if one.axis == 1 else panel.y2
         unit, factor = base_of(axis.unit if axis is not None else "")
         lost = next((row.x for row in panel.event_rows if (row.key, row.kind) == (one.key, "lost")), np.empty(0))
-        scaled = replace(
-            one, y=one.y * factor, low=None if one.low is None else one.low * factor, high=None if one.high is None else one.high * factor
-        )
-        made.append(Track(one.key + suffix, one.label, unit, scaled, lost))
+        made.append(Track(one.key + suffix, one.label, unit, one.times(factor), lost))
     return made
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, Times
 from ktrxer.store import one_line
+from ktrxer.units import near
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -50,10 +51,7 @@ def find(name: str) -> Runner:
             if entry.name == name:
                 return _loaded(entry)
     known = sorted({*NAMES, *_others()})
-    import difflib
-
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    hint = near(name, known, f"there are {', '.join(known)}")
     raise RunnerError(f"no runner is called {name[:60]!r}; {hint} (docs/howto/add-runner.md adds one)")
 
 

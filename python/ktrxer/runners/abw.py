@@ -11,7 +11,7 @@ from typing import Literal
 from ktrxer.runners import methods, own
 from ktrxer.runners.methods import Directed
 from ktrxer.runners.own import Object
-from ktrxer.runners.runner import Options, Runner, Times
+from ktrxer.runners.runner import Options, Runner, Times, between
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Series
 
@@ -29,10 +29,8 @@ class Search(Directed):
 def validate(p: Search) -> None:
     methods.check_choice(p.direction, ("up", "down", "both"), "direction")
     methods.check_choice(p.method, METHODS, "method")
-    if p.max_load_bps is not None:
-        methods.check(p.max_load_bps, 10_000, 100_000_000_000, "load of the probes", " bit/s")
-    if p.payload_bytes is not None:
-        methods.check(p.payload_bytes, 400, 9000, "payload", " bytes")
+    between("load of the probes", p.max_load_bps, 10_000, 100_000_000_000, " bit/s")
+    between("payload", p.payload_bytes, 400, 9000, " bytes")
 
 
 def command(p: Search, o: Options, times: Times) -> list[str]:
@@ -64,6 +62,6 @@ def read(p: Search, samples: Samples) -> Reading:
 
 
 RUNNER = Runner(
-    "abw", "available bandwidth of the tight link by `ktrxer abw`", Search, validate, command, series, read, methods.health,
+    "abw", "available bandwidth of the tight link by `ktrxer abw`", Search, validate, command, series, read, own.mild_health,
     own=True, ends_itself=True, trial=methods.server_trial,
 )  # fmt: skip

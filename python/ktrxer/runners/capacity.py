@@ -11,7 +11,7 @@ from ktrxer.runners import marks, methods, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.methods import Directed
 from ktrxer.runners.own import Object, number
-from ktrxer.runners.runner import MS, Options, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Options, Runner, RunnerError, S, Times, Trial, between
 from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store.meta import Series
 
@@ -34,10 +34,9 @@ class Load(Directed):
 def validate(p: Load) -> None:
     methods.check_choice(p.direction, ("up", "down", "both"), "direction")
     methods.check_choice(p.algorithm, ("B", "C"), "algorithm")
-    methods.check(p.interval_ns / MS, 100, 60_000, "sub-interval", " ms")
-    methods.check(p.port, 1, 65535, "port")
-    if p.max_bitrate_bps is not None:
-        methods.check(p.max_bitrate_bps, 1_000_000, 32_767_000_000, "highest rate", " bit/s")
+    between("sub-interval", p.interval_ns / MS, 100, 60_000, " ms")
+    between("port", p.port, 1, 65535)
+    between("highest rate", p.max_bitrate_bps, 1_000_000, 32_767_000_000, " bit/s")
     marks.check([p.mark])
 
 
@@ -87,6 +86,6 @@ def read(p: Load, samples: Samples) -> Reading:
 
 
 RUNNER = Runner(
-    "capacity", "maximum IP-layer capacity by `ktrxer capacity`", Load, validate, command, series, read, methods.health,
+    "capacity", "maximum IP-layer capacity by `ktrxer capacity`", Load, validate, command, series, read, own.mild_health,
     loads=True, own=True, ends_itself=True, trial=trial, timeout_ns=lambda _, __: 2 * S,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Listener, Options, Parameters, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Listener, Options, Parameters, Runner, S, Times, Tool, between, ends_well
 from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.store.meta import Series
 
@@ -38,10 +38,10 @@ class Flows(Parameters):
 
 
 def validate(p: Flows) -> None:
-    tools.between("flows", p.flows, 1, tools.FLOWS_MOST)
-    tools.between("the rate", p.rate_hz, 1, 100_000, " packets a second")
-    tools.between("the payload", p.payload_bytes, 20, 65_000, " bytes")
-    tools.between("the port", p.port, 1, 65_536 - p.flows)
+    between("flows", p.flows, 1, tools.FLOWS_MOST)
+    between("the rate", p.rate_hz, 1, 100_000, " packets a second")
+    between("the payload", p.payload_bytes, 20, 65_000, " bytes")
+    between("the port", p.port, 1, 65_536 - p.flows)
     marks.check([p.mark])
     tools.no_interval(p, "rate_hz")
     if p.host:

@@ -12,12 +12,11 @@ from typing import Any, Literal
 from ktrxer.runners import marks, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.own import Object, maybe, number
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial, between
 from ktrxer.runners.samples import NS_MOST, NotUnderstood, Reading, Samples, names
 from ktrxer.store import one_line
 from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
-from ktrxer.store.reasons import Reason
 
 FLOWS_MOST = 1000
 UDP_MOST = 64
@@ -53,22 +52,18 @@ class Flows(Parameters):
 
 
 def validate(p: Flows) -> None:
-    if len(p.series) > FLOWS_MOST:
-        raise RunnerError(f"{len(p.series)} flows; 1 to {FLOWS_MOST} are possible")
+    between("flows", len(p.series), 0, FLOWS_MOST)
     if p.protocol == "udp" and len(p.series) > UDP_MOST:
         raise RunnerError(f"{len(p.series)} UDP flows; one process has 1 to {UDP_MOST}")
-    if not 10 * MS <= p.interval_ns <= 60 * S:
-        raise RunnerError(f"samples every {p.interval_ns / MS:g} ms; 10 ms to 60 s are possible")
+    between("time between samples", p.interval_ns / MS, 10, 60_000, " ms")
     if p.protocol == "tcp" and (p.model != "constant" or p.payload_bytes is not None):
         raise RunnerError("a traffic model and a payload are for UDP flows")
     if p.protocol == "udp" and p.cc:
         raise RunnerError("a congestion control is for TCP flows")
     if p.protocol == "udp" and p.model != "voip" and p.bitrate_bps is None:
         raise RunnerError("UDP flows need a bit rate")
-    if p.bitrate_bps is not None and not 1000 <= p.bitrate_bps <= 10**12:
-        raise RunnerError(f"{p.bitrate_bps} bit/s; 1 kbit/s to 1 Tbit/s are possible")
-    if p.payload_bytes is not None and not 16 <= p.payload_bytes <= 65_000:
-        raise RunnerError(f"{p.payload_bytes} bytes of payload; 16 to 65000 are possible")
+    between("the bit rate", p.bitrate_bps, 1000, 10**12, " bit/s")
+    between("the payload", p.payload_bytes, 16, 65_000, " bytes")
     marks.check(p.marks)
     marks.check_ecn(p.ecn, ("any", "on", "off") if p.protocol == "tcp" else marks.ECN)
 
@@ -169,12 +164,7 @@ def _event(samples: Samples) -> Callable[[Object], None]:
     return seen
 
 
-def health(ended: Ended) -> Iterable[Reason]:
-    """One flow that failed does not make the other processes' samples invalid."""
-    return own.health(ended, worst="degraded")
-
-
 RUNNER = Runner(
-    "flow", "flows by `ktrxer flow`", Flows, validate, command, series, read, health, loads=True, own=True, trial=trial,
+    "flow", "flows by `ktrxer flow`", Flows, validate, command, series, read, own.mild_health, loads=True, own=True, trial=trial,
     timeout_ns=lambda p, _: QUEUE_NS if p.protocol == "udp" else 0,
 )  # fmt: skip

@@ -4,22 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Ended, Options, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Options, Runner, S, Times, Tool, between
 from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
-from ktrxer.store.meta import Series
-from ktrxer.store.reasons import Reason
 
 ECHO = re.compile(r"\[(\d+)\.(\d+)\] .* : \[(\d+)\], (?:\d+ bytes, ([\d.]+) ms|timed out)")
-NO_ANSWER = 1  # exit status: a result, not a fault
 
 
 def validate(p: tools.Echoes) -> None:
     tools.interval(p.interval_ns, 1)
-    tools.between("the time-out", p.timeout_ns / MS, 50, 60_000, " ms")
-    tools.between("the payload", p.payload_bytes, 12, 65_000, " bytes")
+    between("the time-out", p.timeout_ns / MS, 50, 60_000, " ms")
+    between("the payload", p.payload_bytes, 12, 65_000, " bytes")
     marks.check([p.mark])
 
 
@@ -29,10 +25,6 @@ def command(p: tools.Echoes, o: Options, times: Times) -> list[str]:
     tos = ["-O", str(marks.DSCP[p.mark] << 2)] if p.mark is not None else []
     source = ["-S", o.source] if o.source else []
     return [*words, "-b", str(p.payload_bytes), *tos, *([o.family] if o.family else []), *source, p.host or o.host]
-
-
-def series(p: tools.Echoes, name: str) -> Mapping[Hashable, Series]:
-    return {"rtt": Series(0, name, "latency", "ms", klass=p.mark, group=p.group)}
 
 
 def line(p: tools.Echoes, samples: Samples, line: Line) -> None:
@@ -50,12 +42,8 @@ def line(p: tools.Echoes, samples: Samples, line: Line) -> None:
         samples.answered("rtt", at - rtt_ns, int(found[3]), rtt_ns)
 
 
-def health(ended: Ended) -> Iterable[Reason]:
-    return () if ended.process.exit_status == NO_ANSWER else ends_well(ended)
-
-
 RUNNER = Runner(
-    "fping", "ICMP echo by fping", tools.Echoes, validate, command, series, by_line(line), health,
+    "fping", "ICMP echo by fping", tools.Echoes, validate, command, tools.echo_series, by_line(line), tools.echo_health,
     tool=Tool("fping", "fping", ["-v"], r"Version (\d+\.\d+)", "3.5"), protocol="ICMP",
     timeout_ns=lambda p, _: p.timeout_ns, probes=lambda _: 1,
 )  # fmt: skip

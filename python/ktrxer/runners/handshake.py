@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrxer import http
-from ktrxer.runners import methods, own, probes
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, Times
+from ktrxer.runners import own, probes
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, Times, between
 from ktrxer.store.meta import Series
 
 PROGRAM = Path(http.__file__).with_name("handshakes.py")
@@ -24,8 +24,8 @@ class Handshakes(Parameters):
 
 
 def validate(p: Handshakes) -> None:
-    methods.check(p.interval_ns / MS, 50, 60_000, "time between handshakes", " ms")
-    methods.check(p.port, 1, 65535, "port")
+    between("time between handshakes", p.interval_ns / MS, 50, 60_000, " ms")
+    between("port", p.port, 1, 65535)
 
 
 def command(p: Handshakes, o: Options, times: Times) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, S, Times, Tool, ends_well
+from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, S, Times, Tool, between, ends_well
 from ktrxer.runners.samples import Line, Samples, by_line
 from ktrxer.store import one_line
 from ktrxer.store.meta import Series
@@ -34,8 +34,8 @@ class Pages(Parameters):
 
 def validate(p: Pages) -> None:
     tools.interval(p.interval_ns, 50, 3600)
-    tools.between("the time-out", p.timeout_ns / S, 0.1, 300, " s")
-    tools.between("pages", len(p.pages), 0, PAGES_MOST)
+    between("the time-out", p.timeout_ns / S, 0.1, 300, " s")
+    between("pages", len(p.pages), 0, PAGES_MOST)
     for page in p.pages:
         url(page)
 

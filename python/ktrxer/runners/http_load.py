@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from ktrxer import http
 from ktrxer.runners import flow, own
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Times, Trial, between
 from ktrxer.store.meta import Series
-from ktrxer.store.reasons import Reason
 
 FLOWS_MOST = 32  # the web server may belong to another person; a browser opens six connections
 PROGRAM = Path(http.__file__).with_name("load.py")
@@ -32,10 +31,8 @@ class Load(Parameters):
 def validate(p: Load) -> None:
     if urlsplit(p.url).scheme not in ("http", "https"):
         raise RunnerError(f"{p.url[:100]!r} is no URL of a web server: give http://HOST/PATH or https://HOST/PATH")
-    if not 1 <= len(p.series) <= FLOWS_MOST:
-        raise RunnerError(f"{len(p.series)} connections; 1 to {FLOWS_MOST} are possible")
-    if not 10 * MS <= p.interval_ns <= 60 * S:
-        raise RunnerError(f"samples every {p.interval_ns / MS:g} ms; 10 ms to 60 s are possible")
+    between("connections", len(p.series), 1, FLOWS_MOST)
+    between("time between samples", p.interval_ns / MS, 10, 60_000, " ms")
 
 
 def _words(p: Load, o: Options) -> list[str]:
@@ -56,11 +53,7 @@ def trial(p: Load, o: Options, _: bool) -> Trial:
     return Trial([*_words(p, o), "--trial"], server=False, label=f"HTTP {p.direction}load")
 
 
-def health(ended: Ended) -> Iterable[Reason]:
-    return own.health(ended, worst="degraded")
-
-
 RUNNER = Runner(
-    "http_load", "load by HTTP from or to a web server", Load, validate, command, series, flow.read, health,
+    "http_load", "load by HTTP from or to a web server", Load, validate, command, series, flow.read, own.mild_health,
     loads=True, own=True, trial=trial,
 )  # fmt: skip

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 from ktrxer import http
 from ktrxer.runners import own
 from ktrxer.runners.own import Object, maybe, number
-from ktrxer.runners.runner import MS, Ended, Options, Parameters, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial, between
 from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store.columns import LOCAL, REMOTE
 from ktrxer.store.meta import Series
-from ktrxer.store.reasons import Reason
 
 PROGRAM = Path(http.__file__).with_name("rpm.py")
 PROBES = {
@@ -38,12 +37,9 @@ class Responsiveness(Parameters):
 def validate(p: Responsiveness) -> None:
     if urlsplit(p.url).scheme != "https":
         raise RunnerError(f"{p.url[:100]!r}: the responsiveness test needs the URL of a server, https://HOST[:PORT]")
-    if not 1 <= p.connections_most <= 64:
-        raise RunnerError(f"{p.connections_most} connections; 1 to 64 are possible")
-    if not S // 10 <= p.draft_interval_ns <= 60 * S:
-        raise RunnerError(f"intervals of {p.draft_interval_ns / S:g} s; 0.1 s to 60 s are possible")
-    if not 10 * MS <= p.interval_ns <= 60 * S:
-        raise RunnerError(f"samples every {p.interval_ns / MS:g} ms; 10 ms to 60 s are possible")
+    between("connections", p.connections_most, 1, 64)
+    between("the interval of the draft", p.draft_interval_ns / S, 0.1, 60, " s")
+    between("time between samples", p.interval_ns / MS, 10, 60_000, " ms")
 
 
 def _words(p: Responsiveness, o: Options) -> list[str]:
@@ -65,11 +61,7 @@ def series(p: Responsiveness, name: str) -> Mapping[Hashable, Series]:
 
 
 def read(_: Responsiveness, samples: Samples) -> Reading:
-    return own.read(samples, _sample(samples))
-
-
-def _sample(samples: Samples) -> Callable[[Object], None]:
-    def add(made: Object) -> None:
+    def sample(made: Object) -> None:
         kind, at = made.get("kind"), number(made, "time_ns") - own.zero(samples)
         if kind == "bytes":
             end = REMOTE if made.get("end") == "remote" else LOCAL
@@ -81,18 +73,14 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
             if ms is not None:
                 samples.value(probe, at, float(ms))
 
-    return add
+    return own.read(samples, sample)
 
 
 def trial(p: Responsiveness, o: Options, _: bool) -> Trial:
     return Trial([*_words(p, o), "--trial"], server=False, label="responsiveness test")
 
 
-def health(ended: Ended) -> Iterable[Reason]:
-    return own.health(ended, worst="degraded")
-
-
 RUNNER = Runner(
-    "http_rpm", "responsiveness under load by HTTP/2 (IETF draft)", Responsiveness, validate, command, series, read, health,
+    "http_rpm", "responsiveness under load by HTTP/2 (IETF draft)", Responsiveness, validate, command, series, read, own.mild_health,
     loads=True, own=True, trial=trial,
 )  # fmt: skip

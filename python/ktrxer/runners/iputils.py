@@ -4,28 +4,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
 
 from ktrxer.runners import marks, tools
-from ktrxer.runners.runner import MS, Ended, Options, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Options, Runner, S, Times, Tool, between
 from ktrxer.runners.samples import Line, NotUnderstood, Samples, by_line
 from ktrxer.store.columns import ANSWERED, DUPLICATE
-from ktrxer.store.meta import Series
-from ktrxer.store.reasons import Reason
 
 ECHO = re.compile(r"\[(\d+)\.(\d{6})\] \d+ bytes from .*icmp_seq=(\d+) .*time=([\d.]+) ms( \(DUP!\))?")
 TO = re.compile(r"PING .*?\(([\d.:a-fA-F]+)\)")
 SENT = re.compile(r"(\d+) packets transmitted, \d+ received")
 # An error message of a router, the first line, and the statistics.
 OTHER = re.compile(r"\[\d+\.\d{6}\] (?:From |no answer yet)|PING |--- |rtt min|pipe \d|\s*$|\d+ packets transmitted")
-NO_ANSWER = 1  # exit status: a result, not a fault
 NUMBERS = 1 << 16  # of echo requests, then they begin again
 
 
 def validate(p: tools.Echoes) -> None:
     tools.interval(p.interval_ns, 2)  # shorter ones are for root only
-    tools.between("the time-out", p.timeout_ns / S, 1, 60, " s")
-    tools.between("the payload", p.payload_bytes, 16, 65_000, " bytes")  # 16 hold the time stamp of `ping`
+    between("the time-out", p.timeout_ns / S, 1, 60, " s")
+    between("the payload", p.payload_bytes, 16, 65_000, " bytes")  # 16 hold the time stamp of `ping`
     marks.check([p.mark])
 
 
@@ -34,10 +30,6 @@ def command(p: tools.Echoes, o: Options, times: Times) -> list[str]:
     words = ["ping", "-n", "-D", "-i", f"{p.interval_ns / S:g}", "-c", str(count), "-W", f"{p.timeout_ns / S:g}"]
     words += ["-s", str(p.payload_bytes)]
     return [*words, *tools.option("-Q", tools.tos(p.mark)), *tools.family(o), *tools.option("-I", o.source), p.host or o.host]
-
-
-def series(p: tools.Echoes, name: str) -> Mapping[Hashable, Series]:
-    return {"rtt": Series(0, name, "latency", "ms", klass=p.mark, group=p.group)}
 
 
 def line(p: tools.Echoes, samples: Samples, line: Line) -> None:
@@ -72,12 +64,8 @@ def end(p: tools.Echoes, samples: Samples) -> None:
             samples.lost("rtt", at + (seq - near) * p.interval_ns, seq)
 
 
-def health(ended: Ended) -> Iterable[Reason]:
-    return () if ended.process.exit_status == NO_ANSWER else ends_well(ended)
-
-
 RUNNER = Runner(
-    "iputils", "ICMP echo by `ping` of iputils", tools.Echoes, validate, command, series, by_line(line, end), health,
+    "iputils", "ICMP echo by `ping` of iputils", tools.Echoes, validate, command, tools.echo_series, by_line(line, end), tools.echo_health,
     tool=Tool("ping", "iputils-ping", ["-V"], r"iputils[ -]s?(\d+)", "20190709"), protocol="ICMP",
     timeout_ns=lambda p, _: p.timeout_ns, probes=lambda _: 1,
 )  # fmt: skip

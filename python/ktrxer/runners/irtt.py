@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, S, Times, Tool, between, ends_well
 from ktrxer.runners.samples import NotUnderstood, Samples, whole
 from ktrxer.runners.tools import part
 from ktrxer.store import one_line
@@ -33,7 +33,7 @@ class Probes(Parameters):
 
 def validate(p: Probes) -> None:
     tools.flow(p.interval_ns, 1, p.port, p.mark, payload_bytes=p.payload_bytes)
-    tools.between("the time-out", p.timeout_ns / S, 0.1, 60, " s")
+    between("the time-out", p.timeout_ns / S, 0.1, 60, " s")
 
 
 def command(p: Probes, o: Options, times: Times) -> list[str]:

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 from ktrxer.runners import flow, own
 from ktrxer.runners.own import Object, number
-from ktrxer.runners.runner import Ended, Options, Parameters, RunnerError, Times, Trial
+from ktrxer.runners.runner import Options, Parameters, RunnerError, Times, Trial
 from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.store.meta import Kind, Series
-from ktrxer.store.reasons import Reason
 
 Direction = Literal["up", "down", "both"]
 WAYS: tuple[Literal["up", "down"], ...] = ("up", "down")
@@ -23,11 +22,6 @@ MBIT, MS, US = 1e6, 1e6, 1e3
 @dataclass(frozen=True, kw_only=True)
 class Directed(Parameters):
     direction: Direction = "both"
-
-
-def check(value: float, low: float, high: float, what: str, unit: str = "") -> None:
-    if not low <= value <= high:
-        raise RunnerError(f"{what}: {value:g}{unit}; {low:g} to {high:g}{unit} are possible")
 
 
 def check_choice(value: str, choices: Iterable[str], what: str) -> None:
@@ -127,11 +121,6 @@ def _time(sample: Object, name: str) -> int | None:
 def _gap(times: list[int | None]) -> int | None:
     first, second = times
     return second - first if first is not None and second is not None else None
-
-
-def health(ended_: Ended) -> Iterable[Reason]:
-    """A method without a result says nothing against the samples of the other processes."""
-    return own.health(ended_, worst="degraded")
 
 
 def series_by_way(name: str, direction: Direction, kinds: Mapping[Kind, str], **more: Any) -> dict[Hashable, Series]:

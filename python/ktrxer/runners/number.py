@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from ktrxer.runners import tools
-from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, S, Times, Tool, ends_well
+from ktrxer.runners.runner import Options, Parameters, Runner, RunnerError, S, Times, Tool, between, ends_well
 from ktrxer.runners.samples import Line, Samples, by_line
 from ktrxer.store.meta import Series
 
@@ -30,7 +30,7 @@ class Numbers(Parameters):
 
 def validate(p: Numbers) -> None:
     tools.interval(p.interval_ns, 100, 3600)
-    tools.between("words of the command", len(p.words), 1, WORDS_MOST)
+    between("words of the command", len(p.words), 1, WORDS_MOST)
     tools.word("the command", p.words[0])
     try:
         groups = re.compile(p.pattern).groups

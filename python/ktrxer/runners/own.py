@@ -123,6 +123,11 @@ def health(ended: Ended, worst: str = "invalid") -> Iterable[Reason]:
             yield replace(one, severity=severity if one.id == TEXT or not invalid else one.severity)
 
 
+def mild_health(ended: Ended) -> Iterable[Reason]:
+    """A process without a result does not make the samples of the other processes invalid."""
+    return health(ended, worst="degraded")
+
+
 def complaint(stderr: str) -> str:
     """The last line for people, without the name of the command."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]

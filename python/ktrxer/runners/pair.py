@@ -10,7 +10,7 @@ from ktrxer.runners import methods, own, ping
 from ktrxer.runners.methods import Directed
 from ktrxer.runners.own import Object
 from ktrxer.runners.probes import Probes
-from ktrxer.runners.runner import MS, Options, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Options, Runner, RunnerError, S, Times, Trial, between
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Kind, Series
 
@@ -27,12 +27,10 @@ class Pairs(Directed):
 
 
 def validate(p: Pairs) -> None:
-    methods.check(p.interval_ns / MS, 1, 60_000, "time between pairs", " ms")
+    between("time between pairs", p.interval_ns / MS, 1, 60_000, " ms")
     methods.check_choice(p.direction, ("up", "down", "both"), "direction")
-    if p.count is not None:
-        methods.check(p.count, COUNT_LEAST, COUNT_MOST, "pairs of each size")
-    if p.payload_bytes is not None:
-        methods.check(p.payload_bytes, 256, 9000, "payload", " bytes")
+    between("pairs of each size", p.count, COUNT_LEAST, COUNT_MOST)
+    between("payload", p.payload_bytes, 256, 9000, " bytes")
     if p.echo and p.direction != "both":
         raise RunnerError("pairs of ICMP echo requests have no direction: a reply passes both")
 
@@ -74,6 +72,6 @@ def read(p: Pairs, samples: Samples) -> Reading:
 
 
 RUNNER = Runner(
-    "pair", "capacity of the narrow link by `ktrxer pair`", Pairs, validate, command, series, read, methods.health,
+    "pair", "capacity of the narrow link by `ktrxer pair`", Pairs, validate, command, series, read, own.mild_health,
     own=True, ends_itself=True, trial=trial, timeout_ns=lambda _, __: S,
 )  # fmt: skip

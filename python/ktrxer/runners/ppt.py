@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ktrxer.runners import methods, own
 from ktrxer.runners.methods import Direction
 from ktrxer.runners.own import Object
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, between
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Series
 
@@ -30,12 +30,11 @@ class Compound(Parameters):
 
 def validate(p: Compound) -> None:
     methods.check_choice(p.direction, ("up", "down", "both"), "direction")
-    methods.check(p.interval_ns / MS, 1, 30_000, "time between probes", " ms")
-    if p.count is not None:
-        methods.check(p.count, COUNT_LEAST, COUNT_MOST, "probes of each size")
+    between("time between probes", p.interval_ns / MS, 1, 30_000, " ms")
+    between("probes of each size", p.count, COUNT_LEAST, COUNT_MOST)
     for size in (p.heading_bytes, p.size1_bytes, p.size2_bytes):
         if size is not None:
-            methods.check(size, SIZE_LEAST, SIZE_MOST, "packet on the wire", " bytes")
+            between("packet on the wire", size, SIZE_LEAST, SIZE_MOST, " bytes")
     if p.size1_bytes is not None and p.size1_bytes == p.size2_bytes:
         raise RunnerError(f"both trailing packets have {p.size1_bytes} bytes: the slope needs two sizes")
 
@@ -74,6 +73,6 @@ def read(p: Compound, samples: Samples) -> Reading:
 
 
 RUNNER = Runner(
-    "ppt", "end-link capacity and dPPT by `ktrxer ppt measure`", Compound, validate, command, series, read, methods.health,
+    "ppt", "end-link capacity and dPPT by `ktrxer ppt measure`", Compound, validate, command, series, read, own.mild_health,
     own=True, ends_itself=True, trial=methods.server_trial, timeout_ns=lambda _, __: S,
 )  # fmt: skip

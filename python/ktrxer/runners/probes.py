@@ -10,7 +10,7 @@ from typing import Any
 
 from ktrxer.runners import marks, own
 from ktrxer.runners.own import Object, number
-from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S
+from ktrxer.runners.runner import MS, Options, Parameters, between
 from ktrxer.runners.samples import NS_MOST, NotUnderstood, Reading, Samples, names
 from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, SKIPPED, TOO_LATE
 from ktrxer.store.meta import Series
@@ -42,10 +42,8 @@ class Probes(Parameters):
 
 
 def validate(p: Probes) -> None:
-    if not MS // 10 <= p.interval_ns <= 60 * S:
-        raise RunnerError(f"probes every {p.interval_ns / MS:g} ms; 0.1 ms to 60 s are possible")
-    if p.payload_bytes is not None and not 0 <= p.payload_bytes <= 65_000:
-        raise RunnerError(f"{p.payload_bytes} bytes of payload; 0 to 65000 are possible")
+    between("time between probes", p.interval_ns / MS, 0.1, 60_000, " ms")
+    between("the payload", p.payload_bytes, 0, 65_000, " bytes")
     marks.check([p.mark])
     marks.check_ecn([p.ecn])
 

@@ -86,6 +86,12 @@ class Tool:
         return found[1]
 
 
+def between(what: str, value: float | None, low: float, high: float, unit: str = "") -> None:
+    """RunnerError when a parameter is out of its limits. None: it is not given."""
+    if value is not None and not low <= value <= high:
+        raise RunnerError(f"{what}: {value:.15g}{unit}; {low:.15g}{unit} to {high:.15g}{unit} are possible")
+
+
 def _numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)]
 

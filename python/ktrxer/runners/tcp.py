@@ -11,7 +11,7 @@ from typing import Literal
 from ktrxer.runners import marks, methods, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.own import Object, number
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial, between
 from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store import columns
 from ktrxer.store.columns import ANSWERED, DOUBTS, LOST_DOWN, LOST_UP, PAIR_EVENTS
@@ -41,16 +41,14 @@ class Pairs(Parameters):
 
 
 def validate(p: Pairs) -> None:
-    methods.check(p.interval_ns / MS, 10, 3_600_000, "time between pairs", " ms")
-    methods.check(p.port, 1, 65535, "port")
-    methods.check(p.mss, 216, 1460, "segment", " bytes")
-    methods.check(p.connections, 1, 16, "connections")
-    methods.check(p.timeout_ns / MS, 0.001, 60_000, "time-out", " ms")
+    between("time between pairs", p.interval_ns / MS, 10, 3_600_000, " ms")
+    between("port", p.port, 1, 65535)
+    between("segment", p.mss, 216, 1460, " bytes")
+    between("connections", p.connections, 1, 16)
+    between("time-out", p.timeout_ns / MS, 0.001, 60_000, " ms")
     methods.check_choice(p.model, ("constant", "poisson"), "traffic model")
-    if p.count is not None:
-        methods.check(p.count, 1, COUNT_MOST, "pairs")
-    if p.payload_bytes is not None:
-        methods.check(p.payload_bytes, 0, 1400, "payload", " bytes")
+    between("pairs", p.count, 1, COUNT_MOST)
+    between("payload", p.payload_bytes, 0, 1400, " bytes")
     if not re.fullmatch(r"/[!-~]{0,1000}", p.path):
         raise RunnerError(f"path {p.path[:40]!r}: it begins with / and has no blanks")
     marks.check([p.mark])
@@ -139,6 +137,6 @@ def _state(up: int, down: int, half: int) -> int | None:
 
 
 RUNNER = Runner(
-    "tcp", "TCP segments to a web server by `ktrxer tcp`", Pairs, validate, command, series, read, methods.health,
+    "tcp", "TCP segments to a web server by `ktrxer tcp`", Pairs, validate, command, series, read, own.mild_health,
     protocol="TCP", own=True, ends_itself=True, trial=trial, timeout_ns=lambda p, _: p.timeout_ns, probes=lambda _: 2,
 )  # fmt: skip

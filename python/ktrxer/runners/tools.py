@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ktrxer.runners import marks
-from ktrxer.runners.runner import MS, Listener, Options, Parameters, RunnerError, S
+from ktrxer.runners.runner import MS, Ended, Listener, Options, Parameters, RunnerError, S, between, ends_well
 from ktrxer.runners.samples import Samples
+from ktrxer.store.meta import Series
+from ktrxer.store.reasons import Reason
 
 FLOWS_MOST = 128  # the limit of iperf3
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # of iperf and iperf3, for bytes
@@ -32,11 +34,6 @@ def repeat(body: str) -> str:
         f'while now=$(date +%s%N); [ "$now" -lt "$until" ]; do {body}; due=$((due + interval)); now=$(date +%s%N); '
         '[ "$due" -gt "$now" ] || due=$now; [ "$due" -lt "$until" ] || break; wait_until "$due"; done'
     )
-
-
-def between(what: str, value: float | None, low: float, high: float, unit: str = "") -> None:
-    if value is not None and not low <= value <= high:
-        raise RunnerError(f"{what}: {value:.15g}{unit}; {low:.15g}{unit} to {high:.15g}{unit} are possible")
 
 
 def interval(ns: int, low_ms: float, high_s: float = 60) -> None:
@@ -63,6 +60,15 @@ class Echoes(Parameters):
     payload_bytes: int = 56
     mark: str | None = None
     group: str = "Ping (ms)"
+
+
+def echo_series(p: Echoes, name: str) -> Mapping[Hashable, Series]:
+    return {"rtt": Series(0, name, "latency", "ms", klass=p.mark, group=p.group)}
+
+
+def echo_health(ended: Ended) -> Iterable[Reason]:
+    """The exit status 1 means that no probe was answered: a result, not a fault."""
+    return () if ended.process.exit_status == 1 else ends_well(ended)
 
 
 @dataclass(frozen=True, kw_only=True)

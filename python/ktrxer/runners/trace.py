@@ -11,7 +11,7 @@ from typing import Literal
 from ktrxer.runners import marks, methods, own
 from ktrxer.runners.marks import DSCP
 from ktrxer.runners.own import Object, maybe, number
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, Trial, between
 from ktrxer.runners.samples import NotUnderstood, Reading, Samples
 from ktrxer.store.columns import HOP_ANSWERS, STAGES
 from ktrxer.store.meta import Series
@@ -39,18 +39,18 @@ class Routes(Parameters):
 def validate(p: Routes) -> None:
     methods.check_choice(p.protocol, ("udp", "tcp", "icmp"), "protocol")
     methods.check_choice(p.load, LOADS, "load")
-    methods.check(p.interval_ns / MS, 1, 60_000, "time between repeated probes", " ms")
-    methods.check(p.repeat, 0, 100, "repeated probes")
-    methods.check(p.hops, 1, 64, "hops")
-    methods.check(p.tries, 1, 10, "tries")
-    methods.check(p.timeout_ns / MS, 0.001, 60_000, "time-out", " ms")
-    methods.check(p.load_flows, 1, 32, "flows of the load")
+    between("time between repeated probes", p.interval_ns / MS, 1, 60_000, " ms")
+    between("repeated probes", p.repeat, 0, 100)
+    between("hops", p.hops, 1, 64)
+    between("tries", p.tries, 1, 10)
+    between("time-out", p.timeout_ns / MS, 0.001, 60_000, " ms")
+    between("flows of the load", p.load_flows, 1, 32)
     if p.port is not None:
-        methods.check(p.port, 1, 65535, "port")
+        between("port", p.port, 1, 65535)
         if p.protocol == "icmp":
             raise RunnerError("ICMP has no ports")
     if p.load != "none":
-        methods.check(p.load_ns / p.interval_ns, LOADED_LEAST, 600 * S, "repeated probes under load")
+        between("repeated probes under load", p.load_ns / p.interval_ns, LOADED_LEAST, 600 * S)
     marks.check([p.mark])
 
 
@@ -123,6 +123,6 @@ def _address(made: Object) -> str:
 
 
 RUNNER = Runner(
-    "trace", "routes and round trips by hop by `ktrxer trace`", Routes, validate, command, series, read, methods.health,
+    "trace", "routes and round trips by hop by `ktrxer trace`", Routes, validate, command, series, read, own.mild_health,
     own=True, ends_itself=True, trial=trial, timeout_ns=lambda p, _: p.timeout_ns,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ktrxer.runners import http, tools
 from ktrxer.runners.playback import playback
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, S, Times, between, ends_well
 from ktrxer.runners.samples import Line, Samples, by_line
 from ktrxer.store.meta import Series
 
@@ -39,12 +39,12 @@ class Video(Parameters):
 def validate(p: Video) -> None:
     http.url(p.url)
     tools.no_interval(p, "segment_ns")
-    tools.between("the segment", p.segment_ns / MS, 100, 60_000, " ms")
-    tools.between("the buffer", p.buffer_ns / S, p.segment_ns / S, 600, " s")
-    tools.between("the time-out", p.timeout_ns / S, 0.1, 300, " s")
-    tools.between("bit rates", len(p.ladder_bps), 1, 30)
+    between("the segment", p.segment_ns / MS, 100, 60_000, " ms")
+    between("the buffer", p.buffer_ns / S, p.segment_ns / S, 600, " s")
+    between("the time-out", p.timeout_ns / S, 0.1, 300, " s")
+    between("bit rates", len(p.ladder_bps), 1, 30)
     for rate in p.ladder_bps:
-        tools.between("a bit rate", rate, 10_000, 10**9, " bit/s")
+        between("a bit rate", rate, 10_000, 10**9, " bit/s")
     if list(p.ladder_bps) != sorted(set(p.ladder_bps)):
         raise RunnerError("the bit rates must be in rising order")
 

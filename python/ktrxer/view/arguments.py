@@ -32,7 +32,7 @@ def read(paths: Sequence[Path]) -> list[Run]:
     return [open_any(path) for path in paths]
 
 
-def write(path: Path, inputs: Sequence[Path], force: bool, make: Callable[[Path], None]) -> None:
+def write(path: Path, inputs: Sequence[Path], force: bool, make: Callable[[Path], object]) -> None:
     """Write `path` atomically: `make` writes a temporary file beside it, which is then renamed. If the disk is full, the old file stays."""
     from ktrxer.store import files
 

@@ -211,13 +211,8 @@ def _planned(paths: list[Path]) -> tuple[str, PlotModel, str]:
 
 def parser() -> argparse.ArgumentParser:
     parser = Parser("plot", "Draws stored runs.", EXAMPLES)
-    parser.add_argument(
-        "run",
-        nargs="*",
-        type=Path,
-        metavar="RUN",
-        help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz, or results NAME.json of `ktrxer ppt plan`; several are drawn over each other",
-    )
+    what = "NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz, or results NAME.json of `ktrxer ppt plan`; several are drawn over each other"
+    parser.add_argument("run", nargs="*", type=Path, metavar="RUN", help=what)
     parser.add_argument("--plot", metavar="NAME", help="name of the plot; --list prints all names (default: the first plot of the test)")
     parser.add_argument(
         "--arrange", choices=ARRANGES, default=ARRANGES[0],

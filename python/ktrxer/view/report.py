@@ -14,17 +14,12 @@ from ktrxer.analyse.compare import amount
 from ktrxer.analyse.grouping import value_of
 from ktrxer.estimate.latency import Delays
 from ktrxer.panels import order, palette, plots
-from ktrxer.panels.headline import Headline, percent, shown, three
+from ktrxer.panels.headline import Headline, percent, rate_unit, shown, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
+from ktrxer.panels.parts import count_of
 from ktrxer.store import Meta, Run, Runner, StoreError
-from ktrxer.store.reason_table import (
-    BUSY_PERCENT,
-    BUSY_SHARE_PERCENT,
-    COVERAGE_PERCENT,
-    LATE_DEGRADED_PERCENT,
-    LATE_INVALID_PERCENT,
-)
+from ktrxer.store import reason_table as limits
 from ktrxer.store.reasons import sentences
 from ktrxer.store.run import being_written
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary, headline, summarise
@@ -39,9 +34,9 @@ MOST_EVENTS = 500
 MOST_COMMANDS = 200
 MOST_SERIES = 200
 THRESHOLDS = (
-    f"degraded: more than {LATE_DEGRADED_PERCENT} % of the probes late, processors above {BUSY_PERCENT} % for more than "
-    f"{BUSY_SHARE_PERCENT} % of the run, coverage below {COVERAGE_PERCENT} %; invalid: more than {LATE_INVALID_PERCENT} % of the "
-    "probes late, no answer, accounts that do not close"
+    f"degraded: more than {limits.LATE_DEGRADED_PERCENT} % of the probes late, processors above {limits.BUSY_PERCENT} % for more than "
+    f"{limits.BUSY_SHARE_PERCENT} % of the run, coverage below {limits.COVERAGE_PERCENT} %; invalid: more than "
+    f"{limits.LATE_INVALID_PERCENT} % of the probes late, no answer, accounts that do not close"
 )
 CUT_OFF = "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file."
 RUNNING = "The run is still being recorded: these are its samples so far."
@@ -159,7 +154,7 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
         found = next((t for t in s.throughput if t.direction == direction), None)
         if found is not None:
             value, unit = _rate(found.mean_mbps)
-            tiles.append(_tile(label, value, unit, found.note or f"{_flows(found.flows)} over {found.seconds:.1f}\u00a0s"))
+            tiles.append(_tile(label, value, unit, found.note or f"{count_of(found.flows, 'flow')} over {found.seconds:.1f}\u00a0s"))
     trip = headline(s.latency)
     if trip is not None:
         for label, delays in (("Latency, idle", trip.idle), ("Latency, loaded", trip.loaded)):
@@ -190,14 +185,10 @@ def _tile(label: str, value: str, unit: str, note: str, probes: str = "") -> dic
     return {"label": label, "value": value, "unit": unit, "note": note, "probes": probes}
 
 
-def _flows(count: int) -> str:
-    return f"{count} flow{'' if count == 1 else 's'}"
-
-
 def _rate(mbps: float | None) -> tuple[str, str]:
     if mbps is None:
         return NONE, ""
-    size, unit = next(((size, unit) for size, unit in ((1e3, "Gbit/s"), (1.0, "Mbit/s")) if mbps >= size), (1e-3, "kbit/s"))
+    size, unit = rate_unit(mbps)
     return figure(mbps / size), unit
 
 
@@ -278,17 +269,8 @@ def _losses(s: Summary) -> dict[str, Any]:
     rows = []
     for one in (*s.loss, *([s.loss_of_run] if s.loss_of_run is not None and s.loss_of_run.lost else [])):
         unknown = one.lost - one.lost_up - one.lost_down
-        rows.append(
-            [
-                one.name,
-                f"{one.sent:,}",
-                f"{one.lost:,}",
-                share(one.lost, one.sent),
-                str(one.lost_up),
-                str(one.lost_down),
-                str(unknown),
-            ]
-        )
+        directions = map(str, (one.lost_up, one.lost_down, unknown))
+        rows.append([one.name, f"{one.sent:,}", f"{one.lost:,}", share(one.lost, one.sent), *directions])
     return table("Lost probes", ["phase", "sent", "lost", "share", "lost up", "lost down", "unknown direction"], rows)
 
 
@@ -343,18 +325,16 @@ def _comparison(titles: Sequence[str], made: Sequence[dict[str, Any]]) -> dict[s
 def facts(run: Run) -> list[tuple[str, str]]:
     meta = run.meta
     load = meta.phase("load")
-    machine = ", ".join(
-        filter(None, [meta.host.kernel and f"Linux {meta.host.kernel}", meta.host.machine, _processors(meta.host.processors)])
-    )
+    host = meta.host
+    processors = "" if host.processors is None else count_of(host.processors, "processor")
+    machine = ", ".join(filter(None, [host.kernel and f"Linux {host.kernel}", host.machine, processors]))
+    under_load = f", under load from {load.from_ns / 1e9:g} s to {load.to_ns / 1e9:g} s" if load else ""
     return [
         ("test", meta.test),
         ("from", meta.host.name),
         ("to", ", ".join(meta.targets)),
         ("begun", f"{meta.created[:19].replace('T', ' ')} UTC" if meta.created else ""),
-        (
-            "length",
-            f"{meta.length_ns / 1e9:g} s" + (f", under load from {load.from_ns / 1e9:g} s to {load.to_ns / 1e9:g} s" if load else ""),
-        ),
+        ("length", f"{meta.length_ns / 1e9:g} s{under_load}"),
         ("congestion control", _property(meta, "cc")),
         ("topology", _property(meta, "topology")),
         ("own queue", _property(meta, "qdisc")),
@@ -368,10 +348,6 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 def _property(meta: Meta, key: str) -> str:
     return (value_of(meta, key) or "")[:200]
-
-
-def _processors(count: int | None) -> str | None:
-    return None if count is None else f"{count} processor{'' if count == 1 else 's'}"
 
 
 def _command(runner: Runner) -> dict[str, str]:

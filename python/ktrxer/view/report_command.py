@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         title, data = report.build([report.readable(run) for run in runs], created, options.points, front)
         text = page.fill(title, data).encode("utf-8", "replace")  # a title may contain a lone surrogate, which UTF-8 cannot encode
-        write(output, [*options.run, *second], options.force, lambda part: _save(part, text))
+        write(output, [*options.run, *second], options.force, lambda part: part.write_bytes(text))
     except Refusal as error:
         complain("report", str(error))
         return USAGE
@@ -62,11 +62,8 @@ def main(arguments: list[str]) -> int:
         complain("report", str(error))
         return BAD
     if options.json:
-        print(
-            json.dumps(
-                {"file": str(output), "bytes": len(text), "runs": [{"title": r["title"], "damage": r["damage"]} for r in data["runs"]]}
-            )
-        )
+        shown_runs = [{"title": one["title"], "damage": one["damage"]} for one in data["runs"]]
+        print(json.dumps({"file": str(output), "bytes": len(text), "runs": shown_runs}))
     else:
         for run in data["runs"]:
             for line in run["damage"]:
@@ -92,10 +89,6 @@ def _groups(options: argparse.Namespace, second: list[Path]) -> tuple[Front, lis
         show_left_out("report", group)
     made = compare(a, b, read.known)
     return comparison.front(made, (a, b), open_any), [Path(comparison.typical(group, made).name) for group in (a, b)]
-
-
-def _save(path: Path, text: bytes) -> None:
-    path.write_bytes(text)
 
 
 def parser() -> Parser:
