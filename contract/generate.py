@@ -6,7 +6,7 @@
     contract/generate.py headers FOLDER    the C headers, by meson
     contract/generate.py page              the page of the site, on standard output
     contract/generate.py manual FOLDER COMMAND ...  runs the command, which makes manual pages in FOLDER, and adds their section OUTPUT
-    contract/generate.py write             the files in the repository: docs/schema/, python/ktrxer/store/tables.py
+    contract/generate.py write             the files in the repository: docs/schema/, python/ktrxer/store/tables.py, object_table.py
     contract/generate.py check             fails if one of these files is not up to date
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 import headers
 import manual
 import pages
+import readers
 import schemas
 import stored
 from tables import TableError, Tables, files, load
@@ -36,7 +37,7 @@ def committed(tables: Tables) -> dict[str, str]:
     return {
         f"docs/schema/{command.replace(' ', '-')}.schema.json": json.dumps(schemas.schema_of(tables, command), indent=2) + "\n"
         for command in tables.commands
-    } | {"python/ktrxer/store/tables.py": stored.module()}
+    } | {"python/ktrxer/store/tables.py": stored.module(), "python/ktrxer/store/object_table.py": readers.module(tables)}
 
 
 def stale(tables: Tables) -> list[str]:

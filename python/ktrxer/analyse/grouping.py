@@ -29,14 +29,9 @@ def _text(value: Any) -> str:
 
 def _congestion_control(meta: Meta) -> str:
     """The congestion control of the flows at their end; the one that was set, where no flow ended."""
-    used = {str(flow["cc"]) for runner in meta.runners for flow in _flows(runner.end) if flow.get("cc")}
+    used = {flow["cc"] for runner in meta.runners if runner.kind == "flow" for flow in runner.result.get("flows", ()) if flow.get("cc")}
     requested = {str(meta.settings[key]) for key in ("cc", "cc_up", "cc_down") if meta.settings.get(key)}
     return ",".join(sorted(used or requested))
-
-
-def _flows(end: dict[str, Any] | None) -> Iterable[dict[str, Any]]:
-    flows = end.get("flows") if end is not None else None
-    return (one for one in flows if isinstance(one, dict)) if isinstance(flows, list) else ()
 
 
 def _topology(meta: Meta) -> str:
@@ -59,7 +54,7 @@ def _interval(meta: Meta) -> str:
 
 
 def _qdisc(meta: Meta) -> str:
-    found = {str(runner.end["own_qdisc"]) for runner in meta.runners if runner.end is not None and runner.end.get("own_qdisc")}
+    found = {runner.result.get("own_qdisc", "") for runner in meta.runners} - {""}
     return ",".join(sorted(found))
 
 

@@ -230,7 +230,7 @@ def _rate(run: Run, way: Way, window: Window) -> float | None:
 
 
 def _qdisc(run: Run) -> str:
-    return "/".join(sorted({own_qdisc(runner.end) for runner in run.meta.runners} - {""}))
+    return "/".join(sorted({own_qdisc(runner) for runner in run.meta.runners} - {""}))
 
 
 def _own_added(run: Run, idle: Window, loaded: Window) -> float | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -336,5 +335,5 @@ def _ip_version(meta: Meta) -> int:
 
 
 def _flow_end(process: Runner, series: Series) -> dict[str, Any]:
-    flows: Iterable[Any] = (process.end or {}).get("flows") or ()
-    return next((one for one in flows if isinstance(one, dict) and one.get("flow") == series.flow), {}) if series.kind == "bytes" else {}
+    flows = process.result.get("flows", ()) if process.kind == "flow" and series.kind == "bytes" else ()
+    return next((one for one in flows if one.get("flow") == series.flow), {})

@@ -68,8 +68,7 @@ def _latency(run: Run, notes: list[Reason]) -> pa.Table:
             continue
         own, far_queue, adjusted = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns", "adjusted_ns"))
         runner = run.meta.runner_of(series)
-        end = (runner.end or {}) if runner is not None else {}
-        free_running = end.get("clocks_adjusted") is True
+        free_running = runner is not None and runner.result.get("clocks_adjusted", False)
         made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], own, far_queue, adjusted, free_running)
         if made is not None:
             columns_["up_ns"][ok] = np.rint(made.up_ns)
@@ -102,25 +101,19 @@ def _far(run: Run, kind: str) -> pa.Table:
     far, missing = numbers(table.column("far_ns"))
     there = ~missing & (arrays["end"] == columns.REMOTE)
     for runner in run.meta.runners:
-        clock = (runner.end or {}).get("clock")
-        if not isinstance(clock, dict):
-            continue
+        clock = runner.result.get("clock", {})
         its = [series.id for series in run.meta.of_kind(kind) if series.runner == runner.id]
         mine = (arrays["end"] == columns.REMOTE) & np.isin(arrays["series"], its)
-        offset, at, bound = (_whole(clock.get(name)) for name in ("offset_ns", "at_ns", "bound_ns"))
+        offset, at, bound = (clock.get(name) for name in ("offset_ns", "at_ns", "bound_ns"))
         if offset is not None and at is not None:
-            skew = clock.get("skew_ppm")
-            ppm = float(skew) if isinstance(skew, int | float) and abs(skew) < 1000 else 0.0
+            skew = clock.get("skew_ppm", 0)
+            ppm = float(skew) if abs(skew) < 1000 else 0.0
             ours = far - offset
             ours -= np.rint((ours - at) * (ppm * 1e-6)).astype(np.int64)
             arrays["t_ns"] = np.where(mine & there, ours - run.meta.zero.monotonic_ns, arrays["t_ns"])
         if kind == "bytes" and bound is not None:
             arrays["bound_ns"][mine & np.isnan(arrays["bound_ns"])] = bound
     return _replace(table, kind, {name: arrays[name] for name in ("t_ns", *names[3:])})
-
-
-def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**62 else None
 
 
 def _replace(table: pa.Table, kind: str, arrays: dict[str, Any]) -> pa.Table:
@@ -135,10 +128,10 @@ def _congestion_controls(run: Run) -> dict[str, str]:
     made: dict[str, str] = {}
     for series in run.meta.of_kind("bytes"):
         runner = run.meta.runner_of(series)
-        flows = (runner.end or {}).get("flows") if runner is not None else None
-        mine = [one for one in flows if isinstance(one, dict) and one.get("flow") == series.flow] if isinstance(flows, list) else []
-        if mine and isinstance(mine[0].get("cc"), str):
-            made[series.name] = mine[0]["cc"][:16]
+        flows = runner.result.get("flows", ()) if runner is not None else ()
+        used = next((one.get("cc") for one in flows if one.get("flow") == series.flow), None)
+        if used:
+            made[series.name] = used[:16]
     return made
 
 

@@ -128,7 +128,7 @@ def _route(run: Run, series: Series, found: Any, default: str) -> tuple[int, str
     """A number for each route, and its device."""
     runner = run.meta.runner_of(series)
     kind = runner.kind if runner is not None else ""
-    protocol = {"ping": "icmp", "stamp": "udp"}.get(kind) or str((runner.end or {}).get("protocol") if runner is not None else "")
+    protocol = {"ping": "icmp", "stamp": "udp"}.get(kind) or (runner.result.get("protocol") if runner is not None else None)
     dscp = DSCP.get(series.klass or "BE", 0)
     for one in found if isinstance(found, list) else []:
         dscps, route = (one.get(name) for name in ("dscp", "route")) if isinstance(one, dict) else (None, None)

@@ -166,43 +166,36 @@ def _probes(built: VerdictBuilder, run: Run, series: Series) -> None:
             severity: Severity = "invalid" if share > LATE_INVALID_PERCENT else "degraded"
             built.add(reason("late_probes", severity, late_percent=share, late_after_ns=limit), series.name)
     late = int((arrays["state"] == TOO_LATE).sum())
-    if late and not _number(runner.end, "too_late"):  # else a reason of the process, with the same remedy
+    if late and not runner.result.get("too_late"):  # else a reason of the process, with the same remedy
         longest = float(np.nanmax(arrays["rtt_ns"][arrays["state"] == TOO_LATE])) / 1e9
         built.add(reason("answers_too_late", too_late=late, longest_s=longest), series.name)
     end = _end_of(run, runner, series)
     received, rows = end.get("received"), int((arrays["state"] == ANSWERED).sum())
     # An object that found no room held many of them, and is complained of by itself.
-    dropped = _number((runner.end or {}).get("output", {}), "dropped")
-    if isinstance(received, int) and not dropped and rows + _number(end, "untimed") < received:
+    dropped = runner.result.get("output", {}).get("dropped")
+    if received is not None and not dropped and rows + end.get("untimed", 0) < received:
         built.add(reason("answers_missing", received=received, recorded=rows), series.name)
     for way in ("up", "down"):
         # A small `ktrxer stamp` has the counts, and no reason of its own.
-        changed = _number(end, f"mark_changed_{way}")
+        changed = end.get(f"mark_changed_{way}", 0)
         known = any(one.id == "marks_changed" and one.name == runner.name and one.values.get("direction") == way for one in built.found)
-        if isinstance(received, int) and 100 * changed > MARKS_CHANGED_PERCENT * received and not known:
+        if received is not None and 100 * changed > MARKS_CHANGED_PERCENT * received and not known:
             built.add(reason("marks_changed", changed_percent=100 * changed / received, direction=way, of_class=""), series.name)
     if runner.from_ns is not None and runner.to_ns is not None and runner.status == "ended":
         due = (runner.to_ns - runner.from_ns) // runner.interval_ns
-        there = int(first.sum()) + _number(end, "unanswered_at_end")
+        there = int(first.sum()) + end.get("unanswered_at_end", 0)
         if due and there < COVERAGE_PERCENT / 100 * due - 1:
             built.add(reason("probes_missing", recorded=there, due=due, recorded_percent=100 * there / due), series.name)
 
 
 def _end_of(run: Run, runner: Runner, series: Series) -> dict[str, Any]:
     """The figures of this series in the last object of its process: each class has its own."""
-    end = runner.end or {}
-    classes = end.get("classes")
-    if not isinstance(classes, list):
-        return end
+    classes: list[dict[str, Any]] | None = runner.result.get("classes")
+    if classes is None:
+        return runner.result
     mine = [one.id for one in run.meta.of_kind("latency") if one.runner == runner.id]
     place = mine.index(series.id)
-    own = classes[place] if place < len(classes) else None
-    return own if isinstance(own, dict) else {}
-
-
-def _number(made: Any, name: str) -> int:
-    value = made.get(name) if isinstance(made, dict) else None
-    return value if isinstance(value, int) else 0
+    return classes[place] if place < len(classes) else {}
 
 
 def _flow(built: VerdictBuilder, run: Run, series: Series) -> None:

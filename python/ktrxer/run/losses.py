@@ -30,36 +30,33 @@ def session_of(meta: Meta, series: Series) -> Session | None:
     end = _end(meta, series)
     at_server = [end.get(name, 0) for name in ("server_refused", "server_dropped")]
     classes = end.get("classes")
-    if isinstance(classes, list):
+    if classes is not None:
         mine = [one.id for one in meta.of_kind("latency") if one.runner == series.runner]
         end = classes[mine.index(series.id)] if len(classes) == len(mine) else {}
-    if not isinstance(end, dict) or "lost_unknown" not in end:
+    if not {"sent", "lost", "lost_unknown"} <= end.keys():
         return None
     # No direction at all is known, if the reflector does not count.
-    known = {name: 0 if end.get(name) is None else end[name] for name in ("lost_up", "lost_down")}
-    counts = [end.get("sent"), end.get("lost"), *known.values(), end["lost_unknown"], *at_server]
-    if not all(type(one) is int and 0 <= one < 2**62 for one in counts):
+    sent, lost, up, down, unknown = (end.get(name, 0) for name in ("sent", "lost", "lost_up", "lost_down", "lost_unknown"))
+    if min(sent, lost, up, down, unknown, *at_server) < 0:
         return None
-    sent, lost, up, down, unknown = counts[:5]
-    return Session(sent, lost - up - down - unknown, Split(up, down, unknown), sum(counts[5:]))
+    return Session(sent, lost - up - down - unknown, Split(up, down, unknown), sum(at_server))
 
 
 def _end(meta: Meta, series: Series) -> dict[str, Any]:
     runner = meta.runner_of(series)
-    return (runner.end or {}) if runner is not None else {}
+    return runner.result if runner is not None else {}
 
 
 def placed(meta: Meta, series: Series, rows: Mapping[str, NDArray[Any]], certain: bool) -> NDArray[np.uint8]:
     """The states of the probes of one series, each loss with its direction, if that is known (estimate/loss.py). `certain`: without the
     directions of probes that may be no losses of the path."""
     end, session = _end(meta, series), session_of(meta, series)
-    counts = end.get("reflector_stateful")
     made = np.asarray(rows["state"], np.uint8).copy()
     if session is not None:
         made[np.isin(made, (LOST_UP, LOST_DOWN))] = LOST
     first = made != DUPLICATE
     made[first] = directions(
-        rows["seq"][first], made[first], rows["far_seq"][first], counts if isinstance(counts, bool) else None,
+        rows["seq"][first], made[first], rows["far_seq"][first], end.get("reflector_stateful"),
         bool(end.get("duplicates_up")), session.split if session is not None else None, certain,
     )  # fmt: skip
     if certain and session is not None and session.at_server:

@@ -82,17 +82,16 @@ def _probe_bps(run: Run, series: Series) -> float:
     runner = run.meta.runner_of(series)
     if runner is None or runner.protocol is None or not runner.interval_ns:
         return 0.0
-    end = runner.end or {}
-    payload, to = end.get("payload_bytes"), end.get("to")
-    if not isinstance(payload, int):
+    payload: int | None = runner.result.get("payload_bytes")
+    if payload is None:
         return 0.0
-    headers = (40 if isinstance(to, str) and ":" in to else 20) + 8
+    headers = (40 if ":" in runner.result.get("to", "") else 20) + 8
     return (payload + headers) * 8 * S / runner.interval_ns
 
 
 def _control_bps(runner: Runner, way: Way) -> float:
-    count = (runner.end or {}).get(f"control_{way}_bytes")
-    if not isinstance(count, int) or runner.from_ns is None or runner.to_ns is None or runner.to_ns <= runner.from_ns:
+    count: int | None = runner.result.get(f"control_{way}_bytes")
+    if count is None or runner.from_ns is None or runner.to_ns is None or runner.to_ns <= runner.from_ns:
         return 0.0
     return count * 8 * S / (runner.to_ns - runner.from_ns)
 

@@ -362,6 +362,7 @@ class Session:
         stored.exit_status = exit_status
         stored.ended_ns = self.now_ns
         stored.stderr_tail = process.stderr_tail
+        stored.unknown = list(samples.unknown)
         if samples.result is not None:
             try:
                 stored.end = free(samples.result, stored.name)

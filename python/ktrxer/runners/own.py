@@ -14,6 +14,7 @@ from typing import Any
 from ktrxer.runners.runner import Ended, Options, Times
 from ktrxer.runners.samples import LINE_MOST, NS_MOST, NotUnderstood, Reading, Samples
 from ktrxer.store import one_line
+from ktrxer.store.objects import Unknown
 from ktrxer.store.reasons import TEXT, Reason, Severity, reason
 from ktrxer.store.reasons import read_all as read_reasons
 
@@ -44,7 +45,7 @@ def read(
 ) -> Reading:
     """`sample` adds the rows of one object, or refuses it (NotUnderstood). `event` receives the events, which are stored in any case,
     and `end` the last object, which is stored, too."""
-    rest = b""
+    rest, unknown = b"", Unknown(samples.unknown)
     while (chunk := (yield)) is not None:
         samples.now_ns = chunk.at_ns
         *lines, rest = (rest + chunk.data).split(b"\n")
@@ -57,6 +58,7 @@ def read(
             if not isinstance(made, dict) or not isinstance(kind := made.get("type"), str):
                 samples.not_understood(line[:80].decode("utf-8", "replace"))
                 continue
+            unknown.see(made)
             try:
                 if kind == "sample":
                     sample(made)

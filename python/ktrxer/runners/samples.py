@@ -104,6 +104,7 @@ class Samples:
         self.interval_ns, self.from_ns, self.to_ns = interval_ns, from_ns, to_ns
         self.read_ns = from_ns  # when the last piece of a document was read
         self.result: dict[str, Any] | None = None
+        self.unknown: dict[str, None] = {}  # fields of a newer version of the command
         self.garbage = 0
         self.first_garbage = ""
         self.events: list[tuple[int, str, str]] = []

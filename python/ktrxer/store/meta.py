@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ktrxer.store import checked, limits
+from ktrxer.store import checked, limits, objects
 from ktrxer.store.errors import StoreError
 from ktrxer.store.reasons import Reason, sentences
 
@@ -76,10 +76,20 @@ class Runner:
     tool_version: str | None = None  # version of a foreign program
     auxiliary: bool = False  # it recorded the state of a host beside the measurement
     process: int | None = None  # Runner.id of the process that did its work; None: a process of its own
+    unknown: list[str] = field(default_factory=list)  # fields of its output that the version that wrote the run did not know
 
     def __post_init__(self) -> None:
         if self.protocol is None:
             self.protocol = PROTOCOLS.get(self.kind)
+        self._of: dict[str, Any] | None = None
+        self._result: dict[str, Any] = {}
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The fields of `end` that the tables of this version have: each has its type, or is not there."""
+        if self.end is not self._of:
+            self._of, self._result = self.end, objects.result_of(self.kind, self.end)
+        return self._result
 
 
 @dataclass

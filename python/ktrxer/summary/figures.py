@@ -239,21 +239,21 @@ def compared(run: Run, whole: bool = False) -> Summary:
 
 def _ends(run: Run) -> list[dict[str, Any]]:
     """The `end` objects of the processes that sent probes."""
-    return [runner.end for runner in run.meta.runners if runner.protocol is not None and runner.end is not None]
+    return [runner.result for runner in run.meta.runners if runner.protocol is not None]
 
 
 def _late(run: Run) -> list[Late]:
     made: dict[float, Late] = {}
     for end in _ends(run):
         late, sent, after = end.get("late"), end.get("sent"), end.get("late_after_us")
-        if isinstance(late, int) and isinstance(sent, int) and isinstance(after, int | float):
+        if late is not None and sent is not None and after is not None:
             before = made.get(after, Late(0, 0, after))
             made[after] = Late(before.count + late, before.sent + sent, after)
     return [made[after] for after in sorted(made)]
 
 
 def _left_out(run: Run) -> dict[str, int]:
-    untimed = sum(count for end in _ends(run) if isinstance(count := end.get("untimed"), int))
+    untimed = sum(end.get("untimed", 0) for end in _ends(run))
     wrong = 0
     for series in run.meta.of_kind("latency"):
         arrays = run.arrays(series)
@@ -353,9 +353,8 @@ def _load_got_through(run: Run) -> bool:
 def _hosts_limit(run: Run) -> bool:
     """Whether a host limits all flows of a process, by its sockets or because the sender was stopped, so that the load does not fill the
     path in this direction."""
-    ends = [(runner.end or {}).get("flows") for runner in run.meta.runners if runner.kind == "flow"]
-    flows = [[one for one in end if isinstance(one, dict)] for end in ends if isinstance(end, list)]
-    return any(end and all(True in (one.get("receiver_limited"), one.get("sender_limited")) for one in end) for end in flows)
+    flows = [runner.result.get("flows", []) for runner in run.meta.runners if runner.kind == "flow"]
+    return any(end and all(one.get("receiver_limited") or one.get("sender_limited") for one in end) for end in flows)
 
 
 def _grade(latency: list[Direction]) -> Grade | None:
@@ -373,7 +372,7 @@ def _where(run: Run, latency: list[Direction]) -> list[Part]:
     members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == trip.probes]
     idle = "idle_before" if len(_pooled(run, members, "rtt_ns", ["idle_before"])) else "idle_after"
     values = [{column: _pooled(run, members, column, [phase]) for _, column in DIRECTIONS} for phase in (idle, "load")]
-    names = {own_qdisc(runner.end) for series in members if (runner := run.meta.runner_of(series)) is not None} - {""}
+    names = {own_qdisc(runner) for series in members if (runner := run.meta.runner_of(series)) is not None} - {""}
     return parts(values[0], values[1], "/".join(sorted(names)))
 
 

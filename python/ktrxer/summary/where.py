@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ktrxer.store.meta import Runner
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +51,6 @@ def parts(idle: Mapping[str, Floats], loaded: Mapping[str, Floats], qdisc: str =
     return sorted((Part(name, ms, ms / trip if trip > 0 else 0.0, kind) for name, ms, kind in places), key=lambda part: -part.added_ms)
 
 
-def own_qdisc(end: Mapping[str, Any] | None) -> str:
+def own_qdisc(runner: Runner) -> str:
     """The name of the device's qdisc, from the end object of a prober."""
-    value = (end or {}).get("own_qdisc")
-    return value[:15] if isinstance(value, str) else ""
+    return str(runner.result.get("own_qdisc", ""))[:15]
