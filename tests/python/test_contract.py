@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import generate
+import jsonschema
 import pytest
 import schemas
 import tables
@@ -59,6 +60,38 @@ def test_a_wrong_table_is_named(tmp_path, line, why):
     (tmp_path / "contract/fields/bad.toml").write_text(f'[bad]\n_text = "A group."\n{line}\n')
     with pytest.raises(tables.TableError, match=re.escape(why)):
         tables.load(tmp_path)
+
+
+def example(known, groups):
+    """An object with each of its fields."""
+    values = {"bool": True, "string": "x", "i64": 1, "u64": 1, "double": 1.0}
+
+    def one(field):
+        if field.type in ("object", "histogram"):
+            return example(known, (field.of or "histogram",))
+        if field.type == "array":
+            return [values[field.of] if field.of in values else example(known, (field.of,))] * max(1, field.least)
+        texts = {"version": "0.1.0", "boot_id": "0" * 36}
+        return field.values[0] if field.values else texts.get(field.name, values.get(field.type, 1.0)) if field.min is None else field.min
+
+    return {field.name: [one(field)] if group.columns else one(field) for group in known.parts(groups) for field in group.fields}
+
+
+@pytest.mark.parametrize("command", tables.load().commands)
+def test_an_object_with_a_field_less_or_more_is_refused(command):
+    """By the schema that the system tests use for each object that they read (tests/system/recorded.py)."""
+    known = tables.load()
+    check = jsonschema.Draft202012Validator(schemas.schema_of(known, command))
+    for made in known.objects:
+        if made.command == command:
+            whole = example(known, known.around(made)) | {"type": made.line}
+            whole |= {"kind" if made.line == "sample" else "name": made.names[0]} if made.names else {}
+            assert not list(check.iter_errors(whole))
+            assert list(check.iter_errors(whole | {"invented": 1}))
+            required = [one.name for one in known.members(known.around(made)) if one.required]
+            own = next((one.name for one in known.members(made.has) if one.required), None)
+            # A failed command has an end object without a field of its own: the first one shows that it did not fail.
+            assert not [name for name in required if (made.line != "end" or name != own) and check.is_valid({k: v for k, v in whole.items() if k != name})]
 
 
 def test_schemas_are_closed_at_every_level():

@@ -264,7 +264,7 @@ def _wrong(wanted: str, value: Json) -> Bad:
 
 
 @cache
-def _names(kind: Any) -> tuple[str, ...]:
+def names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
@@ -287,7 +287,7 @@ def _members(value: Any) -> dict[str, Any]:
     if hasattr(kind, "from_json"):
         made: dict[str, Any] = value.as_json()
         return made
-    return {name: getattr(value, name) for name in _names(kind)}
+    return {name: getattr(value, name) for name in names(kind)}
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_members).encode

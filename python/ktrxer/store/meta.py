@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import ktrxer
 from ktrxer.store import checked, limits, objects
-from ktrxer.store.errors import StoreError
+from ktrxer.store.errors import StoreError, printable
 from ktrxer.store.reasons import Reason, sentences
 
 SCHEMA = "ktrxer-run/1"
@@ -40,9 +42,12 @@ class Host:
     processors: int | None = None
 
 
+PhaseName = Literal["idle_before", "load", "drain", "idle_after"]
+
+
 @dataclass
 class Phase:
-    name: Literal["idle_before", "load", "drain", "idle_after"]
+    name: PhaseName
     from_ns: int
     to_ns: int
 
@@ -133,6 +138,7 @@ class Meta:
     panels: list[dict[str, Any]] = field(default_factory=list)  # of the recipe's own (catalogue/recipe.py, Panel)
 
     def __post_init__(self) -> None:
+        self.ignored: list[str] = []  # fields, series and phases of the file that this version does not have
         if self.schema != SCHEMA:
             raise ValueError(f"schema {self.schema[:40]!r}; this version of ktrxer reads {SCHEMA!r}: a newer one is needed")
         for what, numbers in (("series", [s.id for s in self.series]), ("runners", [r.id for r in self.runners])):
@@ -152,6 +158,12 @@ class Meta:
             raise ValueError("a phase ends after the run")
 
     @property
+    def unknown(self) -> list[str]:
+        """What this version does not have of the file, and what it or the writing version did not have of the output of the commands."""
+        ends = [name for one in self.runners for name in (*one.unknown, *objects.unknown_of(one.kind, one.end))]
+        return list(dict.fromkeys([*self.ignored, *ends]))
+
+    @property
     def sentences(self) -> list[str]:
         """The reasons, for people."""
         return sentences(self.reasons)
@@ -167,7 +179,35 @@ class Meta:
 
 
 def read(text: bytes, where: str) -> Meta:
-    return checked.parse(Meta, checked.load(text, where), where)
+    made = checked.load(text, where)
+    if not isinstance(made, dict) or made.get("version") == ktrxer.__version__:
+        return checked.parse(Meta, made, where)
+    newer = _left_out(made) if _numbers(made.get("version")) > _numbers(ktrxer.__version__) else []
+    meta = checked.parse(Meta, made, where)
+    parts = [(Meta, made), *((kind, one) for name, kind in _PARTS.items() for one in made.get(name, ()))]
+    meta.ignored = newer + sorted({printable(name)[:60] for kind, one in parts for name in one.keys() - checked.names(kind)})
+    return meta
+
+
+_PARTS = {"runners": Runner, "series": Series, "phases": Phase}
+_WORDS = {"series": ("kind", get_args(Kind)), "phases": ("name", get_args(PhaseName))}
+
+
+def _numbers(version: Any) -> tuple[int, ...]:
+    found = re.match(r"\d{1,9}(\.\d{1,9})*", version) if isinstance(version, str) else None
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def _left_out(made: dict[str, Any]) -> list[str]:
+    """Take out the series and phases of a kind that this version does not have."""
+    names = []
+    for part, (key, known) in _WORDS.items():
+        those = made[part] if isinstance(made.get(part), list) else []
+        new = [one for one in those if isinstance(one, dict) and isinstance(one.get(key), str) and one[key] not in known]
+        names += [f"{part} of {key} {printable(one[key])[:40]}" for one in new]
+        if new:
+            made[part] = [one for one in those if one not in new]
+    return names
 
 
 def write(meta: Meta) -> bytes:

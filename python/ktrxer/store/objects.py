@@ -54,6 +54,11 @@ def result_of(runner: str, end: Any) -> dict[str, Any]:
     return sort_out(_COMMANDS.get(runner, runner), end)[0]
 
 
+def unknown_of(runner: str, end: Any) -> list[str]:
+    """The fields of the end object that the table does not have."""
+    return sort_out(_COMMANDS.get(runner, runner), end)[1]
+
+
 def sort_out(command: str, end: Any) -> tuple[dict[str, Any], list[str]]:
     """The fields of an end object that the table has, of the right type, and the names of the others. Of a program without a table:
     those that it has in common with `ping`."""

@@ -165,6 +165,7 @@ class Summary:
     policed: list[Policed] = field(default_factory=list)  # directions whose losses are those of a policer
     phases: list[PhaseTimes] = field(default_factory=list)  # empty if the run has no zero of its clock
     processor_time: list[ProcessorTime] = field(default_factory=list)  # where the system has reported it
+    unknown: list[str] = field(default_factory=list)  # fields and series that this version does not have: in no figure
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -206,6 +207,7 @@ def summarise(run: Run) -> Summary:
         own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
         voice=_voice(run), steps=_steps(run, made.latency), changes=changes(*facts),
         policed=policed(*facts), phases=_phases(run), processor_time=_processor_time(run), loss_of_run=losses.of_run(run),
+        unknown=run.meta.unknown,
     )  # fmt: skip
 
 

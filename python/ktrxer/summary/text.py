@@ -66,6 +66,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made.append(dropped_here(s.own_drops))
     if s.left_out:
         made.append(not_in_figures(s))
+    if s.unknown:
+        made.append(not_known(s))
     if s.estimates:
         made += ["", *table(["estimate", "value", "low", "high", ""], [
             [e.name, *(f"{number(x)} {e.unit}" if x is not None else "-" for x in (e.value, e.low, e.high)), ""] for e in s.estimates
@@ -172,6 +174,11 @@ def dropped_here(drops: OwnDrops) -> str:
 
 def not_in_figures(s: Summary) -> str:
     return f"in no figure  {', '.join(f'{count} round trips {reason}' for reason, count in s.left_out.items())}"
+
+
+def not_known(s: Summary) -> str:
+    more = ", ..." if len(s.unknown) > 3 else ""
+    return f"not read  {len(s.unknown)} fields or series that this version does not have: {', '.join(map(one_line, s.unknown[:3]))}{more}"
 
 
 def left_out(one: Direction) -> str:
