@@ -163,7 +163,6 @@ int bench_send_engine(struct bench_run *run, const struct bench_who *who, const 
 int bench_send_template(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,
 			struct bench_turn *turn, struct ktrxer_error *err);
 struct template;
-/* The probe's frame of number 0. */
 int bench_frame(struct bench_run *run, struct ktx *tx, struct template *probe, uint16_t port, uint16_t from_port,
 		uint32_t payload, struct ktrxer_error *err);
 int bench_send_baseline(struct bench_run *run, const struct bench_who *who, const struct bench_job *job, uint16_t port,

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -66,7 +65,6 @@ static void add(struct line *line, const char *format, ...)
 	va_end(arguments);
 }
 
-/* The program, and its arguments. */
 static void compose(struct line *line, const struct bench_run *run, const struct bench_who *who,
 		    const struct bench_job *job, uint16_t port)
 {

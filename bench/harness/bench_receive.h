@@ -33,7 +33,6 @@ struct receive_bench {
 struct json *receive_sample(struct receive_bench *b, const char *part, const char *what, int rules, int wildcards,
 			    uint64_t round);
 
-/* A remark for the end of the table. */
 void receive_note(struct receive_bench *b, const char *text);
 
 /* Rules for whole 5-tuples, none of which matches 10.99.0.0/16; with `wildcards` more that have a prefix. */

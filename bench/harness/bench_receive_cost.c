@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { CASES_MOST = 2 * RECEIVE_RULES + 4 };
+enum { CASES_MAX = 2 * RECEIVE_RULES + 4 };
 
 struct cost_case {
 	const char *what;
@@ -55,7 +55,7 @@ static int case_run(struct receive_bench *b, struct cost_case *c, uint64_t round
 
 int receive_cost(struct receive_bench *b, struct ktrxer_error *err)
 {
-	struct cost_case *cases = calloc(CASES_MOST, sizeof *cases);
+	struct cost_case *cases = calloc(CASES_MAX, sizeof *cases);
 	int count = 0, rc = 0;
 
 	if (!cases)

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 
 enum { THREADS_MAX = 64, CHUNK = 1024, FROM_PORT = 41000, SLOTS = 2048 };
 

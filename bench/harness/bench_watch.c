@@ -5,7 +5,6 @@
 
 #include "thread.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -15,7 +15,6 @@ extern const char *const shared_models[], *const shared_engines[];
 
 #define OPTION_DAYS(DAYS) ((DAYS) * 86400ULL * 1000000000)
 
-/* How much, and when. */
 #define OPTION_COUNT(OFFSET, ...) \
 	{ .name = "count", .letter = 'c', .type = OPT_UINT, .offset = OFFSET, .argument = "N", __VA_ARGS__ }
 #define OPTION_FOR(OFFSET, ...) { .name = "for", .type = OPT_DURATION, .offset = OFFSET, .argument = "D", __VA_ARGS__ }
@@ -54,7 +53,6 @@ extern const char *const shared_models[], *const shared_engines[];
 		  "its answer", \
 	  __VA_ARGS__)
 
-/* Protocol, port and size of the packets. */
 #define OPTION_UDP(OFFSET, ...) { .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }
 #define OPTION_ECHO(OFFSET, ...) { .name = "echo", .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }
 #define OPTION_PORT(OFFSET, ...) \
@@ -111,7 +109,6 @@ extern const char *const shared_models[], *const shared_engines[];
 	{ .name = "clock-resolution", .type = OPT_DURATION, .offset = OFFSET, .argument = "D", .fallback = FALLBACK, \
 	  .min = 1, .max = 1000000000, .help = "Resolution of the receiver's time stamps" MORE }
 
-/* Compound probes. */
 #define OPTION_HEADING(OFFSET, ...) \
 	{ .name = "heading", .type = OPT_SIZE, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
 #define OPTION_SIZE1(OFFSET, ...) \
@@ -119,7 +116,6 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_SIZE2(OFFSET, ...) \
 	{ .name = "size2", .type = OPT_SIZE, .offset = OFFSET, .argument = "BYTES", __VA_ARGS__ }
 
-/* Both ends of a measurement: keys, tokens, the format of time stamps. */
 #define OPTION_AUTH_KEY_FILE(OFFSET, ...) \
 	{ .name = "auth-key-file", .type = OPT_STRING, .offset = OFFSET, .argument = "FILE", __VA_ARGS__ }
 #define OPTION_TLV_KEY_FILE(OFFSET, TLVS) \

@@ -14,7 +14,6 @@ enum verdict { VERDICT_VALID = 0, VERDICT_DEGRADED = 1, VERDICT_INVALID = 2 };
 /* Exit status (design: 0, 1, 1): 0 valid, 1 degraded, invalid or failed, 2 usage. */
 enum { EXIT_VALID = 0, EXIT_BAD = 1, EXIT_USAGE = 2 };
 
-/* Common options of every measuring command: --json, --jsonl, --start-at REALTIME_NS, --stop-on-eof, --quiet. */
 struct cli_common {
 	bool json, jsonl, quiet, stop_on_eof;
 	uint64_t start_at_real_ns; /* 0: at once */

@@ -22,7 +22,6 @@ void json_reset(struct json *json);
  * `length` may be NULL.
  */
 const char *json_text(const struct json *json, size_t *length);
-/* Allocated bytes. */
 size_t json_capacity(const struct json *json);
 
 /* `key` NULL inside arrays and for the outermost value. */

@@ -4,7 +4,6 @@
 #include "fields_common.h"
 #include <ctype.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 

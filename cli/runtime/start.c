@@ -5,7 +5,6 @@
 #include "clock.h"
 #include "out.h"
 #include "reasons.h"
-#include "units.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "thread.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>

@@ -11,7 +11,6 @@
 #include "hist.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
 	LINEAR_BITS = 11, /* exact below 2^11 */

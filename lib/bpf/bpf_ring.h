@@ -24,7 +24,6 @@ void ktrxer_bpf_ring_close(struct bpf_ring *ring);
 
 /* NULL: none is ready. The record stays until ktrxer_bpf_ring_take(). */
 const void *ktrxer_bpf_ring_look(struct bpf_ring *ring, uint32_t *length);
-/* Gives the record that was looked at back to the kernel. */
 void ktrxer_bpf_ring_take(struct bpf_ring *ring);
 
 #endif

@@ -7,7 +7,6 @@
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static int attach_as(int program, uint32_t device, uint32_t mode)

@@ -41,7 +41,6 @@ void ktrxer_xsk_receive_close(struct xsk_receiver *xsk);
 
 /* NULL: none. The frame stays until ktrxer_xsk_receive_take(). */
 const uint8_t *ktrxer_xsk_receive_look(struct xsk_receiver *xsk, uint32_t *length);
-/* Gives it back, to be written over. */
 void ktrxer_xsk_receive_take(struct xsk_receiver *xsk);
 /* Frames for which there was no room. */
 int ktrxer_xsk_receive_lost(const struct xsk_receiver *xsk, uint64_t *lost);

@@ -19,7 +19,7 @@
 /* Is the device still there? Asked while completions are awaited. */
 #define LOOK_NS (10 * 1000 * 1000)
 /* Frames that take the place of those the kernel does not give back: that many losses are borne. */
-#define SPARES_MOST 256
+#define SPARES_MAX 256
 /* Frames that a driver had when the device was removed come back within this time, or never. */
 #define LOST_WAIT_NS KTX_STAMP_WAIT_NS
 
@@ -90,7 +90,7 @@ static int xsk_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 		return ktrxer_fail(err, rc, "no memory for the xsk engine");
 	socket_setup.slots = setup->slots;
 	socket_setup.queue = setup->options->queue;
-	socket_setup.spares = setup->slots < 4 * SPARES_MOST ? setup->slots / 4 : SPARES_MOST;
+	socket_setup.spares = setup->slots < 4 * SPARES_MAX ? setup->slots / 4 : SPARES_MAX;
 	state->busy = calloc(setup->slots + socket_setup.spares, sizeof *state->busy);
 	/* never of no size, which may be NULL */
 	state->spares = calloc(socket_setup.spares + 1, sizeof *state->spares);

@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -24,14 +23,14 @@
  * While the next probe is that far away, a call polls without real-time priority, so that other tasks get the processor
  * ...
  */
-#define REST_LEAST_NS (600ULL * 1000)
+#define REST_MIN_NS (600ULL * 1000)
 /* ... and has it back this long before. The pump wakes up within microseconds, being real-time itself. */
 #define REST_ENDS_NS (300ULL * 1000)
 /*
  * Where probes are closer, some of the gaps are used: so many that other tasks have one part in REST_SHARE of the time
  * (the kernel requires one in 20).
  */
-#define NAP_LEAST_NS (60ULL * 1000)
+#define NAP_MIN_NS (60ULL * 1000)
 #define NAP_ENDS_NS (25ULL * 1000)
 #define REST_SHARE 12
 #define REST_OVERHEAD_NS 6000
@@ -273,9 +272,9 @@ static uint64_t rest_end(struct live_runner *runner, const struct live_need *nee
 	runner->on_break = false;
 	if (need->due_ns == KTRXER_NEVER)
 		return KTRXER_NEVER;
-	if (need->due_ns > need->now_ns + REST_LEAST_NS)
+	if (need->due_ns > need->now_ns + REST_MIN_NS)
 		return need->due_ns - REST_ENDS_NS;
-	if (need->due_ns > need->now_ns + NAP_LEAST_NS &&
+	if (need->due_ns > need->now_ns + NAP_MIN_NS &&
 	    runner->rested_ns < (need->now_ns - runner->since_ns) / REST_SHARE)
 		return need->due_ns - NAP_ENDS_NS;
 	if (need->now_ns - runner->since_ns > BREAK_AFTER_NS &&

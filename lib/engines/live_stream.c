@@ -18,8 +18,8 @@
  * Runs of a call at most, some 15 s: then its thread continues by itself, also when the thread that would end the call
  * has no processor. Between two calls lie tens of milliseconds. At least: a few milliseconds.
  */
-#define REPEAT_MOST (1U << 28)
-#define REPEAT_LEAST (1U << 16)
+#define REPEAT_MAX (1U << 28)
+#define REPEAT_MIN (1U << 16)
 #define LOOK_NS (1000ULL * 1000)
 /* A batch lasts microseconds, and reading the counters of a worker less. */
 #define LOOK_TRIES 8
@@ -52,7 +52,7 @@ static uint32_t repeat_of(const struct live_stream *stream)
 		       left = taken < stream->count ? stream->count - taken : 0;
 	const uint64_t runs = left / stream->workers_count + 1;
 
-	return runs > REPEAT_MOST ? REPEAT_MOST : runs < REPEAT_LEAST ? REPEAT_LEAST : (uint32_t)runs;
+	return runs > REPEAT_MAX ? REPEAT_MAX : runs < REPEAT_MIN ? REPEAT_MIN : (uint32_t)runs;
 }
 
 /* If the workers take all processors, no other thread would run, not even the one that ends the calls. */

@@ -16,7 +16,6 @@ struct ktx_packet_sock {
 /* A descriptor, or a negative errno. Bound to protocol 0 it has no hook in the receive path. */
 int ktx_packet_socket(const struct ktrxer_device *device, struct ktrxer_error *err);
 void ktx_packet_sock_init(struct ktx_packet_sock *packet, int fd, const struct ktrxer_device *device);
-/* Is it something that this link carries? */
 int ktx_packet_sock_check(const struct ktx_packet_sock *packet, const uint8_t *frame, uint32_t length,
 			  struct ktrxer_error *err);
 /* The messages of `count` requests; returns of how many, since one call has one protocol for all. */

@@ -11,7 +11,6 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>

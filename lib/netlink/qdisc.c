@@ -193,7 +193,7 @@ int ktrxer_qdisc_judge(struct qdisc_launch *launch, const struct qdisc *all, int
 	return refuse(device, below ? below : root, below ? below->kind : root->kind, err);
 }
 
-enum { QDISCS_MOST = 512 }; /* of one device: one a queue */
+enum { QDISCS_MAX = 512 }; /* of one device: one a queue */
 
 struct qdisc_list {
 	struct qdisc *all;
@@ -207,7 +207,7 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	struct qdisc q;
 
 	if (type != RTM_NEWQDISC || ktrxer_qdisc_parse(&q, body) < 0 || q.device != list->device ||
-	    list->count == QDISCS_MOST)
+	    list->count == QDISCS_MAX)
 		return 0; /* one that we do not understand is none of those that we look for */
 	list->all[list->count++] = q;
 	return 0;
@@ -228,7 +228,7 @@ static int list_read(struct qdisc_list *list)
 	struct rtnl *rtnl;
 	int rc;
 
-	list->all = malloc(QDISCS_MOST * sizeof *list->all);
+	list->all = malloc(QDISCS_MAX * sizeof *list->all);
 	rc = list->all ? ktrxer_rtnl_open(&rtnl) : -ENOMEM;
 	if (rc < 0)
 		return rc;

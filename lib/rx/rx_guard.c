@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 /* The end of the first version of struct krx_session. */
-#define SESSION_LEAST (offsetof(struct krx_session, to_port) + sizeof(uint16_t))
+#define SESSION_MIN (offsetof(struct krx_session, to_port) + sizeof(uint16_t))
 
 static bool drops(enum krx_op op)
 {
@@ -46,7 +46,7 @@ int krx_guard(const struct krx_ruleset *rules, const struct krx_options *options
 		struct krx_session s;
 		int found = ktrxer_options_copy(&s, sizeof s,
 						(const uint8_t *)options->sessions + i * options->session_size,
-						options->session_size, SESSION_LEAST, "krx_session", err);
+						options->session_size, SESSION_MIN, "krx_session", err);
 
 		if (found)
 			return found;

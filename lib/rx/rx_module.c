@@ -14,7 +14,6 @@
 #include <linux/ktrxer.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

@@ -49,8 +49,8 @@ enum {
 
 enum {
 	TAG_SIZE = 4,
-	TAG_AT = 12,       /* in the frame: behind the addresses */
-	FILTER_LEAST = 64, /* instructions: enough to look at the protocol, or at nothing */
+	TAG_AT = 12,     /* in the frame: behind the addresses */
+	FILTER_MIN = 64, /* instructions: enough to look at the protocol, or at nothing */
 	/* The kernel's data before the packet: its header, the address, alignment, room for a tag. */
 	SLOT_HEADER = 128,
 };
@@ -114,7 +114,7 @@ static int filter_attach(struct krx_backend_state *s, const struct krx_backend_s
 	if (options.snap && options.snap < KRX_HEADERS_SNAP)
 		options.snap = KRX_HEADERS_SNAP;
 	/* Filters are paid from net.core.optmem_max, 20 KiB on older kernels: what finds no room is made coarser. */
-	for (options.limit = BPF_MAXINSNS; options.limit >= FILTER_LEAST; options.limit /= 2) {
+	for (options.limit = BPF_MAXINSNS; options.limit >= FILTER_MIN; options.limit /= 2) {
 		int ret = krx_filter_compile(&filter, setup->rules, &options), code;
 
 		if (ret)

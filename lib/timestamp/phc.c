@@ -13,13 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RATE_SPAN_MOST_NS (100ll * KTRXER_NS_PER_S) /* a longer span would give an old rate */
+#define RATE_SPAN_MAX_NS (100ll * KTRXER_NS_PER_S) /* a longer span would give an old rate */
 
 enum {
 	SAMPLES = 3,   /* of one call; the narrowest counts */
 	LATCH_NS = 50, /* of a cross-stamp made by hardware: both clocks are latched within some ns, and rounded */
-	READING_MOST_NS = 1000 * 1000, /* a sample that took longer was interrupted */
-	CRYSTAL_PPB = 100000,          /* IEEE 802.3, 22.3.2.2.1 and others: 100 ppm */
+	READING_MAX_NS = 1000 * 1000, /* a sample that took longer was interrupted */
+	CRYSTAL_PPB = 100000,         /* IEEE 802.3, 22.3.2.2.1 and others: 100 ppm */
 	WANDER_PPB = 100,       /* what a rate found some 100 ms ago may have changed by, steering by ptp4l included */
 	FRESH_NS = 1000 * 1000, /* a stamp that cannot be is no reason to read the clock again so soon */
 	RATE_SPAN_NS = 50 * 1000 * 1000, /* of two samples that tell it */
@@ -42,7 +42,7 @@ static void narrower(struct phc_reading *best, bool *any, const struct ptp_clock
 {
 	const int64_t from = ptp_ns(before), width = ptp_ns(after) - from;
 
-	if (width < 0 || width > READING_MOST_NS || (*any && width / 2 + 1 >= best->bound_ns))
+	if (width < 0 || width > READING_MAX_NS || (*any && width / 2 + 1 >= best->bound_ns))
 		return;
 	*any = true;
 	*best = (struct phc_reading){ ptp_ns(nic), from + width / 2, (uint32_t)(width / 2 + 1) };
@@ -119,7 +119,7 @@ static void rate_find(struct phc_map *map)
 	map->rate_ppb = 0;
 	map->rate_error_ppb = CRYSTAL_PPB;
 	/* mono - nic is 10 ms at the most, or the sample was a step: nothing overflows. */
-	if (nic < RATE_SPAN_NS || nic > RATE_SPAN_MOST_NS || bounds * KTRXER_NS_PER_S / nic > CRYSTAL_PPB)
+	if (nic < RATE_SPAN_NS || nic > RATE_SPAN_MAX_NS || bounds * KTRXER_NS_PER_S / nic > CRYSTAL_PPB)
 		return;
 	map->rate_ppb = (mono - nic) * KTRXER_NS_PER_S / nic;
 	map->rate_error_ppb = (uint32_t)(bounds * KTRXER_NS_PER_S / nic) + WANDER_PPB;

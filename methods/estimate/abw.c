@@ -13,12 +13,12 @@
 #define NS_PER_S 1e9
 #define IDLE_TOLERANCE 0.18 /* of the time of a large packet on the link: more noise hides an empty queue */
 #define WIDTH_WANTED 0.14  /* of the capacity */
-#define WIDTH_LEAST 0.04
-#define LOW_LEAST 0.015 /* of the capacity: below it, the path may as well be full */
+#define WIDTH_MIN 0.04
+#define LOW_MIN 0.015 /* of the capacity: below it, the path may as well be full */
 #define CHECK_T 2.35      /* one-sided 95 % of CHECK_TRAINS */
-#define CHECK_ERROR_LEAST 0.01
+#define CHECK_ERROR_MIN 0.01
 #define CHECK_ABOVE_SHARE 0.4 /* of the drift that the range promises above it */
-#define CHECK_BELOW_MOST 0.03 /* drift below it */
+#define CHECK_BELOW_MAX 0.03 /* drift below it */
 #define QUIET 50          /* the time of a large packet on the link, in noises of the stamps: more is quiet */
 #define SIZE_FIXED 0.75   /* of a large packet: a link adds less to each packet */
 #define LINE_CHANGE 0.1   /* of the time of a large packet on the link */
@@ -26,10 +26,10 @@
 #define LATER_CLEAR 0.2   /* below it with 90 %: more trains would not change that */
 #define LATER_NOISE 0.5   /* of a load, by one gap; the error of few trains alone may be far too small */
 #define LATER_Z 1.28      /* one-sided 90 % */
-#define TREND_LEAST 0.04      /* of the time of a stream: a larger growth of the delay is a trend, with any noise */
+#define TREND_MIN 0.04      /* of the time of a stream: a larger growth of the delay is a trend, with any noise */
 
 enum {
-	LINE_GAPS_LEAST = 8,
+	LINE_GAPS_MIN = 8,
 	IDLE_ROUNDS = 4,
 	IDLE_ROUNDS_QUIET = 6, /* unless an empty queue is seen before */
 	CHECK_TRAINS = 4,
@@ -178,27 +178,27 @@ static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arriv
 		const bool first = part->trains == ABW_LINE_ROUND_TRAINS;
 
 		if (first) {
-			a->quiet = line->gaps >= LINE_GAPS_LEAST && line->tolerance_ns * QUIET < line->gap_ns &&
+			a->quiet = line->gaps >= LINE_GAPS_MIN && line->tolerance_ns * QUIET < line->gap_ns &&
 				   is_regular(line);
 			a->line_bytes = a->options.large_bytes / 2;
 			if (a->quiet && a->options.small_bytes * 4 <= a->options.large_bytes)
 				a->line_bytes /= 2;
 		}
-		if (!first && line->gaps < LINE_GAPS_LEAST)
+		if (!first && line->gaps < LINE_GAPS_MIN)
 			abw_plan_over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
 		else
 			abw_plan_line(a, first && !a->quiet ? ABW_LINE_LARGE : ABW_LINE_SMALL);
 		return;
 	}
 	later_load(a);
-	known = line->gaps >= LINE_GAPS_LEAST && is_a_link(a);
+	known = line->gaps >= LINE_GAPS_MIN && is_a_link(a);
 	a->quiet = a->quiet && is_regular(line);
 	if (part->trains < (a->quiet && known ? ABW_LINE_TRAINS : 2 * ABW_LINE_ROUND_TRAINS) &&
 	    !(a->quiet && known && lines_are_clear(a))) {
 		abw_plan_line(a, ABW_LINE_LARGE);
 		return;
 	}
-	if (line->gaps < LINE_GAPS_LEAST) {
+	if (line->gaps < LINE_GAPS_MIN) {
 		abw_plan_over(a, line->spread > line->gaps ? ABW_SENDER : ABW_LOST);
 		return;
 	}
@@ -240,12 +240,12 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 		return 0;
 	}
 	middle = (r->idle.low + r->idle.high) / 2;
-	half = fmax((r->idle.high - r->idle.low) / 2, WIDTH_LEAST / 2);
+	half = fmax((r->idle.high - r->idle.low) / 2, WIDTH_MIN / 2);
 	r->by = ABW_IDLE;
 	/* The bitrate of the probes themselves is available. */
 	own = 8 * NS_PER_S * a->plan.flows * a->plan.packets * (a->plan.ip_bytes + r->overhead_bytes) /
 	      (double)a->plan.period_ns / r->capacity_bit_s;
-	r->low_bit_s = (middle + own - half < LOW_LEAST ? 0 : middle + own - half) * r->capacity_bit_s *
+	r->low_bit_s = (middle + own - half < LOW_MIN ? 0 : middle + own - half) * r->capacity_bit_s *
 		       (1 - ABW_CAPACITY_ERROR);
 	r->high_bit_s = fmin(middle + own + half, 1) * r->capacity_bit_s * (1 + ABW_CAPACITY_ERROR);
 	if (2 * half > WIDTH_WANTED && a->idle_rounds < IDLE_ROUNDS)
@@ -264,13 +264,13 @@ static bool check_holds(const struct abw *a)
 		     error = c->usable < 2 ? 0
 					   : fmax(CHECK_T * sqrt(fmax(c->squares / c->usable - mean * mean, 0) /
 								 (c->usable - 1)),
-						  CHECK_ERROR_LEAST),
+						  CHECK_ERROR_MIN),
 		     expected = (abw_rate_of(a, c->gap_ns / c->usable, a->plan.ip_bytes) -
 				 (r->low_bit_s + r->high_bit_s) / 2) /
 				r->capacity_bit_s;
 
 	return a->plan.step == ABW_CHECK_ABOVE ? mean + error >= expected * CHECK_ABOVE_SHARE
-					       : mean - error <= CHECK_BELOW_MOST;
+					       : mean - error <= CHECK_BELOW_MAX;
 }
 
 static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
@@ -321,7 +321,7 @@ static void take_again(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		if (i % a->plan.packets && arrived[i] > arrived[i - 1] && arrived[i - 1])
 			least = fmin(least, (double)(arrived[i] - arrived[i - 1]));
 	abw_plan_over(a, a->reading);
-	if (line.gaps < LINE_GAPS_LEAST) /* not known */
+	if (line.gaps < LINE_GAPS_MIN) /* not known */
 		return;
 	if (least > was + change || line.gap_ns < was - change) {
 		a->result.reading = ABW_CHANGED;
@@ -370,7 +370,7 @@ static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	}
 	mean = sum / (double)n;
 	error = fmax(2.04 * sqrt(fmax(squares / (double)n - mean * mean, 0) / (double)(n - 1)),
-		     WIDTH_LEAST / 2 * a->result.capacity_bit_s);
+		     WIDTH_MIN / 2 * a->result.capacity_bit_s);
 	a->result.by = ABW_CHIRPS;
 	a->result.low_bit_s = fmax(mean - error, 0);
 	a->result.high_bit_s = fmin(mean + error, a->result.capacity_bit_s);
@@ -382,7 +382,7 @@ static void take_fleet(struct abw *a, const uint64_t *sent, const uint64_t *arri
 {
 	struct abw_trend_result streams[ABW_FLEET_STREAMS] = { 0 };
 	const double lasts = (double)a->plan.gap_ns * a->plan.packets,
-		     noise = fmin(a->result.noise_ns, TREND_LEAST * lasts);
+		     noise = fmin(a->result.noise_ns, TREND_MIN * lasts);
 	double gap = 0, came = 0;
 	enum abw_fleet fleet;
 	uint32_t known = 0;

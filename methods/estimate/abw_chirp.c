@@ -8,7 +8,7 @@
  * packets.
  */
 #define DECREASE 1.5
-enum { BUSY = 5, CHIRP_MOST = 256 };
+enum { BUSY = 5, CHIRP_MAX = 256 };
 
 /* The first packet after `i` at which the excursion that begins at `i` is over; `n`: it is not. */
 static uint32_t excursion_end(const double *delay, uint32_t n, uint32_t i)
@@ -26,11 +26,11 @@ static uint32_t excursion_end(const double *delay, uint32_t n, uint32_t i)
 
 double abw_chirp(const struct abw_train *t, uint64_t bits, double skew)
 {
-	double delay[CHIRP_MOST], sent[CHIRP_MOST], rate[CHIRP_MOST], own[CHIRP_MOST] = { 0 };
+	double delay[CHIRP_MAX], sent[CHIRP_MAX], rate[CHIRP_MAX], own[CHIRP_MAX] = { 0 };
 	double sum = 0, weights = 0, rest;
 	uint32_t n = 0, turning;
 
-	for (uint32_t i = 0; i < t->packets && n < CHIRP_MOST; i++)
+	for (uint32_t i = 0; i < t->packets && n < CHIRP_MAX; i++)
 		if (t->sent_ns[i] && t->arrived_ns[i]) {
 			sent[n] = (double)(int64_t)(t->sent_ns[i] - t->sent_ns[0]);
 			delay[n] = (double)(int64_t)(t->arrived_ns[i] - t->sent_ns[i]) - skew * sent[n];

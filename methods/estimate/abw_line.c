@@ -7,7 +7,7 @@
 
 /* Widths of the densest quarter that hold nearly all of uniform and of exponential noise. */
 #define TOLERANCE 10
-#define EXTRA_MOST 3 /* gaps that a link of this rate makes between two packets; a longer one has another cause */
+#define EXTRA_MAX 3 /* gaps that a link of this rate makes between two packets; a longer one has another cause */
 
 enum { STEPS = 4, LOWEST = 3 /* so many gaps that are equal but for noise are no accident */ };
 
@@ -40,7 +40,7 @@ static void trains_of(const uint64_t *sent, const uint64_t *arrived, uint32_t tr
 
 			if (!usable(sent, arrived, i, &gap, &spread))
 				continue;
-			extra += fmin((double)gap / r->gap_ns - 1, EXTRA_MOST);
+			extra += fmin((double)gap / r->gap_ns - 1, EXTRA_MAX);
 			sum_ns += (double)gap;
 			gaps++;
 		}

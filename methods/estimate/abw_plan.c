@@ -5,7 +5,7 @@
 #include <math.h>
 
 #define NS_PER_S 1e9
-#define PERIOD_LEAST_NS 20e6
+#define PERIOD_MIN_NS 20e6
 #define IDLE_LASTS_NS 2e9
 #define IDLE_LOAD 0.01     /* of the capacity */
 #define CHECK_APART 0.15  /* of the capacity, from the range to the rates of the checks */
@@ -14,7 +14,7 @@
 #define CHIRP_FACTOR 1.15 /* between two gaps */
 #define CHIRP_FROM 0.05   /* of the capacity */
 #define CHIRP_TO 1.3
-#define FLEET_GAP_LEAST_NS 100e3
+#define FLEET_GAP_MIN_NS 100e3
 #define SHORT_WIDTH 0.14/* of the capacity: what the short streams see of the cross traffic varies by as much */
 
 enum {
@@ -27,15 +27,15 @@ enum {
 	FLEET_PACKETS = 100,
 	SHORT_STREAMS = 8,
 	SHORT_PACKETS = 50,
-	FLEETS_MOST = 24,
-	FLEET_BYTES_LEAST = 576,
+	FLEETS_MAX = 24,
+	FLEET_BYTES_MIN = 576,
 };
 
 /* Trains that last so long come so seldom that they take `share` of their own rate, and keep the limit. */
 static void set_period(struct abw *a, double lasts_ns, double share)
 {
 	struct abw_plan *p = &a->plan;
-	double period = fmax(lasts_ns / share, PERIOD_LEAST_NS);
+	double period = fmax(lasts_ns / share, PERIOD_MIN_NS);
 
 	if (a->options.max_load_bit_s > 0)
 		period = fmax(period, 8.0 * p->flows * p->packets * p->ip_bytes * NS_PER_S / a->options.max_load_bit_s);
@@ -138,7 +138,7 @@ void abw_plan_fleet(struct abw *a)
 			a->bracket[i] = 0;
 			break;
 		}
-	if (abw_search_over(&a->search) || a->result.fleets == FLEETS_MOST) {
+	if (abw_search_over(&a->search) || a->result.fleets == FLEETS_MAX) {
 		abw_plan_last(a, abw_search_over(&a->search) ? ABW_RESOLVED : ABW_OPEN);
 		a->result.by = ABW_FLEET;
 		middle = (a->search.low + a->search.high) / 2;
@@ -148,7 +148,7 @@ void abw_plan_fleet(struct abw *a)
 		return;
 	}
 	gap = gap_of(a, rate, a->options.large_bytes);
-	bytes = fmax(a->options.large_bytes * FLEET_GAP_LEAST_NS / gap, FLEET_BYTES_LEAST);
+	bytes = fmax(a->options.large_bytes * FLEET_GAP_MIN_NS / gap, FLEET_BYTES_MIN);
 	plan_rate(a, ABW_FLEET, rate, a->short_fleets ? SHORT_STREAMS : ABW_FLEET_STREAMS,
 		  a->short_fleets ? SHORT_PACKETS : FLEET_PACKETS,
 		  (uint32_t)fmin(bytes, (double)a->options.large_bytes));

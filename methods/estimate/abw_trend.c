@@ -14,9 +14,9 @@
  * Skew of two clocks is a trend as well, and is less than this. A rate above the available bandwidth by a thousandth
  * of the capacity is more.
  */
-#define DRIFT_LEAST 5e-4
+#define DRIFT_MIN 5e-4
 
-enum { GROUPS_MOST = 32 };
+enum { GROUPS_MAX = 32 };
 
 static int64_t delay_of(const struct abw_train *t, uint32_t i)
 {
@@ -24,9 +24,9 @@ static int64_t delay_of(const struct abw_train *t, uint32_t i)
 }
 
 /* Medians of sqrt(n) groups of the delays that are known, in the order of sending. */
-static uint32_t medians_of(const struct abw_train *t, uint32_t known, double medians[GROUPS_MOST])
+static uint32_t medians_of(const struct abw_train *t, uint32_t known, double medians[GROUPS_MAX])
 {
-	const uint32_t by_root = (uint32_t)sqrt((double)known), groups = by_root < GROUPS_MOST ? by_root : GROUPS_MOST;
+	const uint32_t by_root = (uint32_t)sqrt((double)known), groups = by_root < GROUPS_MAX ? by_root : GROUPS_MAX;
 	int64_t values[1024];
 	uint32_t at = 0;
 
@@ -74,7 +74,7 @@ static void drift_of(const struct abw_train *t, uint32_t known, struct abw_trend
 
 void abw_trend(const struct abw_train *t, double noise_ns, struct abw_trend_result *r)
 {
-	double medians[GROUPS_MOST], sum = 0;
+	double medians[GROUPS_MAX], sum = 0;
 	uint32_t known = 0, groups, rising = 0, first = t->packets, last = 0, first_came = t->packets, last_came = 0;
 	enum abw_trend pct, pdt;
 
@@ -113,11 +113,11 @@ void abw_trend(const struct abw_train *t, double noise_ns, struct abw_trend_resu
 	pct = classify(r->pct, PCT_THRESHOLD);
 	pdt = classify(r->pdt, PDT_THRESHOLD);
 	/* One test decides where the other is ambiguous; tests that contradict each other decide nothing. */
-	r->trend = r->drift < DRIFT_LEAST || r->drift * r->gap_ns * (last - first) < noise_ns ? ABW_NO_TREND
-		   : pct == pdt                                                               ? pct
-		   : pct == ABW_AMBIGUOUS                                                     ? pdt
-		   : pdt == ABW_AMBIGUOUS                                                     ? pct
-											      : ABW_AMBIGUOUS;
+	r->trend = r->drift < DRIFT_MIN || r->drift * r->gap_ns * (last - first) < noise_ns ? ABW_NO_TREND
+		   : pct == pdt                                                             ? pct
+		   : pct == ABW_AMBIGUOUS                                                   ? pdt
+		   : pdt == ABW_AMBIGUOUS                                                   ? pct
+											    : ABW_AMBIGUOUS;
 }
 
 enum abw_fleet abw_fleet(const struct abw_trend_result *streams, size_t count)

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "one_way_delays.h"
 
-#include <errno.h>
-
 /* The time in the reflector, which rows do not have, at most: in that time the offset may change. */
 #define DWELL_NS 100000
 /* Room of an estimator: some megabytes. */
-#define LIMITS_MOST (1 << 16)
+#define LIMITS_MAX (1 << 16)
 #define STAMP_ERROR_NS 1000
 /* Limits of times in a file of unknown origin, relative to its first row: 63 years of the far clock, 4 of ours. */
-#define FAR_MOST 2000000000000000000
-#define OUR_MOST ((int64_t)1 << 57)
+#define FAR_MAX 2000000000000000000
+#define OUR_MAX ((int64_t)1 << 57)
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -54,7 +52,7 @@ static int64_t relative(int64_t ns, int64_t first_ns, int64_t most)
 
 static bool is_length(int64_t ns)
 {
-	return ns >= 0 && ns <= OUR_MOST;
+	return ns >= 0 && ns <= OUR_MAX;
 }
 
 struct made {
@@ -71,15 +69,15 @@ static bool make(const struct one_way_row *rows, size_t i, const struct one_way_
 {
 	const struct one_way_row *r = &rows[i];
 	const int64_t far_ns = (int64_t)((uint64_t)r->far_ns - (uint64_t)(clocks->adjusted ? r->adjusted_ns : 0)),
-		      far_at_ns = relative(far_ns, rows->far_ns, FAR_MOST),
-		      sent_ns = relative(r->sent_ns, rows->sent_ns, OUR_MOST);
+		      far_at_ns = relative(far_ns, rows->far_ns, FAR_MAX),
+		      sent_ns = relative(r->sent_ns, rows->sent_ns, OUR_MAX);
 	uint64_t t1_ns, t4_ns;
 
 	if (far_at_ns == INT64_MIN || sent_ns == INT64_MIN || !is_length(r->rtt_ns) || !is_length(r->own_queue_ns) ||
 	    !is_length(r->far_queue_ns))
 		return false;
 	/* A row may be earlier than the first one. */
-	t1_ns = (uint64_t)(sent_ns + OUR_MOST);
+	t1_ns = (uint64_t)(sent_ns + OUR_MAX);
 	t4_ns = t1_ns + (uint64_t)r->rtt_ns;
 	made->trip = (struct one_way_trip){ .t1_ns = t1_ns,
 					    .trip_ns = (uint64_t)r->rtt_ns,
@@ -125,7 +123,7 @@ static int find_closed(const struct one_way_row *rows, size_t from, size_t to, c
 {
 	struct clock_offset *clock;
 	struct made made;
-	int rc = clock_offset_new_of(&clock, LIMITS_MOST);
+	int rc = clock_offset_new_of(&clock, LIMITS_MAX);
 
 	if (rc < 0)
 		return rc;
@@ -156,7 +154,7 @@ int one_way_of_rows(const struct one_way_row *rows, size_t count, const struct o
 	struct clock_offset *clock;
 	struct made made;
 	size_t from = 0;
-	int rc = clock_offset_new_of(&clock, LIMITS_MOST), steps = 0;
+	int rc = clock_offset_new_of(&clock, LIMITS_MAX), steps = 0;
 
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		size_t first;

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define TOLERANCE 0.02 /* of the gap: an undisturbed pair has at most so much excess */
-#define TOLERANCE_MOST 0.1 /* without enough of them: limit for the best pairs */
+#define TOLERANCE_MAX 0.1 /* without enough of them: limit for the best pairs */
 #define NOISE_NS 2000.0 /* of the stamps of two busy hosts: excess below it is no sign of cross traffic */
 #define SIZES_APART 0.15 /* by so much the capacities by both sizes may differ */
 
@@ -151,7 +151,7 @@ static enum pairs_reading choose(struct pairs_set *s, struct work *w, double ske
 
 	set_excess(w, skew);
 	qsort(w->pairs, w->count, sizeof *w->pairs, by_excess);
-	most = fmax(TOLERANCE_MOST * w->pairs[0].gap_ns, NOISE_NS);
+	most = fmax(TOLERANCE_MAX * w->pairs[0].gap_ns, NOISE_NS);
 	s->undisturbed = within(w, fmax(TOLERANCE * w->pairs[0].gap_ns, 2.0 * resolution_ns));
 	quarter = within(w, most);
 	quarter = quarter < w->count / 4 ? quarter : w->count / 4;

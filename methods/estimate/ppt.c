@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { BINS_MAX = 4096 };
 #define NORMAL 1.959964 /* the 97.5 % quantile of the normal distribution */

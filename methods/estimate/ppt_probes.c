@@ -12,7 +12,7 @@
 enum {
 	ROUNDS = 3,          /* all probes; those back to back by the first slope; and by the second */
 	TOGETHER_SHARE = 20, /* one probe of so many with one stamp for both arrivals: no chance */
-	CLOCK_STEP_MOST = 1000000,
+	CLOCK_STEP_MAX = 1000000,
 };
 #define CHANGE_SIGMA 4.5 /* both parts of a run differ by so many standard deviations: one case in some thousand */
 #define CHANGE_SHARE 0.1 /* and their medians by this share of the gap */
@@ -189,7 +189,7 @@ static uint32_t step_of(struct usable usable[2], uint32_t resolution_ns)
 				step = difference;
 		}
 	}
-	return step > (int64_t)resolution_ns && step <= CLOCK_STEP_MOST ? (uint32_t)step : resolution_ns;
+	return step > (int64_t)resolution_ns && step <= CLOCK_STEP_MAX ? (uint32_t)step : resolution_ns;
 }
 
 /*

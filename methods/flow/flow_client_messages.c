@@ -197,7 +197,7 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 {
 	const struct flow_client_options *o = &c->options;
-	struct control_port ports[KTRXER_FLOW_UDP_MOST];
+	struct control_port ports[KTRXER_FLOW_UDP_MAX];
 	struct flow_register_options r = { .loop = o->loop,
 					   .route = { .from = o->from,
 						      .to = o->to,
@@ -214,7 +214,7 @@ static bool udp_open(struct flow_client *c, const struct control_frame *frame)
 	int rc;
 
 	r.ports = ports;
-	r.port_count = control_ports_read(ports, KTRXER_FLOW_UDP_MOST, frame);
+	r.port_count = control_ports_read(ports, KTRXER_FLOW_UDP_MAX, frame);
 	rc = flow_register_new(&c->registers, &r, &flow, &why);
 	if (rc == 0 || rc == -ENODATA)
 		return true;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { WINDOW_SAMPLES_LEAST = 5, IDLE_MOST = 100 /* thousandths of a flow's time */ };
+enum { WINDOW_SAMPLES_MIN = 5, IDLE_MAX = 100 /* thousandths of a flow's time */ };
 
 /*
  * The receiver's window is full, the congestion window is not, and the round trip is that of an empty path: the path
@@ -117,7 +117,7 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 	};
 	r->as_planned = r->decider->ended && r->decider->end.reason == FLOW_PLANNED;
 	r->receiver_limited =
-		record->window_samples >= WINDOW_SAMPLES_LEAST && record->window_samples > record->tcp_samples / 2;
+		record->window_samples >= WINDOW_SAMPLES_MIN && record->window_samples > record->tcp_samples / 2;
 	r->end_ns = end_of(counter);
 	r->lasted_ns = span(r->start_ns, end_of(r->decider));
 	r->bytes =
@@ -132,7 +132,7 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 	r->missing_samples =
 		missing(s, r->start_ns, UINT64_MAX, sample_ns) + missing(d, r->start_ns, until_ns, sample_ns);
 	/* A sender on a path as fast as its processor is idle at times, too, but takes all samples. */
-	r->sender_idle = s->ended && !spec->udp && s->end.idle != UINT32_MAX && s->end.idle > IDLE_MOST &&
+	r->sender_idle = s->ended && !spec->udp && s->end.idle != UINT32_MAX && s->end.idle > IDLE_MAX &&
 			 missing(s, r->start_ns, UINT64_MAX, sample_ns);
 }
 
@@ -148,7 +148,7 @@ void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *
 
 		if (specs[i].down != down)
 			continue;
-		r->sender_limited = record->buffer_samples >= WINDOW_SAMPLES_LEAST &&
+		r->sender_limited = record->buffer_samples >= WINDOW_SAMPLES_MIN &&
 				    record->buffer_samples > record->tcp_samples / 3;
 		/* Leave out the slow start. */
 		sum_bps += r->sender_limited ? flow_rate_bps(r->sender->last_bytes - record->buffer_bytes,

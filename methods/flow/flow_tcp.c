@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 enum {
-	READ_MOST = 1 << 20,
+	READ_MAX = 1 << 20,
 	/*
 	 * A sender's queue of unsent data is enough for one turn of the loop, and little of it is old when it leaves.
 	 */
-	UNSENT_MOST = 512 << 10,
+	UNSENT_MAX = 512 << 10,
 	/*
 	 * A receiver is woken when so much is there, and not for each packet: at 50 Mbit/s that is nine tenths of what
 	 * it costs. It is little beside the smallest window (64 KiB), a full window wakes us all the same, and each
@@ -55,7 +55,7 @@ static void pace(int fd, uint64_t bit_s)
 
 int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps)
 {
-	const int tos = spec->tos & 0xfc, unsent = UNSENT_MOST;
+	const int tos = spec->tos & 0xfc, unsent = UNSENT_MAX;
 	uint64_t rate = spec->rate_bps;
 	int family = AF_INET;
 	socklen_t length = sizeof family;
@@ -175,12 +175,12 @@ static void read_rest(struct flow *flow)
 	if (flow->state != FLOW_GOING || flow->end.reason || !flow->sampled_ns)
 		return;
 	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
-		n = recv(flow->source.fd, NULL, READ_MOST, MSG_DONTWAIT | MSG_TRUNC);
+		n = recv(flow->source.fd, NULL, READ_MAX, MSG_DONTWAIT | MSG_TRUNC);
 		if (n > 0)
 			flow->bytes += (uint64_t)n;
 		else if (n < 0 && errno != EAGAIN && errno != EINTR)
 			flow->cut_error = errno;
-		if (n < READ_MOST / 4)
+		if (n < READ_MAX / 4)
 			return;
 	}
 }
@@ -275,7 +275,7 @@ static void move_in(struct flow *flow)
 
 	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
 		/* MSG_TRUNC: the bytes are counted and let go where they are, not copied to here. */
-		ssize_t n = recv(flow->source.fd, NULL, READ_MOST, MSG_DONTWAIT | MSG_TRUNC);
+		ssize_t n = recv(flow->source.fd, NULL, READ_MAX, MSG_DONTWAIT | MSG_TRUNC);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
@@ -293,7 +293,7 @@ static void move_in(struct flow *flow)
 		}
 		if (counts && !flow->sends)
 			flow->bytes += (uint64_t)n;
-		if (n < READ_MOST / 4 || loop_share_used(o->loop))
+		if (n < READ_MAX / 4 || loop_share_used(o->loop))
 			return;
 	}
 }

@@ -11,7 +11,7 @@
 #define LOOK_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
 /* The margin of a sleep: its steps, and its limits (a share of the interval: 2 % of a processor). */
 #define MARGIN_STEP_NS ((uint64_t)KTRXER_NS_PER_US / 2)
-#define MARGIN_MOST_NS (200 * (uint64_t)KTRXER_NS_PER_US)
+#define MARGIN_MAX_NS (200 * (uint64_t)KTRXER_NS_PER_US)
 enum { MARGIN_SHARE = 50, WARM_NS = 8000 };
 enum { LOOK_PROBES = 8 }; /* or after so many probes: a socket's buffer holds hundreds */
 /*
@@ -315,7 +315,7 @@ bool prober_loop(struct prober *p, int stop_fd, uint64_t (*step)(struct prober *
 	p->done = false;
 	p->timer.at_ns = p->wake_ns = 0;
 	p->exact_ns = KTRXER_NEVER;
-	p->margin_max_ns = earliest(p->spec.interval_ns / MARGIN_SHARE, MARGIN_MOST_NS);
+	p->margin_max_ns = earliest(p->spec.interval_ns / MARGIN_SHARE, MARGIN_MAX_NS);
 	p->margin_ns = p->margin_max_ns / 2;
 	rc = loop_run(p->loop, stop_fd);
 	p->result.receiver_drops = reply_receiver_drops(&p->receiver);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 static int open_socket(struct reply_receiver *receiver, const struct reply_receiver_options *o, int fd)

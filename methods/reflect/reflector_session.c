@@ -10,7 +10,7 @@
 enum {
 	WAYS = 8,
 	TRIAL_PACKETS = 16,
-	GROUP_MOST = KTRXER_REFLECTOR_SESSIONS / 4,
+	GROUP_MAX = KTRXER_REFLECTOR_SESSIONS / 4,
 	GROUP_FAIR = 64, /* sessions that a prefix has without fear of eviction */
 	RESTART_SEQ = 1024,
 };
@@ -74,7 +74,7 @@ void reflector_sessions_review(struct reflector_sessions *sessions, int places, 
 /* Sessions of this prefix that are over still count until they are looked for, at most once a second. */
 static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, uint64_t now_ns)
 {
-	if (sessions->counts[group] < GROUP_MOST)
+	if (sessions->counts[group] < GROUP_MAX)
 		return true;
 	if (now_ns - sessions->swept_ns >= (uint64_t)KTRXER_NS_PER_S) {
 		sessions->swept_ns = now_ns;
@@ -82,7 +82,7 @@ static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, 
 			if (is_over(&sessions->table[i], now_ns))
 				forget(sessions, &sessions->table[i], REFLECTOR_IDLE);
 	}
-	return sessions->counts[group] < GROUP_MOST;
+	return sessions->counts[group] < GROUP_MAX;
 }
 
 /* The session of the set whose prefix has most sessions, if those are far more than the newcomer's; else NULL. */

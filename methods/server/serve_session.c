@@ -257,8 +257,8 @@ static enum control_refusal udp_judge(struct session *s, const struct flow_spec 
 		return CONTROL_TOO_FAST;
 	if (s->rates[spec->down] > INT64_MAX)
 		return CONTROL_MALFORMED;
-	*value = KTRXER_FLOW_UDP_MOST;
-	return ++s->udp_flows > KTRXER_FLOW_UDP_MOST ? CONTROL_TOO_MANY : CONTROL_OK;
+	*value = KTRXER_FLOW_UDP_MAX;
+	return ++s->udp_flows > KTRXER_FLOW_UDP_MAX ? CONTROL_TOO_MANY : CONTROL_OK;
 }
 
 static enum control_refusal flows_add(struct session *s, const struct flow_spec *specs, int count, uint64_t *value)

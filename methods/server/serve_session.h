@@ -42,7 +42,7 @@ struct session {
 	uint32_t opened;           /* the next flow to open */
 	uint64_t rates[2];         /* bit/s of UDP flows, by direction */
 	uint32_t udp_flows, port_count;
-	struct control_port ports[KTRXER_FLOW_UDP_MOST]; /* of UDP flows that the server sends */
+	struct control_port ports[KTRXER_FLOW_UDP_MAX]; /* of UDP flows that the server sends */
 	struct flow_history history;
 	struct serve_client client;
 	uint8_t *block; /* samples that are not yet sent */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "tcp_connection.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define RESEND_NS (300 * (uint64_t)KTRXER_NS_PER_MS)
 /* Linux retransmits 200 ms after a round trip, other systems later (RFC 6298: one second). */
 #define LATE_ROOM_NS (100 * (uint64_t)KTRXER_NS_PER_MS)
-#define LEAD_LEAST_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
-#define LEAD_MOST_NS (120 * (uint64_t)KTRXER_NS_PER_MS)
+#define LEAD_MIN_NS (50 * (uint64_t)KTRXER_NS_PER_MS)
+#define LEAD_MAX_NS (120 * (uint64_t)KTRXER_NS_PER_MS)
 
 enum {
 	SYN_TRIES = 3,
@@ -276,7 +275,7 @@ uint64_t tcp_connection_lead_ns(const struct tcp_connection *c)
 {
 	const uint64_t quarter = c->rtt_ns / 4;
 
-	return c->rtt_ns + (quarter < LEAD_LEAST_NS ? LEAD_LEAST_NS : quarter > LEAD_MOST_NS ? LEAD_MOST_NS : quarter);
+	return c->rtt_ns + (quarter < LEAD_MIN_NS ? LEAD_MIN_NS : quarter > LEAD_MAX_NS ? LEAD_MAX_NS : quarter);
 }
 
 void tcp_connection_skip(struct tcp_connection *c, uint64_t now_ns)

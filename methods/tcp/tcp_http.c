@@ -9,10 +9,10 @@
 #include <strings.h>
 
 static const char pad_begin[] = "X-Padding: ", line_end[] = "\r\n";
-enum { STATUS_LINE_MIN = 12 /* "HTTP/1.1 200" */, PAD_LEAST = sizeof pad_begin - 1 + 1 + 2 };
+enum { STATUS_LINE_MIN = 12 /* "HTTP/1.1 200" */, PAD_MIN = sizeof pad_begin - 1 + 1 + 2 };
 
 /* Longer bodies are as good as endless; sums of them stay below 2^63. */
-#define LENGTH_MOST ((uint64_t)1 << 40)
+#define LENGTH_MAX ((uint64_t)1 << 40)
 
 /* Printable ASCII without blanks: nothing that ends a line or a field. */
 static bool is_word(const char *text)
@@ -48,11 +48,11 @@ int tcp_request_make(char request[TCP_REQUEST_MAX], const struct tcp_request_spe
 	if (spec->length) {
 		const int pad = (int)spec->length - length - 2;
 
-		if (spec->length > TCP_REQUEST_MAX || (pad && pad < PAD_LEAST))
+		if (spec->length > TCP_REQUEST_MAX || (pad && pad < PAD_MIN))
 			return ktrxer_fail(err, -EINVAL,
 					   "a request for this path has %d bytes, or %d to %d with padding; %u were "
 					   "asked for",
-					   length + 2, length + 2 + PAD_LEAST, TCP_REQUEST_MAX, spec->length);
+					   length + 2, length + 2 + PAD_MIN, TCP_REQUEST_MAX, spec->length);
 		if (pad) {
 			memcpy(request + length, pad_begin, sizeof pad_begin - 1);
 			memset(request + length + sizeof pad_begin - 1, 'x', (size_t)pad - (sizeof pad_begin - 1) - 2);
@@ -98,7 +98,7 @@ static bool read_number(uint64_t *number, const char *text, size_t length)
 		length--;
 	}
 	for (; digits < length && text[digits] >= '0' && text[digits] <= '9'; digits++) {
-		if (sum > LENGTH_MOST / 10)
+		if (sum > LENGTH_MAX / 10)
 			return false;
 		sum = 10 * sum + (uint64_t)(text[digits] - '0');
 	}

@@ -65,7 +65,7 @@ bool flow_train_fits(const struct flow_spec *s)
 {
 	uint64_t period_ns;
 
-	if (s->train < 2 || s->train > KTRXER_TRAIN_MOST || !s->rate_bps ||
+	if (s->train < 2 || s->train > KTRXER_TRAIN_PACKETS_MAX || !s->rate_bps ||
 	    flow_train_bits(s) > 8ull * KTRXER_TRAIN_BYTES)
 		return false;
 	period_ns = flow_train_bits(s) * (uint64_t)KTRXER_NS_PER_S / s->rate_bps;

@@ -6,12 +6,12 @@
 #include <ktrxer.h>
 
 enum {
-	KTRXER_FLOW_FLOWS_MOST = 16384,
-	KTRXER_FLOW_UDP_MOST = 64, /* UDP flows of one client: each has a transmitter of its own */
+	KTRXER_FLOW_FLOWS_MAX = 16384,
+	KTRXER_FLOW_UDP_MAX = 64, /* UDP flows of one client: each has a transmitter of its own */
 	/* a longer interval is no series; and times near 2^64 ns would pass it at once */
 	KTRXER_FLOW_SAMPLE_MAX_S = 3600,
-	KTRXER_TRAIN_MOST = 1000,     /* packets of one train */
-	KTRXER_TRAIN_BYTES = 2 << 20, /* and their payload: 2^24 bits times 10^9 stay within 64 bits */
+	KTRXER_TRAIN_PACKETS_MAX = 1000, /* packets of one train */
+	KTRXER_TRAIN_BYTES = 2 << 20,    /* and their payload: 2^24 bits times 10^9 stay within 64 bits */
 };
 
 enum {

@@ -30,7 +30,7 @@
 
 #define MS (uint64_t)KTRXER_NS_PER_MS
 
-enum { TRIES = 100, CONNECTED_MOST = 1500, PINGS = 600, STAMPS = 128, SEEDS = 24 };
+enum { TRIES = 100, CONNECTED_MAX = 1500, PINGS = 600, STAMPS = 128, SEEDS = 24 };
 
 static const char token_text[] = "a token of a test, long enough";
 
@@ -65,7 +65,7 @@ struct client {
 	int fd;
 	struct control_keys keys;
 	uint32_t session, ports;
-	struct control_port port_of[KTRXER_FLOW_UDP_MOST];
+	struct control_port port_of[KTRXER_FLOW_UDP_MAX];
 	struct flow_spec *specs;
 	int *sockets;
 	uint8_t in[4 * CONTROL_BODY_MAX];
@@ -123,7 +123,7 @@ static bool await(struct client *c, uint8_t type, int wait_ms)
 			if (frame.type == CONTROL_GRANT && control_grant_read(&grant, &frame) == 0)
 				c->session = grant.session;
 			if (frame.type == CONTROL_PLANNED)
-				c->ports = (uint32_t)control_ports_read(c->port_of, KTRXER_FLOW_UDP_MOST, &frame);
+				c->ports = (uint32_t)control_ports_read(c->port_of, KTRXER_FLOW_UDP_MAX, &frame);
 			c->have -= taken;
 			memmove(c->in, c->in + taken, c->have);
 			if (found || refused)
@@ -176,7 +176,7 @@ static void spec_draw(struct client *c, struct flow_spec *s, uint32_t index)
 	if (udp && s->model == FLOW_VOIP && s->rate_bps < 8u * s->payload_max)
 		s->rate_bps = 8u * s->payload_max;
 	if (s->model == FLOW_TRAIN) {
-		s->train = (uint16_t)(2 + draw(r, KTRXER_TRAIN_MOST - 1));
+		s->train = (uint16_t)(2 + draw(r, KTRXER_TRAIN_PACKETS_MAX - 1));
 		s->train_gap_ns = draw(r, 2) ? draw_log(r, 20) : 0;
 		if (!flow_train_fits(s))
 			s->model = FLOW_CONSTANT;
@@ -377,7 +377,7 @@ static void server_open(struct server *s)
 {
 	struct reflector_options r = { .dscp_granted = REFLECTOR_DSCP_TRUSTED, .secret = 1 };
 	struct serve_control_options o = { .max_clients = 8,
-					   .max_flows = KTRXER_FLOW_FLOWS_MOST,
+					   .max_flows = KTRXER_FLOW_FLOWS_MAX,
 					   .secret = 2,
 					   .max_ns = 3600 * 1000 * MS,
 					   .dscp_granted = UINT64_MAX };
@@ -450,8 +450,8 @@ static struct request request_of(uint64_t seed)
 	r.stamps = seed % 6 == 5;
 	r.connects = seed % 3;
 	r.flows = (uint32_t)draw_log(&r, r.connects ? 11 : 14);
-	if (r.connects && r.flows > CONNECTED_MOST)
-		r.flows = CONNECTED_MOST;
+	if (r.connects && r.flows > CONNECTED_MAX)
+		r.flows = CONNECTED_MAX;
 	return r;
 }
 
@@ -498,9 +498,9 @@ TEST(no_request_holds_the_loop)
 
 TEST(the_largest_requests_do_not)
 {
-	const struct request described = { .random = 1, .flows = KTRXER_FLOW_FLOWS_MOST };
-	const struct request connected = { .random = 2, .flows = CONNECTED_MOST, .connects = true };
-	const struct request udp = { .random = 3, .flows = KTRXER_FLOW_UDP_MOST, .connects = true };
+	const struct request described = { .random = 1, .flows = KTRXER_FLOW_FLOWS_MAX };
+	const struct request connected = { .random = 2, .flows = CONNECTED_MAX, .connects = true };
+	const struct request udp = { .random = 3, .flows = KTRXER_FLOW_UDP_MAX, .connects = true };
 
 	need_error_queue();
 	judge(&described, 1001);

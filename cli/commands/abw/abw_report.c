@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-enum { LATE_PERCENT = 1, OVERTAKEN_MOST = 2, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
+enum { LATE_PERCENT = 1, OVERTAKEN_MAX = 2, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
 
 const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
 
@@ -192,7 +192,7 @@ static void judge(const struct abw_way *way)
 	}
 	if (r->reading != ABW_SENDER && r->late * 100 > r->packets * LATE_PERCENT)
 		reason_abw_late(cli, name, r->late, r->packets, sender);
-	if (r->reading == ABW_RESOLVED && r->overtaken > OVERTAKEN_MOST)
+	if (r->reading == ABW_RESOLVED && r->overtaken > OVERTAKEN_MAX)
 		reason_overtaken(cli, name, r->overtaken, r->packets);
 	if (r->reading != ABW_LOST && r->lost * 100 > r->packets * LOST_PERCENT)
 		reason_train_lost(cli, name, r->lost, r->packets);

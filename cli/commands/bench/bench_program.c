@@ -2,8 +2,6 @@
 /* `ktrxer bench` starts a program of its own. */
 #include "opt.h"
 
-#include <stddef.h>
-
 const struct command cmd_bench_program = {
 	.name = "bench",
 	.summary = "Engines and frozen baselines against each other: rate, schedule, pairs, stamps",

@@ -5,7 +5,6 @@
 #include "fields_config.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void print_value(struct cli *cli, struct json *json, const char *key, const char *value, const char *source)
 {

@@ -5,7 +5,6 @@
 #include "fields_doctor.h"
 #include "error.h"
 #include "shared_options.h"
-#include "units.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +22,7 @@ struct doctor_options {
 
 #define FIELD(name) offsetof(struct doctor_options, name)
 #define ENGINES_MOST 16
-#define DEVICES_MOST 64
+#define DEVICES_MAX 64
 
 static const struct opt doctor_opts[] = {
 	OPTION_DEVICE(FIELD(device), .help = "Try the engines on this device; by default the first one that is up "
@@ -49,14 +48,14 @@ static const struct {
 
 static bool choose_device(struct ktrxer_device *chosen, const char *wanted, struct ktrxer_error *err)
 {
-	struct ktrxer_device devices[DEVICES_MOST];
+	struct ktrxer_device devices[DEVICES_MAX];
 	int n;
 
 	if (wanted)
 		return ktrxer_device_get(chosen, wanted, err) == 0;
-	n = ktrxer_device_list(devices, DEVICES_MOST, err);
+	n = ktrxer_device_list(devices, DEVICES_MAX, err);
 	for (int pass = 0; pass < 2; pass++)
-		for (int i = 0; i < n && i < DEVICES_MOST; i++)
+		for (int i = 0; i < n && i < DEVICES_MAX; i++)
 			if (devices[i].link && devices[i].up &&
 			    (pass == 1 || (!devices[i].loopback && devices[i].running))) {
 				*chosen = devices[i];

@@ -5,7 +5,6 @@
 #include "flow_spec.h"
 #include "shared_options.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define FIELD(name) offsetof(struct flow_options, name)
@@ -18,7 +17,7 @@ static const char *const directions[] = { "up", "down", "both", NULL };
 /* clang-format off */
 static const struct opt flow_opts[] = {
 	{ .name = "flows", .type = OPT_UINT, .offset = FIELD(flows), .argument = "N", .fallback = "1", .min = 1,
-	  .max = KTRXER_FLOW_FLOWS_MOST / 2, .heading = "Flows", .help = "Number of flows in each direction" },
+	  .max = KTRXER_FLOW_FLOWS_MAX / 2, .heading = "Flows", .help = "Number of flows in each direction" },
 	OPTION_FOR(FIELD(for_ns), .min = 1000000, .max = OPTION_DAYS(365),
 		.help = "Duration of each flow; 10 s without --for and --bytes"),
 	{ .name = "bytes", .type = OPT_SIZE, .offset = FIELD(bytes), .argument = "BYTES", .min = 1, .max = INT64_MAX,

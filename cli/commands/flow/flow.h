@@ -19,7 +19,6 @@ struct flow_options {
 
 enum flow_ecn { FLOW_ECN_ANY = 0, FLOW_ECN_ON, FLOW_ECN_OFF };
 
-/* State of one flow in the command, beside the records of its two ends. */
 struct flow_shown {
 	uint8_t ecn_wanted;   /* enum flow_ecn */
 	char cc[FLOW_CC_MAX]; /* in force at this end; "": not known */

@@ -168,9 +168,8 @@ static int plan_udp(struct flow_run *run, uint64_t rate_bps, struct ktrxer_error
 
 	if (!rate_bps)
 		return ktrxer_fail(err, -EINVAL, "--udp needs --bitrate: UDP flows have no other limit");
-	if (run->plan.request.flows > KTRXER_FLOW_UDP_MOST)
-		return ktrxer_fail(err, -EINVAL, "at most %d UDP flows, both directions together",
-				   KTRXER_FLOW_UDP_MOST);
+	if (run->plan.request.flows > KTRXER_FLOW_UDP_MAX)
+		return ktrxer_fail(err, -EINVAL, "at most %d UDP flows, both directions together", KTRXER_FLOW_UDP_MAX);
 	if (o->model == FLOW_VOIP && rate_bps < 8 * most)
 		return ktrxer_fail(err, -EINVAL,
 				   "--model voip: at this --bitrate a packet of %llu bytes takes longer than a second; "

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-enum { TABLE_MOST = 32 };
+enum { TABLE_MAX = 32 };
 
 void flow_say_what(struct flow_run *run)
 {
@@ -95,7 +95,7 @@ static void report_text(struct flow_run *run, const struct flow_total totals[2])
 
 	if (run->o->udp)
 		udp_table_text(run);
-	else if (run->plan.request.flows > 1 && run->plan.request.flows <= TABLE_MOST)
+	else if (run->plan.request.flows > 1 && run->plan.request.flows <= TABLE_MAX)
 		table_text(run);
 	total_text(run, "up", &totals[0]);
 	total_text(run, "down", &totals[1]);

@@ -8,13 +8,12 @@
 #include "units.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum {
 	PENDING_FIRST = 256,
-	PENDING_MOST = 1 << 16, /* 13 MB */
-	ROOM_LEFT = 64,         /* for events, which do not wait */
+	PENDING_MAX = 1 << 16, /* 13 MB */
+	ROOM_LEFT = 64,        /* for events, which do not wait */
 };
 #define DRAIN_NS (5 * (uint64_t)KTRXER_NS_PER_MS)
 
@@ -98,7 +97,7 @@ static bool pending_grow(struct flow_run *run)
 	const uint32_t size = run->pending_size ? run->pending_size * 2 : PENDING_FIRST;
 	struct flow_pending *larger;
 
-	if (size > PENDING_MOST || !(larger = malloc(size * sizeof *larger)))
+	if (size > PENDING_MAX || !(larger = malloc(size * sizeof *larger)))
 		return false;
 	for (uint32_t i = 0; i < run->pending_count; i++)
 		larger[i] = run->pending[(run->pending_at + i) % run->pending_size];
@@ -211,7 +210,6 @@ void flow_on_ended(void *context, uint32_t flow, bool remote, const struct flow_
 	out_put(run->cli, event);
 }
 
-/* A line a second for people. */
 void flow_on_tick(void *context, uint64_t at_ns)
 {
 	struct flow_run *run = context;

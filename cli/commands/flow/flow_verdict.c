@@ -205,7 +205,6 @@ static void judge_waits(struct flow_run *run)
 	}
 }
 
-/* Rates that are not the path's. */
 static void judge_windows(struct flow_run *run, bool down)
 {
 	uint32_t limited = 0, flows = 0;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { ORIGIN_ICMP = 2, ORIGIN_ICMPV6 = 3, LINES_MOST = 5 };
+enum { ORIGIN_ICMP = 2, ORIGIN_ICMPV6 = 3, LINES_MAX = 5 };
 
 /* Names of RFC 792, 1122, 1191, 1812 and 4443; the error number alone would say "Connection refused" of a UDP port. */
 static const struct {
@@ -50,9 +50,9 @@ void network_error_say(struct cli *cli, const struct ktx_network_error *error, b
 		ktrxer_addr_format(&error->reporter, from);
 	else
 		strcpy(from, "this host");
-	if (all || *count <= LINES_MOST)
+	if (all || *count <= LINES_MAX)
 		out_text(cli, "%s: %s", from, what);
-	if (!all && *count == LINES_MOST + 1)
+	if (!all && *count == LINES_MAX + 1)
 		out_text(cli, "(more of these are only counted)");
 	event = out_event(cli, "network_error");
 	if (!event)

@@ -4,8 +4,6 @@
 
 #include "error.h"
 
-#include <errno.h>
-
 #define FIELD(name) offsetof(struct owamp_command_options, name)
 #define MS 1000000ULL
 

@@ -15,10 +15,8 @@ extern const char *const packet_sources[PACKET_SOURCES];
 
 /* "12:34:56.123456789 udp 192.0.2.1:1000 > 192.0.2.2:53 length 60", the time of day being local. */
 const char *packet_text(const struct krx_packet *packet, char text[PACKET_TEXT]);
-/* The fields of a sample "packet", into an object that is open. */
 void packet_json(const struct krx_packet *packet, struct json *json);
 
-/* The two ends of a UDP datagram. */
 struct packet_udp {
 	struct ktrxer_addr from, to;
 	uint16_t from_port, to_port;

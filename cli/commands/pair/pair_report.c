@@ -7,7 +7,6 @@
 #include "units.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 enum { FEW_UNDISTURBED = 10, WIDE_PERCENT = 15, MODES_SHOWN = 4 };
 

@@ -7,7 +7,6 @@
 #include "reasons.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 enum { WIDE_PERCENT = 15 };

@@ -12,7 +12,6 @@ const char *ppt_ns_text(char text[KTRXER_UNITS_TEXT], double ns);
 /* Lines of text, each after `prefix`; nothing for the readings of ppt_probes.h. */
 void ppt_say_reading(struct cli *cli, const char *prefix, const struct ppt_result *result);
 
-/* The fields of one train's gaps, into the open object. */
 void ppt_gaps_json(struct json *json, const struct ppt_gaps *gaps);
 /*
  * The slope, capacity, dPPT, and the paper's figures; capacity and dPPT alone, null, for the readings of ppt_probes.h.

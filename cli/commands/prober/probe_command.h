@@ -82,13 +82,10 @@ void probe_judge_answers(const struct probe_report *report, uint64_t sent, uint6
 void probe_judge_times(const struct probe_report *report, uint64_t received);
 /* Returns the qdisc that shapes, else the root. */
 const char *probe_own_qdisc(const struct probe_report *report);
-/* This qdisc, and the wait in it. */
 void probe_own_queue_json(const struct probe_report *report, struct json *end);
-/* The accounts, with the session's own counts of what was sent and answered. */
 void probe_accounts_json(const struct probe_report *report, struct json *end, uint64_t sent, uint64_t received);
 /* The sources of the time stamps at both ends of the round trips; the object `stamps` is open, and is left so. */
 void probe_stamps_json(const struct probe_report *report, struct json *end);
-/* network_errors, untimed, late. */
 void probe_errors_json(const struct probe_report *report, struct json *end);
 void probe_unsent_text(const struct probe_report *report);
 /* ", N.N %, of them N answered after the time-out", into `text`: of the probes that are counted as lost. */

@@ -4,8 +4,6 @@
 
 #include "error.h"
 
-#include <errno.h>
-
 int probe_spec_make(struct probe_spec *spec, const struct probe_options *o, uint32_t each, struct ktrxer_error *err)
 {
 	const struct opt_rate rate = { .num = (uint64_t)KTRXER_NS_PER_S * each, .den = o->interval_ns, .given = true };

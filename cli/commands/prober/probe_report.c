@@ -7,7 +7,6 @@
 #include "network_error.h"
 
 #include "reasons.h"
-#include "units.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -119,7 +119,6 @@ static int rules_parse(struct receiver *r)
 	return 0;
 }
 
-/* The interface of a device, described when first met. */
 static int file_interface(struct capture_file *to, uint32_t device, enum ktrxer_link link, bool nic)
 {
 	char name[IF_NAMESIZE];
@@ -338,7 +337,6 @@ static int receive_all(struct receiver *r)
 	return rc;
 }
 
-/* By what means, and why that. */
 static void backend_json(const struct krx_stats *stats, struct json *json)
 {
 	recv_backend_backend(json, stats->backend);

@@ -5,7 +5,6 @@
 #include "send_engines.h"
 #include "units.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #define FIELD(name) offsetof(struct send_options, name)

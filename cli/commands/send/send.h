@@ -32,7 +32,6 @@ struct send_options {
 
 struct send_run;
 
-/* One transmitter, and what it is to send: all of it, or its share. Its event loop is that of its thread. */
 struct send_worker {
 	struct send_run *run;
 	uint32_t number;
@@ -55,7 +54,6 @@ struct send_worker {
 	pthread_t thread;
 };
 
-/* One run of it. */
 struct send_run {
 	struct cli *cli;
 	const struct send_options *o;

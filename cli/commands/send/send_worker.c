@@ -268,7 +268,6 @@ static int step_until_end(struct send_worker *worker, uint64_t (*step)(struct se
 	return loop_run(worker->loop, worker->run->cli->stop_fd);
 }
 
-/* Sends and waits for the end of what was sent, or until the user stops it. */
 static int run_steps(struct send_worker *worker)
 {
 	const struct send_run *run = worker->run;

@@ -20,7 +20,6 @@ struct serve_figures {
 	uint64_t log_left_out;
 };
 
-/* The counts of the end object. */
 struct json;
 void figures_json(struct json *json, const struct serve_figures *figures);
 

@@ -29,7 +29,6 @@ struct other_servers_options {
 /* Negative errno with a text. other_servers_close() in any case. */
 int other_servers_open(struct other_servers *servers, const struct other_servers_options *options,
 		       struct ktrxer_error *err);
-/* Lines for people. */
 void other_servers_say(const struct other_servers *servers, struct cli *cli);
 void other_servers_close(struct other_servers *servers);
 

@@ -48,7 +48,7 @@ static const struct opt serve_opts[] = {
 	  .heading = "Flows", .help = "Clients at once; 0: no client gets flows" },
 	{ .name = "max-flows", .type = OPT_UINT, .offset = FIELD(max_flows), .argument = "N", .fallback = "2048",
 	  .min = 1,
-	  .max = KTRXER_FLOW_FLOWS_MOST, .help = "Flows of each client" },
+	  .max = KTRXER_FLOW_FLOWS_MAX, .help = "Flows of each client" },
 	{ .name = "max-duration", .type = OPT_DURATION, .offset = FIELD(max_ns), .argument = "D", .fallback = "1h",
 	  .min = 1000000000,
 	  .max = 365ULL * 86400 * 1000000000, .help = "Longest duration of a client's request" },

@@ -4,8 +4,6 @@
 
 #include "error.h"
 
-#include <errno.h>
-
 #define FIELD(name) offsetof(struct tcp_options, name)
 
 enum { MSS_MIN = 216, MSS_MAX = 1460, START_AHEAD_MS = 3000 };

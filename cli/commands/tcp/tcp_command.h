@@ -25,7 +25,6 @@ struct tcp_run {
 
 void tcp_say_what(const struct tcp_run *run);
 void tcp_say_pair(void *context, const struct tcp_sample *sample);
-/* Text, JSON and verdict. The exit status. */
 int tcp_finish(const struct tcp_run *run);
 
 #endif

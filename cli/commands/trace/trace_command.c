@@ -5,7 +5,6 @@
 #include "error.h"
 #include "flow.h"
 #include "reasons.h"
-#include "secret.h"
 #include "shared_options.h"
 
 #include <errno.h>

@@ -38,7 +38,6 @@ struct trace_run {
 
 void trace_say_what(const struct trace_run *run);
 void trace_say_answer(void *context, const struct trace_sample *sample);
-/* Text, JSON and verdict. The exit status. */
 int trace_finish(const struct trace_run *run);
 
 /* trace_load_report.c: the same of the queues; nothing without --load */

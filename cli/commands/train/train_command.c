@@ -8,7 +8,6 @@
 #include "reasons.h"
 #include "units.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 
 enum { READY_MS = 3000 /* before --start-at: connection and introductions */ };

@@ -47,7 +47,6 @@ struct train_run {
 
 /* Negative errno with a text. train_run_free() in any case. */
 int train_run_find_path(struct train_run *run, struct ktrxer_error *err);
-/* The path, and the server's token. */
 int train_run_prepare(struct train_run *run, struct ktrxer_error *err);
 bool train_run_wants(const struct train_options *o, enum train_way way);
 /* IP and UDP headers on the path, and the bytes of payload that its MTU leaves. */
@@ -83,7 +82,6 @@ const char *train_shaper(const struct ktx_info *info, const struct ktrxer_qdiscs
 void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns);
 /* Reasons of the session for the verdict. WHAT: "pairs". */
 void train_run_judge(const struct train_run *run, const char *what);
-/* target, to, from, device */
 void train_run_json(const struct train_run *run, struct json *end);
 void train_run_free(struct train_run *run);
 
