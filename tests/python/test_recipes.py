@@ -89,7 +89,7 @@ def test_more_probes_than_a_server_answers_are_told_before():
     (combine(icmp(Setting("H"), "a", when=When(start_after="b")), icmp(Setting("H"), "b", when=When(start_after="a"))),
      "a waits for itself, by way of b"),
     (icmp(Setting("H"), "a", when=When(start_after="a")), "a waits for itself$"),
-    (icmp(Setting("H", probe_interval_ns=1000)), "0.1 ms to 60 s"),
+    (icmp(Setting("H", probe_interval_ns=1000)), "0.1 ms to 60000 ms"),
     (icmp(Setting("H"), "a\x1b[2J"), "control characters"),
     (icmp(Setting("H"), place="moon"), "'moon' is not a place; there are local, netns:NAME, ssh:"),
     (icmp(Setting("H"), host="-oProxyCommand=x"), "is no host"),
@@ -97,7 +97,7 @@ def test_more_probes_than_a_server_answers_are_told_before():
     (uploads(Setting("H"), ["u"], protocol="udp"), "UDP flows need a bit rate"),
     (uploads(Setting("H"), ["u"], model="voip"), "a traffic model and a payload are for UDP"),
     (uploads(Setting("H"), ["u"], [f"x{n}" for n in range(2)]), "no marking is called 'x0'"),
-    (uploads(Setting("H"), [f"u{n}" for n in range(1001)]), "1001 flows; 1 to 1000"),
+    (uploads(Setting("H"), [f"u{n}" for n in range(1001)]), "flows: 1001; 1 to 1000"),
 ])
 def test_plans_that_cannot_be(plan, message):
     with pytest.raises(PlanError, match=message):

@@ -39,7 +39,7 @@ export interface Series {
   high: number | null;
   /** Only of a heat map: the shares, row by row. */
   z: number | null;
-  /** Of y: 2 is the right one. */
+  /** The axis of y: 2 is the right one. */
   axis: 1 | 2;
   lost: number | null;
   hidden: boolean;

@@ -18,7 +18,7 @@ import { band, box, line, points, step, type View } from "./trace";
 
 export interface Loaded {
   series: Series;
-  /** Of an outline and a heat map: the columns as they are. Their order is their shape. */
+  /** The columns of an outline and a heat map, as they are: their order is their shape. */
   samples: Samples;
   z: Float64Array | null;
   low: Float64Array | null;

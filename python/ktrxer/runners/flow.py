@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Literal
@@ -52,7 +52,7 @@ class Flows(Parameters):
 
 
 def validate(p: Flows) -> None:
-    between("flows", len(p.series), 0, FLOWS_MOST)
+    between("flows", max(1, len(p.series)), 1, FLOWS_MOST)
     if p.protocol == "udp" and len(p.series) > UDP_MOST:
         raise RunnerError(f"{len(p.series)} UDP flows; one process has 1 to {UDP_MOST}")
     between("time between samples", p.interval_ns / MS, 10, 60_000, " ms")
@@ -108,10 +108,6 @@ def trial(p: Flows, o: Options, estimate: bool) -> Trial:
 
 
 def read(_: Flows, samples: Samples) -> Reading:
-    return own.read(samples, _sample(samples), _event(samples))
-
-
-def _sample(samples: Samples) -> Callable[[Object], None]:
     def add(sample: Object) -> None:
         kind = sample.get("kind")
         if kind not in ("bytes", "tcp_info", "udp"):
@@ -133,7 +129,15 @@ def _sample(samples: Samples) -> Callable[[Object], None]:
             sums = [number(sample, name) for name in ("packets", "bytes")]
             _append(samples, "udp", (counts.id, at, end, *sums, *marked, maybe(sample, "lost")))
 
-    return add
+    def seen(made: Object) -> None:
+        if made.get("name") != "flow_failed":
+            return
+        series_ = samples.series.get(("bytes", made.get("flow")))
+        at = (number(made, "time_ns") - own.zero(samples)) / S
+        why = one_line(str(made.get("error") or made.get("reason") or "no reason given"), 200)
+        samples.reason("flow_failed", name=series_.name if series_ is not None else "", at_s=at, why=str(why))
+
+    return own.read(samples, add, seen)
 
 
 def _append(samples: Samples, kind: str, row: tuple[Any, ...]) -> None:
@@ -150,18 +154,6 @@ def _tcp_info(made: Object) -> Iterable[int | None]:
     if values and set(map(type, values)) <= _WHOLE and all(value is None or -NS_MOST <= value <= NS_MOST for value in values):
         return values
     return [maybe(made, name) for name in _TCP_INFO]
-
-
-def _event(samples: Samples) -> Callable[[Object], None]:
-    def seen(made: Object) -> None:
-        if made.get("name") != "flow_failed":
-            return
-        series_ = samples.series.get(("bytes", made.get("flow")))
-        at = (number(made, "time_ns") - own.zero(samples)) / S
-        why = one_line(str(made.get("error") or made.get("reason") or "no reason given"), 200)
-        samples.reason("flow_failed", name=series_.name if series_ is not None else "", at_s=at, why=str(why))
-
-    return seen
 
 
 RUNNER = Runner(

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ktrxer.collect.errors import StateError
 from ktrxer.collect.netlink import Netlink
 from ktrxer.runners import state
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Times, ends_well
 from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
-from ktrxer.store.meta import Series
 
 PATH = "/proc/self/net/dev"
 DEVICES_MOST = 64
@@ -36,11 +34,6 @@ def validate(p: Devices) -> None:
 
 def command(p: Devices, _: Options, times: Times) -> list[str]:
     return state.loop('cat "$1"', p.interval_ns, times, PATH)
-
-
-def series(_: Devices, name: str) -> Mapping[Hashable, Series]:
-    del name
-    return {}
 
 
 def add(p: Devices, samples: Samples, at_ns: int, found: Iterable[tuple[str, Mapping[str, int]]]) -> None:
@@ -73,30 +66,22 @@ def read(p: Devices, samples: Samples, frame: Frame) -> None:
 class Links:
     def __init__(self, p: Devices) -> None:
         self._p = p
-        try:
+        with state.refusals():
             self._netlink = Netlink()
             devices = [name for name, _ in self._netlink.counters()]
-        except StateError as error:
-            raise RunnerError(str(error)) from None
         if p.device and p.device not in devices:
             self._netlink.close()
             raise RunnerError(f"no device {p.device!r} here; there are {', '.join(devices[:10])}")
 
     def sample(self, samples: Samples, at_ns: int) -> None:
-        try:
+        with state.refusals():
             add(self._p, samples, at_ns, self._netlink.counters())
-        except StateError as error:
-            raise RunnerError(str(error)) from None
 
     def close(self) -> None:
         self._netlink.close()
 
 
-def here(p: Devices, _: Options) -> Source:
-    return Links(p)
-
-
 RUNNER = Runner(
-    "interface", "counters of network devices", Devices, validate, command, series, state.by_frame(read), ends_well,
-    auxiliary=True, here=here,
+    "interface", "counters of network devices", Devices, validate, command, state.no_series, state.by_frame(read), ends_well,
+    auxiliary=True, here=lambda p, _: Links(p),
 )  # fmt: skip

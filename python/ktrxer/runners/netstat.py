@@ -5,14 +5,13 @@ that does not change during the run has no series."""
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ktrxer.runners import state
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Times, ends_well
 from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
-from ktrxer.store.meta import Series
 
 # The files of /proc/self are those of the process that opens them: its network namespace.
 PATHS = ("/proc/self/net/netstat", "/proc/self/net/snmp")
@@ -35,11 +34,6 @@ def validate(p: Counters) -> None:
 
 def command(p: Counters, _: Options, times: Times) -> list[str]:
     return state.loop('cat "$@"', p.interval_ns, times, *PATHS)
-
-
-def series(_: Counters, name: str) -> Mapping[Hashable, Series]:
-    del name
-    return {}
 
 
 def pairs(text: str) -> Iterator[tuple[str, str, str]]:
@@ -73,11 +67,7 @@ def read(p: Counters, samples: Samples, frame: Frame) -> None:
         raise NotUnderstood("no counters of /proc/net/netstat")
 
 
-def here(p: Counters, _: Options) -> Source:
-    return state.Files(p, read, PATHS)
-
-
 RUNNER = Runner(
-    "netstat", "counters of the network stack (TcpExt, IpExt, Tcp, Udp)", Counters, validate, command, series, state.by_frame(read),
-    ends_well, auxiliary=True, here=here,
+    "netstat", "counters of the network stack (TcpExt, IpExt, Tcp, Udp)", Counters, validate, command, state.no_series,
+    state.by_frame(read), ends_well, auxiliary=True, here=lambda p, _: state.Files(p, read, PATHS),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from ktrxer.runners import state
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, Source, Times, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, Times, ends_well
 from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
 from ktrxer.store.meta import Series
@@ -101,11 +101,7 @@ def _softirqs(samples: Samples, frame: Frame) -> None:
                 samples.changing((kind, core), frame.at_ns, count, name, group=f"{samples.name}: softirqs by core")
 
 
-def here(p: Processors, _: Options) -> Source:
-    return state.Files(p, read, PATHS if p.cores else PATHS[:1])
-
-
 RUNNER = Runner(
     "processor", "use, steal and softirq time of processors", Processors, validate, command, series, state.by_frame(read), ends_well,
-    auxiliary=True, here=here,
+    auxiliary=True, here=lambda p, _: state.Files(p, read, PATHS if p.cores else PATHS[:1]),
 )  # fmt: skip

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ktrxer.collect.errors import StateError
 from ktrxer.collect.netlink import Netlink, Qdisc, handle_text
 from ktrxer.collect.queue_stats import is_count, unit_of
 from ktrxer.runners import state, tc_json, tc_text
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Times, Tool, ends_well
 from ktrxer.runners.samples import NotUnderstood, Samples
 from ktrxer.runners.state import Frame
 from ktrxer.store.meta import Series
@@ -47,11 +47,6 @@ def validate(p: Queues) -> None:
 
 def command(p: Queues, _: Options, times: Times) -> list[str]:
     return state.loop(BODY, p.interval_ns, times, p.device, "1" if p.device and (p.classes or p.flows) else "")
-
-
-def series(_: Queues, name: str) -> Mapping[Hashable, Series]:
-    del name
-    return {}
 
 
 # ----------------------------------------------------------------------------------------------------------------- samples
@@ -133,10 +128,8 @@ def read(p: Queues, samples: Samples, frame: Frame) -> None:
 class Here:
     def __init__(self, p: Queues, o: Options) -> None:
         self._p = p
-        try:
+        with state.refusals():
             self._netlink = Netlink()
-        except StateError as error:
-            raise RunnerError(str(error)) from None
         try:
             self._device = p.device or socket.if_indextoname(self._netlink.way_to(state.address_of(o)).index)
             self._index = socket.if_nametoindex(self._device)
@@ -153,13 +146,11 @@ class Here:
             raise
 
     def sample(self, samples: Samples, at_ns: int) -> None:
-        try:
+        with state.refusals():
             qdiscs = [(self._device, one) for one in self._netlink.qdiscs(self._index)]
             kinds = (*(WITH_CLASSES if self._p.classes else ()), *(WITH_FLOWS if self._p.flows else ()))
             wanted = any(one.kind in kinds for _, one in qdiscs)
             classes = [(self._device, one) for one in self._netlink.classes(self._index)] if wanted else []
-        except StateError as error:
-            raise RunnerError(str(error)) from None
         if not [one for _, one in qdiscs if one.kind not in WITHOUT_QUEUE]:
             raise RunnerError(f"the qdiscs of {self._device} were removed")
         add(self._p, samples, at_ns, qdiscs, classes)
@@ -168,11 +159,7 @@ class Here:
         self._netlink.close()
 
 
-def here(p: Queues, o: Options) -> Source:
-    return Here(p, o)
-
-
 RUNNER = Runner(
-    "qdisc", "queues of network devices: qdiscs, classes, tins, flows", Queues, validate, command, series, state.by_frame(read), ends_well,
-    tool=Tool("tc", "iproute2", ("-V",), r"iproute2-(?:ss)?(\d+(?:\.\d+)*)"), auxiliary=True, here=here,
+    "qdisc", "queues of network devices: qdiscs, classes, tins, flows", Queues, validate, command, state.no_series,
+    state.by_frame(read), ends_well, tool=Tool("tc", "iproute2", ("-V",), r"iproute2-(?:ss)?(\d+(?:\.\d+)*)"), auxiliary=True, here=Here,
 )  # fmt: skip

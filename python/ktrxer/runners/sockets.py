@@ -5,13 +5,12 @@ elsewhere. The flows of ktrxer have these figures already."""
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from ktrxer.collect.errors import StateError
 from ktrxer.collect.sockets import Sockets, Tcp
 from ktrxer.runners import ss_text, state
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Times, Tool, ends_well
 from ktrxer.runners.samples import Samples
 from ktrxer.runners.state import Frame
 from ktrxer.store.columns import LOCAL
@@ -51,11 +50,6 @@ def command(p: Connections, _: Options, times: Times) -> list[str]:
     return state.loop(BODY, p.interval_ns, times, p.peer)
 
 
-def series(_: Connections, name: str) -> Mapping[Hashable, Series]:
-    del name
-    return {}
-
-
 def add(p: Connections, samples: Samples, at_ns: int, found: Iterable[Tcp], own_port: int = 0) -> None:
     """`own_port`: connections of ktrxer's own flows, which are left out."""
     for one in found:
@@ -89,26 +83,18 @@ class Here:
     def __init__(self, p: Connections, o: Options) -> None:
         self._p, self._own_port = p, o.port
         self._peer = p.peer or state.address_of(o)
-        try:
+        with state.refusals():
             self._sockets = Sockets()
-        except StateError as error:
-            raise RunnerError(str(error)) from None
 
     def sample(self, samples: Samples, at_ns: int) -> None:
-        try:
+        with state.refusals():
             add(self._p, samples, at_ns, self._sockets.tcp(self._peer), self._own_port)
-        except StateError as error:
-            raise RunnerError(str(error)) from None
 
     def close(self) -> None:
         self._sockets.close()
 
 
-def here(p: Connections, o: Options) -> Source:
-    return Here(p, o)
-
-
 RUNNER = Runner(
-    "sockets", "TCP sockets of other programs: TCP_INFO and the state of BBR", Connections, validate, command, series,
-    state.by_frame(read), ends_well, tool=Tool("ss", "iproute2", ("-V",), r"iproute2-(?:ss)?(\d+(?:\.\d+)*)"), auxiliary=True, here=here,
+    "sockets", "TCP sockets of other programs: TCP_INFO and the state of BBR", Connections, validate, command, state.no_series,
+    state.by_frame(read), ends_well, tool=Tool("ss", "iproute2", ("-V",), r"iproute2-(?:ss)?(\d+(?:\.\d+)*)"), auxiliary=True, here=Here,
 )  # fmt: skip

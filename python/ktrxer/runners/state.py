@@ -9,15 +9,18 @@ place prints frames: the time by the clock of the place, the text of /proc or of
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ktrxer.collect.errors import StateError
 from ktrxer.runners.runner import MS, Options, Parameters, RunnerError, S, Times, lookup_name
 from ktrxer.runners.samples import Line, NotUnderstood, Reading, Samples, by_line
+from ktrxer.store.meta import Series
 
 FRAME_MOST = 8 << 20  # characters of one sample
 FILE_MOST = 4 << 20  # bytes of a file of /proc
@@ -40,6 +43,20 @@ LOOP = (
     'sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))" 2>/dev/null || sleep $(((left + 999999999) / 1000000000)); '
     "look; done"
 )  # fmt: skip
+
+
+def no_series(_: Any, __: str) -> Mapping[Hashable, Series]:
+    """The series are those that the host has: they are made when they appear."""
+    return {}
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """A state that cannot be read is a refusal of the runner."""
+    try:
+        yield
+    except StateError as error:
+        raise RunnerError(str(error)) from None
 
 
 def loop(body: str, interval_ns: int, times: Times, *words: str) -> list[str]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ktrxer.collect.errors import StateError
 from ktrxer.collect.wifi import STATIONS_MOST, Station, Stations
 from ktrxer.runners import state
-from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Source, Times, Tool, ends_well
+from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, Times, Tool, ends_well
 from ktrxer.runners.samples import Samples
 from ktrxer.runners.state import Frame
-from ktrxer.store.meta import Series
 
 RECORDED_MOST = 64  # stations of one process: the first ones
 UNITS = {
@@ -52,11 +50,6 @@ def validate(p: Wifi) -> None:
 
 def command(p: Wifi, _: Options, times: Times) -> list[str]:
     return state.loop(BODY, p.interval_ns, times, p.device)
-
-
-def series(_: Wifi, name: str) -> Mapping[Hashable, Series]:
-    del name
-    return {}
 
 
 def add(p: Wifi, samples: Samples, at_ns: int, found: Iterable[Station]) -> None:
@@ -101,10 +94,8 @@ def read(p: Wifi, samples: Samples, frame: Frame) -> None:
 class Here:
     def __init__(self, p: Wifi) -> None:
         self._p = p
-        try:
+        with state.refusals():
             self._stations = Stations()
-        except StateError as error:
-            raise RunnerError(str(error)) from None
         there = self._stations.devices
         if not there or (p.device and p.device not in there):
             self._stations.close()
@@ -112,21 +103,16 @@ class Here:
             raise RunnerError(what + (f"; there are {', '.join(list(there)[:10])}" if there else ""))
 
     def sample(self, samples: Samples, at_ns: int) -> None:
-        try:
+        with state.refusals():
             for device in [self._p.device] if self._p.device else self._stations.devices:
                 add(self._p, samples, at_ns, self._stations.stations(device))
-        except StateError as error:
-            raise RunnerError(str(error)) from None
 
     def close(self) -> None:
         self._stations.close()
 
 
-def here(p: Wifi, _: Options) -> Source:
-    return Here(p)
-
-
 RUNNER = Runner(
-    "wifi", "stations of WiFi devices: signal, rates, retries, airtime", Wifi, validate, command, series, state.by_frame(read), ends_well,
-    tool=Tool("iw", "iw", ("--version",), r"iw version (\d+(?:\.\d+)*)"), auxiliary=True, here=here,
+    "wifi", "stations of WiFi devices: signal, rates, retries, airtime", Wifi, validate, command, state.no_series,
+    state.by_frame(read), ends_well, tool=Tool("iw", "iw", ("--version",), r"iw version (\d+(?:\.\d+)*)"), auxiliary=True,
+    here=lambda p, _: Here(p),
 )  # fmt: skip

@@ -152,7 +152,7 @@ export class Compare {
   }
 }
 
-/** With two digits of its uncertainty; three to four digits where that is not known. */
+/** The value with two digits of its uncertainty; three to four digits where that is not known. */
 function figure(value: unknown, half: number | null): string {
   if (typeof value !== "number") return "\u2013";
   if (half === null || !(half > 0)) return number(value);

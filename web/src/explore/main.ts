@@ -116,7 +116,7 @@ class Explorer {
       document.getElementById("pane")?.focus();
     });
     document.addEventListener("keydown", (event) => this.key(event));
-    // On paper there is no view into which a panel could come.
+    // Paper has no view into which a panel could come.
     addEventListener("beforeprint", () => {
       if (state.tab === "picture") this.picture.drawAll();
       if (state.tab === "compare") this.compare.drawAll();

@@ -159,7 +159,7 @@ export class Picture {
     }
   }
 
-  /** Until the first picture there is nothing else to see. The element stays: a screen reader reads its changes. */
+  /** The text before the first picture. The element stays: a screen reader reads its changes. */
   private say(text: string): void {
     this.drawing.textContent = text;
     this.root.setAttribute("aria-busy", String(text !== ""));

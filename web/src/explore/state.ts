@@ -11,7 +11,7 @@ export interface State {
   plot: string;
   /** How the runs stand in the picture; "one": one at a time. */
   arrange: string;
-  /** With `one`: the place of the run in `runs`. */
+  /** The place of the run in `runs`, where `one` is set. */
   shown: number;
   /** Settings of the picture (settings.ts): everything in the address that has none of the other names. */
   settings: Map<string, string[]>;
