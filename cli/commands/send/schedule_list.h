@@ -20,7 +20,7 @@ struct schedule_list {
 };
 
 /*
- * Errors name the file (or what `name` says) and the line. -EINVAL, -E2BIG (limits.h), -ENOMEM, or what opening or
+ * Errors name the file (or what `name` says) and the line. -EINVAL, -E2BIG, -ENOMEM, or what opening or
  * reading said.
  */
 int schedule_list_load(struct schedule_list *list, const char *path, struct ktrxer_error *err);
