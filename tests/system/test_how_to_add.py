@@ -7,12 +7,18 @@ pages. The output of the commands is checked below.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,8 +27,7 @@ PAGES = sorted(path.stem for path in (ROOT / "docs" / "howto").glob("add-*.md"))
 PRINTED = {
     "add-engine": (r"engine queued +works", r"10 requested: 10 sent"),
     "add-rule-back-end": (r"listening on to-modem by socket[\s\S]*2 packets captured, 0 lost",),
-    "add-method": (r"OK",),
-    "add-command": (r"", r"--skip N", r"delay variation of 3 packets: p99 20000 ns", r'"p99_ns": 20000'),
+    "add-method": (r"", r"", r"OK", r"--timeout D", r"3 probes sent, 3 answered", r'"rtt_us": {\s+"min": \d', r"RFC 862"),
     "add-column": (r"", r""),
     "add-field": (r"", r"", r'"class_count": 1,'),
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
@@ -60,8 +65,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for change in re.findall(r"^```diff\n(.*?)^```", text, re.M | re.S):
             done = subprocess.run(["git", "apply", "-C1", "-"], cwd=place, input=change, capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, f"{page}: a change does not fit the tree of today: {done.stderr}"
-    options = ["-Dbpf=disabled", "-Dbench=false", "-Dman=false", "-Doptimization=0", "-Ddebug=false"]
-    for command in (["meson", "setup", "build", *options], ["ninja", "-C", "build", "-j2", "cli/ktrxer", "python/ktrxer-estimators.so", "tests/unit/test_variation"]):
+    options = ["-Dbpf=disabled", "-Dbench=false", "-Doptimization=0", "-Ddebug=false"]
+    for command in (["meson", "setup", "build", *options], ["ninja", "-C", "build", "-j2", "cli/ktrxer", "python/ktrxer-estimators.so", "tests/unit/test_udpecho", "cli/generated/man1"]):
         done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     return place
@@ -71,7 +76,28 @@ def test_each_page_is_here() -> None:
     assert sorted(PRINTED) == PAGES
 
 
+@pytest.fixture(scope="module")
+def echo() -> Iterator[None]:
+    """The UDP echo service that the page of methods measures."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as service:
+        service.bind(("127.0.0.1", 7007))
+        service.settimeout(0.1)
+        ended = threading.Event()
+
+        def answer() -> None:
+            while not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    service.sendto(*service.recvfrom(64))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield
+        ended.set()
+        thread.join()
+
+
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("echo")
 def test_page(page: str, tree: Path, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "howto" / f"{page}.md").read_text()
     for name, content in files(text, r"~/\.config/[\w./-]+|[\w-]+\.py"):  # of the user, with a home of this test's
@@ -83,9 +109,59 @@ def test_page(page: str, tree: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PATH": f"{tree / 'build' / 'cli'}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for line, printed in zip(lines, PRINTED[page], strict=True):
         # In the tree if the command names its build folder, else in a folder of this test.
-        place = tree if "-C build" in line or line.startswith("contract/") else tmp_path
+        place = tree if "-C build" in line or line.startswith(("contract/", "mandoc build/")) else tmp_path
         done = subprocess.run(["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, timeout=120)
         # On a busy machine the verdict may be `degraded` (status 1); the output shows that the command ran.
         assert done.returncode in (0, 1) and re.search(printed, done.stdout), f"$ {line}\n{done.stdout}{done.stderr}"
     if page == "add-plot":
         assert "<svg" in (tmp_path / "own_queue.svg").read_text()
+
+
+# --------------------------------------------------------------------------------------------- a method is one folder
+
+OWN = ("methods/udpecho/", "cli/commands/udpecho/")
+
+
+def test_a_method_is_its_folders_and_two_lines() -> None:
+    text = (ROOT / "docs" / "howto" / "add-method.md").read_text()
+    assert all(name.startswith(OWN) for name, _ in files(text, r".*"))
+    changed = [line for change in re.findall(r"^```diff\n(.*?)^```", text, re.M | re.S) for line in change.splitlines() if re.match(r"[-+](?!-- |\+\+ )", line)]
+    assert changed == ["+  'commands/udpecho',", "+  'udpecho',"]
+
+
+def test_the_checks_accept_the_method(tree: Path, tmp_path: Path) -> None:
+    sources = [str(path) for folder in OWN for path in sorted((tree / folder).rglob("*.[ch]"))]
+    page = "build/cli/generated/man1/ktrxer-udpecho.1"
+    includes = [f"-I{folder}" for folder in ("include", "lib/base", "methods/udpecho")]
+    for command in (
+        ["tests/walls", "--build", "build"],
+        ["tests/words", *OWN],
+        [str(ROOT / ".venv/bin/clang-format"), "--dry-run", "--Werror", *sources],
+        ["mandoc", "-T", "lint", "-W", "warning", page],
+        ["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wmissing-prototypes", "-fsyntax-only", *includes, "methods/udpecho/test/fuzz_udpecho.c"],
+    ):
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr}"
+    assert "methods/udpecho" in subprocess.run(["tests/walls", "--build", "build"], cwd=tree, capture_output=True, text=True, timeout=120).stdout
+    assert all(name in (tree / page).read_text() for name in ("rtt_us", "lateness_us", "answered"))  # section OUTPUT
+
+
+@pytest.mark.usefixtures("echo")
+def test_the_output_of_the_method_is_that_of_its_schema(tree: Path, tmp_path: Path) -> None:
+    subprocess.run(["contract/generate.py", "write"], cwd=tree, check=True, timeout=60)
+    schema = jsonschema.Draft202012Validator(json.loads((tree / "docs/schema/udpecho.schema.json").read_text()))
+    for port in (7007, 7008):
+        command = [tree / "build/cli/ktrxer", "udpecho", "127.0.0.1", "--port", str(port), "--count", "2", "--timeout", "500ms", "--json"]
+        printed = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60).stdout)
+        schema.validate(printed)
+        assert printed["answered"] == (printed["sent"] if port == 7007 else 0), printed
+    assert printed["verdict"] == "invalid"
+    reason = {
+        "id": "udpecho_no_answer",
+        "text": "none of 2 probes was answered: no echo service on port 7008, or a firewall drops the probes",
+        "severity": "invalid",
+        "cause": "path",
+        "sent": 2,
+        "to_port": 7008,
+    }
+    assert reason in printed["reasons"], printed  # on a busy machine beside others
