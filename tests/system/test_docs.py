@@ -31,7 +31,7 @@ TIMEOUT_S = 40
 
 # Page, beginning of the line, and the reason why this test does not run it. Each entry must match a line.
 NOT_RUN = [
-    *((f"docs/howto/add-{what}.md", "", "test_how_to_add.py follows it") for what in ("column", "command", "engine", "field", "host-state", "method", "plot", "rule-back-end", "runner")),
+    *((f"docs/howto/add-{what}.md", "", "test_how_to_add.py follows it") for what in ("column", "engine", "field", "host-state", "method", "plot", "rule-back-end", "runner")),
     ("docs/howto/add-recipe.md", "ktrxer tests tcp_two_uploads", "test_how_to_add.py follows it"),
     ("docs/howto/add-recipe.md", "ktrxer lab run access", "test_how_to_add.py follows it"),
     ("README.md", "make demo", "test_lab_run.py runs scripts/demo"),
