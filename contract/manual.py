@@ -54,7 +54,9 @@ def sections(tables: Tables) -> dict[str, str]:
     for command in tables.commands:
         lines = found[f"ktrxer-{command.replace(' ', '-')}"] = [".Sh OUTPUT", _text(POINTER)]
         for one in tables.objects:
-            if one.command == command:
+            if one.command == command and one.line == "object":
+                lines[1:] = [_text(one.text), *_fields(tables, one.has)]
+            elif one.command == command:
                 lines += _part(tables, " ".join((one.line, ", ".join(one.names))).strip(), one.text, one.has)
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tables import SCALARS, Field, Tables
+from tables import LINES, SCALARS, Field, Tables
 
 HEAD = '''# SPDX-License-Identifier: MIT OR Apache-2.0
 # ruff: noqa: E501
@@ -30,7 +30,7 @@ def module(tables: Tables) -> str:
         fields = " ".join(f"{one.name}:{_type(one, group.columns)}" for part in tables.parts((group.name,)) for one in part.fields)
         text += f'    "{group.name}": "{fields}",\n'
     text += "}\n# Command, type of the line, and its kind or name.\nLINES = {\n"
-    for command in tables.commands:
+    for command in sorted({one.command for one in tables.objects if one.line in LINES}):
         text += f'    ("{command}", "start", ""): "line start",\n    ("{command}", "event", "clock_step"): "line event clock_step",\n'
     for made in tables.objects:
         for name in made.names or ("",):

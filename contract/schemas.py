@@ -104,6 +104,11 @@ def _when(key: str, values: list[str], then: Schema) -> Schema:
 
 def schema_of(tables: Tables, command: str) -> Schema:
     objects = [one for one in tables.objects if one.command == command]
+    groups: Schema = {}
+    if objects[0].line not in LINES:
+        closed = _closed(tables, objects[0].has, objects[0].text)
+        _used(tables, closed, groups)
+        return _whole(command, closed, groups)
     defs: Schema = {_title(one): _line(tables, one) for one in objects}
     defs["start"] = _closed(tables, ("start",), tables.groups["start"].text)
     defs["start_line"] = _closed(tables, ("line", "start"), tables.groups["start"].text, {"type": {"const": "start"}})
@@ -126,14 +131,11 @@ def schema_of(tables: Tables, command: str) -> Schema:
             failed = Object(command=command, line="end", has=(), measures=one.measures, text="Of a command that failed.")
             defs["end_failed"] = _line(tables, failed)
     types = [line for line in LINES if line == "start" or any(one.line == line for one in objects)]
-    root: Schema = {"type": "object", "required": ["type"], "properties": {"type": {"enum": types}}, "allOf": cases}
-    groups: Schema = {}
+    text = f"A line of `ktrxer {command} --jsonl`, or the one object of `--json`. Made by contract/generate.py."
+    root: Schema = {"description": text, "type": "object", "required": ["type"], "properties": {"type": {"enum": types}}, "allOf": cases}
     _used(tables, defs, groups)
-    return {
-        "$schema": BASE,
-        "$id": f"{command.replace(' ', '-')}.schema.json",
-        "title": command,
-        "description": f"A line of `ktrxer {command} --jsonl`, or the one object of `--json`. Made by contract/generate.py.",
-        **root,
-        "$defs": groups | defs,
-    }
+    return _whole(command, root, groups | defs)
+
+
+def _whole(command: str, root: Schema, defs: Schema) -> Schema:
+    return {"$schema": BASE, "$id": f"{command.replace(' ', '-')}.schema.json", "title": command, **root, "$defs": defs}

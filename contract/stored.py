@@ -24,25 +24,33 @@ class Column:
     name: str
     type: str  # the name of the Arrow type
     nullable: bool = False
-    most: int | None = None  # the largest value of a small enumeration
+    values: tuple[str, ...] = ()  # of an enumeration: the names of 0, 1, ...
 
 
 '''
 
 
 def _column(where: str, name: str, given: dict[str, Any]) -> str:
-    if wrong := given.keys() - {"is", "empty", "values", "text", "since"}:
+    if wrong := given.keys() - {"is", "empty", "values", "as", "text", "since"}:
         raise TableError(f"{where}.{name}: unknown key {', '.join(sorted(wrong))}")
     if given.get("is") not in TYPES or not str(given.get("text", "")).endswith("."):
         raise TableError(f"{where}.{name}: `is` is one of {', '.join(TYPES)}, and `text` is a sentence")
     more = ", True" if given.get("empty") else ""
-    more += f", most={len(given['values']) - 1}" if "values" in given else ""
+    more += f", values={given['as']}" if "values" in given else ""
     return f'        Column("{name}", "{given["is"]}"{more}),\n'
 
 
+def _quoted(value: str) -> str:
+    return f'"{value}"'
+
+
 def module(file: Path = FILE) -> str:
-    text = HEAD + "TABLES: dict[str, tuple[Column, ...]] = {\n"
-    for kind, given in tomllib.loads(file.read_text()).items():
+    tables = tomllib.loads(file.read_text())
+    text = HEAD
+    for name, values in {one["as"]: one["values"] for given in tables.values() for one in given.values() if "values" in one}.items():
+        text += f"{name} = ({', '.join(map(_quoted, values))})\n{', '.join(values).upper()} = range({len(values)})\n"
+    text += "\nTABLES: dict[str, tuple[Column, ...]] = {\n"
+    for kind, given in tables.items():
         rows = "".join(_column(f"{file.name}: {kind}", name, value) for name, value in given.items() if name != "_text")
         text += f'    "{kind}": (\n{rows}    ),\n'
     return text + "}\n"

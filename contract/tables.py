@@ -75,7 +75,8 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Object:
-    """A line of `--jsonl`. `names` are the kinds of a sample or the names of an event."""
+    """A line of `--jsonl`, or the one object of a command that has no such lines (`line` is "object"). `names` are the kinds of a sample or
+    the names of an event."""
 
     command: str
     line: str
@@ -109,6 +110,8 @@ class Tables:
 
     def around(self, one: Object) -> tuple[str, ...]:
         """The groups of an object with those of every line of its type."""
+        if one.line not in LINES:
+            return one.has
         before = {"start": (), "sample": ("sample",), "event": ("event",), "end": ("start_of_end",)}[one.line]
         after = {"end": ("ended", *(("measured", "verdict") if one.measures else ()))}.get(one.line, ())
         return ("line", *before, *one.has, *after)

@@ -4,6 +4,7 @@
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import generate
@@ -11,6 +12,10 @@ import jsonschema
 import pytest
 import schemas
 import tables
+from ktrxer.exchange import openmetrics
+from ktrxer.exchange import tables as exchange
+from ktrxer.store import open_run
+from synthetic import synthetic
 
 ROOT = Path(__file__).resolve().parents[2]
 RAW = re.compile(r'\bjson_(?:u64|i64|fixed|rounded|double|bool|null|string|object|array|hist_us)(?:_or_null)?\(\s*[^,()]+,\s*"')
@@ -84,7 +89,7 @@ def test_an_object_with_a_field_less_or_more_is_refused(command):
     check = jsonschema.Draft202012Validator(schemas.schema_of(known, command))
     for made in known.objects:
         if made.command == command:
-            whole = example(known, known.around(made)) | {"type": made.line}
+            whole = example(known, known.around(made)) | ({"type": made.line} if made.line != "object" else {})
             whole |= {"kind" if made.line == "sample" else "name": made.names[0]} if made.names else {}
             assert not list(check.iter_errors(whole))
             assert list(check.iter_errors(whole | {"invented": 1}))
@@ -107,4 +112,19 @@ def test_schemas_are_closed_at_every_level():
 
     known = tables.load()
     for command in known.commands:
-        assert set(open_objects(schemas.schema_of(known, command)["$defs"], command)) <= {"verdict_reason"}, "the values of a sentence"
+        made = schemas.schema_of(known, command)
+        assert set(open_objects(made["$defs"], command)) <= {"verdict_reason"}, "the values of a sentence"
+        assert made.get("additionalProperties") is False or made["allOf"]
+
+
+def test_names_of_csv_and_units_of_openmetrics_are_those_of_the_tables(tmp_path):
+    """A CSV file has the columns of the table, and the names of the run and the series beside them."""
+    columns = tomllib.loads((ROOT / "contract" / "store.toml").read_text())
+    run = open_run(synthetic(tmp_path))
+    for one in exchange.write(run, "a", "csv", tmp_path):
+        header = one.path.read_text().splitlines()[0].replace('"', "").split(",")
+        own = [name for name in columns[one.kind] if name not in ("_text", "series")]
+        assert [name for name in header if name in own] == own
+        assert set(header) - set(own) <= {"run", "name", "series", "class", "direction", "flow", "group", "unit"}
+    units = {field.unit for group in tables.load().groups.values() for field in group.fields}
+    assert set(openmetrics.UNITS) - {"Mbit/s"} <= units

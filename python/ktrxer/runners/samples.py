@@ -256,8 +256,7 @@ def _fits(value: Any, column: Column) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and value == value
     if column.type == "string":
         return isinstance(value, str) and 0 < len(value) <= TEXT_MOST
-    most = column.most if column.most is not None else NS_MOST
-    return type(value) is int and (0 if column.most is not None else -NS_MOST) <= value <= most
+    return type(value) is int and (0 <= value < len(column.values) if column.values else -NS_MOST <= value <= NS_MOST)
 
 
 # ------------------------------------------------------------------------------------------------------- kinds of output

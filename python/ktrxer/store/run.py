@@ -379,10 +379,11 @@ def _checked(table: pa.Table, kind: str, wanted: Sequence[str], meta: Meta, path
         if pa.types.is_floating(type_):  # NaN and infinities become empty entries
             there, missing = arrays.numbers(values)
             values = arrays.column(there, type_, missing | ~np.isfinite(there))
-        elif len(values) and (column.most is not None or column.name in ("t_ns", "series")):
+        elif len(values) and (column.values or column.name in ("t_ns", "series")):
             there = arrays.numbers(values)[0]
-            if column.most is not None:
-                rule(there > column.most, f"{column.name} has the value {there.max()}; the largest valid value is {column.most}")
+            if column.values:
+                most = len(column.values) - 1
+                rule(there > most, f"{column.name} has the value {there.max()}; the largest valid value is {most}")
             elif column.name == "t_ns":
                 days = limits.SPAN_NS // 86_400_000_000_000
                 rule((there < -limits.SPAN_NS) | (there > limits.SPAN_NS), f"a time lies more than {days} days from the run's zero")

@@ -11,8 +11,21 @@ class Column:
     name: str
     type: str  # the name of the Arrow type
     nullable: bool = False
-    most: int | None = None  # the largest value of a small enumeration
+    values: tuple[str, ...] = ()  # of an enumeration: the names of 0, 1, ...
 
+
+STATES = ("answered", "lost", "lost_up", "lost_down", "failed", "skipped", "duplicate", "too_late")
+ANSWERED, LOST, LOST_UP, LOST_DOWN, FAILED, SKIPPED, DUPLICATE, TOO_LATE = range(8)
+ENDS = ("local", "remote")
+LOCAL, REMOTE = range(2)
+PAIR_EVENTS = ("unknown", "in_order", "reordered", "complete", "first_lost", "second_lost", "both_lost")
+UNKNOWN, IN_ORDER, REORDERED, COMPLETE, FIRST_LOST, SECOND_LOST, BOTH_LOST = range(7)
+DOUBTS = ("none", "no_conclusion", "short_segments", "connection_ended")
+NONE, NO_CONCLUSION, SHORT_SEGMENTS, CONNECTION_ENDED = range(4)
+STAGES = ("search", "repeat", "loaded")
+SEARCH, REPEAT, LOADED = range(3)
+HOP_ANSWERS = ("time_exceeded", "unreachable", "echo_reply", "tcp")
+TIME_EXCEEDED, UNREACHABLE, ECHO_REPLY, TCP = range(4)
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "latency": (
@@ -25,7 +38,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("up_bound_ns", "int64", True),
         Column("down_bound_ns", "int64", True),
         Column("lateness_ns", "int64", True),
-        Column("state", "uint8", most=7),
+        Column("state", "uint8", values=STATES),
         Column("far_ns", "int64", True),
         Column("far_seq", "int64", True),
         Column("own_queue_ns", "int64", True),
@@ -35,7 +48,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "bytes": (
         Column("series", "int32"),
         Column("t_ns", "int64"),
-        Column("end", "uint8", most=1),
+        Column("end", "uint8", values=ENDS),
         Column("bytes", "int64"),
         Column("bound_ns", "int64", True),
         Column("far_ns", "int64", True),
@@ -43,7 +56,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "tcp_info": (
         Column("series", "int32"),
         Column("t_ns", "int64"),
-        Column("end", "uint8", most=1),
+        Column("end", "uint8", values=ENDS),
         Column("rtt_us", "int64", True),
         Column("rttvar_us", "int64", True),
         Column("min_rtt_us", "int64", True),
@@ -60,7 +73,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "udp": (
         Column("series", "int32"),
         Column("t_ns", "int64"),
-        Column("end", "uint8", most=1),
+        Column("end", "uint8", values=ENDS),
         Column("packets", "int64"),
         Column("bytes", "int64"),
         Column("ect0", "int64"),
@@ -111,9 +124,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("series", "int32"),
         Column("t_ns", "int64"),
         Column("seq", "int64"),
-        Column("up", "uint8", most=6),
-        Column("down", "uint8", most=6),
-        Column("doubt", "uint8", most=3),
+        Column("up", "uint8", values=PAIR_EVENTS),
+        Column("down", "uint8", values=PAIR_EVENTS),
+        Column("doubt", "uint8", values=DOUBTS),
     ),
     "ip_capacity": (
         Column("series", "int32"),
@@ -135,8 +148,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("seq", "int64"),
         Column("hop", "int64"),
         Column("flow", "int64"),
-        Column("stage", "uint8", most=2),
-        Column("answer", "uint8", most=3),
+        Column("stage", "uint8", values=STAGES),
+        Column("answer", "uint8", values=HOP_ANSWERS),
         Column("address", "string"),
         Column("rtt_ns", "int64", True),
         Column("own_queue_ns", "int64", True),
