@@ -59,6 +59,16 @@ enum ktx_wait {
 	KTX_WAIT_SLEEP = 1, /* sleep until the deadline: little CPU time, tens of microseconds late */
 };
 
+/*
+ * The time field of each frame, which the engine writes just before the system call: 64 bits on CLOCK_REALTIME, of
+ * which the first 32 are seconds.
+ */
+enum ktx_send_time {
+	KTX_SEND_TIME_NONE = 0,
+	KTX_SEND_TIME_NTP = 1,  /* since 1900, and their fraction (RFC 5905) */
+	KTX_SEND_TIME_UNIX = 2, /* since 1970, and nanoseconds */
+};
+
 enum ktx_flag {
 	KTX_CALLER_PUMPS = 1 << 0,    /* no thread: the caller calls ktx_pump() */
 	KTX_NO_REALTIME = 1 << 1,     /* no SCHED_FIFO */
@@ -85,6 +95,8 @@ struct ktx_options {
 	uint64_t retry_ns;   /* how long a rejected probe is retried; 0: 10 ms */
 	int cpu;             /* processor of the transmitter's thread; -1: any */
 	uint32_t queue;      /* of the device, for engines that are bound to one (xsk) */
+	enum ktx_send_time send_time; /* only engines with KTX_CAN_SEND_TIME */
+	uint32_t send_time_at;        /* offset of that field in the IP packet */
 };
 #define KTX_OPTIONS_INIT { .size = sizeof(struct ktx_options), .cpu = -1 }
 
@@ -92,7 +104,7 @@ struct ktx;
 /*
  * 0; -EINVAL: an option, or there is no such engine; -ENODEV: there is no such device, or the engine needs one;
  * -ENETDOWN: the device is down; -EMSGSIZE: frame_size is too large; -EPERM, -EOPNOTSUPP: the engine does not work
- * here; -ENOMEM, -EMFILE.
+ * here, or lacks send_time; -ENOMEM, -EMFILE.
  */
 KTRXER_API int ktx_open(struct ktx **tx, const struct ktx_options *options, struct ktrxer_error *err);
 /* Cancels pending probes. Reports that were not read are lost. */
@@ -150,9 +162,9 @@ static inline int ktx_reserve(struct ktx *tx, struct ktx_slot *slot)
 }
 /*
  * Submits the reserved slot. 0, or the probe is not sent and the slot stays reserved: -EINVAL: no slot is reserved, a
- * deadline before the last one, an unknown flag; -EMSGSIZE: the frame is too large; -EBADMSG: the engine cannot parse
- * the frame; -EOPNOTSUPP: the engine cannot send one of its headers; -ENETDOWN, -ENODEV: the device is down or was
- * removed.
+ * deadline before the last one, an unknown flag; -EMSGSIZE: the frame is too large, or ends before its time field;
+ * -EBADMSG: the engine cannot parse the frame; -EOPNOTSUPP: the engine cannot send one of its headers; -ENETDOWN,
+ * -ENODEV: the device is down or was removed.
  */
 KTRXER_API int ktx_commit(struct ktx *tx, const struct ktx_probe *probe, struct ktrxer_error *err);
 
@@ -288,6 +300,7 @@ enum ktx_feature {
 	KTX_CAN_SCHED_STAMP = 1 << 14, /* stamps at the entry into the packet scheduler */
 	KTX_CAN_HOST_STACK = 1 << 15,  /* sends by the host's stack: its routes choose the device, ktx_options.device
 					   may be NULL */
+	KTX_CAN_SEND_TIME = 1 << 16,   /* writes ktx_options.send_time */
 };
 
 struct ktx_engine_info {

@@ -23,6 +23,23 @@ int64_t ktrxer_real_now_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+#define NTP_EPOCH 2208988800LL /* 1900 to 1970, in seconds */
+
+uint64_t ktrxer_time_field(int64_t real_ns, enum ktx_send_time format)
+{
+	int64_t seconds = real_ns / KTRXER_NS_PER_S, ns = real_ns % KTRXER_NS_PER_S;
+
+	if (ns < 0) {
+		ns += KTRXER_NS_PER_S;
+		seconds--;
+	}
+	if (format == KTX_SEND_TIME_UNIX)
+		return (uint64_t)(uint32_t)seconds << 32 | (uint32_t)ns;
+	/* To the nearest 2^-32 s, so that reading gives the same nanosecond again. */
+	return (uint64_t)(uint32_t)(seconds + NTP_EPOCH) << 32 |
+	       (((uint64_t)ns << 32) + KTRXER_NS_PER_S / 2) / KTRXER_NS_PER_S;
+}
+
 struct sandwich {
 	int64_t before, real, after;
 };

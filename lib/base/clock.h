@@ -15,6 +15,8 @@
 
 /* CLOCK_REALTIME. */
 int64_t ktrxer_real_now_ns(void);
+/* Such a time as a field of 64 bits. */
+uint64_t ktrxer_time_field(int64_t real_ns, enum ktx_send_time format);
 
 struct ktrxer_clock_map {
 	clockid_t clock;         /* CLOCK_REALTIME below stands for it */

@@ -130,6 +130,7 @@ const struct ktx_engine ktx_engine_packet = {
 	.name = "packet",
 	.summary = "AF_PACKET past the qdisc: any frame, on every Linux device",
 	.submit = &packet_submit,
+	.can = KTX_CAN_SEND_TIME,
 	.nic_stamps = true,
 	.rank_timing = 50,
 	.rank_rate = 40,

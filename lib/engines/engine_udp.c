@@ -404,6 +404,7 @@ static bool udp_holds(const struct ktx_engine_state *state)
 
 static const struct ktx_submit_ops udp_submit = {
 	.send = udp_send,
+	.checksums = true,
 	.warm = udp_warm,
 	.reap = udp_reap,
 	.holds = udp_holds,
@@ -414,7 +415,7 @@ const struct ktx_engine ktx_engine_udp = {
 	.name = "udp",
 	.summary = "the host's datagram sockets: UDP and ICMP echo, no privilege needed",
 	.submit = &udp_submit,
-	.can = KTX_CAN_HOST_STACK,
+	.can = KTX_CAN_HOST_STACK | KTX_CAN_SEND_TIME,
 	.rank_timing = 10,
 	.rank_rate = 20,
 	.why_timing = "needs no privilege",

@@ -371,6 +371,7 @@ const struct ktx_engine ktx_engine_xsk = {
 	.name = "xsk",
 	.summary = "AF_XDP: frames in memory shared with the device's queue",
 	.submit = &xsk_submit,
+	.can = KTX_CAN_SEND_TIME,
 	.frame_max = XSK_FRAME_MAX,
 	.reap_ns = REAP_NS,
 	.rank_timing = 30,

@@ -110,6 +110,7 @@ struct ktx_submit_ops {
 	 * will never go. It may take fewer than it could (one protocol a call, say): it is called again at once.
 	 */
 	int (*send)(struct ktx_engine_state *state, struct ktx_request *const *requests, int count);
+	bool checksums; /* the kernel writes those of the transport header */
 
 	/*
 	 * Goes the way of `send` as far as it can without sending, so that the caches are warm when the time has
@@ -183,7 +184,8 @@ struct ktx_engine {
 	const struct ktx_submit_ops *submit;
 	const struct ktx_kernel_ops *kernel;
 	const struct ktx_stream_ops *stream;
-	uint32_t can;               /* features that are known without trying: KTX_CAN_HOST_STACK */
+	uint32_t can;               /* features that are known without trying: KTX_CAN_HOST_STACK; KTX_CAN_SEND_TIME
+				     where `send` reads the frames when it is called */
 	uint32_t frame_max;         /* longest frame, 0: no limit of its own */
 	uint32_t reap_ns;           /* no descriptor tells when there is something to collect: look this often while
 				     requests wait; 0: one does */

@@ -65,10 +65,11 @@ int ktx_engine_try_all(const struct ktx_engine *const *list, struct ktx_engine_i
 }
 
 const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
-					   enum ktx_purpose purpose, uint32_t frame_size,
+					   const struct ktx_options *options, uint32_t frame_size,
 					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT],
 					   struct ktrxer_error *err)
 {
+	const enum ktx_purpose purpose = options->purpose;
 	const struct ktx_engine *best = NULL;
 	char passed[2 * KTRXER_ERROR_TEXT] = "";
 
@@ -90,6 +91,10 @@ const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list,
 			info.available = false;
 			snprintf(info.reason, sizeof info.reason, "frames of %u bytes, its longest is %u", frame_size,
 				 engine->frame_max);
+		}
+		if (info.available && options->send_time && !(info.features & KTX_CAN_SEND_TIME)) {
+			info.available = false;
+			snprintf(info.reason, sizeof info.reason, "it cannot write the send time into frames");
 		}
 		/*
 		 * `auto` does not choose an engine that would compete with other tasks for the processor that it polls.

@@ -34,11 +34,15 @@ static int options_check(const struct ktx_options *o, struct ktrxer_error *err)
 	if (o->frame_size > KTX_FRAME_MAX)
 		return ktrxer_fail(err, -EMSGSIZE, "frames of %u bytes: at most %d", o->frame_size, KTX_FRAME_MAX);
 	if ((unsigned)o->purpose > KTX_FOR_RATE || (unsigned)o->wait > KTX_WAIT_SLEEP ||
-	    (unsigned)o->late > KTX_LATE_SHIFT || (unsigned)o->reports > KTX_REPORT_NONE)
-		return ktrxer_fail(
-			err, -EINVAL,
-			"purpose %d, wait %d, late %d or reports %d of the transmitter is unknown to this version",
-			(int)o->purpose, (int)o->wait, (int)o->late, (int)o->reports);
+	    (unsigned)o->late > KTX_LATE_SHIFT || (unsigned)o->reports > KTX_REPORT_NONE ||
+	    (unsigned)o->send_time > KTX_SEND_TIME_UNIX)
+		return ktrxer_fail(err, -EINVAL,
+				   "purpose %d, wait %d, late %d, reports %d or send time %d of the transmitter is "
+				   "unknown to this version",
+				   (int)o->purpose, (int)o->wait, (int)o->late, (int)o->reports, (int)o->send_time);
+	if (o->send_time && o->send_time_at > KTX_FRAME_MAX)
+		return ktrxer_fail(err, -EINVAL, "a time field %u bytes into the packet: at most %d", o->send_time_at,
+				   KTX_FRAME_MAX);
 	if (o->flags & ~KTX_FLAGS_KNOWN)
 		return ktrxer_fail(err, -EINVAL, "flags 0x%x of the transmitter: this version does not know 0x%x",
 				   o->flags, o->flags & ~KTX_FLAGS_KNOWN);
@@ -78,7 +82,7 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 
 	tx->chosen = ktx_engine_is_auto(wanted);
 	if (tx->chosen) {
-		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, tx->options.purpose,
+		tx->engine = ktx_engine_choose(tx->engines, tx->has_device ? &tx->device : NULL, &tx->options,
 					       tx->frame_size, NULL, tx->reason, err);
 		return tx->engine ? 0 : -EOPNOTSUPP;
 	}
@@ -92,6 +96,11 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 		}
 		return ktrxer_fail(err, -EINVAL, "engine '%.32s': there is no such engine; there are %s", wanted, list);
 	}
+	if (tx->options.send_time && !(tx->engine->can & KTX_CAN_SEND_TIME))
+		return ktrxer_fail(err, -EOPNOTSUPP,
+				   "the %s engine cannot write the send time into frames: use the udp, raw or packet "
+				   "engine",
+				   wanted);
 	if (ktx_engine_needs_device(tx->engine) && !tx->has_device)
 		return ktrxer_fail(err, -ENODEV, "the %s engine needs a device: name one (`ip link` lists them)",
 				   wanted);
@@ -220,7 +229,7 @@ static int engine_open(struct ktx *tx, const struct ktx_engine_setup *setup, str
 	int rc = tx->engine->open(&tx->state, setup, &why);
 
 	if (rc < 0 && tx->chosen) {
-		next = ktx_engine_choose(tx->engines, setup->device, tx->options.purpose, tx->frame_size, tx->engine,
+		next = ktx_engine_choose(tx->engines, setup->device, &tx->options, tx->frame_size, tx->engine,
 					 tx->reason, &why);
 		if (next && next != tx->engine) {
 			tx->engine = next;
@@ -306,6 +315,7 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 	}
 	/* The caller's strings may go away. */
 	tx->options.device = tx->has_device ? tx->device.name : NULL;
+	tx->time_at = tx->options.send_time_at + (tx->link == KTRXER_LINK_ETHERNET ? 14 : 0);
 	frame_size_choose(tx);
 	if ((rc = engine_pick(tx, err)) < 0 || (rc = frame_size_fit(tx, err)) < 0 || (rc = rings_make(tx, err)) < 0)
 		goto fail;

@@ -119,7 +119,8 @@ struct ktx {
 	struct ktx_engine_state *state;
 	struct ktx_queue queue; /* ktx_submit_ops.queue */
 	uint32_t frame_min, frame_size;
-	uint8_t *memory; /* of the frames; NULL where the engine has its own */
+	uint32_t time_at; /* offset in the frame of the field of ktx_options.send_time */
+	uint8_t *memory;  /* of the frames; NULL where the engine has its own */
 	size_t memory_size;
 	int wake_fd, report_fd, poll_fd;
 
@@ -198,7 +199,7 @@ void ktx_stream_stop(struct ktx *tx);
 /* engine_choose.c; lists end with NULL */
 /* `refused`: one that was chosen before and could not be opened, as err->text says; or NULL. */
 const struct ktx_engine *ktx_engine_choose(const struct ktx_engine *const *list, const struct ktrxer_device *device,
-					   enum ktx_purpose purpose, uint32_t frame_size,
+					   const struct ktx_options *options, uint32_t frame_size,
 					   const struct ktx_engine *refused, char reason[KTRXER_ERROR_TEXT],
 					   struct ktrxer_error *err);
 

@@ -3,6 +3,7 @@
  * The pump: takes committed requests in their order, waits for the send time of each, submits it, and reaps its
  * completion. One thread at a time: the waiter thread, or the caller of ktx_pump().
  */
+#include "bytes.h"
 #include "tx_limits.h"
 #include "tx_request.h"
 
@@ -316,6 +317,18 @@ static void leave_plan(struct ktx *tx, struct ktx_request *request, bool in_trai
 	request->leave_ns = request->first_of_call && planned > early ? planned - early : 0;
 }
 
+/* At each try: a frame that was rejected leaves later than it was to. */
+static void times_write(const struct ktx *tx, struct ktx_request *const *batch, uint32_t count)
+{
+	const uint64_t field = ktrxer_time_field(ktrxer_real_now_ns(), tx->options.send_time);
+
+	for (uint32_t i = 0; i < count; i++) {
+		store_be64(batch[i]->frame + tx->time_at, field);
+		if (!tx->engine->submit->checksums)
+			(void)ktrxer_frame_checksum(batch[i]->frame, batch[i]->length, tx->link);
+	}
+}
+
 static void submit_batch(struct ktx *tx, uint32_t count)
 {
 	struct ktx_request *batch[KTX_BATCH_MAX];
@@ -330,6 +343,8 @@ static void submit_batch(struct ktx *tx, uint32_t count)
 			leave_plan(tx, batch[i], i ? batch[i - 1]->flags & KTX_TRAIN_GOES_ON : tx->pump.in_train);
 	}
 	call = ktrxer_now_ns();
+	if (tx->options.send_time)
+		times_write(tx, batch, count);
 	n = tx->engine->submit->send(tx->state, batch, (int)count);
 	if (n <= 0) {
 		refused(tx, n, call);

@@ -280,6 +280,12 @@ int ktx_reserve_sized(struct ktx *tx, struct ktx_slot *to, size_t size)
 	return 0;
 }
 
+/* Where the time field of a frame ends; 0: there is none. */
+static uint32_t time_end(const struct ktx *tx)
+{
+	return tx->options.send_time ? tx->time_at + sizeof(uint64_t) : 0;
+}
+
 /* Why a frame is refused whatever is in it; the engine has not seen it. */
 static int refusal(const struct ktx *tx, uint32_t length, struct ktrxer_error *err)
 {
@@ -290,6 +296,9 @@ static int refusal(const struct ktx *tx, uint32_t length, struct ktrxer_error *e
 	if (dead)
 		return ktrxer_fail(err, dead, "device '%s' %s", tx->device.name,
 				   dead == -ENETDOWN ? "went down" : "is gone");
+	if (length >= 1 && length <= tx->frame_size && length < time_end(tx))
+		return ktrxer_fail(err, -EMSGSIZE, "a frame of %u bytes ends before its time field, which ends at %u",
+				   length, time_end(tx));
 	if (length < 1 || length > tx->frame_size)
 		return ktrxer_fail(err, -EMSGSIZE, "a frame of %u bytes: between 1 and %u (MTU %u%s)", length,
 				   tx->frame_size, tx->has_device ? tx->device.mtu : 1500,
@@ -300,7 +309,7 @@ static int refusal(const struct ktx *tx, uint32_t length, struct ktrxer_error *e
 static int frame_check(struct ktx *tx, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
 {
 	if (atomic_load_explicit(&tx->shared.dead, memory_order_relaxed) || length < tx->frame_min ||
-	    length > tx->frame_size)
+	    length < time_end(tx) || length > tx->frame_size)
 		return refusal(tx, length, err);
 	return tx->engine->check(tx->state, frame, length, err);
 }

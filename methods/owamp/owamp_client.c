@@ -45,20 +45,42 @@ static int greet(struct owamp_client *c, struct ktrxer_error *err)
 
 /* --------------------------------------------------------------------------------------------------------- requests */
 
-static int socket_open(struct owamp_client *c, int way, uint16_t *port, struct ktrxer_error *err)
+static void on_sent(void *context);
+
+static int sender_open(struct owamp_client *c, uint16_t *port, struct ktrxer_error *err)
+{
+	const struct owamp_sender_options o = { .loop = c->loop,
+						.from = c->link.local,
+						.to = c->o->to,
+						.dscp = c->o->dscp,
+						.padding = c->o->padding,
+						.late_ns = c->o->late_ns,
+						.client = true,
+						.ended = on_sent,
+						.context = c };
+	int rc;
+
+	c->sender = calloc(1, sizeof *c->sender);
+	rc = c->sender ? owamp_sender_open(c->sender, &o, err) : ktrxer_fail(err, -ENOMEM, "no memory for a session");
+	if (rc == 0)
+		*port = c->sender->port;
+	return rc;
+}
+
+static int socket_open(struct owamp_client *c, uint16_t *port, struct ktrxer_error *err)
 {
 	union ktrxer_name name;
 	socklen_t length = ktrxer_name_make(&name, &c->link.local, 0);
 	struct ktrxer_addr none;
 
-	c->fds[way] = socket(c->link.local.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fds[way] < 0)
+	c->fd = socket(c->link.local.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0)
 		return ktrxer_fail(err, -errno, "UDP socket: %m");
-	owamp_socket_prepare(c->fds[way], c->link.local.family, c->o->dscp);
-	if (bind(c->fds[way], &name.sa, length) != 0)
+	owamp_socket_prepare(c->fd, c->link.local.family);
+	if (bind(c->fd, &name.sa, length) != 0)
 		return ktrxer_fail(err, -errno, "UDP socket: %m");
 	length = sizeof name;
-	if (getsockname(c->fds[way], &name.sa, &length) != 0)
+	if (getsockname(c->fd, &name.sa, &length) != 0)
 		return ktrxer_fail(err, -errno, "UDP socket: %m");
 	*port = ktrxer_name_read(&name, &none);
 	return 0;
@@ -88,7 +110,7 @@ static int request(struct owamp_client *c, int way, struct ktrxer_error *err)
 	};
 	memcpy(r->sender, (up ? &c->link.local : &o->to)->bytes, 16);
 	memcpy(r->receiver, (up ? &o->to : &c->link.local)->bytes, 16);
-	rc = socket_open(c, way, up ? &r->sender_port : &r->receiver_port, err);
+	rc = up ? sender_open(c, &r->sender_port, err) : socket_open(c, &r->receiver_port, err);
 	if (rc < 0)
 		return rc;
 	/* The receiver chooses the identifier. */
@@ -104,12 +126,15 @@ static int request(struct owamp_client *c, int way, struct ktrxer_error *err)
 	rc = owamp_link_accepted(answer.accept, up ? "the session up" : "the session down", err);
 	if (rc < 0)
 		return rc;
-	if (up)
-		memcpy(r->sid, answer.sid, OWAMP_SID);
 	if (!answer.port)
 		return owamp_link_bad("the port of a session", err);
+	if (up) {
+		memcpy(r->sid, answer.sid, OWAMP_SID);
+		r->receiver_port = answer.port;
+		return 0;
+	}
 	length = ktrxer_name_make(&name, &o->to, answer.port);
-	return connect(c->fds[way], &name.sa, length) == 0
+	return connect(c->fd, &name.sa, length) == 0
 		       ? 0
 		       : ktrxer_fail(err, -errno, "the test port of the server cannot be reached: %m");
 }
@@ -179,23 +204,15 @@ static int plan_down(struct owamp_client *c, struct ktrxer_error *err)
 
 static int begin_up(struct owamp_client *c, struct ktrxer_error *err)
 {
-	struct owamp_sender_options s = { .loop = c->loop,
-					  .fd = c->fds[OWAMP_UP],
+	struct owamp_sender_plan plan = { .to_port = c->requests[OWAMP_UP].receiver_port,
 					  .slots = &c->o->slot,
 					  .slot_count = 1,
 					  .packets = c->o->packets,
-					  .padding = c->o->padding,
 					  .start_real_ns = c->clock.real_ns + (int64_t)(c->start_ns - c->clock.mono_ns),
-					  .error = c->error,
-					  .stamps = true,
-					  .late_ns = c->o->late_ns,
-					  .ended = on_sent,
-					  .context = c };
+					  .error = c->error };
 
-	memcpy(s.sid, c->requests[OWAMP_UP].sid, OWAMP_SID);
-	c->sender = calloc(1, sizeof *c->sender);
-	return c->sender ? owamp_sender_begin(c->sender, &s, err)
-			 : ktrxer_fail(err, -ENOMEM, "no memory for a session");
+	memcpy(plan.sid, c->requests[OWAMP_UP].sid, OWAMP_SID);
+	return owamp_sender_begin(c->sender, &plan, err);
 }
 
 static int test(struct owamp_client *c, struct ktrxer_error *err)
@@ -204,7 +221,7 @@ static int test(struct owamp_client *c, struct ktrxer_error *err)
 	int rc = 0;
 
 	if (c->o->ways[OWAMP_DOWN]) {
-		rc = owamp_receiver_begin(&c->receiver, c->loop, c->fds[OWAMP_DOWN], c->o->packets, c->error);
+		rc = owamp_receiver_begin(&c->receiver, c->loop, c->fd, c->o->packets, c->error);
 		c->receiver.complete = on_complete;
 		c->receiver.context = c;
 		rc = rc < 0 ? ktrxer_fail(err, rc, "no memory for a session") : plan_down(c, err);
@@ -279,7 +296,7 @@ int owamp_client_run(struct owamp_client_result *result, const struct owamp_clie
 	struct owamp_client c = { .o = options,
 				  .result = result,
 				  .link = { .fd = -1 },
-				  .fds = { -1, -1 },
+				  .fd = -1,
 				  .end = { .at_ns = KTRXER_NEVER, .due = end_due } };
 	const uint64_t began_ns = ktrxer_now_ns();
 	int rc = loop_new(&c.loop);
@@ -294,9 +311,8 @@ int owamp_client_run(struct owamp_client_result *result, const struct owamp_clie
 		owamp_sender_end(c.sender);
 	free(c.sender);
 	owamp_receiver_end(&c.receiver);
-	for (int way = 0; way < OWAMP_WAYS; way++)
-		if (c.fds[way] >= 0)
-			close(c.fds[way]);
+	if (c.fd >= 0)
+		close(c.fd);
 	owamp_link_close(&c.link);
 	loop_timer_remove(c.loop, &c.end);
 	loop_free(c.loop);

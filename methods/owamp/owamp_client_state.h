@@ -16,7 +16,7 @@ struct owamp_client {
 	struct owamp_link link;
 	struct loop *loop;
 	struct loop_timer end;
-	int fds[OWAMP_WAYS];
+	int fd; /* receives the packets down */
 	struct owamp_request requests[OWAMP_WAYS];
 	struct owamp_sender *sender;
 	struct owamp_receiver receiver;

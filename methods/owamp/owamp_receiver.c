@@ -129,15 +129,12 @@ void owamp_receiver_end(struct owamp_receiver *r)
 	*r = (struct owamp_receiver){ 0 };
 }
 
-void owamp_socket_prepare(int fd, uint8_t family, uint8_t dscp)
+void owamp_socket_prepare(int fd, uint8_t family)
 {
-	const int bytes = SOCKET_BYTES, ttl = OWAMP_TTL, tos = dscp << 2;
-	const bool v6 = family == AF_INET6;
+	const int bytes = SOCKET_BYTES;
 
 	ktrxer_message_enable(fd, family);
 	ktrxer_rxstamp_enable(fd);
-	(void)!setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_UNICAST_HOPS : IP_TTL, &ttl, sizeof ttl);
-	(void)!setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
 		(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }

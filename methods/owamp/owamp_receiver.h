@@ -30,7 +30,7 @@ void owamp_receiver_stop(struct owamp_receiver *receiver);
 void owamp_receiver_drain(struct owamp_receiver *receiver);
 void owamp_receiver_end(struct owamp_receiver *receiver);
 
-/* Arrival stamps, TTL and counts of drops; packets leave with a TTL of 255 (RFC 4656, 4.1.1) and this DSCP. */
-void owamp_socket_prepare(int fd, uint8_t family, uint8_t dscp);
+/* Arrival stamps, TTL and counts of drops. */
+void owamp_socket_prepare(int fd, uint8_t family);
 
 #endif

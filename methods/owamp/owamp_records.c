@@ -186,23 +186,12 @@ int owamp_records_collect(struct owamp_client *c)
 	int rc = 0;
 
 	if (c->sender) {
-		const uint32_t sent = c->sender->sent, left = c->sender->left < sent ? c->sender->left : sent;
-
+		owamp_sender_accounts(c->sender, &up->accounts);
+		up->lateness = ktx_lateness(c->sender->tx);
 		up->next = c->sender->next;
+		up->skipped = (uint32_t)up->accounts.failed; /* of the ranges there are OWAMP_SKIPS_MOST at most */
 		up->sched_real_ns = c->sender->sched_real_ns;
-		up->skipped = up->next - sent; /* of the ranges there are OWAMP_SKIPS_MOST at most */
-		up->accounts = (struct ktx_accounts){ .requested = up->next,
-						      .tries = up->next,
-						      .sent = sent,
-						      .failed = up->skipped,
-						      .last_error = -c->sender->error,
-						      .driver = left,
-						      .queued = sent - left,
-						      .stamps_missing = sent - left,
-						      .late = c->sender->late };
-		up->lateness = c->sender->lateness;
 		c->sender->sched_real_ns = NULL;
-		c->sender->lateness = NULL;
 	}
 	if (c->o->ways[OWAMP_DOWN]) {
 		owamp_receiver_drain(&c->receiver);

@@ -3,186 +3,276 @@
 
 #include "clock.h"
 #include "error.h"
-#include "stamp_packet.h"
-#include "txstamp.h"
+#include "path_find.h"
 
 #include <errno.h>
-#include <netinet/in.h>
+#include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
-enum { AT_ONCE = 32 /* packets of one call: other sources get their turn */ };
+enum {
+	AT_ONCE = 32, /* packets of one call: other sources get their turn */
+	REPORTS = 32,
+	PORT_TRIES = 16,
+	PORT_ANY = 9,
+	SLOTS = 16,           /* without stamps a slot is free when its packet has left */
+	SLOTS_STAMPED = 1024, /* half of them for packets that wait in this host's own queue (lib/tx/tx_done.c) */
+	SLOTS_BYTES = 4 << 20,
+	TIME_AT = 4, /* in a test packet */
+};
+/* Committed so long before their time: a thread does not starve while the loop waits for a processor. */
+#define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
+#define AHEAD_CLIENT_NS (250 * (uint64_t)KTRXER_NS_PER_MS)
+#define DRAIN_NS (300 * (uint64_t)KTRXER_NS_PER_MS)
 
-static void over(struct owamp_sender *s)
+/* ---------------------------------------------------------------------------------------------------------- reports */
+
+static void skip(struct owamp_sender *s, uint32_t number)
 {
-	if (s->over)
-		return;
-	s->over = true;
-	s->timer.at_ns = KTRXER_NEVER;
-	if (s->o.ended)
-		s->o.ended(s->o.context);
-}
-
-/* The time of the next packet; the end, when there is none. */
-static void plan_next(struct owamp_sender *s)
-{
-	uint64_t at;
-
-	if (s->next == s->o.packets || owamp_schedule_next(&s->schedule, &at) < 0) {
-		over(s);
-		return;
-	}
-	s->due_ns = s->timer.at_ns = s->start_ns + owamp_time_to_ns(at);
-}
-
-static void skip(struct owamp_sender *s)
-{
-	if (s->skips && s->skip[s->skips - 1].last + 1 == s->next)
-		s->skip[s->skips - 1].last = s->next;
+	if (s->skips && s->skip[s->skips - 1].last + 1 == number)
+		s->skip[s->skips - 1].last = number;
 	else if (s->skips < OWAMP_SKIPS_MOST)
-		s->skip[s->skips++] = (struct owamp_skip){ s->next, s->next };
+		s->skip[s->skips++] = (struct owamp_skip){ number, number };
 }
 
-static void on_sched(void *context, uint32_t key, int64_t real_ns)
+static void reports_take(struct owamp_sender *s)
 {
-	struct owamp_sender *s = context;
+	struct ktx_network_error ignored[4];
+	struct ktx_report reports[REPORTS];
+	struct ktrxer_clock_pair pair;
 
-	if (key < s->stamped)
-		s->sched_real_ns[s->number_of[key]] = real_ns;
-}
+	while (ktx_network_errors(s->tx, ignored, 4) > 0)
+		;
+	for (int n; (n = ktx_reports(s->tx, reports, REPORTS)) > 0;) {
+		ktrxer_clock_pair_read(&pair);
+		for (int i = 0; i < n; i++) {
+			const struct ktx_report *r = &reports[i];
 
-static void on_stamp(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock)
-{
-	(void)key;
-	(void)real_ns;
-	(void)source;
-	(void)nic_clock;
-	((struct owamp_sender *)context)->left++;
-}
-
-static void on_refusal(void *context, const struct ktx_network_error *error)
-{
-	(void)context;
-	(void)error;
-}
-
-static void stamps_ready(struct loop_source *source, uint32_t events)
-{
-	struct owamp_sender *s = (struct owamp_sender *)source;
-	const struct ktx_completions completions = {
-		.stamp = on_stamp, .sched = on_sched, .refusal = on_refusal, .context = s
-	};
-	int pending;
-	socklen_t length = sizeof pending;
-
-	(void)events;
-	ktrxer_txstamp_reap(s->o.fd, &completions);
-	/* An error of ICMP would keep the socket ready. */
-	(void)!getsockopt(s->o.fd, SOL_SOCKET, SO_ERROR, &pending, &length);
-}
-
-static bool send_packet(struct owamp_sender *s)
-{
-	const size_t length = OWAMP_TEST_BYTES + s->o.padding;
-	int error = 0;
-
-	for (int tries = 0; tries < 3; tries++) {
-		const struct owamp_test_packet p = { .seq = s->next,
-						     .time = stamp_time_of_ns(ktrxer_real_now_ns(), false),
-						     .error = s->o.error };
-
-		owamp_test_write(s->packet, &p);
-		if (send(s->o.fd, s->packet, length, MSG_DONTWAIT) == (ssize_t)length)
-			return true;
-		error = errno;
-		if (error == ENOBUFS || error == EAGAIN)
-			break; /* a queue of this host is full */
-		/* The error of an earlier datagram (ICMP) is read once; the next call sends. */
-		stamps_ready(&s->source, 0);
+			if (r->status == KTX_FAILED)
+				skip(s, (uint32_t)r->id);
+			else if (s->sched_real_ns && r->sent_source == KTX_SENT_SCHED)
+				s->sched_real_ns[r->id] = pair.real_ns - (int64_t)(pair.mono_ns - r->sent_ns);
+		}
 	}
-	s->error = error;
-	return false;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- sending */
+
+/* False: no room now. A packet that cannot be committed, because the device is gone, counts as failed. */
+static bool commit(struct owamp_sender *s)
+{
+	const struct owamp_test_packet p = { .seq = s->next, .error = s->error };
+	const struct ktx_probe probe = { .id = s->next, .at_ns = s->due_ns, .length = s->length };
+	struct ktx_slot slot;
+	int rc = ktx_reserve(s->tx, &slot);
+
+	if (rc < 0)
+		return false;
+	memcpy(slot.frame, s->frame, s->length);
+	owamp_test_write(slot.frame + s->length - OWAMP_TEST_BYTES - s->o.padding, &p);
+	ktrxer_frame_checksum(slot.frame, s->length, KTRXER_LINK_RAW_IP);
+	rc = ktx_commit(s->tx, &probe, NULL);
+	if (rc < 0) {
+		skip(s, s->next);
+		s->uncommitted++;
+		s->error_last = rc;
+	}
+	return true;
+}
+
+/* Returns when there is more to commit; KTRXER_NEVER: that was all. */
+static uint64_t commit_soon(struct owamp_sender *s)
+{
+	const uint64_t ahead_ns = s->o.client ? AHEAD_CLIENT_NS : AHEAD_NS;
+
+	for (int i = 0; s->next < s->packets; i++) {
+		uint64_t at;
+
+		if (!s->planned && owamp_schedule_next(&s->schedule, &at) < 0) {
+			s->packets = s->next;
+			break;
+		}
+		if (!s->planned)
+			s->due_ns = s->start_ns + owamp_time_to_ns(at);
+		s->planned = true;
+		if (s->due_ns > ktrxer_now_ns() + ahead_ns)
+			return s->due_ns - ahead_ns / 2;
+		if (i == AT_ONCE)
+			return 0;
+		if (!commit(s))
+			return s->o.client ? KTRXER_NEVER - 1 : 0; /* a thread makes room, and reports that */
+		s->planned = false;
+		s->next++;
+	}
+	return KTRXER_NEVER;
 }
 
 static void sender_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct owamp_sender *s = (struct owamp_sender *)((char *)timer - offsetof(struct owamp_sender, timer));
+	uint64_t pump_ns = KTRXER_NEVER, commit_ns;
 
-	for (int i = 0; i < AT_ONCE && !s->over && s->due_ns <= now_ns; i++) {
-		const bool sent = send_packet(s);
-
-		/* A packet that the queue dropped has a stamp, too. */
-		if (s->number_of && (sent || s->error == ENOBUFS))
-			s->number_of[s->stamped++] = s->next;
-		if (sent) {
-			const uint64_t lateness_ns = ktrxer_now_ns() - s->due_ns;
-
-			ktrxer_hist_record(s->lateness, (int64_t)lateness_ns);
-			s->late += lateness_ns > s->o.late_ns;
-			s->sent++;
-		} else {
-			skip(s);
-		}
-		s->next++;
-		plan_next(s);
-	}
+	(void)now_ns;
 	if (!s->over)
-		timer->at_ns = s->due_ns;
+		(void)ktx_pump_due(s->tx, &pump_ns);
+	commit_ns = s->over ? KTRXER_NEVER : commit_soon(s);
+	(void)ktx_pump(s->tx, &pump_ns);
+	reports_take(s);
+	timer->at_ns = commit_ns < pump_ns ? commit_ns : pump_ns;
+	if (s->over || commit_ns != KTRXER_NEVER)
+		return;
+	if (s->due_ns > ktrxer_now_ns()) {
+		timer->at_ns = s->due_ns < pump_ns ? s->due_ns : pump_ns;
+		return;
+	}
+	s->over = true;
+	if (s->o.ended)
+		s->o.ended(s->o.context);
 }
 
-static int stamps_begin(struct owamp_sender *s)
+static void reports_ready(struct loop_source *source, uint32_t events)
 {
-	int rc = ktrxer_txstamp_enable(s->o.fd);
+	struct owamp_sender *s = (struct owamp_sender *)source;
 
-	if (rc < 0 || ktrxer_txstamp_add_sched(s->o.fd) < 0)
-		return 0; /* an old kernel: no stamps */
-	s->sched_real_ns = calloc(s->o.packets, sizeof *s->sched_real_ns);
-	s->number_of = calloc(s->o.packets, sizeof *s->number_of);
-	if (!s->sched_real_ns || !s->number_of)
-		return -ENOMEM;
-	s->source = (struct loop_source){ .fd = s->o.fd, .ready = stamps_ready };
-	rc = loop_watch(s->o.loop, &s->source, 0);
-	s->watched = rc == 0;
+	(void)events;
+	sender_due(&s->timer, ktrxer_now_ns());
+}
+
+/* ---------------------------------------------------------------------------------------------------- begin and end */
+
+static struct ktrxer_frame_spec frame_of(const struct owamp_sender *s, uint16_t to_port)
+{
+	struct ktrxer_frame_spec f = KTRXER_FRAME_SPEC_INIT;
+
+	f.path = &s->path;
+	f.proto = KTRXER_UDP;
+	f.from_port = s->port;
+	f.to_port = to_port;
+	f.tos = (uint8_t)(s->o.dscp << 2);
+	f.ttl = OWAMP_TTL;
+	f.may_fragment = !s->path.mtu;
+	f.payload_length = OWAMP_TEST_BYTES + s->o.padding;
+	f.link = KTRXER_LINK_RAW_IP;
+	return f;
+}
+
+static int tx_open(struct owamp_sender *s, struct ktrxer_error *err)
+{
+	struct ktx_options t = KTX_OPTIONS_INIT;
+
+	t.engine = "udp";
+	t.device = s->o.to.scope_id ? s->path.device.name : NULL;
+	t.wait = KTX_WAIT_SLEEP;
+	t.flags = s->o.client ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK | KTX_NO_STAMPS;
+	/* No second try after a drop of this host's full queue: it would be late, and the receiver gets the number. */
+	t.retry_ns = 1;
+	t.late_ns = s->o.late_ns;
+	t.frame_size = s->length;
+	t.slots = s->o.client ? SLOTS_STAMPED : SLOTS;
+	while (t.slots > SLOTS && (uint64_t)t.slots * t.frame_size > SLOTS_BYTES)
+		t.slots /= 2;
+	t.send_time = KTX_SEND_TIME_NTP;
+	t.send_time_at = s->length - OWAMP_TEST_BYTES - s->o.padding + TIME_AT;
+	return ktx_open(&s->tx, &t, err);
+}
+
+static int port_find(struct owamp_sender *s, struct ktrxer_error *err)
+{
+	int rc = -EADDRINUSE;
+
+	for (int tries = 0; tries < PORT_TRIES && rc == -EADDRINUSE; tries++) {
+		struct ktrxer_frame_spec f;
+
+		if (getrandom(&s->port, sizeof s->port, 0) != sizeof s->port)
+			return ktrxer_fail(err, -EIO, "no random numbers from the kernel");
+		s->port |= 49152;
+		f = frame_of(s, PORT_ANY);
+		rc = ktrxer_frame_build(s->frame, s->length, &f);
+		rc = rc < 0 ? ktrxer_fail(err, rc, "no packet fits this route")
+			    : ktx_check(s->tx, s->frame, s->length, err);
+	}
 	return rc;
 }
 
-int owamp_sender_begin(struct owamp_sender *s, const struct owamp_sender_options *o, struct ktrxer_error *err)
+int owamp_sender_open(struct owamp_sender *s, const struct owamp_sender_options *o, struct ktrxer_error *err)
 {
-	const int on = 1;
-	struct ktrxer_clock_pair pair;
-	int64_t start_ns;
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	const struct sock_fprog nothing = { .len = 1, .filter = code };
+	struct ktrxer_frame_spec f;
 	int rc;
 
-	memset(s, 0, offsetof(struct owamp_sender, packet));
+	memset(s, 0, offsetof(struct owamp_sender, skip));
 	s->o = *o;
 	s->timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = sender_due };
+	s->source = (struct loop_source){ .fd = -1, .ready = reports_ready };
 	loop_timer_add(o->loop, &s->timer);
-	/* Without it a datagram that the queue of this host drops counts as sent (udp(7): ENOBUFS). */
-	(void)!setsockopt(o->fd, SOL_IP, IP_RECVERR, &on, sizeof on);
-	(void)!setsockopt(o->fd, SOL_IPV6, IPV6_RECVERR, &on, sizeof on);
-	rc = owamp_schedule_begin(&s->schedule, o->sid, o->slots, o->slot_count);
-	s->lateness = ktrxer_hist_new();
-	if (rc == 0 && !s->lateness)
+	if ((rc = path_find(&s->path, NULL, &o->from, &o->to, false, err)) < 0)
+		return rc;
+	f = frame_of(s, PORT_ANY);
+	s->length = (uint32_t)ktrxer_frame_header_length(&f) + f.payload_length;
+	if (s->length > s->path.mtu)
+		s->path.mtu = 0; /* the kernel sends it in fragments */
+	s->frame = malloc(s->length);
+	if (!s->frame)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a packet");
+	if ((rc = tx_open(s, err)) < 0 || (rc = port_find(s, err)) < 0)
+		return rc;
+	s->source.fd = ktx_fd(s->tx);
+	/* The socket sends alone: what others send to it must not take the room of its stamps and errors. */
+	(void)!setsockopt(ktx_reply_fd(s->tx), SOL_SOCKET, SO_ATTACH_FILTER, &nothing, sizeof nothing);
+	rc = loop_watch(o->loop, &s->source, EPOLLIN);
+	if (rc < 0)
+		s->source.fd = -1;
+	return rc < 0 ? ktrxer_fail(err, rc, "the event loop does not take a transmitter") : 0;
+}
+
+int owamp_sender_begin(struct owamp_sender *s, const struct owamp_sender_plan *plan, struct ktrxer_error *err)
+{
+	struct ktrxer_frame_spec f = frame_of(s, plan->to_port);
+	struct ktrxer_clock_pair pair;
+	int64_t start_ns;
+	int rc = owamp_schedule_begin(&s->schedule, plan->sid, plan->slots, plan->slot_count);
+
+	s->packets = plan->packets;
+	s->error = plan->error;
+	if (rc == 0 && s->o.client && !(s->sched_real_ns = calloc(plan->packets, sizeof *s->sched_real_ns)))
 		rc = -ENOMEM;
-	if (rc == 0 && o->stamps)
-		rc = stamps_begin(s);
 	if (rc < 0)
 		return ktrxer_fail(err, rc, "the sender of a session has no memory, or its schedule is not possible");
+	(void)ktrxer_frame_build(s->frame, s->length, &f);
 	/* Links that compress must not make packets shorter (RFC 4656, 4.1.2). */
-	(void)!getrandom(s->packet + OWAMP_TEST_BYTES, o->padding, GRND_NONBLOCK);
+	(void)!getrandom(s->frame + s->length - s->o.padding, s->o.padding, GRND_NONBLOCK);
 	ktrxer_clock_pair_read(&pair);
-	start_ns = (int64_t)pair.mono_ns + (o->start_real_ns - pair.real_ns);
+	start_ns = (int64_t)pair.mono_ns + (plan->start_real_ns - pair.real_ns);
 	s->start_ns = start_ns > (int64_t)pair.mono_ns ? (uint64_t)start_ns : pair.mono_ns;
-	plan_next(s);
+	s->timer.at_ns = 0;
 	return 0;
 }
 
 void owamp_sender_stop(struct owamp_sender *s)
 {
+	struct ktx_accounts a;
+
 	s->over = true;
-	s->timer.at_ns = KTRXER_NEVER;
+	ktx_cancel(s->tx);
+	if (s->o.client)
+		(void)ktx_drain(s->tx, ktrxer_now_ns() + DRAIN_NS);
+	reports_take(s);
+	/* The last ones that were committed are those that were cancelled. */
+	ktx_accounts(s->tx, &a);
+	s->next -= (uint32_t)a.cancelled;
+}
+
+void owamp_sender_accounts(const struct owamp_sender *s, struct ktx_accounts *accounts)
+{
+	ktx_accounts(s->tx, accounts);
+	accounts->requested += s->uncommitted;
+	accounts->failed += s->uncommitted;
+	if (s->uncommitted)
+		accounts->last_error = s->error_last;
 }
 
 void owamp_sender_end(struct owamp_sender *s)
@@ -190,11 +280,11 @@ void owamp_sender_end(struct owamp_sender *s)
 	if (!s->o.loop)
 		return;
 	loop_timer_remove(s->o.loop, &s->timer);
-	if (s->watched)
+	if (s->source.fd >= 0)
 		loop_unwatch(s->o.loop, &s->source);
+	ktx_close(s->tx);
 	owamp_schedule_end(&s->schedule);
-	ktrxer_hist_free(s->lateness);
+	free(s->frame);
 	free(s->sched_real_ns);
-	free(s->number_of);
 	s->o.loop = NULL;
 }

@@ -67,8 +67,11 @@ static void sessions_close(struct client *c)
 {
 	for (uint32_t i = 0; i < c->session_count; i++) {
 		struct owamp_session *s = &c->sessions[i];
+		struct ktx_accounts sent;
 
-		c->server->counts.packets[s->sends] += s->sends ? s->sender->sent : s->receiver.count;
+		if (s->sends)
+			owamp_sender_accounts(s->sender, &sent);
+		c->server->counts.packets[s->sends] += s->sends ? sent.sent : s->receiver.count;
 		c->server->counts.socket_drops += s->sends ? 0 : s->receiver.socket_drops;
 		owamp_session_close(s);
 	}

@@ -18,8 +18,7 @@ enum {
 	HEADERS_V4 = 28,
 	HEADERS_V6 = 48,
 	LOST_TTL = 255,
-	LOOKS = 512 /* at packets, of one call */,
-	ERROR_BYTES = 32768
+	LOOKS = 512 /* at packets, of one call */
 };
 #define BPS_MOST 10000000ULL /* mean rate of a session, where the server has no limit of its own */
 
@@ -96,29 +95,40 @@ static uint8_t check(const struct owamp_session *s, const struct owamp_ends *end
 	return owamp_session_bps(s) > most ? OWAMP_NEVER : OWAMP_OK;
 }
 
-static bool socket_open(struct owamp_session *s, const struct owamp_ends *ends)
+static bool receiver_open(struct owamp_session *s, const struct owamp_ends *ends)
 {
-	struct owamp_request *r = &s->request;
 	union ktrxer_name name;
 	socklen_t length;
 
 	s->fd = socket(ends->client.family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		return false;
-	owamp_socket_prepare(s->fd, ends->client.family, (uint8_t)(r->type_p >> 24));
-	if (s->sends) /* its queue holds errors of ICMP alone */
-		(void)!setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &(int){ ERROR_BYTES }, sizeof(int));
+	owamp_socket_prepare(s->fd, ends->client.family);
 	length = ktrxer_name_make(&name, &ends->server, 0);
 	if (bind(s->fd, &name.sa, length) != 0)
 		return false;
-	length = ktrxer_name_make(&name, &ends->client, s->sends ? r->receiver_port : r->sender_port);
+	length = ktrxer_name_make(&name, &ends->client, s->request.sender_port);
 	if (connect(s->fd, &name.sa, length) != 0)
 		return false;
 	length = sizeof name;
 	if (getsockname(s->fd, &name.sa, &length) != 0)
 		return false;
-	*(s->sends ? &r->sender_port : &r->receiver_port) =
-		ntohs(ends->client.family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
+	s->request.receiver_port = ntohs(ends->client.family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
+	return true;
+}
+
+static bool sender_open(struct owamp_session *s, const struct owamp_ends *ends)
+{
+	const struct owamp_sender_options o = { .loop = s->loop,
+						.from = ends->server,
+						.to = ends->client,
+						.dscp = (uint8_t)(s->request.type_p >> 24),
+						.padding = s->request.padding };
+
+	s->sender = calloc(1, sizeof *s->sender);
+	if (!s->sender || owamp_sender_open(s->sender, &o, NULL) < 0)
+		return false;
+	s->request.sender_port = s->sender->port;
 	return true;
 }
 
@@ -143,10 +153,8 @@ uint8_t owamp_session_open(struct owamp_session *s, struct loop *loop, const str
 	accept = check(s, ends, limits);
 	if (accept != OWAMP_OK)
 		return accept;
-	if (!socket_open(s, ends) || (!s->sends && !identify(s, ends)))
+	if (s->sends ? !sender_open(s, ends) : !receiver_open(s, ends) || !identify(s, ends))
 		accept = OWAMP_BUSY;
-	else if (s->sends && !(s->sender = calloc(1, sizeof *s->sender)))
-		accept = OWAMP_INTERNAL;
 	/* The receiver takes packets from now on: its sender may begin before the answer has left. */
 	else if (!s->sends && owamp_receiver_begin(&s->receiver, loop, s->fd, request->packets, own_error()) < 0)
 		accept = OWAMP_INTERNAL;
@@ -157,21 +165,18 @@ uint8_t owamp_session_open(struct owamp_session *s, struct loop *loop, const str
 
 int owamp_session_start(struct owamp_session *s)
 {
-	struct owamp_sender_options o = { .loop = s->loop,
-					  .fd = s->fd,
+	struct owamp_sender_plan plan = { .to_port = s->request.receiver_port,
 					  .slots = s->slots,
 					  .slot_count = s->request.slots,
 					  .packets = s->request.packets,
-					  .padding = s->request.padding,
 					  .error = own_error() };
-	struct ktrxer_error err;
 
 	if (!s->sends)
 		return 0;
-	memcpy(o.sid, s->request.sid, OWAMP_SID);
-	if (!stamp_time_to_ns(&o.start_real_ns, s->request.start, false, ktrxer_real_now_ns()))
+	memcpy(plan.sid, s->request.sid, OWAMP_SID);
+	if (!stamp_time_to_ns(&plan.start_real_ns, s->request.start, false, ktrxer_real_now_ns()))
 		return -EINVAL;
-	return owamp_sender_begin(s->sender, &o, &err);
+	return owamp_sender_begin(s->sender, &plan, NULL);
 }
 
 void owamp_session_stop(struct owamp_session *s)

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "stamp_packet.h"
 
-#include <ktrxer.h>
+#include "clock.h"
 
 #define NTP_EPOCH 2208988800LL /* 1900 to 1970, in seconds */
 #define ERA (1LL << 32)
 
 uint64_t stamp_time_of_ns(int64_t real_ns, bool ptp)
 {
-	int64_t seconds = real_ns / KTRXER_NS_PER_S, ns = real_ns % KTRXER_NS_PER_S;
-
-	if (ns < 0) {
-		ns += KTRXER_NS_PER_S;
-		seconds--;
-	}
-	if (ptp)
-		return (uint64_t)(uint32_t)seconds << 32 | (uint32_t)ns;
-	/* To the nearest 2^-32 s, so that reading gives the same nanosecond again. */
-	return (uint64_t)(uint32_t)(seconds + NTP_EPOCH) << 32 |
-	       (((uint64_t)ns << 32) + KTRXER_NS_PER_S / 2) / KTRXER_NS_PER_S;
+	return ktrxer_time_field(real_ns, ptp ? KTX_SEND_TIME_UNIX : KTX_SEND_TIME_NTP);
 }
 
 bool stamp_time_to_ns(int64_t *real_ns, uint64_t time, bool ptp, int64_t near_ns)

@@ -58,6 +58,8 @@ static int fake_send(struct ktx_engine_state *state, struct ktx_request *const *
 	int refuse = fake.refuse;
 
 	(void)state;
+	memcpy(fake.last, requests[count - 1]->frame,
+	       requests[count - 1]->length < 128 ? requests[count - 1]->length : 128);
 	fake.sends++;
 	if (fake.send_lasts_ms)
 		poll(NULL, 0, fake.send_lasts_ms);
@@ -306,33 +308,42 @@ static const struct ktx_stream_ops kernel_stream = {
 };
 
 #define COMMON                                                                                                         \
-	.summary = "for tests", .can = KTX_CAN_HOST_STACK, .probe = fake_probe, .open = fake_open,                     \
+	.summary = "for tests", .probe = fake_probe, .open = fake_open,                     \
 	.close = fake_close, .check = fake_check,                                                                      \
 	.event_fd = fake_event_fd
 
 /* clang-format off */
 static const struct ktx_engine fake_engine = {
-	COMMON, .name = "fake", .submit = &fake_submit, .why_timing = "the only one", .why_rate = "the only one",
+	COMMON, .name = "fake",
+	.can = KTX_CAN_HOST_STACK | KTX_CAN_SEND_TIME, .submit = &fake_submit,
+	.why_timing = "the only one", .why_rate = "the only one",
 	.features = fake_features,
 };
 /* clang-format on */
 
 /* clang-format off */
 static const struct ktx_engine holder_engine = {
-	COMMON, .name = "holder", .submit = &holder_submit, .reap_ns = 200000, .frame_max = 1000,
+	COMMON, .name = "holder", .can = KTX_CAN_HOST_STACK,
+	.submit = &holder_submit, .reap_ns = 200000, .frame_max = 1000,
 	.features = fake_features,
 };
 /* clang-format on */
 
 /* clang-format off */
 static const struct ktx_engine kernel_engine = {
-	COMMON, .name = "kernel", .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000,
+	COMMON, .name = "kernel",
+	.can = KTX_CAN_HOST_STACK, .kernel = &kernel_kernel, .stream = &kernel_stream, .reap_ns = 100000,
 	.features = kernel_features, .why_ended = "the kernel side has ended",
 };
 /* clang-format on */
 
 static const struct ktx_engine queue_engine = {
-	COMMON, .name = "queue", .submit = &queue_submit, .reap_ns = 200000, .features = fake_features,
+	COMMON,
+	.name = "queue",
+	.can = KTX_CAN_HOST_STACK,
+	.submit = &queue_submit,
+	.reap_ns = 200000,
+	.features = fake_features,
 };
 
 static const struct ktx_engine *const engine_list[] = { &fake_engine, &holder_engine, &kernel_engine, &queue_engine,

@@ -36,6 +36,7 @@ struct fake_script {
 	uint64_t sent_at[4096];
 	uint64_t order[4096];
 	_Atomic int sent;
+	uint8_t last[128];          /* the begin of the frame that was submitted last, also of one that was refused */
 	_Atomic bool holds_buffers; /* the kernel reads frames until they are given back ... */
 	_Atomic bool gives_back;    /* ... which it does now */
 	struct ktx_request *held[64];

@@ -43,6 +43,7 @@ static const struct {
 	{ KTX_CAN_MAPPED, "mapped" }, { KTX_CAN_UNPRIVILEGED, "unprivileged" }, { KTX_CAN_REPLY_FD, "reply-socket" },
 	{ KTX_CAN_BYPASS, "qdisc-bypass" }, { KTX_CAN_ZERO_COPY, "zero-copy" },
 	{ KTX_CAN_TEMPLATE, "template" }, { KTX_CAN_POLL, "poll" }, { KTX_CAN_HOST_STACK, "host-stack" },
+	{ KTX_CAN_SEND_TIME, "send-time" },
 };
 /* clang-format on */
 
