@@ -15,7 +15,7 @@ import json
 import re
 import sys
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class Reason:
     meaning: str
     remedy: str = ""
     worst: str = ""
+    errors: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -88,6 +89,8 @@ def _check(table: Table, one: Reason) -> None:
         "a name stands twice in the sentence": len(set(names)) != len(names),
         "a name that every reason has": any(name in TAKEN for name in names),
         f"worst {one.worst!r} is no number of the sentence": bool(one.worst) and (one.worst.removeprefix("-") not in names or one.worst in table.words),
+        "an errno has this reason and other words than {error}": bool(one.errors) and (one.names != ["error"] or one.severity != BY_NUMBERS),
+        "an errno of another reason": any(set(one.errors) & set(other.errors) for other in table.reasons.values() if other is not one),
         "no figure": not one.figures,
         "no meaning": not one.meaning,
     }
@@ -104,6 +107,8 @@ HEADER = """/* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #define KTRXER_REASONS_H
 
 #include "cli.h"
+
+#include <errno.h>
 """
 
 
@@ -121,6 +126,15 @@ def header(table: Table) -> str:
             f"static inline void reason_{one.id}({', '.join(['struct cli *cli', *(['enum verdict verdict'] if by_numbers else []), *parameters])})\n"
             f"{{\n\treason_add({', '.join(['cli', verdict, f'REASON_{one.id.upper()}', *one.names])});\n}}\n"
         )
+    cases = "".join(
+        "".join(f"\tcase {error}:\n" for error in one.errors) + f"\t\treturn REASON_{one.id.upper()};\n" for one in table.reasons.values() if one.errors
+    )
+    parts.append(
+        f"static inline const char *reason_of_error(int code)\n{{\n\tswitch (-code) {{\n{cases}\tdefault:\n\t\treturn REASON_ERROR;\n\t}}\n}}\n\n"
+        "/* The reason of a failure with this negative errno (0: none is known), and its text. */\n"
+        "static inline void reason_failure(struct cli *cli, enum verdict verdict, int code, const char *error)\n"
+        "{\n\treason_add(cli, verdict, reason_of_error(code), error);\n}\n"
+    )
     return "\n".join([*parts, "#endif\n"])
 
 
@@ -155,6 +169,8 @@ def module(table: Table) -> str:
         + "    ),\n"
         for one in table.reasons.values()
     )
+    failures = "".join(f"    {json.dumps(one.id)},\n" for one in table.reasons.values() if one.errors or one.id == "error")
+    lines.append(f"\nFAILURES = (  # of a command that ended without a result\n{failures})\n")
     return MODULE + "".join(lines) + f"\nWORDS = {{\n{words}}}\n\nFORMS: dict[str, Form] = {{\n{forms}}}\n"
 
 

@@ -242,7 +242,7 @@ int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct 
 		host_watch_expect_busy(cli);
 		rc = all_points(&run, &err);
 		if (rc < 0)
-			reason_error(cli, VERDICT_INVALID, err.text[0] ? err.text : "no memory");
+			reason_failure(cli, VERDICT_INVALID, rc, err.text[0] ? err.text : "no memory");
 		status = finish(&run);
 	}
 	close_all(&run);

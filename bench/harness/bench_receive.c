@@ -107,7 +107,7 @@ static int run_receive(struct cli *cli, const void *options)
 		    !cli_stopped(cli) && !b.o->no_flow)
 			rc = receive_flow(&b, &err);
 		if (rc < 0)
-			reason_error(cli, VERDICT_INVALID, err.text[0] ? err.text : "no memory");
+			reason_failure(cli, VERDICT_INVALID, rc, err.text[0] ? err.text : "no memory");
 		status = finish(&b);
 	}
 	bench_watch_close(b.watch);

@@ -166,7 +166,7 @@ int cli_helpers_start(struct cli *cli)
 
 static int end(struct cli *cli, int status)
 {
-	if (cli->out && !out_finished(cli) && cli->command->measures && status != EXIT_USAGE) {
+	if (cli->out && !out_finished(cli) && cli->command->measures) {
 		int failed;
 
 		/*

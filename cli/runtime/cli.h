@@ -57,8 +57,15 @@ int cli_stopped(const struct cli *cli);
  * end object.
  */
 void cli_complain(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * The same, with the negative errno of the failure: it gives the reason its identifier (`errors` in
+ * contract/reasons.toml).
+ */
+void cli_complain_code(const struct cli *cli, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The complaint of `err`, and the exit status: EXIT_USAGE for -EINVAL, else EXIT_BAD. */
+/*
+ * The complaint of `err`, and the exit status: EXIT_USAGE for -EINVAL and -ENOKEY (no token was given), else EXIT_BAD.
+ */
 int cli_fail(const struct cli *cli, const struct ktrxer_error *err);
 
 /*

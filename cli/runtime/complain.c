@@ -9,22 +9,37 @@
 
 enum { COMPLAINT_MAX = 1024 };
 
-void cli_complain(const struct cli *cli, const char *format, ...)
+static void complain(const struct cli *cli, int code, const char *format, va_list args)
 {
 	char text[COMPLAINT_MAX];
+
+	if (vsnprintf(text, sizeof text, format, args) < 0)
+		text[0] = '\0';
+	ktrxer_text_clean(text, false);
+	dprintf(STDERR_FILENO, "ktrxer %s: %s\n", cli->command->name, text);
+	verdict_complaint(cli, code, text);
+}
+
+void cli_complain(const struct cli *cli, const char *format, ...)
+{
 	va_list args;
 
 	va_start(args, format);
-	if (vsnprintf(text, sizeof text, format, args) < 0)
-		text[0] = '\0';
+	complain(cli, 0, format, args);
 	va_end(args);
-	ktrxer_text_clean(text, false);
-	dprintf(STDERR_FILENO, "ktrxer %s: %s\n", cli->command->name, text);
-	verdict_complaint(cli, text);
+}
+
+void cli_complain_code(const struct cli *cli, int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	complain(cli, code, format, args);
+	va_end(args);
 }
 
 int cli_fail(const struct cli *cli, const struct ktrxer_error *err)
 {
-	cli_complain(cli, "%s", err->text);
-	return err->code == -EINVAL ? EXIT_USAGE : EXIT_BAD;
+	cli_complain_code(cli, err->code, "%s", err->text);
+	return err->code == -EINVAL || err->code == -ENOKEY ? EXIT_USAGE : EXIT_BAD;
 }

@@ -122,6 +122,7 @@ static int read_file(const char *path, char *text, size_t size, struct ktrxer_er
 struct reading {
 	struct config *config;
 	int file;
+	bool refused; /* by keep(), whose error has file and line */
 };
 
 /* A path: ~/ is the home, and a relative one begins in the folder of the file. A new string, or NULL: no memory. */
@@ -153,9 +154,8 @@ static int unknown_key(const char *key, const struct config_file *file, int line
 			   file->path, line, key);
 }
 
-static int take(void *context, const struct toml_value *found, struct ktrxer_error *err)
+static int keep(const struct reading *reading, const struct toml_value *found, struct ktrxer_error *err)
 {
-	const struct reading *reading = context;
 	struct config *const config = reading->config;
 	const struct config_file *const file = &config->files[reading->file];
 	const int number = key_number(found->key);
@@ -188,10 +188,19 @@ static int take(void *context, const struct toml_value *found, struct ktrxer_err
 	return value->command && value->key && value->text ? 0 : ktrxer_fail(err, -ENOMEM, "no memory");
 }
 
+static int take(void *context, const struct toml_value *found, struct ktrxer_error *err)
+{
+	struct reading *reading = context;
+	const int rc = keep(reading, found, err);
+
+	reading->refused = rc < 0;
+	return rc;
+}
+
 static int load_file(struct config *config, int which, char *text, struct ktrxer_error *err)
 {
 	struct config_file *const file = &config->files[which];
-	struct reading reading = { config, which };
+	struct reading reading = { .config = config, .file = which };
 	struct ktrxer_error why = { 0 };
 	int length, rc;
 
@@ -208,7 +217,7 @@ static int load_file(struct config *config, int which, char *text, struct ktrxer
 		return length;
 	file->read = true;
 	rc = toml_read(text, (size_t)length, take, &reading, &why);
-	if (rc < 0 && !strncmp(why.text, "line ", 5))
+	if (rc < 0 && !reading.refused)
 		return ktrxer_fail(err, rc, "%s: %s", file->path, why.text);
 	if (rc < 0)
 		*err = why;

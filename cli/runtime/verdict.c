@@ -41,7 +41,10 @@ struct verdict_builder {
 	unsigned int more;
 	struct reason reasons[KTRXER_REASONS_MAX];
 	int complaints;
-	char complaint[COMPLAINTS_MAX][REASON_TEXT];
+	struct complaint {
+		int code; /* a negative errno, or 0 */
+		char text[REASON_TEXT];
+	} complaint[COMPLAINTS_MAX];
 };
 
 int verdict_open(struct cli *cli)
@@ -230,15 +233,19 @@ void reason_add(struct cli *cli, enum verdict verdict, const char *form, ...)
 	pthread_mutex_unlock(&builder->lock);
 }
 
-void verdict_complaint(const struct cli *cli, const char *text)
+void verdict_complaint(const struct cli *cli, int code, const char *text)
 {
 	struct verdict_builder *builder = cli->builder;
+	struct complaint *complaint;
 
 	if (!builder)
 		return;
 	pthread_mutex_lock(&builder->lock);
-	if (builder->complaints < COMPLAINTS_MAX)
-		ktrxer_text(builder->complaint[builder->complaints++], REASON_TEXT, "%s", text);
+	if (builder->complaints < COMPLAINTS_MAX) {
+		complaint = &builder->complaint[builder->complaints++];
+		complaint->code = code;
+		ktrxer_text(complaint->text, REASON_TEXT, "%s", text);
+	}
 	pthread_mutex_unlock(&builder->lock);
 }
 
@@ -247,7 +254,7 @@ void verdict_say_complaints(struct cli *cli)
 	struct verdict_builder *builder = cli->builder;
 
 	for (int i = 0; i < builder->complaints; i++)
-		reason_error(cli, VERDICT_INVALID, builder->complaint[i]);
+		reason_failure(cli, VERDICT_INVALID, builder->complaint[i].code, builder->complaint[i].text);
 	if (!builder->complaints)
 		reason_no_result(cli);
 }

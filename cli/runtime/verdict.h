@@ -14,8 +14,11 @@ const char *verdict_reason(const struct cli *cli, int i);                  /* th
 void verdict_reason_json(const struct cli *cli, int i, struct json *json); /* an object of an array */
 extern const char *const verdict_names[];
 
-/* Keeps the messages of cli_complain(): they are the reasons of a command that ends without a verdict of its own. */
-void verdict_complaint(const struct cli *cli, const char *text);
+/*
+ * Keeps the messages of cli_complain(): they are the reasons of a command that ends without a verdict of its own.
+ * `code`: a negative errno, from which the reason has its identifier; or 0.
+ */
+void verdict_complaint(const struct cli *cli, int code, const char *text);
 void verdict_say_complaints(struct cli *cli);
 
 #endif

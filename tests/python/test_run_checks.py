@@ -5,10 +5,11 @@ import json
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from ktrxer.run import checks
-from ktrxer.runners.runner import Trial
+from ktrxer.runners.runner import Options, Trial
 
 
 def test_room_on_the_disk_is_looked_at(tmp_path, monkeypatch):
@@ -25,10 +26,34 @@ def tried(end):
 def test_the_reason_of_a_trial_without_an_answer_is_the_silence():
     """Its lateness, on a busy host the first reason, is none."""
     end = {"received": 0, "verdict": "invalid", "reasons": [{"id": "late", "text": "3 of 3 probes left late"}, {"id": "silent", "text": "h answered nothing at all"}]}
-    assert tried(end).endswith(": h answered nothing at all")
+    assert (tried(end).line.endswith(": h answered nothing at all"), tried(end).reason) == (True, "silent")
 
 
 @pytest.mark.parametrize("answered", ["received", "bytes", "known"])
 def test_lateness_is_no_reason_against_a_trial_with_an_answer(answered):
     """`known`: pairs of `ktrxer tcp` with a result."""
     assert tried({answered: 1, "verdict": "invalid", "reasons": ["2 of 2 probes left more than 5.000 ms late"]}) is None
+
+
+def test_a_failure_of_a_newer_version_is_shown():
+    end = {"verdict": "invalid", "reasons": [{"id": "of_a_newer_version", "text": "the moon was full"}]}
+    assert tried(end).line.endswith(": the moon was full")
+    assert tried(end | {"reasons": ["a sentence of an older version"]}) == checks.Failure("ktrxer ping: a sentence of an older version", "text")
+    assert tried(end | {"reasons": [5, None]}).reason == "text"
+
+
+@pytest.mark.parametrize("identifier, server, advice", [
+    ("refused", True, True), ("token_missing", True, True), ("silent", True, True), ("silent", False, False),
+    ("unreachable", True, False), ("of_a_newer_version", True, False), ("token_wrong", True, False),
+])  # fmt: skip
+def test_how_to_start_the_server_is_said_by_the_identifier(monkeypatch, identifier, server, advice):
+    """Not by the words of the sentence, which is one that nothing looks for."""
+    monkeypatch.setattr(checks, "_listen", lambda _: [])
+    end = json.dumps({"verdict": "invalid", "reasons": [{"id": identifier, "text": "xyzzy"}]})
+    one = Trial([sys.executable, "-c", f"print({end!r})"], server=server, label="x")
+    options = Options(host="h", ktrxer="ktrxer")
+    runner = SimpleNamespace(trial=lambda *_: one, loads=False, name="stamp")
+    job = SimpleNamespace(runner=runner, invocation=SimpleNamespace(place="local", parameters=None), options=options, stored=SimpleNamespace(host="h"))
+    with pytest.raises(checks.CheckError) as found:
+        checks.far_end(SimpleNamespace(jobs=[job]))
+    assert "x: xyzzy" in str(found.value) and ("start it on that host" in str(found.value)) == advice

@@ -341,7 +341,7 @@ def test_nothing_of_a_hostile_run_becomes_markup(place: Path, here: Path) -> Non
     (run,) = data["runs"]
     assert run["title"] == view_samples.BACKWARDS["title"] + view_samples.HOSTILE[0]
     assert run["metadata"]["settings"]["huge"] == str(2**63 - 1)
-    assert "%DATA%%STATIC%%TITLE%" in [*run["reasons"], *(line.rstrip(".") for line in run["headline"]["details"])]
+    assert "%DATA%%STATIC%%TITLE%" in [*(one["text"] for one in run["reasons"]), *(line.rstrip(".") for line in run["headline"]["details"])]
 
 
 def test_a_damaged_run_is_shown_as_far_as_it_goes(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:

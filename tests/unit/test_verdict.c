@@ -118,7 +118,7 @@ TEST(reasons_are_bounded)
 
 TEST(complaints_become_reasons)
 {
-	verdict_complaint(&cli, "no route to 192.0.2.1");
+	verdict_complaint(&cli, -ENETUNREACH, "no route to 192.0.2.1");
 	verdict_say_complaints(&cli);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	assert_string_equal(verdict_reason(&cli, 0), "no route to 192.0.2.1");

@@ -88,10 +88,21 @@ export interface Figure {
   note: string;
 }
 
+/** Why a figure is in doubt (docs/reference/reasons.md). */
+export interface Reason {
+  id: string;
+  text: string;
+  severity: string;
+  cause: string;
+  /** The words and numbers of the sentence, and the names of processes. */
+  values: [string, string][];
+}
+
 export interface Command {
   name: string;
   host: string;
   outcome: string;
+  ended: boolean;
   words: string;
   output: string;
 }
@@ -104,7 +115,7 @@ export interface Run {
   verdict: "valid" | "degraded" | "invalid" | "unknown";
   /** What the run shows, in words. */
   headline: { kind: string; text: string; details: string[] };
-  reasons: string[];
+  reasons: Reason[];
   damage: string[];
   facts: [string, string][];
   figures: Figure[];
@@ -299,6 +310,20 @@ export function paletteOf(value: unknown): Palette {
   return made;
 }
 
+const OF_REASON = ["id", "text", "severity", "cause"];
+
+export function reason(value: unknown, path: string): Reason {
+  const one = dict(value, path);
+  const rest = Object.entries(one).filter(([name]) => !OF_REASON.includes(name));
+  return {
+    id: text(one.id, `${path}.id`),
+    text: text(one.text, `${path}.text`),
+    severity: text(one.severity, `${path}.severity`),
+    cause: text(one.cause, `${path}.cause`),
+    values: rest.map(([name, found]) => [name, Array.isArray(found) ? found.join(", ") : String(found ?? "\u2013")]),
+  };
+}
+
 export function parse(source: string): Report {
   let whole: unknown;
   try {
@@ -324,7 +349,7 @@ export function parse(source: string): Report {
       title: text(one.title, `${path}.title`),
       subtitle: text(one.subtitle, `${path}.subtitle`),
       verdict: oneOf(one.verdict, `${path}.verdict`, ["valid", "degraded", "invalid", "unknown"]),
-      reasons: list(one.reasons, `${path}.reasons`, text),
+      reasons: list(one.reasons, `${path}.reasons`, reason),
       damage: list(one.damage, `${path}.damage`, text),
       facts: list(one.facts, `${path}.facts`, pair),
       figures: list(one.figures, `${path}.figures`, (item, where) => {
@@ -344,6 +369,7 @@ export function parse(source: string): Report {
           name: text(c.name, `${where}.name`),
           host: text(c.host, `${where}.host`),
           outcome: text(c.outcome, `${where}.outcome`),
+          ended: flag(c.ended, `${where}.ended`),
           words: text(c.words, `${where}.words`),
           output: text(c.output, `${where}.output`),
         };

@@ -5,7 +5,7 @@ import type { Columns } from "./arrays";
 import type { Command, Overview, Report, Run } from "./data";
 import { el } from "./dom";
 import { Selection } from "./link";
-import { commandOf, details, figureOf, list, tableOf, words } from "./parts";
+import { commandOf, details, figureOf, list, reasonsOf, tableOf, words } from "./parts";
 import { Sheet } from "./sheet";
 import { themeButton, type Theme } from "./theme";
 import { tree } from "./tree";
@@ -21,7 +21,7 @@ const LONG = 60; // letters of a fact that gets a line of its own
 
 /** Open where a command has failed: its output is the reason. */
 function commandsOf(commands: readonly Command[]): HTMLElement {
-  const failed = commands.some((one) => !one.outcome.startsWith("ended"));
+  const failed = commands.some((one) => !one.ended);
   const node = details(
     commands.length === 1 ? "The command of this run" : `${commands.length} commands of this run`,
     ...commands.map(commandOf),
@@ -127,7 +127,7 @@ export class Page {
       ),
       run.damage.length > 0 &&
         el("div", { class: "damage", role: "alert" }, el("strong", {}, "This run is damaged."), list(run.damage)),
-      run.reasons.length > 0 && el("div", { class: `reasons ${run.verdict}` }, list(run.reasons)),
+      run.reasons.length > 0 && el("div", { class: `reasons ${run.verdict}` }, reasonsOf(run.reasons)),
       run.figures.length > 0 && el("div", { class: "figures" }, ...run.figures.map(figureOf)),
       ...run.tables.slice(0, 1).map((table) => tableOf(table, of)),
       run.tables.length > 1 &&

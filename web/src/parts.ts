@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Parts of pages: lists, tables, figures, commands.
 
-import type { Command, Figure, Table } from "./data";
+import type { Command, Figure, Reason, Table } from "./data";
 import { button, el, type Child } from "./dom";
 
 export function list(items: readonly string[]): HTMLElement {
   return el("ul", {}, ...items.map((item) => el("li", {}, item)));
+}
+
+/** The identifier is that of docs/reference/reasons.md, which has the remedy; its tooltip has the numbers. */
+export function reasonsOf(reasons: readonly Reason[]): HTMLElement {
+  const line = (one: Reason): HTMLElement => {
+    const numbers = one.values.map(([name, value]) => `${name}: ${value}`).join("\n");
+    const about = [one.id !== "text" && one.id, one.severity, one.cause && `cause ${one.cause}`].filter(Boolean);
+    const note = el("span", { class: "about", title: numbers }, about.join(", "));
+    return el("li", { "data-reason": one.id }, one.text, " ", note);
+  };
+  return el("ul", {}, ...reasons.map(line));
 }
 
 export function details(title: string, ...inside: Child[]): HTMLElement {

@@ -40,7 +40,9 @@ const run = {
   subtitle: "",
   verdict: "valid",
   headline: { kind: "none", text: "", details: [] },
-  reasons: [],
+  reasons: [
+    { id: "of_a_newer_version", text: "the moon was full", severity: "degraded", cause: "moon", n: 5, names: ["a"] },
+  ],
   damage: [],
   facts: [],
   figures: [],

@@ -168,7 +168,7 @@ static int capacity_all(struct capacity_run *run, uint8_t secret[SECRET_MAX])
 		if ((run->o->direction == CAPACITY_BOTH || run->o->direction == way) && !run->ways[0].test.stopped)
 			rc = measure(run, way, &err);
 	if (rc < 0) {
-		cli_complain(run->cli, "%s port %u: %s", run->o->host, run->client.port, err.text);
+		cli_complain_code(run->cli, err.code, "%s port %u: %s", run->o->host, run->client.port, err.text);
 		return EXIT_BAD;
 	}
 	return capacity_finish(run);

@@ -124,7 +124,7 @@ static int flow_all(struct flow_run *run)
 			rc = loop_run(run->loop, -1);
 	}
 	if (rc < 0) {
-		cli_complain(run->cli, "%s", err.code ? err.text : strerror(-rc));
+		cli_complain_code(run->cli, rc, "%s", err.code ? err.text : strerror(-rc));
 		return EXIT_BAD;
 	}
 	return flow_finish_report(run);

@@ -30,7 +30,7 @@ static int refusal_why(struct ktrxer_error *err, const struct flow_client_option
 
 	switch (r->why) {
 	case CONTROL_NO_TOKEN:
-		return ktrxer_fail(err, -EACCES,
+		return ktrxer_fail(err, -EKEYREJECTED,
 				   "the token is not the one of that server; give the one of `ktrxer serve`, "
 				   "which names its file at its start, by --token-file");
 	case CONTROL_NO_VERSION:

@@ -234,7 +234,7 @@ int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_
 
 	if (length == 0)
 		return ktrxer_fail(
-			err, -EINVAL,
+			err, -ENOKEY,
 			"--token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which "
 			"names its file at "
 			"its start, into a file of mode 0600, or into $KTRXER_TOKEN");

@@ -115,7 +115,7 @@ int flow_finish_report(struct flow_run *run)
 	flow_client_result(run->client, &run->result);
 	if (!run->result.started) {
 		if (run->result.error.code)
-			cli_complain(run->cli, "%s", run->result.error.text);
+			cli_fail(run->cli, &run->result.error);
 		else
 			cli_complain(run->cli, "it was stopped before the flows had started");
 		return EXIT_BAD;

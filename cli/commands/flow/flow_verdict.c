@@ -269,7 +269,7 @@ void flow_judge(struct flow_run *run)
 	for (uint32_t i = 0; i < q->flows; i++)
 		bytes += run->results[i].bytes;
 	if (run->result.error.code)
-		reason_error(run->cli, VERDICT_DEGRADED, run->result.error.text);
+		reason_failure(run->cli, VERDICT_DEGRADED, run->result.error.code, run->result.error.text);
 	if (!bytes)
 		reason_flow_nothing_received(run->cli, q->flows);
 	judge_ends(run);

@@ -74,7 +74,7 @@ static int measure(struct owamp_run *run)
 			ktrxer_fail(&err, rc, "no memory for the delays");
 	}
 	if (rc < 0) {
-		cli_complain(run->cli, "%s port %u: %s", run->o->host, run->client.port, err.text);
+		cli_complain_code(run->cli, err.code, "%s port %u: %s", run->o->host, run->client.port, err.text);
 		return EXIT_BAD;
 	}
 	return owamp_finish(run);

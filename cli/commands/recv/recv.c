@@ -151,7 +151,7 @@ static int file_open(struct receiver *r)
 	r->to.snap = (uint32_t)r->options->snap;
 	if (ktrxer_pcapng_create(&r->to.file, r->options->write, version, NULL, &err)) {
 		r->to.file = NULL;
-		cli_complain(r->cli, "%s", err.text);
+		cli_fail(r->cli, &err);
 		return EXIT_BAD;
 	}
 	/* A file without packets says of which device it has none. */
@@ -195,8 +195,8 @@ static void file_close(struct receiver *r, uint64_t lost)
 		ktrxer_pcapng_statistics(r->to.file, i, &stats);
 	}
 	if (ktrxer_pcapng_close(r->to.file, &err)) {
-		cli_complain(r->cli, "%s", err.text);
-		reason_error(r->cli, VERDICT_INVALID, err.text);
+		cli_fail(r->cli, &err);
+		reason_failure(r->cli, VERDICT_INVALID, err.code, err.text);
 	}
 	r->to.file = NULL;
 }
@@ -446,7 +446,7 @@ static int run_recv(struct cli *cli, const void *arguments)
 	rx.sessions = sessions;
 	rx.session_count = (uint32_t)ssh_sessions_find(sessions);
 	if (krx_open(&r.rx, &rx, r.rules, r.rule_count, &err)) {
-		cli_complain(cli, "%s", err.text);
+		cli_fail(cli, &err);
 		goto out;
 	}
 	if (options->write && file_open(&r))

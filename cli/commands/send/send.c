@@ -160,7 +160,7 @@ static int send_run_all(struct send_run *run)
 	if (!run->o->interval_ns && !run->o->rate.given && !run->o->pcap)
 		host_watch_expect_busy(run->cli);
 	if (send_schedule(run, &err) < 0) {
-		cli_complain(run->cli, "%s", err.text);
+		cli_fail(run->cli, &err);
 		return EXIT_BAD;
 	}
 	send_work(run);

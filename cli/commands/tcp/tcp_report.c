@@ -114,7 +114,8 @@ static void judge(const struct tcp_run *run)
 
 	verdict_probes(run->cli, &r->accounts, 0, r->lateness, run->spec.late_ns);
 	if (r->failure.code)
-		reason_error(run->cli, r->known ? VERDICT_DEGRADED : VERDICT_INVALID, r->failure.text);
+		reason_failure(run->cli, r->known ? VERDICT_DEGRADED : VERDICT_INVALID, r->failure.code,
+			       r->failure.text);
 	judge_server(run, r->known ? VERDICT_DEGRADED : VERDICT_INVALID);
 	if (!r->known && !r->failure.code && r->end == TCP_NOT_ENDED)
 		reason_tcp_no_result(run->cli);

@@ -152,8 +152,8 @@ static void trace_under_load(struct trace_run *run)
 	if (rc == 0)
 		rc = trace_queues_estimate(&run->queues, run->trace, run->rounds, run->load.from_ns, run->load.to_ns);
 	if (rc < 0)
-		reason_error(run->cli, VERDICT_INVALID,
-			     err.code ? err.text : "there was no memory for the estimate of the queues");
+		reason_failure(run->cli, VERDICT_INVALID, rc,
+			       err.code ? err.text : "there was no memory for the estimate of the queues");
 	run->loaded = rc == 0;
 }
 

@@ -323,7 +323,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	struct cli *cli = run->cli;
 
 	if (r->failure.code)
-		reason_error(cli, VERDICT_INVALID, r->failure.text);
+		reason_failure(cli, VERDICT_INVALID, r->failure.code, r->failure.text);
 	if (r->stopped)
 		reason_trace_stopped(cli);
 	if (r->failed)

@@ -86,7 +86,7 @@ int train_run_go(struct train_run *run, uint64_t pairs)
 	run->plan.trains = (uint32_t)pairs;
 	if (train_session_run(&run->session, &run->plan, &err) == 0)
 		return EXIT_VALID;
-	cli_complain(run->cli, "%s", err.text);
+	cli_fail(run->cli, &err);
 	return EXIT_BAD;
 }
 

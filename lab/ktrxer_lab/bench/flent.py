@@ -80,9 +80,8 @@ def spent(command: list[str], directory: Path) -> float:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 1) or "ERROR" in done.stderr:
         sys.exit(f"{shlex.join(command)}: exit status {done.returncode}\n{done.stderr[-2000:]}")
-    for line in done.stdout.splitlines():
-        if line.startswith(("verdict", "  - ")):
-            print(f"  {line}")
+    if done.returncode:
+        print(f"  not a valid result:\n{done.stdout[-2000:]}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 

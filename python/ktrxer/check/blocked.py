@@ -12,11 +12,18 @@ from ktrxer.check.path import ran
 from ktrxer.runners.runner import Options
 from ktrxer.store.reasons import read_all as read_reasons
 
-REFUSED = "refused"
 STAMP_S, FLOW_S, CONNECT_S = 8.0, 10.0, 4.0
-NOTHING_UP = "no datagram from here gets through"  # in a message of `ktrxer flow`
-NOT_SENT = "unsent"  # the reason of `ktrxer stamp`
+NOTHING_UP = "udp_blocked_up"  # a reason of `ktrxer flow`
+NOT_SENT = "unsent"  # a reason of `ktrxer stamp`
 ALLOW = "in the firewall of that host and in those before it (docs/howto/firewalls.md)"
+
+
+@dataclass(frozen=True)
+class Unconnected:
+    """Why TCP accepts no connection."""
+
+    why: str
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,24 +44,25 @@ def found(options: Options, host: str, port: int, server: bool, icmp: bool) -> B
     tcp = _tcp(options, host, port)
     end, unsent, why = _probes(options, host) if server else ({"received": 1}, False, "")
     udp = not end.get("received")
-    if tcp and not udp and not server and (not icmp or REFUSED in tcp):
+    if tcp and not udp and not server and (not icmp or tcp.refused):
         return None
-    if tcp and udp and not unsent and (not icmp or REFUSED in tcp):
+    if tcp and udp and not unsent and (not icmp or tcp.refused):
         return Blocked((_no_server(options, host, tcp, bool(end.get("network_errors")), icmp),), load=False, udp=False)
     texts = []
     if udp:
-        blocked = _udp(options, host, not tcp, why if unsent else "")
+        blocked = _udp(options, host, tcp is None, why if unsent else "")
         texts.append(f"{blocked}; the other probes have no delays of each direction")
     if tcp:
-        texts.append(f"TCP port {port} of {host} is blocked ({tcp}), so no load is possible: allow TCP port {port} {ALLOW}")
+        texts.append(f"TCP port {port} of {host} is blocked ({tcp.why}), so no load is possible: allow TCP port {port} {ALLOW}")
     return Blocked(tuple(texts), load=not tcp, udp=not udp) if texts else None
 
 
-def _no_server(options: Options, host: str, tcp: str, errors: bool, icmp: bool) -> str:
+def _no_server(options: Options, host: str, tcp: Unconnected, errors: bool, icmp: bool) -> str:
     """Neither kind of packets of `ktrxer serve` is answered. `errors`: ICMP errors answered the datagrams."""
     port = options.port
-    if REFUSED not in tcp:
-        seen = f"{host} answers nothing: no ICMP echo request, no connection to TCP port {port} and no datagram to UDP port {port} ({tcp})"
+    if not tcp.refused:
+        seen = f"{host} answers nothing: no ICMP echo request, no connection to TCP port {port} and no datagram to UDP port {port}"
+        seen += f" ({tcp.why})"
         means = "the address is wrong, the host is down, or a firewall drops everything"
     else:
         seen = f"TCP port {port} of {host} refuses connections, and UDP port {port} "
@@ -87,18 +95,19 @@ def _udp(options: Options, host: str, tcp: bool, unsent: str) -> str:
         return f"this host itself refuses to send UDP to port {options.port} ({unsent}): look at its own firewall (`nft list ruleset`)"
     token = ["--token-file", options.token_file] if options.token_file else []
     flow = [options.ktrxer, "flow", "up", *_common(options, host), "--udp", "--bitrate", "100k", "--for", "500ms", *token]
-    end, why = ran(flow, FLOW_S) if tcp else ({}, "")
+    end = ran(flow, FLOW_S)[0] if tcp else {}
     if end.get("bytes"):
         return (
             f"UDP is blocked down: datagrams arrive at port {options.port} of {host}, and its answers do not arrive here: "
             f"allow UDP from port {options.port} {ALLOW}, and in that of this host"
         )
-    way = " up: no datagram arrives there" if NOTHING_UP in why else ": no probe is answered"
+    nothing_up = any(one.id == NOTHING_UP for one in read_reasons(end.get("reasons")))
+    way = " up: no datagram arrives there" if nothing_up else ": no probe is answered"
     return f"UDP to port {options.port} of {host} is blocked{way}: allow UDP port {options.port} {ALLOW}"
 
 
-def _tcp(options: Options, host: str, port: int) -> str:
-    """Empty if a connection is accepted."""
+def _tcp(options: Options, host: str, port: int) -> Unconnected | None:
+    """None if a connection is accepted."""
     kind = {"-4": socket.AF_INET, "-6": socket.AF_INET6}.get(options.family, socket.AF_UNSPEC)
     try:
         where = socket.getaddrinfo(host, port, kind, socket.SOCK_STREAM)[0]
@@ -106,7 +115,7 @@ def _tcp(options: Options, host: str, port: int) -> str:
             sock.settimeout(CONNECT_S)
             sock.connect(where[4])
     except TimeoutError:
-        return f"no answer within {CONNECT_S:g} s"
+        return Unconnected(f"no answer within {CONNECT_S:g} s")
     except OSError as error:
-        return (error.strerror or str(error)).lower()
-    return ""
+        return Unconnected((error.strerror or str(error)).lower(), isinstance(error, ConnectionRefusedError))
+    return None

@@ -27,7 +27,7 @@ from ktrxer.panels.errors import PlotError
 from ktrxer.panels.model import PlotModel
 from ktrxer.panels.picture import Picture
 from ktrxer.store import Meta
-from ktrxer.store.reasons import sentences
+from ktrxer.store.reasons import as_json
 from ktrxer.view import numbers, pack
 from ktrxer.view.arguments import MOST_RUNS
 from ktrxer.view.page import plain
@@ -154,7 +154,7 @@ class Answers:
                 {
                     "label": label,
                     "verdict": one.run.meta.verdict or "unknown",
-                    "reasons": sentences(one.run.meta.reasons),
+                    "reasons": as_json(one.run.meta.reasons),
                     "damage": list(one.damage),
                     "facts": [[name, value] for name, value in facts(one.run) if value],
                     "repeat": shlex.join(one.run.meta.command) if one.run.meta.command else "",

@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._fail(HTTPStatus.NOT_FOUND, f"{self.path[:60]}: there is no such request")
         except (Refused, Unknown) as error:
-            self._send_json(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error)})
+            self._send_json(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error), "columns": getattr(error, "columns", [])})
         except MemoryError:
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the answer does not fit into this machine's memory"})
         except (ConnectionError, TimeoutError):

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ktrxer.analyse.compare import amount
 from ktrxer.estimate.latency import GRADES, Delays
 from ktrxer.panels.parts import count_of
+from ktrxer.store.reasons import Reason
 from ktrxer.summary import figures, where
 from ktrxer.summary.figures import Summary
 from ktrxer.summary.losses import Loss
@@ -28,6 +29,7 @@ from ktrxer.units import share
 Kind = Literal["added", "little", "none", "idle", "loss", "invalid", "nothing"]
 
 MAIN_SHARE = 0.6  # of the added delay: a place with that share is named as the one that adds it
+STATED = 3  # reasons of the verdict that the sentences have
 NAMED_SHARE = 0.1  # a place with less is not named
 LOSS_LEAST = 0.01  # of the probes under load, for a sentence at the top
 SMALL_MS, SMALL_SHARE = 0.1, 0.02  # a difference that is certainly smaller, in ms or of the idle round trip, is not mentioned
@@ -49,9 +51,14 @@ class Headline:
     place: str | None = None  # of where.py: where most of the added delay is, if one place has most of it
     added_ms: float = 0.0
     lossy: bool = False  # the load loses probes
+    reasons: tuple[Reason, ...] = ()  # those that its sentences have
 
 
 def headline(s: Summary) -> Headline:
+    return replace(_headline(s), reasons=tuple(s.reasons[:STATED]) if s.verdict in ("degraded", "invalid") else ())
+
+
+def _headline(s: Summary) -> Headline:
     caveats = _caveats(s)
     if s.verdict == "invalid":
         reason = f": {_sentence(s.reasons[0].text)}" if s.reasons else "."
@@ -75,21 +82,22 @@ def headline(s: Summary) -> Headline:
     levels = f"The p50 of the {trip.probes} round trip is {_ms(trip.idle)} idle and {_ms(trip.loaded)} under load.".replace("  ", " ")
     if between is not None and max(map(abs, between)) < max(SMALL_MS, SMALL_SHARE * trip.idle.p50):
         text = f"The load changes the round trip by less than {_up(max(map(abs, between)))} ms (at least 90 %)."
-        return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
+        return _loss_first(Headline("none", text, (levels, *_rates(s), *caveats), added_ms=added, lossy=lossy), about_loss)
     if between is not None and between[0] <= 0 <= between[1]:
         limits = f"the difference is between {amount(between[0], _half(between))} and {amount(between[1], _half(between))} ms"
         text = f"The load adds no delay that this run shows: {limits} (at least 90 %)."
-        return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
+        return _loss_first(Headline("none", text, (levels, *_rates(s), *caveats), added_ms=added, lossy=lossy), about_loss)
     digits = _half(between) if between is not None else abs(added) / 20
     if added < 0:
         shorter = _interval((-between[1], -between[0]) if between is not None else None, -added)
         text = f"Under load the round trip is {shown(-added, digits)} ms shorter than idle{shorter}."
-        return _loss_first(Headline("none", text, (*about_loss, levels, *_rates(s), *caveats), added_ms=added, lossy=lossy))
+        return _loss_first(Headline("none", text, (levels, *_rates(s), *caveats), added_ms=added, lossy=lossy), about_loss)
     little = added < GRADES[0][0]
     text, details, place = _added(s, added, digits, sure, little)
     kind: Kind = "little" if little else "added"
-    made = Headline(kind, text, (*details, *about_loss, levels, *_rates(s), *caveats), place, added, lossy)
-    return _loss_first(made) if little else made
+    if little:
+        return _loss_first(Headline(kind, text, (*details, levels, *_rates(s), *caveats), place, added, lossy), about_loss)
+    return Headline(kind, text, (*details, *about_loss, levels, *_rates(s), *caveats), place, added, lossy)
 
 
 # --------------------------------------------------------------------------------------------------------------- sentences
@@ -169,21 +177,19 @@ def _loss_sentence(loss: Loss) -> str:
     return f"{when} {share(loss.lost, loss.sent)} of the probes are lost ({counts})."
 
 
-def _loss_first(made: Headline) -> Headline:
-    """The sentence about the loss comes first, where the load loses probes and adds little or no delay."""
-    if not made.lossy:
-        return made
-    first = next(text for text in made.details if " of the probes are lost (" in text)
-    rest = tuple(text for text in made.details if text != first)
-    return Headline("loss", first, (made.text, *rest), made.place, made.added_ms, True)
+def _loss_first(made: Headline, about_loss: Sequence[str]) -> Headline:
+    """Where the load loses probes, and adds little or no delay, the sentence about the loss comes first."""
+    for text in about_loss:
+        return Headline("loss", text, (made.text, *made.details), made.place, made.added_ms, True)
+    return made
 
 
 def _caveats(s: Summary) -> tuple[str, ...]:
     if s.verdict == "degraded":
-        return tuple(f"The run is degraded: {_sentence(one.text)}" for one in s.reasons[:3])
+        return tuple(f"The run is degraded: {_sentence(one.text)}" for one in s.reasons[:STATED])
     if s.verdict is None:
         return ("The run has no verdict, because it was not finished.",)
-    return tuple(_sentence(one.text) for one in s.reasons[:3]) if s.verdict == "invalid" else ()
+    return tuple(_sentence(one.text) for one in s.reasons[:STATED]) if s.verdict == "invalid" else ()
 
 
 # ----------------------------------------------------------------------------------------------------------------- figures

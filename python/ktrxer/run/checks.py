@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
@@ -24,6 +24,7 @@ from ktrxer.runners import RunnerError, defect
 from ktrxer.runners.own import complaint
 from ktrxer.runners.runner import Listener, Tool, Trial, lookup_name
 from ktrxer.store import one_line
+from ktrxer.store.reasons import FAILURES, TEXT
 from ktrxer.store.reasons import read_all as read_reasons
 
 CONNECT_S = 4  # to a server of another project
@@ -37,9 +38,14 @@ AUXILIARY_ROWS = 30  # of one sample of a host's state: its series are not known
 START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
 WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
 WITHOUT_TOKEN = ", copy the file of its token, which it names at its start, to this host (mode 0600), and add --token-file FILE"
-# Parts of the messages of `ktrxer stamp`, `ktrxer flow` and this file that mean: no `ktrxer serve` was found.
-UNANSWERED = ("answered nothing at all on UDP port", "nothing listens on", "no result within", "--token-file is missing")
-UNANSWERED_REASONS = ("silent", "error")
+# Reasons of a trial that mean: no `ktrxer serve` was found. LATE is of this file: no result within SECONDS.
+LATE = "no_result_in_time"
+NO_SERVER = ("silent", "refused", "token_missing", LATE)
+
+
+class Failure(NamedTuple):
+    line: str
+    reason: str = TEXT
 
 
 class CheckError(Exception):
@@ -240,7 +246,7 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
             trial = job.runner.trial(job.invocation.parameters, job.options, estimate)
             key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "", job.options.family)
             trials.setdefault(key, trial)
-    answered = False  # by the server: ICMP echoes are answered by the kernel
+    answered = no_server = False  # by the server: ICMP echoes are answered by the kernel
     begun: list[tuple[subprocess.Popen[bytes], Trial]] = []
     failures = _listen(schedule)
     give_up = time.monotonic() + SECONDS
@@ -251,14 +257,15 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
             except OSError as error:
                 failures.append(f"{trial.command[0]}: cannot be started: {error.strerror}")
         for child, trial in begun:
-            line = _trial(child, trial, give_up, rates)
-            answered = answered or (line is None and trial.server)
-            failures += [line] if line else []
+            failure = _trial(child, trial, give_up, rates)
+            answered = answered or (failure is None and trial.server)
+            failures += [failure.line] if failure else []
+            no_server = no_server or (failure is not None and failure.reason in NO_SERVER and (trial.server or failure.reason == LATE))
     finally:
         for child, _ in begun:
             child.kill()
             child.wait()
-    if not answered and any(sign in line for line in failures for sign in UNANSWERED):
+    if no_server and not answered:
         failures.append(START.format(how=_how(schedule.jobs)))
     if failures:
         raise CheckError("\n".join(dict.fromkeys(failures)))
@@ -315,17 +322,17 @@ def _rates(end: dict[str, Any]) -> Iterator[int]:
             yield round(max(8e9 * size / span for (span, _), size in zip(ends, accumulate(size for _, size in ends), strict=True)))
 
 
-def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: list[float]) -> str | None:
-    """None, or the reason why it failed; the rate of a flow is added to `rates`. All trials run already, and each prints less than its pipe
+def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: list[float]) -> Failure | None:
+    """None, or why it failed; the rate of a flow is added to `rates`. All trials run already, and each prints less than its pipe
     holds."""
     what = trial.label or f"{Path(trial.command[0]).name} {trial.command[1]}"
     try:
         out, err = child.communicate(timeout=max(0.0, give_up - time.monotonic()))
     except subprocess.TimeoutExpired:
-        return (
+        return Failure(
             f"{what}: no result within {SECONDS} s: the far end is not reachable, `ktrxer serve` does not run there, or a router drops "
-            "some of the connections, by their DSCP or their number"
-        )
+            "some of the connections, by their DSCP or their number", LATE,
+        )  # fmt: skip
     last = complaint(err.decode("utf-8", "replace"))
     try:
         end = json.loads(out)
@@ -337,6 +344,6 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
     if isinstance(end, dict) and end.get("reasons"):
         # The first reason may be lateness on a busy machine; a missing answer matters more here.
         reasons = read_reasons(end["reasons"])
-        text = next((one.text for one in reasons if one.id in UNANSWERED_REASONS), reasons[0].text if reasons else last)
-        return f"{what}: {one_line(text)}"
-    return last or f"{what}: exit status {child.returncode}, without a message"
+        first = next((one for one in reasons if one.id in ("silent", *FAILURES)), reasons[0] if reasons else None)
+        return Failure(f"{what}: {one_line(first.text if first else last)}", first.id if first else TEXT)
+    return Failure(last or f"{what}: exit status {child.returncode}, without a message")

@@ -23,6 +23,23 @@ MARKS_CHANGED_PERCENT = 1
 COVERAGE_PERCENT = 99
 OWN_LOAD_PERCENT = 2
 
+FAILURES = (  # of a command that ended without a result
+    "error",
+    "refused",
+    "unanswered",
+    "unreachable",
+    "far_ended",
+    "other_protocol",
+    "server_limit",
+    "token_missing",
+    "token_wrong",
+    "udp_blocked_up",
+    "not_permitted",
+    "no_memory",
+    "wrong_use",
+    "not_possible",
+)
+
 WORDS = {
     "answer",
     "device",
@@ -94,6 +111,71 @@ FORMS: dict[str, Form] = {
     "error": Form(
         "",
         "tool",
+        "{error}",
+    ),
+    "refused": Form(
+        "",
+        "far",
+        "{error}",
+    ),
+    "unanswered": Form(
+        "",
+        "far",
+        "{error}",
+    ),
+    "unreachable": Form(
+        "",
+        "path",
+        "{error}",
+    ),
+    "far_ended": Form(
+        "",
+        "far",
+        "{error}",
+    ),
+    "other_protocol": Form(
+        "",
+        "far",
+        "{error}",
+    ),
+    "server_limit": Form(
+        "",
+        "far_limit",
+        "{error}",
+    ),
+    "token_missing": Form(
+        "",
+        "settings",
+        "{error}",
+    ),
+    "token_wrong": Form(
+        "",
+        "settings",
+        "{error}",
+    ),
+    "udp_blocked_up": Form(
+        "",
+        "path",
+        "{error}",
+    ),
+    "not_permitted": Form(
+        "",
+        "host",
+        "{error}",
+    ),
+    "no_memory": Form(
+        "",
+        "host",
+        "{error}",
+    ),
+    "wrong_use": Form(
+        "",
+        "settings",
+        "{error}",
+    ),
+    "not_possible": Form(
+        "",
+        "host",
         "{error}",
     ),
     "bench_no_rate": Form(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from ktrxer.store.errors import one_line, printable
-from ktrxer.store.reason_table import FORMS, WORDS, Form
+from ktrxer.store.reason_table import FAILURES, FORMS, WORDS, Form
 
 Severity = Literal["degraded", "invalid"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -138,4 +138,4 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(those[:4]) + (f" and {len(those) - 4} more" if len(those) > 4 else "")
 
 
-__all__ = ["FORMS", "WORDS", "Reason", "Severity", "as_json", "listed", "read", "read_all", "reason", "sentences", "together"]
+__all__ = ["FAILURES", "FORMS", "WORDS", "Reason", "Severity", "as_json", "listed", "read", "read_all", "reason", "sentences", "together"]

@@ -96,7 +96,7 @@ def static(data: dict[str, Any]) -> str:
         parts.append(_element("p", run["headline"]["text"]))
         parts.append(_list(run["headline"]["details"]))
         parts.append(_element("p", f"Verdict: {run['verdict']}."))
-        parts.append(_list([*run["damage"], *run["reasons"]]))
+        parts.append(_list([*run["damage"], *(one["text"] for one in run["reasons"])]))
         parts.append(_list([f"{f['label']}: {f['value']} {f['unit']} {f['note']}".strip() for f in run["figures"]]))
         for table in run["tables"]:
             rows = "".join("<tr>" + "".join(_element("td", cell) for cell in row) + "</tr>" for row in table["rows"])

@@ -20,7 +20,7 @@ from ktrxer.panels.model import Panel
 from ktrxer.panels.parts import count_of
 from ktrxer.store import Meta, Run, Runner, StoreError
 from ktrxer.store import reason_table as limits
-from ktrxer.store.reasons import sentences
+from ktrxer.store.reasons import as_json
 from ktrxer.store.run import being_written
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary, headline, summarise
 from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_in_figures, not_known, places
@@ -122,7 +122,7 @@ def _run(one: Readable, title: str, panels: Sequence[Panel], s: Summary, found: 
         "subtitle": plots.subtitle_of(run),
         "verdict": meta.verdict or "unknown",
         "headline": {"kind": found.kind, "text": found.text, "details": list(found.details)},
-        "reasons": [text for text in sentences(meta.reasons) if not any(text in stated for stated in (found.text, *found.details))],
+        "reasons": as_json(one for one in meta.reasons if one not in found.reasons),
         "damage": list(one.damage),
         "facts": [[name, value] for name, value in facts(run) if value],
         "figures": figures,
@@ -349,7 +349,7 @@ def _property(meta: Meta, key: str) -> str:
     return (value_of(meta, key) or "")[:200]
 
 
-def _command(runner: Runner) -> dict[str, str]:
+def _command(runner: Runner) -> dict[str, Any]:
     parts: list[str] = [runner.status]
     if runner.exit_status is not None:
         parts.append(f"exit status {runner.exit_status}" if runner.exit_status >= 0 else f"killed by signal {-runner.exit_status}")
@@ -359,6 +359,7 @@ def _command(runner: Runner) -> dict[str, str]:
         "name": runner.name,
         "host": runner.host or "",
         "outcome": ", ".join(parts),
+        "ended": runner.status == "ended",
         "words": shlex.join(runner.argv),
         "output": runner.stderr_tail,
     }

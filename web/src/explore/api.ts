@@ -6,7 +6,15 @@ import { Columns, SIZES, type PackedArray } from "../arrays";
 import { DataError, dict, index, list, packedHead, type Dict } from "../data";
 
 /** The server has answered that the request cannot be done; the text is for the user. */
-export class Refusal extends Error {}
+export class Refusal extends Error {
+  /** `columns`: those that no run has, if that is the reason. */
+  constructor(
+    text: string,
+    readonly columns: readonly string[] = [],
+  ) {
+    super(text);
+  }
+}
 /** The server does not answer: it has ended, or the machine sleeps. */
 export class Gone extends Error {}
 
@@ -57,11 +65,15 @@ export class Api implements Source {
       throw new Gone("the explorer's server does not answer");
     }
     if (answer.ok) return answer;
-    const text: unknown = await answer.json().then(
-      (value: unknown) => dict(value, "answer").error,
-      () => "",
+    const said = await answer.json().then(
+      (value: unknown) => dict(value, "answer"),
+      (): Dict => ({}),
     );
-    throw new Refusal(typeof text === "string" && text ? text : `the server answers with the status ${answer.status}`);
+    const known = typeof said.error === "string" && said.error;
+    throw new Refusal(
+      known || `the server answers with the status ${answer.status}`,
+      Array.isArray(said.columns) ? said.columns.map(String) : [],
+    );
   }
 }
 

@@ -151,8 +151,7 @@ class Explorer {
       if (error instanceof Refusal) {
         this.table.fail(error.message);
         // A column that no run has would make each later request fail, too.
-        const last = state.columns[state.columns.length - 1];
-        if (last !== undefined && error.message.includes(last)) state.columns.pop();
+        state.columns = state.columns.filter((one) => !error.columns.includes(one));
       } else this.failed(error);
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The metadata of the picked runs, and the values in which they differ.
 
-import { dict, list, pair, text, type Json } from "../data";
+import { dict, list, pair, reason, text, type Json } from "../data";
 import { button, el } from "../dom";
-import { details, list as listOf, words } from "../parts";
+import { details, list as listOf, reasonsOf, words } from "../parts";
 import { tree } from "../tree";
 import type { Source } from "./api";
 import { differences } from "./differences";
@@ -35,7 +35,7 @@ export class Metadata {
         return {
           label: text(one.label, `${path}.label`),
           verdict: text(one.verdict, `${path}.verdict`),
-          reasons: list(one.reasons, `${path}.reasons`, text),
+          reasons: list(one.reasons, `${path}.reasons`, reason),
           damage: list(one.damage, `${path}.damage`, text),
           facts: list(one.facts, `${path}.facts`, pair),
           repeat: text(one.repeat, `${path}.repeat`),
@@ -54,7 +54,8 @@ export class Metadata {
           : []),
         ...runs.map((one) => {
           const inside = [
-            ...problemsOf([...one.damage, ...one.reasons]),
+            ...problemsOf(one.damage),
+            one.reasons.length > 0 && el("div", { class: `reasons ${one.verdict}` }, reasonsOf(one.reasons)),
             el(
               "dl",
               { class: "facts" },

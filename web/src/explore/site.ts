@@ -54,7 +54,7 @@ export class Site implements Source {
       const known = list(table.columns, "columns", text);
       const wanted = list(asked.columns ?? [], "columns", text);
       const missing = wanted.find((column) => !known.includes(column));
-      if (missing !== undefined) throw new Refusal(`The column ${missing}: ${LIVE}.`);
+      if (missing !== undefined) throw new Refusal(`The column ${missing}: ${LIVE}.`, [missing]);
       if (asked.where) throw new Refusal(`A condition: ${LIVE}. Search for words instead.`);
       return table;
     }
