@@ -224,7 +224,7 @@ static void exit_status(const struct command *command, FILE *to)
 				  "printed, or it failed.\n"
 				: "Success.\n.It 1\nIt failed; a line on standard error says why.\n",
 	      to);
-	fputs(".It 2\nThe command line was wrong.\n.El\n", to);
+	fputs(".It 2\nThe command line was wrong.\n.It 130\nCtrl-C came before there was a result.\n.El\n", to);
 }
 
 void opt_man(const struct command *command, const struct opt_set *extra, FILE *to)
@@ -323,7 +323,7 @@ void opt_man_index(const struct command *const *commands, FILE *to)
 	      "given.\n.El\n"
 	      ".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nThe measurement is valid, or the command succeeded.\n.It 1\n"
 	      "The measurement is degraded or invalid, or the command failed.\n.It 2\nThe command line was "
-	      "wrong.\n.El\n",
+	      "wrong.\n.It 130\nCtrl-C came before there was a result.\n.El\n",
 	      to);
 	see_also(commands, to);
 }

@@ -423,8 +423,10 @@ void out_start(struct cli *cli)
 	struct out *out = cli->out;
 	struct json *start;
 
-	if (!out->objects)
+	if (!out->objects) {
+		stop_gives_result(false);
 		return;
+	}
 	/*
 	 * item_get() would lock later: a second thread must wait until the first has put `start`, which is the first
 	 * line.
@@ -435,6 +437,7 @@ void out_start(struct cli *cli)
 		return;
 	}
 	out->started = true;
+	stop_gives_result(true);
 	start = item_new(out);
 	if (start) {
 		size_t length = 0;

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "thread.h"
+#include "units.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,9 +15,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { END_OF_INPUT = -1 };
+enum { END_OF_INPUT = -1, FIRST_MS = 100 };
+enum { RESULT_NEVER, RESULT_AFTER_FIRST_MS, RESULT_NOW };
 
-static atomic_int reason, signals_seen;
+static atomic_int reason, signals_seen, result_follows;
+static uint64_t first_end_ns;
 static int fd = -1;
 
 void stop_request(int why)
@@ -30,12 +33,27 @@ void stop_request(int why)
 	errno = saved;
 }
 
+void stop_gives_result(bool now)
+{
+	atomic_store(&result_follows, now ? RESULT_NOW : RESULT_AFTER_FIRST_MS);
+}
+
+/* Ctrl-C before there is anything to report. */
+static bool ends_in_silence(int number)
+{
+	int follows = atomic_load(&result_follows);
+
+	return number == SIGINT &&
+	       (follows == RESULT_NEVER || (follows == RESULT_AFTER_FIRST_MS && ktrxer_now_ns() < first_end_ns));
+}
+
 static void on_signal(int number)
 {
-	if (atomic_fetch_add(&signals_seen, 1) > 0 && (number == SIGINT || number == SIGTERM)) {
-		/* The second one: the user has waited enough. End as if there had been no handler. */
-		signal(number, SIG_DFL);
-		raise(number);
+	if (ends_in_silence(number) ||
+	    (atomic_fetch_add(&signals_seen, 1) > 0 && (number == SIGINT || number == SIGTERM))) {
+		/* Or the second one: the user has waited enough. End as if there had been no handler. */
+		if (signal(number, SIG_DFL) == SIG_ERR || raise(number)) /* the filter of `serve` permits neither */
+			_exit(128 + number);
 		return;
 	}
 	stop_request(number);
@@ -47,6 +65,7 @@ int stop_open(void)
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, before;
 
 	atomic_store(&reason, 0);
+	first_end_ns = ktrxer_now_ns() + FIRST_MS * (uint64_t)KTRXER_NS_PER_MS;
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
 		return -errno;

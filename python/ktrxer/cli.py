@@ -9,6 +9,7 @@ import signal
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from types import FrameType
 from typing import NamedTuple
 
 
@@ -121,9 +122,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _allow_interrupts() -> None:
     """KeyboardInterrupt from now on. Until here SIGINT ends the process (python/ktrxer-py), or is blocked (cli/runtime/handover.c)."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
+        signal.signal(signal.SIGINT, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """KeyboardInterrupt. In an import, the end of the process: an exception in their initialisation aborts some compiled modules."""
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    if frame is not None:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+    raise KeyboardInterrupt
 
 
 def _drop_output() -> None:

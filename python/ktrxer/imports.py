@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -37,18 +36,6 @@ def refused(*names: str) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(refusal)
-
-
-@contextlib.contextmanager
-def ended_by_interrupt() -> Iterator[None]:
-    """SIGINT ends the process in the block: KeyboardInterrupt in the initialisation of a compiled module aborts some of them."""
-    before = signal.getsignal(signal.SIGINT)
-    if before != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def without_pandas() -> None:

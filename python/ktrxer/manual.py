@@ -137,7 +137,7 @@ def _statuses(name: str) -> Iterator[str]:
     yield from (".It 0", "The run is valid." if measured else "Success.")
     failed = "It failed; a line on standard error names the reason."
     yield from (".It 1", "The run is degraded or invalid, or it failed." if measured else failed)
-    yield from (".It 2", "The command line was wrong.")
+    yield from (".It 2", "The command line was wrong.", ".It 130", "Ctrl-C came before there was a result.")
 
 
 def main(arguments: list[str]) -> int:

@@ -5,6 +5,7 @@
 #include "base_limits.h"
 #include "clock_sync.h"
 #include "flow_spec.h"
+#include "out.h"
 #include "reload.h"
 #include "shared_options.h"
 #include "syscall_filter.h"
@@ -122,6 +123,7 @@ static int run_serve(struct cli *cli, const void *options)
 	s.filtered = syscall_filter_install() == 0; /* all threads run */
 	clock_look(&s.clock_timer, ktrxer_now_ns());
 	loop_timer_add(s.loop, &s.clock_timer);
+	out_start(cli);
 	server_say_listening(&s, &left);
 	rc = loop_run(s.loop, cli->stop_fd);
 	if (rc < 0)

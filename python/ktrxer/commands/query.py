@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
-from ktrxer.imports import ended_by_interrupt
 from ktrxer.store import one_line
 from ktrxer.units import duration
 
@@ -61,17 +60,15 @@ def main(arguments: list[str]) -> int:
 
 def _query(given: argparse.Namespace) -> int:
     try:
-        with ended_by_interrupt():
-            import duckdb  # noqa: F401
+        import duckdb  # noqa: F401
     except ModuleNotFoundError:
         python = sys.executable if os.access(sys.prefix, os.W_OK) else f"sudo {sys.executable}"
         remedy = f"`{python} -m ensurepip && {python} -m pip install duckdb` installs it"  # `make install` leaves no pip there
         complain("query", f"it needs the Python package duckdb, which {sys.executable} does not have: {remedy}")
         return BAD
-    with ended_by_interrupt():
-        from ktrxer.analyse import cache
-        from ktrxer.analyse.query import Answer, Limits, QueryError, query
-        from ktrxer.commands.opening import open_any
+    from ktrxer.analyse import cache
+    from ktrxer.analyse.query import Answer, Limits, QueryError, query
+    from ktrxer.commands.opening import open_any
 
     sql = sys.stdin.read(1 << 20) if given.sql == "-" else given.sql
     place = None if given.no_cache else cache.file()
