@@ -175,14 +175,10 @@ static int unknown_option(const struct parser *p, const char *name, size_t lengt
 		memcpy(typed, name, length);
 		typed[length] = '\0';
 		near = opt_nearest(typed, names, count);
-		if (near && !strncmp(near, typed, length))
-			return ktrxer_fail(p->err, -EINVAL, "--%s: options are written in full; did you mean --%s?",
-					   typed, near);
 		if (near)
 			return ktrxer_fail(p->err, -EINVAL, "--%s: no such option; did you mean --%s?", typed, near);
 	}
-	return ktrxer_fail(p->err, -EINVAL, "--%.*s: no such option; `ktrxer %s --help` lists them",
-			   (int)(length < 64 ? length : 64), name, p->command->name);
+	return ktrxer_fail(p->err, -EINVAL, "--%.*s: no such option", (int)(length < 64 ? length : 64), name);
 }
 
 /* The next word as the value of `opt`. One that looks like an option was hardly meant: "--device --from 192.0.2.1". */
@@ -247,10 +243,10 @@ static int parse_short(struct parser *p, const char *word)
 			return OPT_HELP;
 		/* -count is a mistake for --count: report it as one option, not as the letters -o, -u, -n, -t. */
 		if (at == word + 1 && at[1] && find_long(p, at, strlen(at), &ignored, &negated))
-			return ktrxer_fail(p->err, -EINVAL, "%.48s: did you mean -%.48s?", word, word);
+			return ktrxer_fail(p->err, -EINVAL, "%.48s: no such option; did you mean -%.48s?", word, word);
 		if (!opt)
-			return ktrxer_fail(p->err, -EINVAL, "-%c: no such option; `ktrxer %s --help` lists them",
-					   (unsigned char)*at < 0x80 ? *at : '?', p->command->name);
+			return ktrxer_fail(p->err, -EINVAL, "-%c: no such option",
+					   (unsigned char)*at < 0x80 ? *at : '?');
 		if (opt_is_flag(opt)) {
 			flag_set(opt, base, true);
 			continue;
@@ -286,9 +282,7 @@ static int parse_positional(struct parser *p, const char *word)
 		if (!positional->many)
 			positional++;
 	if (!positional || !positional->name)
-		return ktrxer_fail(p->err, -EINVAL,
-				   "'%.64s' is one word too many; `ktrxer %s --help` shows what goes where", word,
-				   p->command->name);
+		return ktrxer_fail(p->err, -EINVAL, "'%.64s' is one word too many", word);
 	if (!*word)
 		return ktrxer_fail(p->err, -EINVAL, "%s is empty", positional->name);
 	ret = check_positional_choice(p, positional, word);
@@ -319,6 +313,26 @@ static int check_positionals(const struct parser *p)
 		if (i >= p->positionals && !positional[i].optional && !preset_host(p, &positional[i]))
 			return ktrxer_fail(p->err, -EINVAL, "%s is missing: %s", positional[i].name,
 					   positional[i].help);
+	return 0;
+}
+
+static bool is_set(const struct parser *p, const char *name)
+{
+	bool negated;
+	void *base;
+	const struct opt *opt = find_long(p, name, strlen(name), &base, &negated);
+
+	return opt && opt->type == OPT_FLAG && *(bool *)(void *)((char *)base + opt->offset);
+}
+
+static int check_excluded(const struct parser *p)
+{
+	static const char *const pairs[][2] = { { "json", "jsonl" }, { "ipv4", "ipv6" } };
+
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		if (is_set(p, pairs[i][0]) && is_set(p, pairs[i][1]))
+			return ktrxer_fail(p->err, -EINVAL, "--%s and --%s exclude each other", pairs[i][0],
+					   pairs[i][1]);
 	return 0;
 }
 
@@ -414,7 +428,8 @@ int opt_parse(const struct command *command, void *options, const struct opt_set
 		if (ret)
 			return ret;
 	}
-	return check_positionals(&p);
+	ret = check_excluded(&p);
+	return ret ? ret : check_positionals(&p);
 }
 
 static void list_free(struct opt_list *list)

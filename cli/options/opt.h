@@ -125,8 +125,6 @@ void opt_free(const struct command *command, void *options);
 
 /* Help for people, at most 100 columns wide. The bases of `extra` are not looked at. */
 void opt_help(const struct command *command, const struct opt_set *extra, FILE *to);
-/* "usage: ktrxer send [options] HOST" and a newline. */
-void opt_usage(const struct command *command, FILE *to);
 
 /* The manual page in mdoc, section 1. `commands` is for SEE ALSO; NULL-terminated like all lists of commands. */
 void opt_man(const struct command *command, const struct opt_set *extra, FILE *to);

@@ -184,7 +184,7 @@ static void usage_words(const struct command *command, FILE *to)
 		fprintf(to, " %s%s%s%s", p->optional ? "[" : "", p->name, p->many ? "..." : "", p->optional ? "]" : "");
 }
 
-void opt_usage(const struct command *command, FILE *to)
+static void usage(const struct command *command, FILE *to)
 {
 	fprintf(to, "usage: ktrxer %s", command->name);
 	usage_words(command, to);
@@ -216,7 +216,7 @@ void opt_help(const struct command *command, const struct opt_set *extra, FILE *
 	int column = label_column(command, extra);
 	bool first = true;
 
-	opt_usage(command, to);
+	usage(command, to);
 	fprintf(to, "\n%s.\n", command->summary);
 	for (const struct opt_positional *p = command->positionals; p && p->name; p++) {
 		char label[128];

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include "config.h"
+#include "error.h"
 #include "generate.h"
 #include "handover.h"
 #include "handover_table.h"
@@ -54,19 +55,24 @@ static const struct command *find(const struct command *const *commands, int arg
 	return best;
 }
 
+static bool is_nested(const struct command *command, const char *word, size_t length)
+{
+	return strncmp(command->name, word, length) == 0 && command->name[length] == ' ';
+}
+
 /* "bench" alone, where there are only "bench rate" and its like: those are listed. */
-static bool list_nested(const struct command *const *commands, const char *word, FILE *to)
+static bool list_nested(const struct command *const *commands, const char *word)
 {
 	size_t length = strlen(word);
 	bool any = false;
 
 	for (; *commands; commands++) {
-		if (strncmp((*commands)->name, word, length) != 0 || (*commands)->name[length] != ' ')
+		if (!is_nested(*commands, word, length))
 			continue;
 		if (!any)
-			fprintf(to, "usage: ktrxer %s COMMAND\n\n", word);
+			printf("usage: ktrxer %s COMMAND\n\n", word);
 		any = true;
-		fprintf(to, "  %-16s  %s\n", (*commands)->name + length + 1, (*commands)->summary);
+		printf("  %-16s  %s\n", (*commands)->name + length + 1, (*commands)->summary);
 	}
 	return any;
 }
@@ -108,6 +114,42 @@ static const char *nearest(const struct command *const *commands, const char *wo
 	return opt_nearest(word, names, count);
 }
 
+static int no_such_command(const char *program, const char *word, const char *near)
+{
+	char clean[65];
+
+	snprintf(clean, sizeof clean, "%s", word);
+	ktrxer_text_clean(clean, false);
+	fprintf(stderr, "%s: '%s': no such command", program, clean);
+	if (near)
+		fprintf(stderr, "; did you mean `%s %s`?", program, near);
+	fprintf(stderr, " (see `%s --help`)\n", program);
+	return EXIT_USAGE;
+}
+
+/* "bench" alone, or with a word that is none of its commands. 0 if there are none. */
+static int wrong_nested(const struct command *const *commands, const char *first, const char *word)
+{
+	const char *names[NAMES_MAX];
+	char program[64];
+	const size_t length = strlen(first);
+	int count = 0;
+
+	snprintf(program, sizeof program, "ktrxer %s", first);
+	for (; *commands && count < NAMES_MAX; commands++)
+		if (is_nested(*commands, first, length))
+			names[count++] = (*commands)->name + length + 1;
+	if (!count)
+		return 0;
+	if (word)
+		return no_such_command(program, word, opt_nearest(word, names, count));
+	fprintf(stderr, "%s: COMMAND is missing:", program);
+	for (int i = 0; i < count; i++)
+		fprintf(stderr, "%s %s", i ? "," : "", names[i]);
+	fprintf(stderr, " (see `%s --help`)\n", program);
+	return EXIT_USAGE;
+}
+
 /* Neither ours nor (any more) the Python part's. */
 static int unknown(const struct command *const *commands, const char *word)
 {
@@ -121,12 +163,7 @@ static int unknown(const struct command *const *commands, const char *word)
 			word, ktrxer_version());
 		return EXIT_USAGE;
 	}
-	fprintf(stderr, "ktrxer: '%.64s': no such command", word);
-	if (near)
-		fprintf(stderr, "; did you mean `ktrxer %s`?\n", near);
-	else
-		fputs("; `ktrxer --help` lists them\n", stderr);
-	return EXIT_USAGE;
+	return no_such_command("ktrxer", word, near);
 }
 
 /* Help is a result: when it cannot be written, that is a failure. */
@@ -203,8 +240,7 @@ static int run(struct cli *cli, const void *options)
 
 static int usage_error(const struct command *command, const char *text)
 {
-	fprintf(stderr, "ktrxer %s: %s\n", command->name, text);
-	opt_usage(command, stderr);
+	fprintf(stderr, "ktrxer %s: %s (see `ktrxer %s --help`)\n", command->name, text, command->name);
 	return EXIT_USAGE;
 }
 
@@ -243,8 +279,6 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 		status = flushed(EXIT_VALID);
 	} else if (ret) {
 		status = usage_error(command, err.text);
-	} else if (cli->common.json && cli->common.jsonl) {
-		status = usage_error(command, "--json and --jsonl exclude each other: one object, or one a line");
 	} else if (cli->common.json && command->lines) {
 		status = usage_error(command, "--json: the Python part of ktrxer does this, and is not installed; "
 					      "without --json there are JSON lines");
@@ -333,7 +367,7 @@ static int help(const struct command *const *commands, int argc, char *const arg
 		return other_program(command, argv - 2);
 	if (command)
 		opt_help(command, cli_common_sets(command), stdout);
-	else if (!list_nested(commands, argv[0], stdout))
+	else if (!list_nested(commands, argv[0]))
 		return unknown(commands, argv[0]);
 	return flushed(EXIT_VALID);
 }
@@ -380,7 +414,6 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 {
 	struct cli cli = { .argc = argc, .argv = argv, .stop_fd = -1 };
 	const char *word = argc > 1 ? argv[1] : NULL;
-	bool wants_help;
 	int words, ret;
 
 	keep_standard_descriptors();
@@ -406,8 +439,9 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 #endif
 	if (word[0] == '-') {
 		fprintf(stderr,
-			"ktrxer: %.64s: no such option; options stand after the command: ktrxer COMMAND %.64s\n", word,
-			word);
+			"ktrxer: %.64s: no such option; options stand after the command: ktrxer COMMAND %.64s (see "
+			"`ktrxer --help`)\n",
+			word, word);
 		return EXIT_USAGE;
 	}
 	cli.command = find(commands, argc - 1, argv + 1, &words);
@@ -415,14 +449,11 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 		return other_program(cli.command, argv);
 	if (cli.command)
 		return parse_and_run(&cli, argc - 1 - words, argv + 1 + words);
-	wants_help = argc > 2 && !strcmp(argv[2], "--help");
-	if (list_nested(commands, word, wants_help ? stdout : stderr)) {
-		if (wants_help)
-			return flushed(EXIT_VALID);
-		if (argc > 2)
-			fprintf(stderr, "\nktrxer %s: '%.64s': no such command\n", word, argv[2]);
-		return EXIT_USAGE;
-	}
+	if (argc > 2 && !strcmp(argv[2], "--help") && list_nested(commands, word))
+		return flushed(EXIT_VALID);
+	ret = wrong_nested(commands, word, argv[2]);
+	if (ret)
+		return ret;
 	/* A word that looks like one of ours is a slip of the finger, whatever the Python part may know. */
 	if (is_handover(word) || !nearest(commands, word)) {
 		if (!asks_for_help(argv) && !export_config())

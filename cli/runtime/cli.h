@@ -82,8 +82,6 @@ int cli_wait_start_ahead(struct cli *cli, uint32_t ahead_ms, uint64_t *start_ns)
  */
 void cli_sleep_until(const struct cli *cli, uint64_t start_ns);
 
-/* Returns AF_INET, AF_INET6, 0 for both, or -EINVAL when -4 and -6 are given. */
-int cli_family(bool v4, bool v6, struct ktrxer_error *err);
 /*
  * HOST, an address or a name, to an address of that family; `from` (family 0: not given) must be of the same one.
  * Negative errno with one line. May block as long as the resolver does.

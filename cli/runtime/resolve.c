@@ -93,18 +93,11 @@ static int look_up(const char *host, int family, struct ktrxer_addr *addr, struc
 	return it ? 0 : ktrxer_fail(err, -ENOENT, "'%.64s' has no address of IPv4 or IPv6", host);
 }
 
-int cli_family(bool v4, bool v6, struct ktrxer_error *err)
-{
-	if (v4 && v6)
-		return ktrxer_fail(err, -EINVAL, "-4 and -6 exclude each other");
-	return v4 ? AF_INET : v6 ? AF_INET6 : 0;
-}
-
 static int resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr, struct ktrxer_error *err)
 {
-	const int family = cli_family(v4, v6, err);
+	const int family = v4 ? AF_INET : v6 ? AF_INET6 : 0;
 	struct ktrxer_addr parsed = { 0 };
-	int ret = family < 0 ? family : check_name(host, err);
+	int ret = check_name(host, err);
 
 	if (ret)
 		return ret;

@@ -37,7 +37,7 @@ static int secret_read(const char *path, uint8_t secret[SECRET_MAX], struct ktrx
 
 	if (fd < 0) {
 		rc = -errno;
-		return ktrxer_fail(err, rc, "'%s': %m", path);
+		return ktrxer_fail(err, rc, "%s: %m", path);
 	}
 	rc = secret_check(fd, path, err);
 	if (rc < 0)

@@ -51,7 +51,7 @@ static void on_signal(int number)
 {
 	if (ends_in_silence(number) ||
 	    (atomic_fetch_add(&signals_seen, 1) > 0 && (number == SIGINT || number == SIGTERM))) {
-		/* Or the second one: the user has waited enough. End as if there had been no handler. */
+		/* After the second signal, too, the process ends as if there had been no handler. */
 		if (signal(number, SIG_DFL) == SIG_ERR || raise(number)) /* the filter of `serve` permits neither */
 			_exit(128 + number);
 		return;

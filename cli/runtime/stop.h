@@ -12,7 +12,7 @@
 int stop_open(void);
 /*
  * The measurement or the service begins: SIGINT asks for a result, at once or (for people) once 100 ms have passed.
- * Until then it ends the process in silence.
+ * Until then it ends the process, and prints nothing.
  */
 void stop_gives_result(bool now);
 /* End of standard input asks to stop, too (--stop-on-eof). 0 or a negative errno. */

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import shlex
 import signal
@@ -15,14 +14,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ktrxer_lab import cache, console, device, kbuild, kernel_package, local, places, stock, topology, uml, vm, wiring
+from ktrxer_lab.arguments import WRONG_USE, Parser, between, choice_fault, duration, outside
 from ktrxer_lab.errors import BuildFailure, GuestFailure, LabError, TimeLimit
 from ktrxer_lab.recipe import Recipe
 from ktrxer_lab.stock import UML
 from ktrxer_lab.topology_model import Topology
-from ktrxer_lab.units import duration
 
 # Exit statuses of the lab itself.
-LAB_FAILED, TIME_LIMIT, WRONG_USE = 125, 124, 2
+LAB_FAILED, TIME_LIMIT = 125, 124
+SEED = between(0, (1 << 62) - 1)
 
 RUN_EXAMPLES = """\
 examples:
@@ -46,19 +46,6 @@ The exit status is the command's; 125: the lab or the device failed; 124: the ti
 """
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message} (see `{self.prog} --help`)", file=sys.stderr)
-        raise SystemExit(WRONG_USE)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Reject an unknown subcommand."""
-        if action.choices is not None and value not in action.choices:
-            near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices], 1)
-            hint = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(map(str, action.choices))}"
-            self.error(f"{value!r}: no such subcommand; {hint}")
-
-
 def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupted)
     signal.signal(signal.SIGHUP, _interrupted)
@@ -68,11 +55,8 @@ def main(arguments: list[str]) -> int:
         arguments, command = arguments[:at], arguments[at + 1 :]
     made = parser()
     options, rest = made.parse_known_args(arguments)
-    if not hasattr(options, "run"):
-        fault = f"{rest[0]}: no such option" if rest else "SUBCOMMAND is missing"
-        made.error(f"{fault}; choose one of: run, vm, devices, module, setup, topology")
     if rest:
-        _wrong(_surplus(options, rest, command))
+        _refuse(made, options, rest, command)
     options.command = command
     try:
         return int(options.run(options))
@@ -84,13 +68,13 @@ def main(arguments: list[str]) -> int:
         return LAB_FAILED
 
 
-def _surplus(options: argparse.Namespace, rest: list[str], command: list[str]) -> str:
-    """The error message for words that belong to no option."""
-    words = shlex.join(rest)
+def _refuse(made: Parser, options: argparse.Namespace, rest: list[str], command: list[str]) -> NoReturn:
+    """`rest` belongs to no option and to no argument."""
+    chosen: Parser = next(action.choices[options.subcommand] for action in made._actions if isinstance(action, argparse._SubParsersAction))
     if options.run in (_run, _vm) and not command and not rest[0].startswith("-"):
         before = f"run {options.file}" if options.run is _run else "vm"
-        return f"{words}: the command comes after --, as in: ktrxer lab {before} -- {words}"
-    return f"{words}: no such option or argument (`ktrxer lab {options.subcommand} --help` lists them)"
+        chosen.error(f"'{rest[0][:64]}' is one word too many; the command comes after --: ktrxer lab {before} -- {shlex.join(rest)}")
+    chosen.refuse(rest[0])
 
 
 def _interrupted(*_: object) -> NoReturn:
@@ -110,13 +94,13 @@ def _show(message: str) -> None:
     print(f"ktrxer lab: {message}", file=sys.stderr)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     what = "Run commands in networks made of namespaces, and in emulated devices."
-    parser = Parser(prog="ktrxer lab", description=what, allow_abbrev=False)
-    parsers = parser.add_subparsers(metavar="SUBCOMMAND", parser_class=Parser)
+    parser = Parser("ktrxer lab", description=what)
+    parsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
 
     def subcommand(name: str, run: Callable[[argparse.Namespace], int], help: str, **more: Any) -> Callable[..., argparse.Action]:
-        made = parsers.add_parser(name, help=help, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more)
+        made = parsers.add_parser(name, help=help, **more)
         made.set_defaults(run=run, subcommand=name)
         return made.add_argument
 
@@ -131,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
     add("--kernel", metavar="V", help="virtual time: the kernel, 7.3 (default), 6.12 or 6.1")
     add("--wall-limit", type=duration, metavar="D", help="virtual time: hard limit on wall time (default 10min)")
     add("--memory", type=int, metavar="MIB", help="virtual time: memory of the guest (default 512)")
-    add("--seed", type=int, metavar="N", help="virtual time: seed of the guest's random numbers (default 1); vary it for repetitions")
+    add("--seed", type=SEED, metavar="N", help="virtual time: seed of the guest's random numbers (default 1); vary it for repetitions")
     add("--dry-run", action="store_true", help="check FILE and the options, and run nothing")
 
     add = subcommand("vm", _vm, "run one command in one device", usage="ktrxer lab vm [OPTION ...] -- COMMAND ...", epilog=EXAMPLES)
@@ -148,9 +132,9 @@ def parser() -> argparse.ArgumentParser:
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="set a parameter of the topology, e.g. leaf=fq_codel")
     add("--in", dest="node", metavar="NODE", help="run the command in this node of the topology")
     add("--peer", metavar="SHELL", help="a second machine at 10.65.0.2 that runs this; the first is 10.65.0.1 (real time only)")
-    add("--seed", type=int, default=1, metavar="N", help="seed of the device's random numbers (default 1); vary it for repetitions")
-    add("--shift", type=int, metavar="N", help="virtual time: 2^N ns an instruction (default: the device's)")
-    add("--cpus", type=int, metavar="N", help="real time: number of CPUs (default: the device's)")
+    add("--seed", type=SEED, default=1, metavar="N", help="seed of the device's random numbers (default 1); vary it for repetitions")
+    add("--shift", type=between(0, 10), metavar="N", help="virtual time: 2^N ns an instruction (default: the device's)")
+    add("--cpus", type=between(1, 16), metavar="N", help="real time: number of CPUs (default: the device's)")
     add("--memory", type=int, metavar="MIB", help="memory of the device")
     add("--console", type=Path, metavar="FILE", help="write the device's kernel messages during the command to this file")
     add("--json", action="store_true", help="print one JSON object: status, output, times, kernel warnings")
@@ -199,10 +183,6 @@ def _machine(options: argparse.Namespace) -> vm.Machine:
     for layer in options.layers:
         recipe.get("layers", layer)
     emulator = chosen.emulator
-    if options.shift is not None and not 0 <= options.shift <= 10:
-        _wrong(f"--shift {options.shift}: expected 0 to 10")
-    if options.cpus is not None and not 1 <= options.cpus <= 16:
-        _wrong(f"--cpus {options.cpus}: expected 1 to 16")
     if options.time == "virtual" and (options.cpus or 1) > 1:
         _wrong("virtual time has one CPU; --cpus needs --time real")
     if options.memory is not None and options.memory < 64:
@@ -214,9 +194,9 @@ def _vm(options: argparse.Namespace) -> int:
     if not options.command:
         _wrong("no command; give it after --, e.g. ktrxer lab vm -- uname -a")
     if options.time not in ("virtual", "real"):
-        _wrong(f"--time {options.time}: choose one of: real, virtual")
+        _wrong(f"--time: {choice_fault(options.time, ('real', 'virtual'))}")
     if not 1 <= options.timeout <= 86400:
-        _wrong(f"--timeout {options.timeout:g}s: expected 1s to 24h")
+        _wrong(f"--timeout: {outside(f'{options.timeout:g}s', options.timeout < 1, '1s to 24h')}")
     if options.peer is not None and options.time != "real":
         _wrong("--peer needs --time real: in virtual time each machine has its own clock")
     if options.device == UML:
@@ -248,7 +228,7 @@ def _vm(options: argparse.Namespace) -> int:
         if not path.startswith("/"):
             _wrong(f"--put {source}:{path}: the path in the device must begin with /")
         if not Path(source).exists():
-            _wrong(f"--put {source}: no such file")
+            _wrong(f"--put {source}: No such file or directory")
     job = vm.Job(
         command=command,
         put=tuple((Path(source), path) for source, path in puts),
@@ -379,9 +359,9 @@ def _run(options: argparse.Namespace) -> int:
     if not options.command:
         _wrong(f"no command; give it after --, e.g. ktrxer lab run {options.file} -- ping -c 5 server")
     if options.timeout is not None and not 0.1 <= options.timeout <= 604800:
-        _wrong(f"--timeout {options.timeout:g}s: expected 100ms to 168h")
+        _wrong(f"--timeout: {outside(f'{options.timeout:g}s', options.timeout < 1, '100ms to 168h')}")
     if options.time not in ("virtual", "real"):
-        _wrong(f"--time {options.time}: choose one of: real, virtual")
+        _wrong(f"--time: {choice_fault(options.time, ('real', 'virtual'))}")
     chosen = _load(options.file, options.set)
     beside = [(_node(chosen, node), shell) for node, shell in _pairs(options.beside, "=", "--beside")]
     node = _node(chosen, options.node or chosen.client)
@@ -398,14 +378,12 @@ def _run(options: argparse.Namespace) -> int:
 def _guest(options: argparse.Namespace, wall_limit_s: float | None) -> uml.Guest:
     """The guest of virtual time that the command line describes."""
     if wall_limit_s is not None and not 1 <= wall_limit_s <= 604800:
-        _wrong(f"--wall-limit {wall_limit_s:g}s: expected 1s to 168h")
+        _wrong(f"--wall-limit: {outside(f'{wall_limit_s:g}s', wall_limit_s < 1, '1s to 168h')}")
     if options.memory is not None and not 128 <= options.memory <= 16384:
-        _wrong(f"--memory {options.memory}: expected 128 to 16384 MiB")
+        _wrong(f"--memory: {outside(str(options.memory), options.memory < 128, '128 to 16384')}")
     if options.kernel is not None and options.kernel not in uml.kernels():
         _wrong(f"--kernel {options.kernel}: virtual time has {', '.join(uml.kernels())}")
     seed = 1 if options.seed is None else options.seed
-    if not 0 <= seed < 1 << 62:
-        _wrong(f"--seed {seed}: expected 0 to {(1 << 62) - 1}")
     return uml.Guest(options.kernel or uml.KERNEL, options.memory or uml.MEMORY_MIB, wall_limit_s or uml.WALL_LIMIT_S, seed)
 
 
@@ -448,7 +426,7 @@ def _module(options: argparse.Namespace) -> int:
     except LabError as error:
         _wrong(str(error))
     if not options.source.is_dir():
-        _wrong(f"{options.source}: no such folder")
+        _wrong(f"{options.source}: No such file or directory")
     for path in kbuild.build(chosen, kernel, options.source, options.out, _show):
         print(path)
     return 0

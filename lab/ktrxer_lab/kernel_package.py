@@ -92,7 +92,7 @@ def install(path: Path, show: cache.Show) -> Path:
     version of ktrxer. Nothing is written before all is checked."""
     try:
         if not path.is_file():
-            raise LabError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+            raise LabError(f"{path}: No such file or directory" if not path.exists() else f"{path}: not a file")
         if path.stat().st_size > PACKED_MAX:
             raise LabError(f"{path}: more than {PACKED_MAX >> 20} MiB: no package with a kernel")
         with path.open("rb") as file:

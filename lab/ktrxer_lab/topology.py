@@ -52,11 +52,12 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Path:
-    """The file of a topology, given by its path or by the name of an included one."""
+    """The file of a topology, by its path or by the name of an included one."""
     if "/" in name or name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
-            raise LabError(f"{name}: {'this is a folder' if path.is_dir() else 'no such file'}; the lab's own are: {', '.join(names())}")
+            why = "a folder" if path.is_dir() else "No such file or directory"
+            raise LabError(f"{name}: {why}; the lab's own are: {', '.join(names())}")
         return path
     if name not in names():
         cure = f", or ./{name} for that file" if Path(name).is_file() else ""

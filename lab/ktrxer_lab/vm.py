@@ -218,7 +218,7 @@ class Guest:
         put_build(tree, self.machine.device.build, job.unit_tests)
         for source, target in job.put:
             if not source.exists():
-                raise LabError(f"--put {source}: no such file")
+                raise LabError(f"--put {source}: No such file or directory")
             tree.copy(source, target)
         if job.extra is not None:
             tree.entries.update(job.extra.entries)

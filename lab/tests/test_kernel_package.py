@@ -186,7 +186,7 @@ def test_a_small_file_that_holds_gigabytes(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_file_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, words in ((tmp_path / "pipe", "not a file"), (tmp_path, "not a file"), (tmp_path / "none", "no such file")):
+    for path, words in ((tmp_path / "pipe", "not a file"), (tmp_path, "not a file"), (tmp_path / "none", "No such file")):
         with pytest.raises(LabError, match=words):
             kernel_package.install(path, print)
     (tmp_path / "large").write_bytes(b"1234")

@@ -283,7 +283,7 @@ def test_a_name_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert topology.load("own.toml").name == "own"
     assert topology.load("./own.toml").nodes == ("a", "r", "b")
     for name, words in (
-        ("nowhere.toml", "no such file; the lab's own are: access"),
+        ("nowhere.toml", "No such file or directory; the lab's own are: access"),
         (f"{tmp_path}/", "this is a folder"),
         ("ring", "no topology 'ring'; choose one of: access"),
     ):
@@ -307,9 +307,9 @@ def test_every_script_is_shell_and_holds_no_word_of_the_file_unquoted(tmp_path: 
         (["run", "access", "--beside", "server", "--", "true"], "--beside server: expected two parts with '=' between them"),
         (["run", "access", "--set", "speed=1", "--", "true"], "topology access has no parameter 'speed'"),
         (["run", "access", "--set", "up=1", "--", "true"], "`rate` must be from 8kbit"),
-        (["run", "access", "--timeout", "0", "--", "true"], "--timeout 0s: expected 100ms"),
+        (["run", "access", "--timeout", "0", "--", "true"], "--timeout: '0s' is too small: from 100ms"),
         (["run", "ring", "--", "true"], "no topology 'ring'"),
-        (["run", "--", "true"], "the following arguments are required: FILE"),
+        (["run", "--", "true"], "FILE is missing: a topology"),
         (["topology", "ring"], "no topology 'ring'"),
     ],
 )

@@ -207,10 +207,10 @@ def test_the_current_directory_is_no_place_of_modules(tmp_path):
 
 def test_wrong_use(capsys):
     for words, message in (
-        (["--path", "own-quue"], "did you mean own-queue?"),
+        (["--path", "own-quue"], "did you mean 'own-queue'?"),
         (["ping", "server"], "the command comes after --"),
         (["--"], "no command after --"),
-        (["--jobs", "0"], "expected 1 to 64"),
+        (["--jobs", "0"], "'0' is too small: from 1 to 64 is possible"),
         (["--adapter", "ping"], "need a command after --"),
         (["--", "mytool", "server"], "no adapter reads the output of mytool"),
         (["--adapter", "none", "--", "mytool"], "no adapter 'none'"),

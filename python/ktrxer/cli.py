@@ -76,8 +76,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     command = (SUBCOMMANDS | OF_THE_LAB).get(words[0])
     if command is None:
-        known = ", ".join(sorted(SUBCOMMANDS))
-        print(f"ktrxer: {words[0][:64]!r}: no such command; the Python part of this version has: {known}", file=sys.stderr)
+        from ktrxer.arguments import command_fault
+
+        print(f"ktrxer: {command_fault(words[0], 'ktrxer', sorted(SUBCOMMANDS))} (see `ktrxer --help`)", file=sys.stderr)
         return 2
     # The import of numpy starts a thread of OpenBLAS for each processor, which takes 20 to 70 ms of processor time. No command needs them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

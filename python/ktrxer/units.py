@@ -1,31 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Quantities with units: read from the command line, and written."""
+"""Quantities with units, as text."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import re
 from collections.abc import Iterable
-
-_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
-def duration(text: str) -> float:
-    """`10ms`, `1.5s`, `2m`, or plain seconds."""
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?([a-z]*)", text.strip())
-    unit = match[2] or "s" if match else ""
-    if not match or unit not in _UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: give 10ms, 1.5s, 2m or 1h; a number without a unit is seconds")
-    return float(match[1]) * _UNITS[unit]
-
-
-def bitrate(text: str) -> int:
-    """Bits a second: `100M`, `6Mbit`, `64k`, `1.5G`, or a plain number."""
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?([kKMG]?)(?:bit(?:/s)?)?", text.strip())
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a bit rate: give 100M, 64k or 1G; a number without a unit is bit/s")
-    return round(float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2].replace("K", "k")])
 
 
 def near(word: str, known: Iterable[str], otherwise: str) -> str:

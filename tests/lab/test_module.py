@@ -75,7 +75,7 @@ def test_what_does_not_compile_is_told_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["module", "/nowhere"], 2, "/nowhere: no such folder"),
+        (["module", "/nowhere"], 2, "/nowhere: No such file or directory"),
         (["module", "/proc", "--device", "toaster"], 2, "no device 'toaster'; choose one of: pc, phone, router"),
         (["module", "/proc", "--device", "router", "--kernel", "5.10"], 2, "no kernel '5.10' for the router; choose one of: 6.1"),
         (["module", "/proc"], 125, "/proc: this folder has no Kbuild file and no Makefile"),

@@ -80,9 +80,9 @@ def test_a_mistake_in_the_file_is_named_with_its_key(tmp_path, text, said):
         (BASE + "lenght = '3s'", "b: run.lenght: no such key; did you mean length?"),
         (BASE + "for = '3s'", "run.for: no such key; did you mean length?"),
         (BASE + "zzz = '3s'", "run.zzz: no such key; known are again, "),
-        (BASE.replace('"1s"', '"0s"'), "--for 0s: expected 200ms to 720h"),
+        (BASE.replace('"1s"', '"0s"'), "--for: '0s' is too small: from 200ms to 720h is possible"),
         (BASE + "cc = 'a,b,c'", "--cc a,b,c: one name, or two"),
-        ("[run]\ntest = 'ping'", "b: run: ktrxer run: -H/--host is missing: the far end"),
+        ("[run]\ntest = 'ping'", "b: run: ktrxer run: --host is missing: the far end"),
         ("[run]\ntest = 'ping'\nagain = 'x.ktrxer'", "run.again: not in a batch; `ktrxer run --again FILE` repeats"),
         (BASE.replace("'ping'", "'x'").replace('"ping"', '"nonesuch"'), "nonesuch"),
         (BASE + "set = { nonesuch = 3 }", "nonesuch"),
@@ -426,7 +426,7 @@ def test_a_damaged_journal_loses_no_whole_line(tmp_path, fake, capsys):
 def test_resume_takes_no_further_settings(tmp_path, capsys):
     assert command.main(["--resume", str(tmp_path / "x.batch.jsonl"), "--seed", "3"]) == 2
     assert "takes everything from the journal" in capsys.readouterr().err
-    assert command.main(["--resume", str(tmp_path / "x.batch.jsonl")]) == 2
+    assert command.main(["--resume", str(tmp_path / "x.batch.jsonl")]) == 1
     assert "No such file" in capsys.readouterr().err
 
 

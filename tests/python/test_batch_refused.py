@@ -45,7 +45,7 @@ def test_a_table_in_run_is_named(tmp_path):
 
 @pytest.mark.parametrize(("lab", "said"), [
     ("topology = 'acess'", "b: lab: no topology 'acess'; choose one of: access, "),
-    ("topology = './mine.toml'", "b: lab: {}/mine.toml: no such file; "),
+    ("topology = './mine.toml'", "b: lab: {}/mine.toml: No such file or directory; "),
     ("topology = 'access'\nset = {{ kueue = 'fq' }}", "b: lab: topology access has no parameter 'kueue'; choose one of: "),
     ("topology = 'access'\nset = {{ up = 'fast' }}", "b: lab: "),
     ("topology = 'access'\nbeside = 'sever=ktrxer serve'", "b: lab: no node 'sever' in access; choose one of: "),

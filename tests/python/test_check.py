@@ -245,9 +245,8 @@ def test_the_report_and_its_schema(tmp_path, capsys, given, status):
 @pytest.mark.parametrize(("words", "complaint"), [
     ([], "no load: name a server"),
     (["--server", "far", "--download", "http://far/"], "give one of them"),
-    (["--download", "http://far/x", "--length", "1s"], "--for 1: expected 5s to 5m"),
-    (["--download", "http://far/x", "--for", "0"], "--for 0: expected 5s to 5m"),
-    (["--download", "http://far/x", "--hops", "9"], "--hops 9: expected 0 to 8"),
+    (["--download", "http://far/x", "--length", "1s"], "--for: '1s' is too small: from 5s to 5m"),
+    (["--download", "http://far/x", "--for", "0"], "--for: '0s' is too small: from 5s to 5m"),
     (["--server", "far", "--gateway"], "--gateway goes with --nq"),
     (["--download", "large.iso"], "not an URL of a server"),
     (["--download", "http://[::1/x"], "not an URL of a server"),

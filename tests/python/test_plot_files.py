@@ -102,9 +102,9 @@ def test_all_keeps_runs_of_the_same_name_apart(place: Path, here: Path, capsys: 
         (["--all", "-o", "x.svg"], "for one picture"),
         (["--all", "--plot", "ping"], "for one picture"),
         (["--all", "--arrange", "all"], "for one picture"),
-        (["--all", "-D", "nowhere"], "no such folder"),
+        (["--all", "-D", "nowhere"], "No such file or directory"),
         (["-o", "x.svg", "--format", "pdf"], "-o names the whole file"),
-        (["--style", "poster"], "invalid choice"),
+        (["--style", "poster"], "is not known; it is one of"),
     ],
 )
 def test_wrong_use(place: Path, here: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -339,7 +339,7 @@ def test_a_long_table_is_cut_and_says_so(place, capsys):
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [
-    (["SELECT 1", "/nowhere"], 1, "no such directory"), (["SELECT 1", ".", "--memory", "-1"], 2, "positive numbers"),
+    (["SELECT 1", "/nowhere"], 1, "No such file or directory"), (["SELECT 1", ".", "--timeout", "0"], 2, "positive numbers"),
     (["DROP TABLE x", "."], 1, "DROP is refused; give one SELECT"), (["SELECT runn FROM runs", "."], 1, "runn"),
     (["SELECT * FROM foo", "."], 1, "Table with name foo does not exist!; the tables are runs, series, phases, figures, latency, "),
 ])  # fmt: skip

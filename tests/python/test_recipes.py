@@ -147,7 +147,7 @@ def test_a_users_own_test_by_its_path(tmp_path, monkeypatch):
     path.write_text("x = 1\n")
     with pytest.raises(PlanError, match="it has no TEST"):
         find(str(path))
-    with pytest.raises(PlanError, match=r"none.py: no such file; `ktrxer new test none` writes one"):
+    with pytest.raises(PlanError, match=r"none.py: No such file or directory; `ktrxer new test none` writes one"):
         find("./none.py")
     (tmp_path / "folder").mkdir()
     for no_file in ("./folder", str(tmp_path / "folder"), "/dev/null"):

@@ -180,7 +180,7 @@ def test_csv_has_all_that_is_drawn(place: Path, here: Path) -> None:
         (["missing.ktrxer"], 1, "missing.ktrxer: No such file or directory"),
         (["EMPTY", "--plot", "all", "-o", "x.svg"], 1, "empty: no samples for the plot 'all'"),
         ([], 2, "RUN is missing: a file NAME.ktrxer"),
-        (["RRUL", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
+        (["RRUL", "--nonsense"], 2, "--nonsense: no such option"),
     ],
 )
 def test_wrong_use_of_plot(place: Path, here: Path, words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:

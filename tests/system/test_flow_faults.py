@@ -333,7 +333,7 @@ def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
 def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
     done = subprocess.run([ktrxer, "serve", "--token-file", "token"], cwd=tmp_path, capture_output=True, text=True, timeout=20)
     remedy = "`(umask 077; head -c 16 /dev/urandom | base64 >token)`"
-    assert done.returncode in (1, 2) and done.stderr.splitlines()[0] == f"ktrxer serve: --token-file token: no such file; make it: {remedy}"
+    assert done.returncode in (1, 2) and done.stderr.splitlines()[0] == f"ktrxer serve: --token-file token: No such file or directory; make it: {remedy}"
     subprocess.run(["sh", "-c", remedy.strip("`")], cwd=tmp_path, check=True)
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
 

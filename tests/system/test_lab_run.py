@@ -205,14 +205,14 @@ def test_a_time_limit(nothing_left: None, file: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (["run", "access", "true"], "ktrxer lab: true: the command comes after --, as in: ktrxer lab run access -- true"),
-        (["vm", "uname", "-a"], "ktrxer lab: uname -a: the command comes after --, as in: ktrxer lab vm -- uname -a"),
-        (["run", "access", "--nonsense", "--", "true"], "ktrxer lab: --nonsense: no such option or argument (`ktrxer lab run --help` lists them)"),
-        (["rnu"], "ktrxer lab: 'rnu': no such subcommand; did you mean run? (see `ktrxer lab --help`)"),
-        (["xyz"], "ktrxer lab: 'xyz': no such subcommand; choose one of: run, vm, devices, setup, module, topology (see `ktrxer lab --help`)"),
-        (["--bogus"], "ktrxer lab: --bogus: no such option; choose one of: run, vm, devices, module, setup, topology (see `ktrxer lab --help`)"),
-        ([], "ktrxer lab: SUBCOMMAND is missing; choose one of: run, vm, devices, module, setup, topology (see `ktrxer lab --help`)"),
-        (["run", "access", "--timeout", "0", "--", "true"], "ktrxer lab: --timeout 0s: expected 100ms to 168h"),
+        (["run", "access", "true"], "ktrxer lab run: 'true' is one word too many; the command comes after --: ktrxer lab run access -- true (see `ktrxer lab run --help`)"),
+        (["vm", "uname", "-a"], "ktrxer lab vm: 'uname' is one word too many; the command comes after --: ktrxer lab vm -- uname -a (see `ktrxer lab vm --help`)"),
+        (["run", "access", "--nonsense", "--", "true"], "ktrxer lab run: --nonsense: no such option (see `ktrxer lab run --help`)"),
+        (["rnu"], "ktrxer lab: 'rnu': no such command; did you mean `ktrxer lab run`? (see `ktrxer lab --help`)"),
+        (["xyz"], "ktrxer lab: 'xyz': no such command (see `ktrxer lab --help`)"),
+        (["--bogus"], "ktrxer lab: --bogus: no such option (see `ktrxer lab --help`)"),
+        ([], "ktrxer lab: COMMAND is missing: run, vm, devices, setup, module, topology (see `ktrxer lab --help`)"),
+        (["run", "access", "--timeout", "0", "--", "true"], "ktrxer lab: --timeout: '0s' is too small: from 100ms to 168h is possible"),
     ],
 )
 def test_wrong_words(given: list[str], expected: str) -> None:

@@ -160,7 +160,7 @@ TEST(short_options)
 	opt_free(&all_command, &all);
 	refuses("-c|h", -EINVAL, "--count: 'h' is not a number");
 	refuses("h|-vc", -EINVAL, "--count: a value is missing");
-	refuses("h|-x", -EINVAL, "-x: no such option; `ktrxer all --help` lists them");
+	refuses("h|-x", -EINVAL, "-x: no such option");
 	refuses("h|-vx", -EINVAL, "-x: no such option");
 	refuses("h|-count", -EINVAL, "did you mean --count?");
 	refuses("h|-\xc3\xa4", -EINVAL, "-?: no such option");
@@ -193,10 +193,10 @@ TEST(ends_of_options)
 TEST(refusals)
 {
 	refuses("", -EINVAL, "HOST is missing: the host that answers");
-	refuses("h|--inter=1s", -EINVAL, "--inter: options are written in full; did you mean --interval?");
+	refuses("h|--inter=1s", -EINVAL, "--inter: no such option; did you mean --interval?");
 	refuses("h|--intreval=1s", -EINVAL, "--intreval: no such option; did you mean --interval?");
-	refuses("h|--xyzzy", -EINVAL, "--xyzzy: no such option; `ktrxer all --help` lists them");
-	refuses("h|--secre", -EINVAL, "--secre: no such option; `ktrxer");
+	refuses("h|--xyzzy", -EINVAL, "--xyzzy: no such option");
+	refuses("h|--secre", -EINVAL, "--secre: no such option");
 	refuses("h|--=1", -EINVAL, "no such option");
 	refuses("h|--no-flag", -EINVAL, "--no-flag: no such option");
 	refuses("h|--flag=yes", -EINVAL, "--flag takes no value, but 'yes' was given");

@@ -236,10 +236,10 @@ def test_standard_input_is_empty(lab: Lab) -> None:
     ("arguments", "words"),
     [
         ((*RUN,), "no command"),
-        ((*RUN, "--time", "imaginary", "--", "true"), "--time imaginary: choose one of"),
+        ((*RUN, "--time", "imaginary", "--", "true"), "--time: 'imaginary' is not known; it is one of"),
         ((*RUN, "--kernel", "2.4", "--", "true"), "--kernel 2.4: virtual time has"),
-        ((*RUN, "--memory", "1", "--", "true"), "--memory 1: expected 128"),
-        ((*RUN, "--wall-limit", "1ms", "--", "true"), "--wall-limit 0.001s: expected"),
+        ((*RUN, "--memory", "1", "--", "true"), "--memory: '1' is too small: from 128"),
+        ((*RUN, "--wall-limit", "1ms", "--", "true"), "--wall-limit: '0.001s' is too small"),
         (("run", "flent", "--memory", "256", "--", "true"), "--memory needs --time virtual"),
         ((*VM, "--put", "/etc/hosts:/x", "--", "true"), "--put is not for the device uml"),
         ((*VM, "--time", "real", "--", "true"), "the device uml has virtual time only"),

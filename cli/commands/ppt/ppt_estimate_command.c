@@ -66,7 +66,7 @@ static int read_file(struct ppt_input *in, const struct ppt_estimate_options *o,
 
 	if (!stream) {
 		rc = -errno;
-		return ktrxer_fail(err, rc, "%s: cannot be read: %s", name, ktrxer_strerror(rc, word, sizeof word));
+		return ktrxer_fail(err, rc, "%s: %s", name, ktrxer_strerror(rc, word, sizeof word));
 	}
 	first = getc(stream);
 	ungetc(first, stream);

@@ -172,7 +172,7 @@ int schedule_list_load(struct schedule_list *list, const char *path, struct ktrx
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		ret = -errno;
-		return ktrxer_fail(err, ret, "%s: cannot be opened: %m", path);
+		return ktrxer_fail(err, ret, "%s: %m", path);
 	}
 	do {
 		do

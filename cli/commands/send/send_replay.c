@@ -164,7 +164,7 @@ static int pipe_open(struct send_run *run, struct ktrxer_error *err)
 	if (pipe->fd < 0) {
 		rc = -errno;
 		free(pipe);
-		return ktrxer_fail(err, rc, "%s: cannot be read: %m", name);
+		return ktrxer_fail(err, rc, "%s: %m", name);
 	}
 	stream = fopencookie(pipe, "r", calls);
 	if (!stream) {

@@ -47,9 +47,9 @@ static int passed_fd(const struct server *s, const struct ktrxer_addr *addr, uin
 static int addresses_plan(struct server *s, struct ktrxer_error *err)
 {
 	const struct serve_options *o = s->o;
-	int rc = cli_family(o->v4, o->v6, err);
+	int rc = 0;
 
-	if (rc == 0 && KTRXER_SERVER_EXTRAS)
+	if (!o->v4 && !o->v6 && KTRXER_SERVER_EXTRAS)
 		rc = passed_sockets_take(&s->passed, err);
 	if (rc < 0)
 		return rc;
@@ -88,7 +88,8 @@ static int secrets_plan(struct server *s, struct reflector_options *r, struct st
 	if (s->token_length == -ENOENT)
 		return ktrxer_fail(
 			err, -ENOENT,
-			"--token-file %s: no such file; make it: `(umask 077; head -c 16 /dev/urandom | base64 >%s)`",
+			"--token-file %s: No such file or directory; make it: `(umask 077; head -c 16 /dev/urandom | "
+			"base64 >%s)`",
 			o->token_file, o->token_file);
 	if (s->token_length != 0 || !o->max_clients)
 		return s->token_length < 0 ? s->token_length : 0;

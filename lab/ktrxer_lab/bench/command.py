@@ -6,7 +6,6 @@ The harness (bench/harness) checks its own options and prints their help. This m
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -16,9 +15,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ktrxer_lab import local, topology, topology_model
+from ktrxer_lab.arguments import Parser
 from ktrxer_lab.bench import kinds
 from ktrxer_lab.bench.compare import Damaged, Saved, arguments, compare, read
 from ktrxer_lab.bench.table import Table
@@ -50,23 +50,19 @@ class Failed(Exception):
         self.status = status
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise Failed(USAGE, message)
-
-
 def hosts() -> topology_model.Topology:
     return topology.parse(HOSTS.encode(), Path("bench"))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The options of this module; all others go to the harness."""
-    made = Parser(prog="ktrxer bench", add_help=False, allow_abbrev=False)
+    made = Parser("ktrxer bench", add_help=False)
     add = made.add_argument
     add("--csv", type=Path)
     add("--compare", type=Path)
-    add("--json", action="store_true")
-    add("--jsonl", action="store_true")
+    form = made.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true")
+    form.add_argument("--jsonl", action="store_true")
     add("-q", "--quiet", action="store_true")
     add("--fq", action="store_true")
     add("-d", "--device")
@@ -261,9 +257,9 @@ def older(path: Path) -> tuple[Saved, list[str]]:
         saved = read(path)
         return saved, arguments(saved)
     except OSError as error:
-        raise Failed(BAD, f"--compare {path}: {error.strerror}") from None
+        raise Failed(BAD, f"{path}: {error.strerror}") from None
     except Damaged as error:
-        raise Failed(BAD, f"--compare {path}: not a result of `ktrxer bench ... --json`: {error}") from None
+        raise Failed(BAD, f"{path}: not a result of `ktrxer bench ... --json`: {error}") from None
 
 
 def bench(words: list[str]) -> int:
@@ -277,8 +273,6 @@ def bench(words: list[str]) -> int:
     old, again = older(options.compare) if options.compare is not None else (None, [])
     if old is not None and name and old.name != name:
         raise Failed(USAGE, f"--compare {options.compare}: this result is of `bench {old.name}`, not of `bench {name}`")
-    if options.json and options.jsonl:
-        raise Failed(USAGE, "--json and --jsonl exclude each other")
     if old is not None and not name:
         name = old.name
         rest, options.fq = [word for word in again if word != "--fq"], "--fq" in again

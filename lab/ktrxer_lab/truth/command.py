@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import signal
 import sys
@@ -13,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 from ktrxer_lab import uml
+from ktrxer_lab.arguments import WRONG_USE, Parser, between, duration, nearest
 from ktrxer_lab.errors import LabError
 from ktrxer_lab.truth import adapters, own, report, table
 from ktrxer_lab.truth.measure import Limits, Result, measure
 from ktrxer_lab.truth.path import Path
-from ktrxer_lab.units import duration
 
-ALL_TRUE, NOT_ALL_TRUE, WRONG_USE = 0, 1, 2
+ALL_TRUE, NOT_ALL_TRUE = 0, 1
 EXAMPLES = """\
 examples:
   ktrxer truth -- ping -q -c 300 -i 0.01 server           # over all paths
@@ -33,21 +32,12 @@ The far host is `server`; the adapter starts the tool's server there. Exit statu
 """
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message} (see `{self.prog} --help`)", file=sys.stderr)
-        raise SystemExit(WRONG_USE)
-
-
 def parser() -> Parser:
     what = (
         "Runs a measuring tool in virtual time over paths whose capacity, delays, losses and queues are known. "
         "Compares the figures of the tool with them."
     )
-    p = Parser(
-        prog="ktrxer truth", description=what, usage="ktrxer truth [OPTION ...] [-- COMMAND ...]", epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
+    p = Parser("ktrxer truth", description=what, usage="ktrxer truth [OPTION ...] [-- COMMAND ...]", epilog=EXAMPLES)
     add = p.add_argument
     add("--path", action="append", default=[], metavar="NAME", help="use only this path; may be given several times")
     add("--quick", action="store_true", help="use only ten of the paths")
@@ -58,7 +48,7 @@ def parser() -> Parser:
     add("--timeout", type=duration, default=600.0, metavar="D", help="limit of virtual time of each command (default 10min)")
     add("--wall-limit", type=duration, default=600.0, metavar="D", help="limit of wall time of each path (default 10min)")
     add("--seed", type=int, default=1, metavar="N", help="seed of the guests' random numbers (default 1)")
-    add("--jobs", type=int, default=2, metavar="N", help="paths at a time (default 2)")
+    add("--jobs", type=between(1, 64), default=2, metavar="N", help="paths at a time (default 2)")
     add("--json", action="store_true", help="print one JSON object")
     add("--markdown", action="store_true", help="print tables for a document")
     return p
@@ -85,15 +75,15 @@ def main(arguments: list[str]) -> int:
         arguments, command = arguments[:at], arguments[at + 1 :]
         if not command:
             _wrong("no command after --")
-    options, rest = parser().parse_known_args(arguments)
+    made = parser()
+    options, rest = made.parse_known_args(arguments)
+    if rest and not rest[0].startswith("-"):
+        made.error(f"'{rest[0][:64]}' is one word too many; the command comes after --: ktrxer truth -- {' '.join(rest)}")
     if rest:
-        hint = "" if rest[0].startswith("-") else f"; the command comes after --, as in: ktrxer truth -- {' '.join(rest)}"
-        _wrong(f"{' '.join(rest)}: no such option or argument{hint}")
+        made.refuse(rest[0])
     if options.list:
         return _list()
     chosen = _paths(options)
-    if not 1 <= options.jobs <= 64:
-        _wrong(f"--jobs {options.jobs}: expected 1 to 64")
     if not command and (options.adapter or options.beside):
         _wrong("--adapter and --beside need a command after --")
     try:
@@ -127,9 +117,9 @@ def _paths(options: argparse.Namespace) -> list[Path]:
     known = {path.name: path for path in table.paths()}
     for name in options.path:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else "; `ktrxer truth --list` lists them"
-            _wrong(f"--path {name[:64]}: no such path{hint}")
+            near = nearest(name, known)
+            hint = f"did you mean '{near}'?" if near else "`ktrxer truth --list` lists them"
+            _wrong(f"--path: '{name[:48]}' is not known; {hint}")
     if options.path:
         return [known[name] for name in dict.fromkeys(options.path)]
     return [path for path in known.values() if path.quick or not options.quick]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ktrxer.batch.spec import BatchError
+from ktrxer.batch.spec import BatchError, BatchFailure
 
 BYTES_MOST = 1 << 20
 DEPTH_MOST = 20
@@ -49,7 +49,7 @@ class _File:
                 raise BatchError(f"{path}: larger than {BYTES_MOST >> 20} MiB")
             parser.read_string(text.decode(), str(path))
         except OSError as error:
-            raise BatchError(f"{path}: {error.strerror}") from None
+            raise BatchFailure(f"{path}: {error.strerror}") from None
         except (configparser.Error, ValueError) as error:
             raise BatchError(f"{path}: {' '.join(str(error).split())[:300]}") from None
         self.path = path

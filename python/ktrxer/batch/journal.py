@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ktrxer.batch.spec import Batch, BatchError, Hook, Lab, Until
+from ktrxer.batch.spec import Batch, BatchError, BatchFailure, Hook, Lab, Until
 
 SUFFIX = ".batch.jsonl"
 FORMAT = 1
@@ -85,7 +85,7 @@ def _locked(path: Path, flags: int) -> int:
     except FileExistsError:
         raise BatchError(f"{path}: exists already: `ktrxer batch --resume {path}` continues that batch") from None
     except OSError as error:
-        raise BatchError(f"{path}: {error.strerror}") from None
+        raise BatchFailure(f"{path}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -165,7 +165,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                     made = {}
                 yield made if isinstance(made, dict) else {}
     except OSError as error:
-        raise BatchError(f"{path}: {error.strerror}") from None
+        raise BatchFailure(f"{path}: {error.strerror}") from None
 
 
 def _try(line: dict[str, Any]) -> Try:

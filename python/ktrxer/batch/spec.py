@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from ktrxer.arguments import duration
 from ktrxer.toml_faults import fault
-from ktrxer.units import duration
 
 Order = Literal["interleaved", "shuffled", "given"]
 When = Literal["first", "before", "beside", "after", "last"]
@@ -38,7 +38,7 @@ class BatchError(Exception):
 
 
 class BatchFailure(BatchError):
-    """The batch file is correct, and the batch failed."""
+    """The batch file cannot be read, or it is correct, and the batch failed."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def read(path: Path) -> list[Batch]:
     except tomllib.TOMLDecodeError as error:
         raise BatchError(f"{path}: {fault(error, text.decode())}") from None
     except OSError as error:
-        raise BatchError(f"{path}: {error.strerror}") from None
+        raise BatchFailure(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise BatchError(f"{path}: {' '.join(str(error).split())[:300]}") from None
     return from_table(made, path, hashlib.sha256(text).hexdigest())

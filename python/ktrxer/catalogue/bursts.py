@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ktrxer.arguments import bitrate
 from ktrxer.catalogue import rrul
 from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Step, Test, When, combine, icmp, parameter, uploads
-from ktrxer.units import bitrate
 
 PLOTS = ("ping", "ping_cdf", "totals", "box_ping")
 BURSTS_MOST = 1000

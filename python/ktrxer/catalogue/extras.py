@@ -9,10 +9,10 @@ import typing
 from collections.abc import Sequence
 
 from ktrxer import places, runners
+from ktrxer.arguments import duration
 from ktrxer.catalogue.recipe import Invocation, Plan, PlanError, check, value_of
 from ktrxer.places import LOCAL
 from ktrxer.runners import Options, RunnerError
-from ktrxer.units import duration
 
 FORM = "RUNNER[@PLACE][,NAME=VALUE]..."
 NAMES = {"processor": "CPU"}  # of parts that are not named like their runner

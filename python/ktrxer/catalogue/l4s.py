@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ktrxer.arguments import bitrate
 from ktrxer.catalogue.recipe import Direction, Panel, Plan, Setting, Test, combine, downloads, icmp, parameter, udp, uploads
-from ktrxer.units import bitrate
 
 PANELS = (
     Panel("l4s_latency", "Round trips of L4S and classic probes", ("Ping (ms) UDP L4S", "Ping (ms) UDP classic")),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def from_file(path: Path) -> Test:
     if not path.exists():
-        raise PlanError(f"{path}: no such file; `ktrxer new test {path.stem}` writes one")
+        raise PlanError(f"{path}: No such file or directory; `ktrxer new test {path.stem}` writes one")
     spec = importlib.util.spec_from_file_location("ktrxer_user_test", path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise PlanError(f"{path}: a test is a Python file, NAME.py")

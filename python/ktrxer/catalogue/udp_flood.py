@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ktrxer.arguments import bitrate
 from ktrxer.catalogue.recipe import Plan, Setting, Step, Test, When, combine, icmp, parameter, uploads
 from ktrxer.catalogue.streams import markings, turn
-from ktrxer.units import bitrate
 
 PLOTS = ("totals", "upload", "ping", "ping_cdf", "box_totals")
 HOSTS_MOST = 64

@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.arguments import Parser, outside
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 from ktrxer.store import one_line
 from ktrxer.units import near, span
 
@@ -38,7 +39,7 @@ Exit status: 0 all runs are valid; 1 some are not, or failed; 2 usage; 130 inter
 
 
 def parser() -> Parser:
-    p = Parser("batch", "Makes a series of runs from one file: a matrix of settings, repetitions, hooks, resumption.", EXAMPLES)
+    p = command_line("batch", "Makes a series of runs from one file: a matrix of settings, repetitions, hooks, resumption.", EXAMPLES)
     p.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the batch (TOML), or `import`")
     p.add_argument("flent", nargs="?", type=Path, metavar="FLENT", help="with `import`: a batch file of Flent; it is printed as TOML")
     p.add_argument("--only", action="append", default=[], metavar="NAME", help="only this batch of the file; may be given several times")
@@ -114,7 +115,8 @@ def _chosen(given: argparse.Namespace) -> list[Batch]:
     changes: dict[str, Any] = {}
     if given.repetitions is not None:
         if not 1 <= given.repetitions <= spec.REPETITIONS_MOST:
-            raise spec.BatchError(f"--repetitions {given.repetitions}: expected 1 to {spec.REPETITIONS_MOST}")
+            bounds = f"1 to {spec.REPETITIONS_MOST}"
+            raise spec.BatchError(f"--repetitions: {outside(str(given.repetitions), given.repetitions < 1, bounds)}")
         changes["repetitions"] = given.repetitions
     if given.until is not None:
         try:
@@ -145,7 +147,7 @@ def _resume(given: argparse.Namespace) -> int:
     _try_virtual_time(state)
     opened, state = journal.reopen(given.resume, boot_id())
     if state.batches and not plan.results(state.batches[0]).is_dir():
-        raise spec.BatchError(f"{plan.results(state.batches[0])}: no such directory")
+        raise spec.BatchError(f"{plan.results(state.batches[0])}: No such file or directory")
     return _execute(given, state, opened, seconds)
 
 

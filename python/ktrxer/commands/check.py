@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ktrxer.arguments import Parser, between, duration, outside
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.commands import run as running
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, for_option, server_options, stored_options
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
 from ktrxer.run import checks, provenance
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import StoreError, one_line
 from ktrxer.store.reasons import Reason
-from ktrxer.units import duration
 
 if TYPE_CHECKING:
     from ktrxer.check.answer import Answer, Here
@@ -45,7 +45,9 @@ INTERVAL_S, FOREIGN_INTERVAL_S = 0.01, 0.2  # of the probes: to `ktrxer serve`, 
 
 
 def parser() -> Parser:
-    p = Parser("check", "Measures the line idle, under an upload and under a download, and prints the result in three sentences.", EXAMPLES)
+    p = command_line(
+        "check", "Measures the line idle, under an upload and under a download, and prints the result in three sentences.", EXAMPLES
+    )
     p.add_argument("--server", metavar="HOST", help="the far end, where `ktrxer serve` runs")
     p.add_argument("--download", metavar="URL", help="an object of 1 MB or more on a web server: it is downloaded again and again")
     p.add_argument("--upload", metavar="URL", help="an URL of a web server that takes POST requests of 32 MiB")
@@ -55,10 +57,10 @@ def parser() -> Parser:
     p.add_argument("--nq-interval", type=duration, default=1.0, metavar="D", help=looks)
     p.add_argument("--target", metavar="HOST", help="the host whose round trip is measured (the host of --server or of the URL)")
     p.add_argument("--gateway", action="store_true", help="measure the round trip to the first router of this host, and nothing beyond it")
-    p.add_argument("--hops", type=int, default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
+    p.add_argument("--hops", type=between(0, 8), default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
     for_option(p, "length of each load, 5s to 5m (10s; with --nq 20s)")
     p.add_argument("--delay", type=duration, default=5.0, metavar="D", help="idle time before the first load, 4s to 1m (5s)")
-    p.add_argument("--flows", type=int, default=4, metavar="N", help="connections of each load, 1 to 32 (4)")
+    p.add_argument("--flows", type=between(1, 32), default=4, metavar="N", help="connections of each load, 1 to 32 (4)")
     every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=every)
     p.add_argument("--ca-file", default="", metavar="FILE", help="certificates of an authority that this host does not trust, for https")
@@ -99,12 +101,9 @@ def _usage(given: argparse.Namespace) -> None:
         ("--delay", given.delay, 4, 60, "4s to 1m"),
         ("--interval", given.interval or INTERVAL_S, 0.01, 1, "10ms to 1s"),
         ("--nq-interval", given.nq_interval, 0.1, 60, "100ms to 1m"),
-        ("--port", given.port, 1, 65535, "1 to 65535"),
-        ("--hops", given.hops, 0, 8, "0 to 8"),
-        ("--flows", given.flows, 1, 32, "1 to 32"),
     ):
         if not low <= value <= high:
-            raise PlanError(f"{name} {value:g}: expected {bounds}")
+            raise PlanError(f"{name}: {outside(f'{value:g}s', value < low, bounds)}")
 
 
 def _host_of(given: argparse.Namespace) -> str:

@@ -4,97 +4,54 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import itertools
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ktrxer import configured
+from ktrxer.arguments import WRONG_USE, Parser, duration, port
 from ktrxer.store import StoreError, one_line
-from ktrxer.units import duration, near
 
-VALID, BAD, USAGE = 0, 1, 2
-_REQUIRED = "the following arguments are required: "  # argparse's words
+VALID, BAD, USAGE = 0, 1, WRONG_USE
 
 
-def _width() -> int:
-    """The width of the help text. argparse makes a formatter for each option, and without a width each of them looks at the terminal."""
-    columns = 0
-    with contextlib.suppress(OSError, ValueError):
-        columns = int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size(1).columns
-    return (columns if columns > 0 else 80) - 2
+def command_line(name: str, description: str, epilog: str = "") -> Parser:
+    made = Parser(f"ktrxer {name}", description=description, epilog=epilog)
+    made.prepare = partial(_configure, name)
+    return made
 
 
-class Parser(argparse.ArgumentParser):
-    """One line and the way to help, instead of the whole usage."""
+def _configure(command: str, parser: Parser) -> None:
+    """Defaults from the configuration. `run` has the host, because a stored run has one, too."""
+    for action in parser._actions:
+        key = action.dest.replace("_", "-")
+        found = configured.value(command, key) if key in ("directory", "port", "style", "token-file") else None
+        if found is None or (action.default is None and key != "token-file"):
+            continue
+        if key == "port" and not found.of_command and action.default != configured.SERVER_PORT:
+            continue
+        try:
+            made = parser._get_value(action, found.text)
+            parser._check_value(action, made)
+        except argparse.ArgumentError as error:
+            parser.error(f"{found.source}: {key}: {error.message}")
+        action.default = made
 
-    def __init__(self, name: str, description: str, epilog: str = "") -> None:
-        raw = partial(argparse.RawDescriptionHelpFormatter, width=_width())
-        super().__init__(f"ktrxer {name}", description=description, epilog=epilog, formatter_class=raw, allow_abbrev=False)
-        self.command = name
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """An option that does not exist is named with the one that it resembles."""
-        given, rest = self.parse_known_args(args, namespace)
-        if rest:
-            self._refuse(rest)
-        return given
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self._words = [str(word) for word in (sys.argv[1:] if args is None else args)]
-        if not {"-h", "--help"} & set(self._words):
-            self._configure()
-        return super().parse_known_args(args, namespace)
-
-    def _configure(self) -> None:
-        """Defaults from the configuration. `run` has the host, because a stored run has one, too."""
-        for action in self._actions:
-            key = action.dest.replace("_", "-")
-            found = configured.value(self.command, key) if key in ("directory", "port", "style", "token-file") else None
-            if found is None or (action.default is None and key != "token-file"):
-                continue
-            if key == "port" and not found.of_command and action.default != configured.SERVER_PORT:
-                continue
-            try:
-                made = action.type(found.text) if callable(action.type) else found.text
-            except (argparse.ArgumentTypeError, ValueError, TypeError):
-                self.error(f"{found.source}: {key}: {found.text!r} is not possible")
-            if action.choices is not None and made not in action.choices:
-                self.error(f"{found.source}: {key}: {found.text!r} is none of {', '.join(map(str, action.choices))}")
-            action.default = made
-
-    def _refuse(self, words: list[str]) -> NoReturn:
-        shown = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
-        hint = near(words[0].partition("=")[0], shown, "")
-        self.error("; ".join(filter(None, (f"unrecognized arguments: {' '.join(words)}", hint))))
-
-    def parse_groups(self, arguments: list[str], runs: str) -> tuple[Any, list[Path], bool]:
-        """Parses `A... -- B...`, with options on both sides: the namespace, whose `runs` holds A; B; and whether there is `--`."""
-        cut = arguments.index("--") if "--" in arguments else len(arguments)
-        given, second = self.parse_args(arguments[:cut]), []
-        if arguments[cut + 1 :]:
-            first = vars(given)[runs]
-            setattr(given, runs, [])
-            self.parse_args(arguments[cut + 1 :], given)
-            second = vars(given)[runs]
-            setattr(given, runs, first)
-        return given, second, cut < len(arguments)
-
-    def error(self, message: str) -> NoReturn:
-        if message.startswith(_REQUIRED):
-            words = itertools.takewhile(lambda word: word != "--", self._words)
-            options = [word for word in words if word.startswith("-") and word.strip("-") and not word[1].isdigit()]
-            known = self._option_string_actions
-            if unknown := [word for word in options if word.partition("=")[0] not in known and (word[1] == "-" or word[:2] not in known)]:
-                self._refuse(unknown)
-            first = message.removeprefix(_REQUIRED).split(", ")[0]
-            about = next(a.help for a in self._actions if first in ("/".join(a.option_strings), a.metavar))
-            message = f"{first} is missing" + (f": {about}" if about else "")
-        self.exit(USAGE, f"{self.prog}: {one_line(message)} (see `{self.prog} --help`)\n")
+def parse_groups(parser: Parser, arguments: list[str], runs: str) -> tuple[Any, list[Path], bool]:
+    """Parses `A... -- B...`, with options on both sides: the namespace, whose `runs` holds A; B; and whether there is `--`."""
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    given, second = parser.parse_args(arguments[:cut]), []
+    if arguments[cut + 1 :]:
+        first = vars(given)[runs]
+        setattr(given, runs, [])
+        parser.parse_args(arguments[cut + 1 :], given)
+        second = vars(given)[runs]
+        setattr(given, runs, first)
+    return given, second, cut < len(arguments)
 
 
 def attempt(command: str, path: Path, work: Callable[[], None]) -> int:
@@ -153,7 +110,7 @@ def stored_options(parser: argparse.ArgumentParser) -> None:
 def server_options(parser: argparse.ArgumentParser) -> None:
     """The options of clients of `ktrxer serve`."""
     parser.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
-    parser.add_argument("-p", "--port", type=int, default=8620, metavar="N", help="port of `ktrxer serve`, for TCP and UDP (8620)")
+    parser.add_argument("-p", "--port", type=port, default=8620, metavar="N", help="port of `ktrxer serve`, for TCP and UDP (8620)")
     family = parser.add_mutually_exclusive_group()
     family.add_argument("-4", "--ipv4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", "--ipv6", dest="family", action="store_const", const="-6", help="IPv6 only")

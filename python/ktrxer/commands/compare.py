@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.arguments import Parser
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, parse_groups
 
 if TYPE_CHECKING:
     from ktrxer.analyse.compare import Check, Comparison, Margin
@@ -31,7 +32,7 @@ Exit status: 0; 1 if a margin is not shown to hold, if a file cannot be read, or
 
 
 def parser() -> Parser:
-    p = Parser("compare", "Compares groups of runs: the difference of each figure with a confidence interval.", EXAMPLES)
+    p = command_line("compare", "Compares groups of runs: the difference of each figure with a confidence interval.", EXAMPLES)
     p.add_argument("runs", nargs="*", metavar="RUN", type=Path, help="runs and directories of runs; `A... -- B...` makes two groups")
     p.add_argument("--by", metavar="KEY[,KEY]", help="group by properties, settings or paths into meta.json (title, cc, kernel, ...)")
     p.add_argument("--baseline", action="append", type=Path, default=[], metavar="PATH", help="runs of group A; may be given several times")
@@ -57,7 +58,7 @@ class Incomparable(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    given, second, two = parser().parse_groups(arguments, "runs")
+    given, second, two = parse_groups(parser(), arguments, "runs")
     try:
         return _compare(given, second, two)
     except Refusal as error:

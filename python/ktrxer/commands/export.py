@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, attempt, complain, exists, force_option
+from ktrxer.arguments import Parser, duration, outside
+from ktrxer.commands.common import BAD, USAGE, VALID, attempt, command_line, complain, exists, force_option
 from ktrxer.store import StoreError, files, one_line
-from ktrxer.units import duration, seconds
+from ktrxer.units import seconds
 
 if TYPE_CHECKING:
     from ktrxer.exchange.tables import Form, Written
@@ -43,7 +44,7 @@ Flent finds its plots by the test's name, so it draws runs of tests that it has.
 
 
 def parser() -> Parser:
-    parser = Parser("export", "Writes runs as files for other programs.", EXAMPLES)
+    parser = command_line("export", "Writes runs as files for other programs.", EXAMPLES)
     parser.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="NAME.ktrxer or NAME.ktrxer.part")
     parser.add_argument("--format", choices=list(FORMATS), default="flent", metavar="FORMAT", help=f"{', '.join(FORMATS)} (flent)")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=f"of openmetrics, or of one run of flent ({', '.join(ENDINGS)})")
@@ -65,11 +66,11 @@ def main(arguments: list[str]) -> int:
         if not options.output.name.endswith(ENDINGS):
             parser().error(f"-o {options.output}: must end in one of: {', '.join(ENDINGS)}")
     if not 0.001 <= options.step <= 3600:
-        parser().error(f"--step {options.step:g}s: expected 1ms to 1h")
+        parser().error(f"--step: {outside(f'{options.step:g}s', options.step < 1, '1ms to 1h')}")
     if options.license and not re.fullmatch(r"[A-Za-z0-9.+-]{1,60}", options.license):
         parser().error(f"--license {options.license}: expected an SPDX identifier, as CC-BY-4.0")
     if not options.directory.is_dir():
-        complain("export", f"{options.directory}: no such folder")
+        complain("export", f"{options.directory}: No such file or directory")
         return USAGE
     if options.format == "openmetrics":
         return _openmetrics(options)

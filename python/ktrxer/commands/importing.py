@@ -9,7 +9,8 @@ import re
 from functools import partial
 from pathlib import Path
 
-from ktrxer.commands.common import USAGE, VALID, Parser, attempt, complain, exists, force_option
+from ktrxer.arguments import Parser
+from ktrxer.commands.common import USAGE, VALID, attempt, command_line, complain, exists, force_option
 from ktrxer.store import one_line
 from ktrxer.store.reasons import sentences
 
@@ -24,7 +25,9 @@ The exit status is 1 when a file cannot be read; the others are imported all the
 
 
 def parser() -> Parser:
-    parser = Parser("import", "Makes runs of Flent's data files (.flent, .flent.gz, .flent.bz2, .json.gz), of all versions.", EXAMPLES)
+    parser = command_line(
+        "import", "Makes runs of Flent's data files (.flent, .flent.gz, .flent.bz2, .json.gz), of all versions.", EXAMPLES
+    )
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a data file of Flent")
     parser.add_argument("-D", "--directory", default=Path(), metavar="DIR", type=Path, help="where the runs go (default: here)")
     force_option(parser)
@@ -35,7 +38,7 @@ def parser() -> Parser:
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     if not options.directory.is_dir():
-        complain("import", f"{options.directory}: no such folder")
+        complain("import", f"{options.directory}: No such file or directory")
         return USAGE
     status = VALID
     for source in options.files:

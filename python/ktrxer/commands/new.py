@@ -6,8 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktrxer import catalogue
+from ktrxer.arguments import Parser
 from ktrxer.catalogue.table import EXPLAINED, TABLE
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 
 EXAMPLES = """\
 examples:
@@ -46,7 +47,7 @@ TEST = Test("{name}", "Two uploads, the second of which begins later, with pings
 
 
 def parser() -> Parser:
-    p = Parser("new", "Writes a working file to begin with. A file that exists is never replaced.", EXAMPLES)
+    p = command_line("new", "Writes a working file to begin with. A file that exists is never replaced.", EXAMPLES)
     p.add_argument("kind", choices=("test",), metavar="KIND", help="what to begin: test, which is a test of your own")
     p.add_argument("name", metavar="NAME", help="name of the test: letters, digits, _ and -")
     folder = "where; by default ~/.config/ktrxer/tests, where `ktrxer run NAME` finds it"

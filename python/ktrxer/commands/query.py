@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.arguments import Parser, duration
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 from ktrxer.store import one_line
-from ktrxer.units import duration
 
 SHOWN = 1000  # rows of a table for a terminal
 EXAMPLES = """\
@@ -34,7 +34,7 @@ The SQL only reads, and only these tables. A data set made by `ktrxer runs --par
 
 def parser() -> Parser:
     summary = "Queries all runs of a directory by SQL (DuckDB): their files, or a data set of `ktrxer runs --parquet`."
-    p = Parser("query", summary, EXAMPLES)
+    p = command_line("query", summary, EXAMPLES)
     p.add_argument("sql", metavar="SQL", help="one SELECT (or WITH, FROM, DESCRIBE, SUMMARIZE); `-` reads it from standard input")
     p.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="runs, or a data set (here)")
     form = p.add_mutually_exclusive_group()
@@ -50,7 +50,7 @@ def parser() -> Parser:
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     if not given.directory.is_dir():
-        complain("query", f"{given.directory}: no such directory")
+        complain("query", f"{given.directory}: No such file or directory")
         return BAD
     if given.memory < 0 or given.timeout <= 0:
         complain("query", "--memory and --timeout need positive numbers")

@@ -6,12 +6,15 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from ktrxer.commands.common import VALID, Parser, attempt
+from ktrxer.arguments import Parser
+from ktrxer.commands.common import VALID, attempt, command_line
 from ktrxer.store import one_line
 
 
 def parser() -> Parser:
-    p = Parser("recover", "Closes a run that was cut off: NAME.ktrxer.part becomes NAME.ktrxer, with all that was synced (each second).")
+    p = command_line(
+        "recover", "Closes a run that was cut off: NAME.ktrxer.part becomes NAME.ktrxer, with all that was synced (each second)."
+    )
     p.add_argument("parts", nargs="+", type=Path, metavar="NAME.ktrxer.part", help="the directory that `ktrxer run` left")
     return p
 

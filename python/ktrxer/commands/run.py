@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue, configured
+from ktrxer.arguments import Parser, duration, outside
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, for_option, server_options, stored_options
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Job, Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
-from ktrxer.units import duration
 
 if TYPE_CHECKING:
     from ktrxer.store.run import Run
@@ -48,7 +48,7 @@ INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 
 def parser() -> Parser:
-    p = Parser("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
+    p = command_line("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
     p.add_argument("test", nargs="?", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
     far = "the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends"
     p.add_argument("-H", "--host", action="append", help=far)
@@ -177,9 +177,10 @@ def checked(setting: Setting, port: int) -> Setting:
         ("--sample-interval", setting.sample_interval_ns / 1e9, 0.01, 60, "10ms to 60s"),
     ):
         if not low <= round(value, 9) <= high:  # in nanoseconds: 100 us is a little less than 0.0001
-            raise PlanError(f"{name} {f'{value:g}s' if abs(value) >= 1e-3 or not value else f'{value * 1e6:g}us'}: expected {bounds}")
-    if not 1 <= port <= 65535:
-        raise PlanError(f"--port {port}: expected 1 to 65535")
+            shown = f"{value:g}s" if abs(value) >= 1e-3 or not value else f"{value * 1e6:g}us"
+            raise PlanError(f"{name}: {outside(shown, value < low, bounds)}")
+    if not 1 <= port <= 65535:  # of a run that is repeated
+        raise PlanError(f"--port: {outside(str(port), port < 1, '1 to 65535')}")
     return setting
 
 

@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.arguments import Parser
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 from ktrxer.store import StoreError, one_line
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ CELL_MOST = 100  # characters
 
 def parser() -> Parser:
     summary = "Lists the runs of a directory, newest last, or writes them as one data set for `ktrxer query`, DuckDB, Polars or Spark."
-    p = Parser("runs", summary, EXAMPLES)
+    p = command_line("runs", summary, EXAMPLES)
     p.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="where the runs are stored (here)")
     p.add_argument("--where", metavar="CONDITION", help="only runs for which the condition holds")
     p.add_argument("--columns", metavar="KEY[,KEY]", help="the columns of the list (when,test,title,target,length,verdict,file)")
@@ -49,7 +50,7 @@ def main(arguments: list[str]) -> int:
         complain("runs", f"{given.directory}: not a directory; `ktrxer summary` shows one run")
         return BAD
     if not given.directory.is_dir():
-        complain("runs", f"{given.directory}: no such directory")
+        complain("runs", f"{given.directory}: No such file or directory")
         return BAD
     return _runs(given)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import re
@@ -17,7 +18,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.arguments import Parser, any_port
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 
 EXAMPLES = """\
 examples:
@@ -28,8 +30,8 @@ TOKEN = re.compile(r"[!-~]{22,128}")
 
 
 def parser() -> Parser:
-    p = Parser("serve-http", "Serves the responsiveness test of the IETF draft: HTTP/2 over TLS.", EXAMPLES)
-    p.add_argument("-p", "--port", type=int, default=8443, metavar="N", help="TCP port; 0: any (8443)")
+    p = command_line("serve-http", "Serves the responsiveness test of the IETF draft: HTTP/2 over TLS.", EXAMPLES)
+    p.add_argument("-p", "--port", type=any_port, default=8443, metavar="N", help="TCP port; 0: any (8443)")
     p.add_argument("--bind", metavar="ADDRESS", help="answer at this address of this host alone")
     p.add_argument("--name", metavar="HOST", help="the host's name or address in the URLs (the name of this host)")
     p.add_argument("--cert", metavar="FILE", help="certificate with its chain, PEM")
@@ -50,9 +52,6 @@ class ServeError(Exception):
 
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
-    if not 0 <= given.port <= 65535:
-        complain("serve-http", f"--port {given.port}: expected 0 to 65535")
-        return USAGE
     if bool(given.cert) != bool(given.key) or (given.cert and given.cert_out):
         complain("serve-http", "--cert and --key go together, and --cert-out without them")
         return USAGE
@@ -109,6 +108,8 @@ def _serve(given: argparse.Namespace) -> int:
         if given.jsonl and not given.quiet:
             print(json.dumps({"type": "end", "requests": site.requests, "refused": site.refused}), flush=True)
     except OSError as error:
+        if error.errno == errno.EACCES:
+            raise ServeError(f"TCP port {given.port} needs root or CAP_NET_BIND_SERVICE, as all below 1024 do") from None
         where = f"{given.bind or 'all addresses'}, TCP port {given.port}"
         raise ServeError(f"{where}: cannot be opened: {error.strerror or error}; name another one by --port or --bind") from None
     return VALID
@@ -119,7 +120,7 @@ def _token(path: Path) -> str:
         token = path.read_text().strip()
         mode = path.stat().st_mode & 0o7777
     except (OSError, UnicodeError) as error:
-        raise ServeError(f"{path}: the token cannot be read: {error}") from None
+        raise ServeError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if mode & 0o077:
         raise ServeError(f"{path} holds a token, and has mode {mode:04o}, so that other users may use it: `chmod 600 '{path}'`")
     if not TOKEN.fullmatch(token):

@@ -8,11 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ktrxer.commands.common import BAD, VALID, Parser, attempt, complain
+from ktrxer.arguments import Parser
+from ktrxer.commands.common import BAD, VALID, attempt, command_line, complain
 
 
 def parser() -> Parser:
-    p = Parser("summary", "Runs in figures: throughput, delay when idle and under load by direction, loss, responsiveness, grade, verdict.")
+    p = command_line(
+        "summary", "Runs in figures: throughput, delay when idle and under load by direction, loss, responsiveness, grade, verdict."
+    )
     p.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="a run, finished or not; a file of Flent's; a directory of them")
     p.add_argument("--series", action="store_true", help="also a line for each series")
     p.add_argument("--json", action="store_true", help="print one JSON object; of several runs, one a line")

@@ -9,14 +9,15 @@ import sys
 import typing
 
 from ktrxer import catalogue
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain
+from ktrxer.arguments import Parser
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 
 if typing.TYPE_CHECKING:
     from ktrxer.catalogue.recipe import Plan, Setting, Test
 
 
 def parser() -> Parser:
-    p = Parser("tests", "Lists the tests of `ktrxer run`, or explains some of them.")
+    p = command_line("tests", "Lists the tests of `ktrxer run`, or explains some of them.")
     p.add_argument("tests", nargs="*", metavar="TEST", help="a name, or the path of a test of your own")
     p.add_argument("--json", action="store_true", help="print one JSON object")
     return p

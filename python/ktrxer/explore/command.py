@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import os
 import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option, show
+from ktrxer.arguments import any_port
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, show
 
 if TYPE_CHECKING:
     from ktrxer.explore.answers import Answers
@@ -28,11 +30,11 @@ Over ssh: `ssh -L 8080:127.0.0.1:8080 HOST ktrxer view runs --port 8080`. Ctrl-C
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = command_line(
         "view", "Starts the explorer: a page on this machine with a table of all runs of a directory, and their plots.", EXAMPLES
     )
     parser.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="directory of runs (default: this one)")
-    parser.add_argument("-p", "--port", type=int, default=0, metavar="PORT", help="TCP port on 127.0.0.1 (default: a free one)")
+    parser.add_argument("-p", "--port", type=any_port, default=0, metavar="PORT", help="TCP port on 127.0.0.1 (default: a free one)")
     parser.add_argument("--view", default="", metavar="TEXT", help="what the page shows at first: the part of its address behind `#`")
     parser.add_argument("--export", type=Path, metavar="SITE.html", help="write the table and the plots of each run as one page, and end")
     force_option(parser)
@@ -44,12 +46,9 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     if not given.directory.is_dir():
-        why = "not a directory: a single run is shown by `ktrxer report`" if given.directory.exists() else "no such directory"
+        why = "not a directory: a single run is shown by `ktrxer report`" if given.directory.exists() else os.strerror(errno.ENOENT)
         complain("view", f"{given.directory}: {why}")
-        return USAGE
-    if not 0 <= given.port <= 65535:
-        complain("view", f"--port {given.port}: expected a number from 0 to 65535")
-        return USAGE
+        return BAD
     if given.export is not None and given.port:
         complain("view", "--port is for the server; --export writes a page that needs none")
         return USAGE

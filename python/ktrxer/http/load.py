@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
+from ktrxer.arguments import host_fault
 from ktrxer.store.reasons import as_json, reason
 
 S = 10**9
@@ -93,13 +94,13 @@ def place_of(url: str, family: int = 0) -> Place:
     if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
         raise LoadError(f"{url[:200]}: not an URL of a server: give http://HOST/PATH or https://HOST/PATH")
     found: list[tuple[int, tuple[object, ...]]] = []
-    failed: list[str] = []
+    failed: list[Exception] = []
 
     def look() -> None:
         try:
             found.extend((one[0], one[4]) for one in socket.getaddrinfo(parts.hostname, port, family, socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
-            failed.append(getattr(error, "strerror", None) or str(error))
+            failed.append(error)
 
     thread = threading.Thread(target=look, daemon=True)  # getaddrinfo has no time limit of its own
     thread.start()
@@ -108,7 +109,7 @@ def place_of(url: str, family: int = 0) -> Place:
         remedy = "check /etc/resolv.conf, or name the server by its address"
         raise LoadError(f"{parts.hostname}: no answer of the DNS within {DNS_S:g} s; {remedy}")
     if not found:
-        raise LoadError(f"{parts.hostname}: no address is known for it: {failed[0] if failed else 'the DNS has none'}")
+        raise LoadError(host_fault(parts.hostname, failed[0] if failed else None))
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Place(url, parts.scheme == "https", parts.hostname, port, path, found[0])
 

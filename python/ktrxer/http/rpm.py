@@ -28,6 +28,7 @@ if __name__ == "__main__":
 
 import h2.exceptions
 
+from ktrxer.arguments import host_fault
 from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second
 from ktrxer.http import nq
 from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, Unprocessed, connected, path_of, refused, target_of, text_of
@@ -287,7 +288,7 @@ async def looked_up(host: str, port: int, family: int) -> tuple[int, Any]:
     except TimeoutError:
         raise NqError(f"{host}: no answer of the DNS within {WAIT_S:g} s; name the server by its address") from None
     except (OSError, UnicodeError) as error:
-        raise NqError(f"{host}: no address is known for it: {text_of(error)}") from None
+        raise NqError(host_fault(host, error)) from None
     return found[0][0], found[0][4]
 
 
@@ -359,7 +360,7 @@ def token_of(path: str | None) -> str:
     try:
         return Path(path).read_text().strip() if path else ""
     except (OSError, UnicodeError) as error:
-        raise NqError(f"{path}: the token cannot be read: {text_of(error)}") from None
+        raise NqError(f"{path}: {text_of(error)}") from None
 
 
 async def prepared(given: argparse.Namespace) -> Test:

@@ -18,6 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ktrxer.arguments import host_fault
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners import RunnerError, defect
@@ -63,12 +64,10 @@ def _addresses(host: str, family: str) -> list[str]:
     if re.fullmatch(r"[^:]+:[0-9]+", host):
         raise CheckError(f"{one_line(host, 80)}: a host has no port; the port is given by --port")
     kinds = {"-4": socket.AF_INET, "-6": socket.AF_INET6}
-    what = {"-4": "IPv4 address", "-6": "IPv6 address"}.get(family, "address")
     try:
         found = socket.getaddrinfo(lookup_name(host), None, kinds.get(family, socket.AF_UNSPEC), socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise CheckError(f"{one_line(host, 80)}: no {what} is known for it: {why}; check the spelling, or give an address") from None
+        raise CheckError(host_fault(host, error, family)) from None
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
@@ -122,7 +121,7 @@ def hosts(schedule: Schedule, given: Sequence[str], family: str = "") -> dict[st
 def directory(path: Path, rows: int) -> None:
     """Can the run be stored there?"""
     if not path.is_dir():
-        raise CheckError(f"{path}: no such directory; make it, or name another one by -D")
+        raise CheckError(f"{path}: No such file or directory; make it, or name another one by -D")
     try:
         _try_file(path)
     except OSError as error:

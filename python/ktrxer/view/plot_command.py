@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option, show
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, show
 from ktrxer.panels.arrange import ARRANGES
 from ktrxer.panels.errors import PlotError, SettingError
 from ktrxer.panels.settings import SETTINGS, YES, parse
@@ -125,7 +125,7 @@ def _all(options: argparse.Namespace) -> int:
     if any(path.suffix == ".json" for path in options.run):
         parser().error("--all is for runs; a result of `ktrxer ppt plan` has only one plot")
     if not options.directory.is_dir():
-        complain("plot", f"-D {options.directory}: no such folder")
+        complain("plot", f"-D {options.directory}: No such file or directory")
         return USAGE
     from ktrxer.store import StoreError
 
@@ -210,7 +210,7 @@ def _planned(paths: list[Path]) -> tuple[str, PlotModel, str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = Parser("plot", "Draws stored runs.", EXAMPLES)
+    parser = command_line("plot", "Draws stored runs.", EXAMPLES)
     what = "NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz, or results NAME.json of `ktrxer ppt plan`; several are drawn over each other"
     parser.add_argument("run", nargs="*", type=Path, metavar="RUN", help=what)
     parser.add_argument("--plot", metavar="NAME", help="name of the plot; --list prints all names (default: the first plot of the test)")

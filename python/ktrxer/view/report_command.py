@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrxer.commands.common import BAD, USAGE, VALID, Parser, complain, force_option, show
+from ktrxer.arguments import Parser
+from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, parse_groups, show
 from ktrxer.commands.compare import Incomparable, Refusal
 from ktrxer.commands.opening import open_any
 from ktrxer.view.arguments import MOST_POINTS, ViewError, read, write
@@ -26,7 +27,7 @@ Of two groups, runs are left out as `ktrxer compare` leaves them out; see its --
 
 
 def main(arguments: list[str]) -> int:
-    options, second, two = parser().parse_groups(arguments, "run")
+    options, second, two = parse_groups(parser(), arguments, "run")
     if two and not second:
         complain("report", "no RUN behind `--`: `A... -- B...` compares two groups of runs")
         return USAGE
@@ -92,7 +93,7 @@ def _groups(options: argparse.Namespace, second: list[Path]) -> tuple[Front, lis
 
 
 def parser() -> Parser:
-    parser = Parser("report", "Writes runs as one HTML file with interactive plots that needs no network.", EXAMPLES)
+    parser = command_line("report", "Writes runs as one HTML file with interactive plots that needs no network.", EXAMPLES)
     parser.add_argument(
         "run", nargs="+", type=Path, metavar="RUN",
         help="NAME.ktrxer, NAME.ktrxer.part or NAME.flent.gz; several are shown together; `A... -- B...` compares two groups",

@@ -44,7 +44,7 @@ def load(name: str) -> Adapter:
     if name.endswith(".py"):
         spec = importlib.util.spec_from_file_location("ktrxer_truth_adapter", name)
         if spec is None or spec.loader is None or not Path(name).is_file():
-            raise LabError(f"{name}: no such file")
+            raise LabError(f"{name}: No such file or directory")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return _made(module, name)

@@ -1,0 +1,1 @@
+../../lab/ktrxer_lab/arguments.py
