@@ -284,7 +284,7 @@ def test_a_name_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert topology.load("./own.toml").nodes == ("a", "r", "b")
     for name, words in (
         ("nowhere.toml", "No such file or directory; the lab's own are: access"),
-        (f"{tmp_path}/", "this is a folder"),
+        (f"{tmp_path}/", "a folder; the lab.s own are: access"),
         ("ring", "no topology 'ring'; choose one of: access"),
     ):
         with pytest.raises(LabError, match=words):

@@ -169,7 +169,7 @@ def test_hostile_names(run, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["--format", "csv", "-o", "x.csv"], "-o is for one file"), (["--format", "nonesuch"], "invalid choice"),
+    (["--format", "csv", "-o", "x.csv"], "-o is for one file"), (["--format", "nonesuch"], "'nonesuch' is not known; it is one of: flent"),
     (["--format", "croissant", "--license", "no license"], "expected an SPDX identifier"),
 ])  # fmt: skip
 def test_wrong_use(run, words, said, capsys):

@@ -10,17 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from ktrxer import cli, toml_faults, units
+from ktrxer import arguments, cli, toml_faults
+from ktrxer_lab import arguments as lab_arguments
 from ktrxer_lab import toml_faults as lab_toml_faults
-from ktrxer_lab import units as lab_units
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_both_distributions_read_durations_and_toml_faults_alike() -> None:
+def test_both_distributions_read_arguments_and_toml_faults_alike() -> None:
     """Neither can import the other's: the lab has no experiments, and the experiments may lack the lab."""
-    assert inspect.getsource(units.duration) == inspect.getsource(lab_units.duration)
-    assert units._UNITS == lab_units._UNITS
+    assert inspect.getsource(arguments) == inspect.getsource(lab_arguments)
     assert inspect.getsource(toml_faults) == inspect.getsource(lab_toml_faults)
 
 

@@ -104,7 +104,6 @@ def test_conditions_choose_runs(runs, capsys):
         (["--where", "=a"], "expected the name of a column"),
         (["--where", "title='a"], "a quotation mark without its end"),
         (["--where", "not " * 99 + "title=a"], "nested more than 50 deep"),
-        (["--where", ""], "expected the name of a column"),
         (["--where", "nonesuch=1"], "no property, setting or path of that name: 'nonesuch'"),
         (["--columns", "nonesuch"], "topology, version; further columns: file, id, reasons, state, verdict, when; nor is it a figure of a run"),
         (["--columns", ","], "no column is named"),

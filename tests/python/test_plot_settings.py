@@ -269,7 +269,7 @@ def test_the_explorer_refuses_wrong_settings(place: Path) -> None:
         (["--bounds-y", "5,1"], "--bounds-y: '5,1' is wrong"),
         (["--all", "--no-title"], "--no-title is for one picture"),
         (["--zero-y", "--log", "y"], "--zero-y: contradicts log y"),
-        (["--smoothing"], "argument --smoothing: expected one argument"),
+        (["--smoothing"], "--smoothing: a value is missing: --smoothing COUNT"),
     ],
 )
 def test_the_command_names_the_option(
