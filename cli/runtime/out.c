@@ -424,7 +424,7 @@ void out_start(struct cli *cli)
 	struct json *start;
 
 	if (!out->objects) {
-		stop_gives_result(false);
+		stop_gives_result(cli->common.json);
 		return;
 	}
 	/*

@@ -322,7 +322,7 @@ def test_nobody_there(shared_pair, ping, ktrxer):
         (["@", "-s", "1473", "-c", "1"], 1, "MTU of 1500 on 'a0'"),
         (["@", "-s", "7", "--udp"], 2, "at least --payload 8"),
         (["@", "--port", "9"], 2, "--port goes with --udp"),
-        (["@", "-4", "-6"], 2, "-4 and -6 exclude each other"),
+        (["@", "-4", "-6"], 2, "--ipv4 and --ipv6 exclude each other"),
         (["@", "-6", "-c", "1"], 1, "is an address of IPv4"),
         (["@", "-W", "0"], 2, "--timeout: '0' is too small"),
         (["@", "-e", "teleport"], 2, "no such engine"),
