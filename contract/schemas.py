@@ -9,7 +9,8 @@ from tables import LINES, SCALARS, Field, Object, Tables
 
 Schema = dict[str, Any]
 # A reason has the words and numbers of its sentence, which contract/reasons.toml lists.
-OPEN: Schema = {"verdict_reason": {"additionalProperties": {"type": ["number", "string", "null"]}}}
+_REASON: Schema = {"additionalProperties": {"type": ["number", "string", "null"]}}
+OPEN: Schema = {"verdict_reason": _REASON, "check_reason": _REASON}
 BASE = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -61,7 +61,7 @@ def test_the_command_line_wins_and_other_ports_stay(home: Home) -> None:
     assert home.run("ping", "-c", "1", "-q").returncode == 0
     done = home.run("stamp", "-c", "1")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
-        2, f"ktrxer stamp: {home.file}:2: port: '99999' is too large: from 1 to 65535 is possible")
+        2, f"ktrxer stamp: {home.file}:2: port: '99999' is too large: from 1 to 65535 is possible (see `ktrxer stamp --help`)")
     home.file.write_text('host = "no.such.host.invalid"\n')
     assert home.run("ping", "-c", "1", "-q", "127.0.0.1").returncode == 0
     done = home.run("ping", "-c", "1")
@@ -84,7 +84,7 @@ def test_the_python_half_has_the_same_values(home: Home) -> None:
         assert "UDP port 8638" in done.stderr
         server.terminate()
     done = home.run("plot", "x.ktrxer")
-    assert done.returncode == 2 and f"{home.file}:6: style: 'wrong' is none of " in done.stderr
+    assert done.returncode == 2 and f"{home.file}:6: style: 'wrong' is not known; it is one of: " in done.stderr
     assert home.run("plot", "--help").returncode == 0
 
 

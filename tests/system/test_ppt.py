@@ -129,7 +129,7 @@ def test_files_that_are_no_measurement(text: str, reason: str, tmp_path: Path) -
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    assert "cannot be read: No such file" in refusal(tmp_path / "missing.csv")
+    assert "missing.csv: No such file" in refusal(tmp_path / "missing.csv")
     assert "cannot be read" in refusal(tmp_path)
     short = tmp_path / "short.pcap"
     short.write_bytes(probe_files.pcap(tmp_path / "whole.pcap", probe_files.probes([(72, 8000)] * 3)).read_bytes()[:-5])
