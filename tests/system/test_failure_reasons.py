@@ -21,7 +21,6 @@ def test_without_a_server(pair, ktrxer, token):
     assert failed(a, ktrxer, "flow", "up", b.address, status=2) == [("token_missing", "settings")]
     assert failed(a, ktrxer, "pair", b.address, status=2) == [("token_missing", "settings")]
     assert failed(a, ktrxer, "flow", "up", "203.0.113.9", "--token-file", token) == [("unreachable", "path")]
-    assert failed(a, ktrxer, "flow", "up", "::1", "--token-file", token, "-4") == [("wrong_use", "settings")]
     assert failed(a, ktrxer, "pair", b.address, "--token-file", token, "--count", 10) == [("refused", "far")]
 
 
