@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         return 1
     match arguments:
         case ["families"]:
-            print("\n".join(f"{family} {files()[family]}" for family in families(tables)))
+            print("\n".join(f"{family}\t{files()[family]}" for family in families(tables)))
         case ["page"]:
             print(pages.page(tables))
         case ["headers", folder]:

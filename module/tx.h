@@ -28,7 +28,6 @@
 #include <linux/workqueue.h>
 
 #include "module.h"
-#include "tx_limits.h"
 
 enum ktx_limits {
 	KTX_WINDOW_MAX = 4096,             /* socket buffers made ahead, of one file */

@@ -13,7 +13,6 @@
 #include <linux/percpu.h>
 
 #include "tx.h"
-#include "tx_limits.h"
 
 struct ktx_budget {
 	u64 paid_ns; /* the time at which the debt is 0 */

@@ -5,7 +5,6 @@
  * wake-up was later than the margin, and reduced slowly.
  */
 #include "tx.h"
-#include "tx_limits.h"
 
 static u64 ktx_margin_for(u64 late_ns)
 {

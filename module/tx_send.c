@@ -11,7 +11,6 @@
 
 #include "ktrxer_trace.h"
 #include "tx.h"
-#include "tx_limits.h"
 
 static struct ktx_request *ktx_request_at(const struct ktx_file *f, u32 number)
 {

@@ -13,7 +13,6 @@
 
 #include "ktrxer_trace.h"
 #include "tx.h"
-#include "tx_limits.h"
 
 /* Under arm_lock. The timer fires `gap` ns from now at the earliest. */
 static void ktx_softirq_arm(struct ktx_file *f, u64 next, u64 gap)
