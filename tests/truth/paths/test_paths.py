@@ -70,6 +70,6 @@ def test_a_tool_that_is_false_is_named(truth: Any) -> None:
 
 
 def test_a_tool_that_fails_is_named(truth: Any) -> None:
-    done = truth("--path", "delay-5-45", "--no-check", "--adapter", "irtt", "--beside", "", "--", "no-such-tool", "server")
+    done = truth("--path", "delay-5-45", "--no-check", "--adapter", "irtt", "--beside", ":", "--", "no-such-tool", "server")
     assert done.returncode == 1
     assert "no figures: delay-5-45: no-such-tool server: no line" in done.stdout and "No such file or directory" in done.stdout
