@@ -81,7 +81,7 @@ def test_a_complaint_of_several_has_the_figures_of_the_worst():
     for name, percent in (("a", 6.83), ("b", 11.63), ("c", 0.3)):
         built.add(reason("late_probes", "degraded", late_percent=percent, late_after_ns=100_000), name)
     (made,) = built.reasons()
-    assert made.text == "a, b, c: 11.6 % of the probes left more than 0.100 ms late (figures of the worst)"
+    assert made.text == "a, b, c: 11.6 % of the probes left more than 100.000 us late (figures of the worst)"
     assert made.as_json() == {
         "id": "late_probes", "text": made.text, "severity": "degraded", "cause": "host_cpu", "names": ["a", "b", "c"],
         "late_percent": 11.63, "late_after_ns": 100_000,

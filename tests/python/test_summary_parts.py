@@ -243,8 +243,8 @@ def test_two_far_ends_have_a_row_each(tmp_path):
 
 
 @pytest.mark.parametrize(("added", "words"), [
-    (107.31, "107.3 ms"), (1.04, "1.0 ms"), (0.96, "0.96 ms"), (0.04, "0.04 ms"), (0.0123, "0.012 ms"), (0.004, "0.004 ms"),
-    (0.0002, "less than 0.001 ms"),
+    (107.31, "107.3 ms"), (1.04, "1.04 ms"), (0.96, "960 us"), (0.04, "40.0 us"), (0.0123, "12.3 us"), (0.004, "4.00 us"),
+    (0.0002, "200 ns"),
 ])
 def test_a_place_with_a_share_of_the_delay_is_not_zero(added, words):
     assert text.places([Part("up", 90.0, 0.99), Part("down", added, 0.01)]).endswith(f", {words} down (1%)")

@@ -13,6 +13,7 @@ import numpy as np
 
 from ktrxer.store import StoreError, open_run
 from ktrxer.store.columns import ANSWERED
+from ktrxer.units import delay
 
 PROBES = 20
 INTERVAL = "20ms"
@@ -52,8 +53,8 @@ def wait_until_idle(ktrxer: str, last: Path, limit_s: float, stopped: Callable[[
         if now is not None and now <= limit:
             return ""
         if time.monotonic() >= end:
-            seen = f"{now:.1f} ms" if now is not None else "not answered"
-            return f"the path to {host} was not idle again after {limit_s:g} s: round trip {seen}, before the last load {idle:.1f} ms"
+            seen = delay(now) if now is not None else "not answered"
+            return f"the path to {host} was not idle again after {limit_s:g} s: round trip {seen}, before the last load {delay(idle)}"
         time.sleep(0.2)
     return ""
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
 from ktrxer.summary.policer import line
-from ktrxer.summary.text import ms
+from ktrxer.units import delay as ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
 
 GOOD_MS, BAD_MS = 30, 100  # docs/howto/bloated.md: below, calls and games do not suffer; above, the line is bloated

@@ -20,7 +20,7 @@ from ktrxer.summary.changes import Held, rates
 from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
 from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES
 from ktrxer.summary.policer import Policed, policed
-from ktrxer.summary.text import ms
+from ktrxer.units import delay as ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 
 MS, S = 1e6, 10**9

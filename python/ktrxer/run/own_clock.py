@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ktrxer.places import ClockOffset
 from ktrxer.runners.samples import ClockStep
+from ktrxer.units import delay
 
 S, MS = 10**9, 10**6
 STEP_LEAST_NS = MS // 2  # no sample of these tools has a better time
@@ -51,7 +52,7 @@ class OwnClock:
         moved = 0
         parts = []
         for step in self.steps:
-            parts.append(f"by {step.size_ns / MS:+.1f} ms at {(step.to_ns - moved - zero_real_ns) / S:.1f} s")
+            parts.append(f"by {'+' if step.size_ns > 0 else ''}{delay(step.size_ns / MS)} at {(step.to_ns - moved - zero_real_ns) / S:.1f} s")
             moved += step.size_ns
         more = f" and {len(parts) - 3} more times" if len(parts) > 3 else ""
         return (

@@ -1279,7 +1279,7 @@ FORMS: dict[str, Form] = {
     "round_trips_apart": Form(
         "degraded",
         "path",
-        "{of_path}{one} and {other} round trips of the same class contradict each other: medians {one_ms} and {other_ms} ms, difference {difference_ms} ms (95 %: {from_ms} to {to_ms}): they take different paths, or a host or router delays them differently, so the delay of one kind is not that of the other",
+        "{of_path}{one} and {other} round trips of the same class contradict each other: medians {one_ms} and {other_ms}, difference {difference_ms} (95 %: {from_ms} to {to_ms}): they take different paths, or a host or router delays them differently, so the delay of one kind is not that of the other",
     ),
     "losses_apart": Form(
         "degraded",
@@ -1289,12 +1289,12 @@ FORMS: dict[str, Form] = {
     "idle_apart": Form(
         "degraded",
         "path",
-        "the idle {protocol} round trips before and after the load are apart: medians {before_ms} and {after_idle_ms} ms: other traffic filled the path in one of these times, or the path changed, so the delay that the load adds is uncertain by as much",
+        "the idle {protocol} round trips before and after the load are apart: medians {before_ms} and {after_idle_ms}: other traffic filled the path in one of these times, or the path changed, so the delay that the load adds is uncertain by as much",
     ),
     "idle_delayed": Form(
         "degraded",
         "path",
-        "the idle {protocol} round trips were not those of an idle path: median {before_ms} ms, but {least_ms} ms at another time of the run: other traffic filled the path, or a device saved power. The grade of the delay that the load adds is {grade} beside the one and {other_grade} beside the other",
+        "the idle {protocol} round trips were not those of an idle path: median {before_ms}, but {least_ms} at another time of the run: other traffic filled the path, or a device saved power. The grade of the delay that the load adds is {grade} beside the one and {other_grade} beside the other",
     ),
     "route_changed": Form(
         "degraded",
@@ -1365,7 +1365,7 @@ FORMS: dict[str, Form] = {
     "rpm_late": Form(
         "degraded",
         "host_cpu",
-        "limited by this host: the program was up to {lag_ms} ms late (p99), which is a part of the probes' times",
+        "limited by this host: the program was up to {lag_ms} late (p99), which is a part of the probes' times",
         "lag_ms",
     ),
     "owamp_nothing_arrived": Form(

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from ktrxer.store.errors import one_line, printable
 from ktrxer.store.reason_table import FAILURES, FORMS, WORDS, Form
+from ktrxer.units import delay, nanoseconds
 
 Severity = Literal["degraded", "invalid"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -97,9 +98,11 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     if name.endswith("_ns"):
-        return f"{value / 1e6:.3f} ms" if abs(value) < 10**9 else f"{value / 1e9:.3f} s"
+        return nanoseconds(round(value))
+    if name.endswith("_ms"):
+        return delay(value)
     if isinstance(value, float):
-        return f"{value:.2f}" if name.endswith("_ms") else f"{value:.1f}".removesuffix(".0")
+        return f"{value:.1f}".removesuffix(".0")
     return str(value)
 
 

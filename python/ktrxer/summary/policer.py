@@ -20,6 +20,7 @@ from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 from ktrxer.summary.changes import SETTLED_NS, WINDOW_NS, received
 from ktrxer.summary.facts import Counts
+from ktrxer.units import delay
 
 S, MS = 10**9, 10**6
 FRAME_BYTES, SEGMENT_BYTES = 1514, 1448
@@ -114,6 +115,6 @@ def _added(run: Run, first: int, load: tuple[int, int], kind_of: Mapping[int, st
 
 
 def line(one: Policed) -> str:
-    delay = f"p90 under load {max(0.0, one.added_ms):.3f} ms above the idle p50; one packet at this rate takes {one.packet_ms:.3f} ms"
+    delays = f"p90 under load {delay(max(0.0, one.added_ms))} above the idle p50; one packet at this rate takes {delay(one.packet_ms)}"
     lost = f"{one.lost_share:.1%} of the segments are lost"
-    return f"{one.rate_mbps:.2f} Mbit/s pass {one.direction} at a level rate, {lost}, and no queue delays the probes ({delay})"
+    return f"{one.rate_mbps:.2f} Mbit/s pass {one.direction} at a level rate, {lost}, and no queue delays the probes ({delays})"

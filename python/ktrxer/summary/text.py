@@ -15,6 +15,7 @@ from ktrxer.summary.methods import Hop
 from ktrxer.summary.steps import Step
 from ktrxer.summary.table import table
 from ktrxer.summary.where import PLACES, Part
+from ktrxer.units import delay as ms
 from ktrxer.units import share
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         g = s.grade
         what = f"{g.probes} round trip".lstrip()
         lost = "half of the probes are lost under load, so there is no p50"
-        added = lost if math.isinf(g.added_ms) else f"load adds {g.added_ms:.1f} ms to the p50"
+        added = lost if math.isinf(g.added_ms) else f"load adds {ms(g.added_ms)} to the p50"
         made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
         idle = f"the idle p50 is {ms(g.idle_ms)}"
         made.append(f"       {idle}; a queue that other traffic fills in the whole run is part of it, not of the grade")
@@ -205,29 +206,16 @@ def places(found: Sequence[Part]) -> str:
     fixed order."""
     named_ = [f"{part.place} ({one_line(part.qdisc, 40)})" if part.qdisc else part.place for part in found]
     largest = [
-        f"{_added(part.added_ms)} {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005
+        f"{ms(part.added_ms)} {name} ({part.share:.0%})" for part, name in zip(found, named_, strict=True) if part.share >= 0.005
     ]
     without = sorted((PLACES.index(part.place), name) for part, name in zip(found, named_, strict=True) if part.share < 0.005)
     none = f"; none: {', '.join(name for _, name in without)}" if without else ""
     return ", ".join(largest) + none if largest else "none measured"
 
 
-def _added(value: float) -> str:
-    """A place with a share is not 0.0 ms: two digits, down to a microsecond."""
-    if value >= 1:
-        return f"{value:.1f} ms"
-    if value >= 0.0095:
-        return f"{value:.2g} ms"
-    return f"{value:.3f} ms" if value >= 0.0005 else "less than 0.001 ms"
-
-
 def by_class(one: Direction) -> str:
     when = "loaded" if one.loaded is not None else "idle"
     return f"{named(one)} by class, p50 {when}: " + ", ".join(f"{one_line(name, 40)} {ms(p50)}" for name, p50 in one.classes_ms.items())
-
-
-def ms(value: float) -> str:
-    return "lost" if math.isinf(value) else f"{value:.3f} ms" if value < 1 else f"{value:.2f} ms" if value < 10 else f"{value:.1f} ms"
 
 
 def mbps(value: float | None) -> str:
