@@ -26,9 +26,9 @@ def unit(figure: str) -> str:
 
 def shown(value: float, figure: str) -> str:
     value *= 100 if unit(figure) == "%" else 1
-    if unit(figure) in ("bytes", ""):
+    if unit(figure) in ("bytes", "") or value == 0:
         return f"{value:.0f}"
-    return f"{value:.3f}" if unit(figure) == "%" or abs(value) >= 0.001 or value == 0 else "< 0.001"
+    return f"{value:.3f}" if unit(figure) == "%" or abs(value) >= 0.001 else "< 0.001"
 
 
 def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:

@@ -204,10 +204,11 @@ def _difference(idle: Delays, loaded: Delays) -> tuple[float, float] | None:
 
 
 def shown(value: float, uncertainty: float, digits: int = 3) -> str:
-    """The value with two digits of the uncertainty, and with no more than three digits: a reader of a headline does not use more."""
+    """The value with two digits of the uncertainty, and with one to three digits: a reader of a headline does not use more."""
     most = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
     least = 1 - math.floor(math.log10(uncertainty)) if uncertainty > 0 else most
-    return f"{value:.{max(0, min(most, least))}f}"
+    first = -math.floor(math.log10(abs(value))) if value else 0  # so many decimals have the first digit that is not 0
+    return f"{value:.{max(0, min(most, max(least, first)))}f}"
 
 
 def _interval(between: tuple[float, float] | None, value: float) -> str:

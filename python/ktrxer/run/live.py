@@ -77,6 +77,6 @@ class TerminalView:
             history = self.history[name]
             if new_bar:
                 history.append(value)
-            shown = "-" if value is None else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+            shown = "-" if value is None else f"{value:.3g}" if 0 < value < 1 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
             table.add_row(Text(name), f"[bold]{shown}[/] {unit}", Text(sparkline(list(history)), "cyan"), Text(note, "dim"))
         return Group(self.progress, table)
