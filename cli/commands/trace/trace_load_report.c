@@ -62,13 +62,6 @@ static size_t last_known_hop(const struct trace_run *run)
 	return 0;
 }
 
-static const char *ms(char text[24], int64_t ns)
-{
-	snprintf(text, 24, "%" PRId64 ".%03u", (int64_t)(ns / KTRXER_NS_PER_MS),
-		 (unsigned)(ns % KTRXER_NS_PER_MS / 1000));
-	return text;
-}
-
 static void judge_flows(const struct trace_run *run, int way)
 {
 	const int64_t flows_ns = flows_added_ns(run, way), hops_ns = hops_added_ns(run);
@@ -127,14 +120,13 @@ static void flows_text(const struct trace_run *run)
 {
 	for (int way = 0; way < DOWN_TOO; way++) {
 		const struct flow_total *total = &run->load.totals[way];
-		char rate[KTRXER_UNITS_TEXT], text[24];
+		char rate[KTRXER_UNITS_TEXT], text[KTRXER_UNITS_TEXT];
 
 		if (!total->flows)
 			continue;
-		out_text(run->cli,
-			 "load %s: %" PRIu32 " flows of TCP, %s together; their own round trips grew by %s ms",
+		out_text(run->cli, "load %s: %" PRIu32 " flows of TCP, %s together; their own round trips grew by %s",
 			 way_names[way], total->flows, ktrxer_format_bitrate(rate, total->rate_bps),
-			 flows_added_ns(run, way) < 0 ? "?" : ms(text, flows_added_ns(run, way)));
+			 flows_added_ns(run, way) < 0 ? "?" : ktrxer_format_ns(text, flows_added_ns(run, way)));
 	}
 }
 
@@ -142,7 +134,7 @@ static void hop_text(const struct trace_run *run, size_t hop)
 {
 	const struct hop_queue *q = &run->queues.queues[hop];
 	const int width = run->spec.to.family == AF_INET6 ? 39 : 15;
-	char address[KTRXER_ADDR_TEXT], x[6][24];
+	char address[KTRXER_ADDR_TEXT], x[6][KTRXER_UNITS_TEXT];
 
 	if (!hop && !run->queues.own_known)
 		return;
@@ -151,21 +143,22 @@ static void hop_text(const struct trace_run *run, size_t hop)
 			 hop && hop_address(run, hop, address) ? address : "*", q->idle_answers, q->loaded_answers);
 		return;
 	}
-	out_text(run->cli, "%-7zu %-*s %9s %9s %9s %8s %9s %8s%s", hop, width,
-		 hop ? hop_address(run, hop, address) : "(own queue)", ms(x[0], q->idle_ns), ms(x[1], q->loaded_ns),
-		 ms(x[2], q->added_ns < 0 ? 0 : q->added_ns), ms(x[3], q->added_uncertainty_ns),
-		 q->measured ? ms(x[4], q->queue_ns) : "?", q->measured ? ms(x[5], q->queue_uncertainty_ns) : "?",
-		 q->fills ? "  fills" : "");
+	out_text(run->cli, "%-7zu %-*s %11s %11s %11s %11s %11s %11s%s", hop, width,
+		 hop ? hop_address(run, hop, address) : "(own queue)", ktrxer_format_ns(x[0], q->idle_ns),
+		 ktrxer_format_ns(x[1], q->loaded_ns), ktrxer_format_ns(x[2], q->added_ns < 0 ? 0 : q->added_ns),
+		 ktrxer_format_ns(x[3], q->added_uncertainty_ns),
+		 q->measured ? ktrxer_format_ns(x[4], q->queue_ns) : "?",
+		 q->measured ? ktrxer_format_ns(x[5], q->queue_uncertainty_ns) : "?", q->fills ? "  fills" : "");
 }
 
 static void load_text(const struct trace_run *run)
 {
 	const struct hop_queue *q = fullest(run);
-	char text[PLACE], x[2][24];
+	char text[PLACE], x[2][KTRXER_UNITS_TEXT];
 
 	flows_text(run);
-	out_text(run->cli, "%-7s %-*s %9s %9s %9s %8s %9s %8s", "hop", run->spec.to.family == AF_INET6 ? 39 : 15,
-		 "address", "idle ms", "loaded ms", "added ms", "+-", "queue ms", "+-");
+	out_text(run->cli, "%-7s %-*s %11s %11s %11s %11s %11s %11s", "hop", run->spec.to.family == AF_INET6 ? 39 : 15,
+		 "address", "idle", "loaded", "added", "+-", "queue", "+-");
 	for (size_t hop = 0; hop < run->queues.count; hop++)
 		hop_text(run, hop);
 	if (!q) {
@@ -177,8 +170,8 @@ static void load_text(const struct trace_run *run)
 		return;
 	}
 	place(run, text);
-	out_text(run->cli, "the queue that fills: %s, %s ms +- %s ms (99 %%)", text, ms(x[0], q->queue_ns),
-		 ms(x[1], q->queue_uncertainty_ns));
+	out_text(run->cli, "the queue that fills: %s, %s +- %s (99 %%)", text, ktrxer_format_ns(x[0], q->queue_ns),
+		 ktrxer_format_ns(x[1], q->queue_uncertainty_ns));
 }
 
 static void queue_json(const struct trace_run *run, struct json *json, size_t hop)

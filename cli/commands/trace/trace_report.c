@@ -188,33 +188,29 @@ static void note_end(const struct trace_node *node, const struct trace_figures *
 		note(notes, ", ", "destination");
 }
 
-static const char *ms(char text[24], int64_t ns)
+static const char *known_ns(char text[KTRXER_UNITS_TEXT], int64_t ns)
 {
-	if (ns < 0)
-		return "?";
-	snprintf(text, 24, "%" PRId64 ".%03u", (int64_t)(ns / KTRXER_NS_PER_MS),
-		 (unsigned)(ns % KTRXER_NS_PER_MS / 1000));
-	return text;
+	return ns < 0 ? "?" : ktrxer_format_ns(text, ns);
 }
 
 static void node_text(const struct trace_run *run, const struct trace_node *node, uint32_t index,
 		      const struct trace_figures *f, struct noted *noted)
 {
 	const int width = run->spec.to.family == AF_INET6 ? 39 : 15;
-	char id[TRACE_NODE_ID], address[KTRXER_ADDR_TEXT] = "*", x[3][24];
+	char id[TRACE_NODE_ID], address[KTRXER_ADDR_TEXT] = "*", x[3][KTRXER_UNITS_TEXT];
 	struct notes notes = { .used = 0 };
 
 	trace_node_id(run->trace, node->hop, index, id);
 	note_next(run, node, &notes);
 	if (!node->addr.family) {
-		out_text(run->cli, "%-7s %-*s  %33s  %s", id, width, address, "no answer", notes.text);
+		out_text(run->cli, "%-7s %-*s  %42s  %s", id, width, address, "no answer", notes.text);
 		return;
 	}
 	ktrxer_addr_format(&node->addr, address);
 	note_answer(run, f, noted, &notes);
 	note_end(node, f, &notes);
-	out_text(run->cli, "%-7s %-*s %7" PRIu32 " %8s %8s %8s  %s", id, width, address, f->answers,
-		 ms(x[0], f->min_ns), ms(x[1], f->p50_ns), ms(x[2], f->max_ns), notes.text);
+	out_text(run->cli, "%-7s %-*s %7" PRIu32 " %11s %11s %11s  %s", id, width, address, f->answers,
+		 known_ns(x[0], f->min_ns), known_ns(x[1], f->p50_ns), known_ns(x[2], f->max_ns), notes.text);
 }
 
 static void node_json(const struct trace_run *run, struct json *json, const struct trace_node *node, uint32_t index,
@@ -258,8 +254,8 @@ static void hops_report(const struct trace_run *run, struct json *json)
 	struct noted noted = { .tos = run->spec.tos };
 
 	if (hops)
-		out_text(run->cli, "%-7s %-*s %7s %8s %8s %8s  %s", "hop", width, "address", "answers", "min ms",
-			 "p50 ms", "max ms", "next hops, notes");
+		out_text(run->cli, "%-7s %-*s %7s %11s %11s %11s  %s", "hop", width, "address", "answers", "min", "p50",
+			 "max", "next hops, notes");
 	trace_end_hops_open(json);
 	for (uint8_t hop = 1; hop <= hops; hop++) {
 		uint32_t count;

@@ -10,8 +10,8 @@ from typing import Literal
 
 from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
 from ktrxer.summary.policer import line
-from ktrxer.units import delay as ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
+from ktrxer.units import delay as ms
 
 GOOD_MS, BAD_MS = 30, 100  # docs/howto/bloated.md: below, calls and games do not suffer; above, the line is bloated
 IDLE_LOST, LOADED_LOST = 0.01, 0.05  # shares of the probes; a full queue drops a few per cent under load

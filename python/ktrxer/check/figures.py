@@ -20,8 +20,8 @@ from ktrxer.summary.changes import Held, rates
 from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
 from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES
 from ktrxer.summary.policer import Policed, policed
-from ktrxer.units import delay as ms
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
+from ktrxer.units import delay as ms
 
 MS, S = 1e6, 10**9
 SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: its queue fills in this part, and the figures leave it out

@@ -52,7 +52,8 @@ class OwnClock:
         moved = 0
         parts = []
         for step in self.steps:
-            parts.append(f"by {'+' if step.size_ns > 0 else ''}{delay(step.size_ns / MS)} at {(step.to_ns - moved - zero_real_ns) / S:.1f} s")
+            size = ("+" if step.size_ns > 0 else "") + delay(step.size_ns / MS)
+            parts.append(f"by {size} at {(step.to_ns - moved - zero_real_ns) / S:.1f} s")
             moved += step.size_ns
         more = f" and {len(parts) - 3} more times" if len(parts) > 3 else ""
         return (
