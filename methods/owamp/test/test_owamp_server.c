@@ -388,7 +388,7 @@ TEST(tests_of_one_network_leave_places_to_others)
 
 TEST(all_sessions_together_have_a_rate)
 {
-	if (is_emulated()) /* a session that sends looks for its device */
+	if (is_emulated() && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) /* a session that sends looks for its device */
 		cm_skip("qemu-user translates only a part of rtnetlink between the orders of bytes");
 	(void)serve(play_rates, 8, ktrxer_now_ns);
 }
