@@ -3,6 +3,7 @@
 Reference: the rule of nftables, by construction, and its counter; the queue of the shaper."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -12,6 +13,8 @@ QUICK = ("--for", "5", "--delay", "4", "-i", "200ms")
 DOWNLOAD = ("--download", "http://10.78.0.2:8080/large")
 WEB = ["tcp dport 8080 accept", "tcp sport 8080 accept"]
 FULL_MS = 48  # 60,000 bytes at 10 Mbit/s
+# The path has no delay: its round trip is below 1 ms on a busy machine too.
+IDLE = r"the p50 of the idle round trip is (\d{1,3}(\.\d+)? us|0\.\d+ ms)"
 
 
 def blocks(host, hook, *rules):
@@ -68,7 +71,7 @@ def test_without_tcp_the_idle_line_is_measured(path, serve, rules, words, port):
     made = path.check(serve, *QUICK, *words)
     first, _, third = made["answer"]
     assert made["bloated"] == "unknown" and made["loads"] == []
-    assert "no load is possible, and the p50 of the idle round trip is 0." in first and "(ICMP)" in first
+    assert re.search(IDLE, first) and "no load is possible" in first and "(ICMP)" in first, first
     assert f"TCP port {port} of 10.78.0.2 is blocked (" in third and f"allow TCP port {port} in the firewall" in third
     assert ("UDP to port 8620 of 10.78.0.2 is blocked: no probe" in third) == ("udp" in rules[0])
 
@@ -101,7 +104,7 @@ def test_without_a_server_the_check_says_so(path, rules, says, measured):
     assert not rules or dropped(path.r) > 0
     if measured:
         made = json.loads(done.stdout)
-        assert made["bloated"] == "unknown" and "p50 of the idle round trip is 0." in made["answer"][0] and "(ICMP)" in made["answer"][0]
+        assert made["bloated"] == "unknown" and re.search(IDLE, made["answer"][0]) and "(ICMP)" in made["answer"][0]
 
 
 def test_a_firewall_that_refuses_tcp_and_drops_udp(path, serve):
