@@ -35,3 +35,18 @@ NOISE = np.random.default_rng(7)
 ], ids=["ramp", "exponential", "sawtooth", "noise", "bursts", "constant", "too short", "a short end", "nothing", "flows that compete"])  # fmt: skip
 def test_what_is_no_change_of_level(values: np.ndarray) -> None:
     assert len(levels(values, LEAST)) == 1
+
+
+@pytest.mark.parametrize(("values", "least", "ends"), [
+    ([1.0, 1, 1, 1, 5, 5, 5, 5], 1, [4, 8]), ([1.0, 5], 1, [1, 2]), ([5.0, 5, 5, 1], 1, [3, 4]), ([1.0, 5, 5, 5], 1, [1, 4]),
+    ([1.0, 1, 5, 5], 2, [2, 4]), ([1.0, 5], 0, [1, 2]), ([3.0], 1, [1]), ([], 1, [0]), ([2.0, 2], 1, [2]),
+], ids=str)  # fmt: skip
+def test_levels_of_few_values(values: list[float], least: int, ends: list[int]) -> None:
+    """Long sample intervals make levels of one or two values (run tcp_upload -l 30 --sample-interval 5s)."""
+    assert [one.last for one in levels(np.asarray(values), least)] == ends
+
+
+@given(st.lists(st.floats(1e-3, 1e6), max_size=14), st.integers(0, 8))
+def test_levels_cover_the_series_whatever_it_is(values: list[float], least: int) -> None:
+    found = levels(np.asarray(values, float), least)
+    assert [one.first for one in found] == [0, *(one.last for one in found)][:-1] and found[-1].last == len(values)

@@ -6,6 +6,7 @@ import pytest
 from ktrxer.estimate.voice import call
 from ktrxer.flent.writing import document
 from ktrxer.run.contradictions import contradictions, idle_delayed
+from ktrxer.run.judge import CHECKS, judge
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP
 from ktrxer.summary import figures, text
@@ -262,3 +263,42 @@ def test_a_flow_with_its_handshake_alone_has_no_responsiveness(tmp_path):
     series = [Series(0, "TCP upload", "tcp_info", "", 0, direction="up")]
     rows = {"series": [0, 0], "end": [0, 0], "t_ns": [1, 240 * MS], "rtt_us": [20.0, 20_000.0]}
     assert figures.summarise(stored(tmp_path, meta_of(series, [Phase("load", 0, 200 * MS)]), tcp_info=rows)).responsiveness is None
+
+
+FINDINGS = [
+    ("ktrxer.summary.changes.changes", "levels"), ("ktrxer.summary.policer.policed", "policer"), ("ktrxer.run.own_load.own_loads", "measurement load"),
+    ("ktrxer.summary.figures._grade", "grade"), ("ktrxer.summary.figures.hops", "routers"), ("ktrxer.summary.figures.estimates", "estimates"),
+    ("ktrxer.summary.losses.of_run", "loss"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "name"), FINDINGS, ids=[name for _, name in FINDINGS])
+def test_a_finding_that_fails_costs_that_finding_alone(tmp_path, monkeypatch, where, name):
+    run = graded(tmp_path, IDLE_T * 0 + 10, LOAD_T * 0 + 30)
+    whole = figures.summarise(run)
+    assert not whole.failed and whole.grade is not None
+
+    def defect(*_):
+        raise IndexError("index 0 is out of bounds")
+
+    monkeypatch.setattr(where, defect)
+    made = figures.summarise(run)
+    assert made.failed == [f"{name} (IndexError: index 0 is out of bounds)"]
+    assert f"not computed  {name} (IndexError: index 0 is out of bounds)" in text.lines(made)
+    assert made.as_json()["failed"] == made.failed and made.latency == whole.latency
+    assert name == "grade" or made.grade == whole.grade
+
+
+@pytest.mark.parametrize("check", range(len(CHECKS)), ids=[name for name, _ in CHECKS])
+def test_a_check_that_fails_costs_that_check_alone(tmp_path, monkeypatch, check):
+    run = graded(tmp_path, IDLE_T * 0 + 10, LOAD_T * 0 + 30)
+    whole = judge(run).reasons()
+
+    def defect(_):
+        raise ValueError("no such column")
+
+    checks = [(name, defect if n == check else one) for n, (name, one) in enumerate(CHECKS)]
+    monkeypatch.setattr("ktrxer.run.judge.CHECKS", checks)
+    found = judge(run).reasons()
+    assert [one.text for one in found if one.id == "check_failed"] == [f"the check of {CHECKS[check][0]} failed: ValueError: no such column"]
+    assert [one for one in whole if one not in found] == []

@@ -118,6 +118,13 @@ class TestReplay:
         assert [b - a for a, b in zip(due, due[1:], strict=False)] == [1_000_000, 0, 2_000_000]
         assert result["replay"]["backwards"] == 1
 
+    def test_swapped_times_do_not_take_longer(self, shared_pair: Hosts, ktrxer_json: Any, tmp_path: Path) -> None:
+        times = [1_700_000_000_000_000_000 + (i ^ 1) * 1_000_000 for i in range(200)]
+        file = write_pcap(tmp_path / "f.pcap", [(t, frame(i)) for i, t in enumerate(times)])
+        result = replay(ktrxer_json, shared_pair[0], file, "--reports", str(tmp_path / "r.csv"))
+        due = [int(row["scheduled_ns"]) for row in reports(tmp_path / "r.csv")]
+        assert max(due) - min(due) == 198_000_000 and result["replay"]["backwards"] == 100
+
     def test_years_are_cut_by_max_gap_and_can_be_interrupted_without(self, pair: Hosts, ktrxer: Path, ktrxer_json: Any,
                                                                      tmp_path: Path) -> None:
         file = write_pcap(tmp_path / "f.pcap", [(0, frame(0)), (4_000_000_000 * 10**9, frame(1))])

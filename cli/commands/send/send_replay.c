@@ -13,21 +13,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/*
+ * Packets that a capture has recorded in another order than that of their times are less than this apart, in most
+ * files; a clock that is set back goes farther.
+ */
+#define REORDERED_NS ((uint64_t)KTRXER_NS_PER_S)
+
 uint64_t send_replay_advance(struct replay *replay, bool has_time, int64_t time_ns)
 {
 	uint64_t gap = 0;
 
-	if (has_time && replay->have_first && time_ns > replay->last_file_ns) {
+	if (!has_time)
+		return replay->offset_ns;
+	if (replay->have_first && time_ns < replay->last_file_ns) {
 		/* Unsigned: times may lie on both sides of 1970 and farther apart than a signed number holds. */
+		const bool far = (uint64_t)replay->last_file_ns - (uint64_t)time_ns > REORDERED_NS;
+
+		/* It leaves at once, and the time that has passed does not pass again. */
+		if (!far || !replay->far_back) {
+			replay->far_back = far;
+			replay->back_ns = time_ns;
+			return replay->offset_ns;
+		}
+		/* The second far back: the clock was set back, and time is counted from there. */
+		replay->last_file_ns = replay->back_ns;
+	}
+	replay->far_back = false;
+	if (replay->have_first && time_ns > replay->last_file_ns) {
 		gap = (uint64_t)time_ns - (uint64_t)replay->last_file_ns;
 		if (replay->max_gap_ns && gap > replay->max_gap_ns)
 			gap = replay->max_gap_ns;
 	}
-	/* A step back in the file is no step back in time: later packets are counted from there. */
-	if (has_time) {
-		replay->last_file_ns = time_ns;
-		replay->have_first = true;
-	}
+	replay->last_file_ns = time_ns;
+	replay->have_first = true;
 	replay->offset_ns = replay->offset_ns > UINT64_MAX - gap ? UINT64_MAX : replay->offset_ns + gap;
 	return replay->offset_ns;
 }
@@ -73,6 +91,7 @@ static int replay_scan(struct send_run *run, struct ktrxer_error *err)
 	struct replay_scan *scan = &replay->scan;
 	struct ktrxer_capture_packet p;
 	struct ktrxer_error damage;
+	int64_t previous_ns = INT64_MIN;
 	int rc;
 
 	while ((rc = ktrxer_capture_next(replay->capture, &p, &damage)) == 1) {
@@ -85,7 +104,8 @@ static int replay_scan(struct send_run *run, struct ktrxer_error *err)
 		scan->oversized += fit == OVERSIZED;
 		scan->other_link += fit == OTHER_LINK;
 		scan->timeless += !p.has_time;
-		scan->backwards += p.has_time && replay->have_first && p.time_ns < replay->last_file_ns;
+		scan->backwards += p.has_time && p.time_ns < previous_ns;
+		previous_ns = p.has_time ? p.time_ns : previous_ns;
 		scan->abroad += fit == FITS && packet_abroad(run, &p);
 		send_replay_advance(replay, p.has_time, p.time_ns);
 		if (replay->offset_ns - before > scan->longest_gap_ns)
@@ -113,7 +133,7 @@ static int replay_scan(struct send_run *run, struct ktrxer_error *err)
 
 static void replay_rewind(struct replay *replay)
 {
-	replay->have_first = false;
+	replay->have_first = replay->far_back = false;
 	replay->offset_ns = 0;
 }
 
@@ -217,7 +237,7 @@ static int replay_again(struct send_run *run, struct ktrxer_error *err)
 	ktrxer_capture_close(replay->capture);
 	replay->capture = NULL;
 	replay->left--;
-	replay->have_first = false;
+	replay->have_first = replay->far_back = false;
 	return ktrxer_capture_open(&replay->capture, run->o->pcap, err);
 }
 

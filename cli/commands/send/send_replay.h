@@ -32,8 +32,10 @@ struct replay {
 	/* the packet that is next, and its place in time */
 	struct ktrxer_capture_packet packet;
 	bool have_first;
-	int64_t last_file_ns;
-	uint64_t offset_ns; /* of the packet from the start, unscaled, silences cut */
+	int64_t last_file_ns; /* the latest time so far, since the clock of the file was set back */
+	bool far_back;        /* the packet before was far before it, */
+	int64_t back_ns;      /* at this time */
+	uint64_t offset_ns;   /* of the packet from the start, unscaled, silences cut */
 	/* never handed to an engine */
 	uint64_t refused_cut, refused_size, refused_link;
 };
@@ -44,7 +46,7 @@ int send_replay_open(struct send_run *run, struct ktrxer_error *err);
 int send_replay_next(struct send_run *run, uint64_t *offset_ns, struct ktrxer_error *err);
 void send_replay_close(struct send_run *run);
 
-/* Pure: the place of a packet with the file's time `time_ns`, given the one before. */
+/* Pure: the place of a packet with the file's time `time_ns`, given those before. */
 uint64_t send_replay_advance(struct replay *replay, bool has_time, int64_t time_ns);
 /* offset * den / num, saturating. */
 uint64_t send_replay_scale(const struct replay *replay, uint64_t offset_ns);

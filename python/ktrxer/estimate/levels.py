@@ -33,8 +33,8 @@ class Level:
 
 
 def levels(values: Floats, least: int) -> list[Level]:
-    """Values above 0 at equal distances, without gaps. `least`: of a level. One level: there was no change."""
-    n = len(values)
+    """Values above 0 at equal distances, without gaps. `least`: of a level, at least 1. One level: there was no change."""
+    n, least = len(values), max(least, 1)
     whole = [Level(0, n, median(values) if n else 0.0)]
     if n > POINTS_MOST or n < 2 * least or not (values > 0).all():
         return whole
@@ -65,8 +65,8 @@ def levels(values: Floats, least: int) -> list[Level]:
 
 
 def _apart(values: Floats, a: Level, b: Level) -> bool:
-    # The value beside the change is of both.
-    before, after = values[a.first : a.last - 1], values[b.first + 1 : b.last]
+    # The value beside the change is of both, unless it is the only one.
+    before, after = values[a.first : max(a.last - 1, a.first + 1)], values[min(b.first + 1, b.last - 1) : b.last]
     if any(quantile(part, 0.75) - quantile(part, 0.25) > WIDTH * median(part) for part in (before, after)):
         return False
     low, high = (before, after) if a.median < b.median else (after, before)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from ktrxer.runners import Runner as RunnerType
 from ktrxer.runners.runner import Ended
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
+from ktrxer.store.errors import one_line
 from ktrxer.store.meta import Runner, Series, Verdict
 from ktrxer.store.reason_table import (
     BUSY_PERCENT,
@@ -80,12 +81,31 @@ def judge(run: Run, noted: Iterable[Reason] = (), runners: Mapping[str, RunnerTy
             _probes(built, run, series)
         elif series.kind == "bytes":
             _flow(built, run, series)
-    found = (*too_heavy(run), *contradictions(run), *losses_apart(run), *idle_apart(run), *idle_delayed(run))
-    for each in (*found, changed(run), routed_apart(run), softirqs_waited(run), *changed_elsewhere(run)):
-        if each is not None:
+    for finding, check in CHECKS:
+        for each in _checked(finding, check, run):
             built.add(each)
     _host(built, run)
     return built
+
+
+def _one(check: Callable[[Run], Reason | None]) -> Callable[[Run], Iterable[Reason]]:
+    return lambda run: [found] if (found := check(run)) is not None else []
+
+
+CHECKS: tuple[tuple[str, Callable[[Run], Iterable[Reason | None]]], ...] = (
+    ("the load of the measurement", too_heavy), ("contradictions of probes", contradictions), ("losses by protocol", losses_apart),
+    ("idle delays by protocol", idle_apart), ("idle delays", idle_delayed), ("changed qdiscs", _one(changed)),
+    ("routes of flows and probes", _one(routed_apart)), ("waiting softirqs", _one(softirqs_waited)),
+    ("changed qdiscs of other places", changed_elsewhere),
+)  # fmt: skip
+
+
+def _checked(finding: str, check: Callable[[Run], Iterable[Reason | None]], run: Run) -> list[Reason]:
+    """A defect of a check must not lose the run, nor the other checks."""
+    try:
+        return [each for each in check(run) if each is not None]
+    except Exception as error:
+        return [reason("check_failed", finding=finding, error=one_line(f"{type(error).__name__}: {error}", 200))]
 
 
 def _samples(run: Run, runner: Runner) -> int:

@@ -49,6 +49,7 @@ WORDS = {
     "error",
     "event",
     "file",
+    "finding",
     "found",
     "groups",
     "host",
@@ -1171,6 +1172,11 @@ FORMS: dict[str, Form] = {
         "degraded",
         "tool",
         "{error}",
+    ),
+    "check_failed": Form(
+        "degraded",
+        "tool",
+        "the check of {finding} failed: {error}",
     ),
     "tool_failed": Form(
         "degraded",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ktrxer.store.meta import Series
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import VOICE, losses
 from ktrxer.summary.facts import flow_counts, flow_facts, interval_ns, probes_of
+from ktrxer.summary.findings import Findings
 from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
@@ -166,6 +168,7 @@ class Summary:
     phases: list[PhaseTimes] = field(default_factory=list)  # empty if the run has no zero of its clock
     processor_time: list[ProcessorTime] = field(default_factory=list)  # where the system has reported it
     unknown: list[str] = field(default_factory=list)  # fields and series that this version does not have: in no figure
+    failed: list[str] = field(default_factory=list)  # findings that could not be computed, each with the error
 
     def as_json(self) -> dict[str, Any]:
         made: dict[str, Any] = _finite(asdict(self))
@@ -199,16 +202,24 @@ def summarise(run: Run) -> Summary:
 
     made = compared(run, whole=True)
     facts = (run, *flow_facts(run))
-    return replace(
-        made, grade=None if any(idle_apart(run)) or any(idle_delayed(run)) or _hosts_limit(run) else made.grade,
-        series=[found for series in run.meta.series if (found := _series(run, series)) is not None],
-        lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), first_lateness_us=first_lateness(run),
-        where=_where(run, made.latency),
-        own_load=own_loads(run), late=_late(run), left_out=_left_out(run), own_drops=own_drops(run), hops=hops(run),
-        voice=_voice(run), steps=_steps(run, made.latency), changes=changes(*facts),
-        policed=policed(*facts), phases=_phases(run), processor_time=_processor_time(run), loss_of_run=losses.of_run(run),
+    findings = Findings(list(made.failed))
+    take = findings.take
+    # A grade without its checks would be a claim that nothing supports.
+    doubt = take("doubts of the grade", lambda: any(idle_apart(run)) or any(idle_delayed(run)) or _hosts_limit(run), True)
+    full = replace(
+        made, grade=None if doubt else made.grade,
+        series=[found for series in run.meta.series if (found := take(series.name, partial(_series, run, series), None)) is not None],
+        lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
+        first_lateness_us=take("lateness of trains", lambda: first_lateness(run), None),
+        where=take("where load adds delay", lambda: _where(run, made.latency), []),
+        own_load=take("measurement load", lambda: own_loads(run), []), late=_late(run), left_out=_left_out(run),
+        own_drops=take("this host's own drops", lambda: own_drops(run), None), hops=take("routers", lambda: hops(run), []),
+        voice=take("ratings of calls", lambda: _voice(run), []), steps=take("steps", lambda: _steps(run, made.latency), []),
+        changes=take("levels", lambda: changes(*facts), []), policed=take("policer", lambda: policed(*facts), []),
+        phases=_phases(run), processor_time=_processor_time(run), loss_of_run=take("loss", lambda: losses.of_run(run), None),
         unknown=run.meta.unknown,
     )  # fmt: skip
+    return replace(full, failed=findings.failed)
 
 
 def _phases(run: Run) -> list[PhaseTimes]:
@@ -228,14 +239,17 @@ def compared(run: Run, whole: bool = False) -> Summary:
     """The figures that are compared between runs (analyse/figures.py). Without `whole` delays have no interval, no classes and no bound:
     a comparison computes its intervals from whole runs."""
     meta = run.meta
+    findings = Findings()
+    take = findings.take
     latency = _latency(run, whole)
     loaded = _load_got_through(run)
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=losses.of_phases(run),
-        responsiveness=_responsiveness(run, latency) if loaded else None,
-        grade=_grade(latency) if loaded else None, estimates=estimates(run),
+        responsiveness=take("responsiveness", lambda: _responsiveness(run, latency), None) if loaded else None,
+        grade=take("grade", lambda: _grade(latency), None) if loaded else None,
+        estimates=take("estimates", lambda: estimates(run), []), failed=findings.failed,
     )  # fmt: skip
 
 

@@ -69,6 +69,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made.append(not_in_figures(s))
     if s.unknown:
         made.append(not_known(s))
+    if s.failed:
+        made.append(not_computed(s))
     if s.estimates:
         made += ["", *table(["estimate", "value", "low", "high", ""], [
             [e.name, *(f"{number(x)} {e.unit}" if x is not None else "-" for x in (e.value, e.low, e.high)), ""] for e in s.estimates
@@ -180,6 +182,10 @@ def not_in_figures(s: Summary) -> str:
 def not_known(s: Summary) -> str:
     more = ", ..." if len(s.unknown) > 3 else ""
     return f"not read  {len(s.unknown)} fields or series that this version does not have: {', '.join(map(one_line, s.unknown[:3]))}{more}"
+
+
+def not_computed(s: Summary) -> str:
+    return f"not computed  {'; '.join(map(one_line, s.failed))}"
 
 
 def left_out(one: Direction) -> str:

@@ -23,7 +23,7 @@ from ktrxer.store import reason_table as limits
 from ktrxer.store.reasons import as_json
 from ktrxer.store.run import being_written
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary, headline, summarise
-from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_in_figures, not_known, places
+from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_computed, not_in_figures, not_known, places
 from ktrxer.units import share
 from ktrxer.view import pack
 from ktrxer.view.arguments import MOST_POINTS
@@ -239,7 +239,8 @@ def _delays(s: Summary) -> dict[str, Any]:
         )
     if s.own_drops is not None and s.own_drops.dropped:
         notes.append(f"{dropped_here(s.own_drops)}.")
-    notes += [f"{text(s)}." for there, text in ((s.left_out, not_in_figures), (s.unknown, not_known)) if there]
+    noted = ((s.left_out, not_in_figures), (s.unknown, not_known), (s.failed, not_computed))
+    notes += [f"{text(s)}." for there, text in noted if there]
     if s.where:
         notes.append(f"Mean delay that load adds: {places(s.where)}.")
     notes += [text for one in s.latency if one.name == ROUND_TRIP and (text := _sure(one))]
