@@ -55,7 +55,8 @@ static bool is_at(const struct trace_node *node, const struct ktrxer_addr *from,
 		return !node->addr.family;
 	/* A router that forwards some packets and refuses others is two nodes: one goes on. */
 	return ktrxer_addr_equal(&node->addr, from) &&
-	       (node->end == end || (node->end > TRACE_UNREACHABLE && end == TRACE_GOES_ON));
+	       (node->end == end || (node->end > TRACE_UNREACHABLE && end == TRACE_GOES_ON) ||
+		(node->unreachable_goes_on && end == TRACE_UNREACHABLE));
 }
 
 static int node_find(struct trace_graph *g, uint8_t hop, const struct ktrxer_addr *from, enum trace_end end,
@@ -124,6 +125,24 @@ static int link_nodes(struct trace_graph *g, struct trace_node *a, uint32_t inde
 	return 0;
 }
 
+static void links_renew(struct trace_graph *g);
+
+/*
+ * Packets of the same flow get behind the node: it answers an expired TTL with "unreachable", and forwards the others.
+ */
+static void refute_end(struct trace_graph *g, uint8_t hop, uint16_t flow)
+{
+	struct trace_node *node = node_at(g, hop, flow);
+	const struct trace_node *next = hop < g->options.hops_max ? node_at(g, hop + 1, flow) : NULL;
+
+	if (!node || !next || node->end != TRACE_UNREACHABLE || !next->addr.family ||
+	    ktrxer_addr_equal(&node->addr, &next->addr))
+		return;
+	node->end = TRACE_GOES_ON;
+	node->unreachable_goes_on = true;
+	links_renew(g);
+}
+
 static bool is_loop(struct trace_graph *g, uint8_t hop, uint16_t flow, const struct ktrxer_addr *from)
 {
 	int seen = 0;
@@ -157,21 +176,55 @@ static int passed_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const s
 	if (before && (rc = link_nodes(g, before, index)) < 0)
 		return rc;
 	if (hop < g->options.hops_max && g->hops[hop + 1].passed[flow] >= FIRST_NODE)
-		return link_nodes(g, here, g->hops[hop + 1].passed[flow] - FIRST_NODE);
-	return 0;
+		rc = link_nodes(g, here, g->hops[hop + 1].passed[flow] - FIRST_NODE);
+	refute_end(g, hop - 1, flow);
+	refute_end(g, hop, flow);
+	return rc;
+}
+
+/* Answers of later hops that decide whether an "unreachable" of this hop is the end are not there yet. */
+static bool end_is_open(const struct trace_graph *g, uint8_t hop)
+{
+	const struct scan *s = &g->scans[hop];
+
+	if (s->end != TRACE_UNREACHABLE || hop == g->options.hops_max)
+		return false;
+	for (uint8_t later = hop + 1; later <= g->scan_hop; later++) {
+		if (!g->scans[later].answered)
+			return true;
+		if (g->scans[later].from.family)
+			return false;
+	}
+	return hop == g->scan_hop;
+}
+
+/* The first later hop of the first flow that answers has another address. */
+static bool end_is_refuted(const struct trace_graph *g, uint8_t hop)
+{
+	uint8_t later = hop + 1;
+
+	while (later <= g->scan_hop && !g->scans[later].from.family)
+		later++;
+	return g->scans[hop].end == TRACE_UNREACHABLE && later <= g->scan_hop &&
+	       !ktrxer_addr_equal(&g->scans[later].from, &g->scans[hop].from);
 }
 
 /* Moves the answers of the first flow into the graph, up to its end. */
 static int scan_take(struct trace_graph *g)
 {
-	while (!g->scanned && g->length < g->scan_hop && g->scans[g->length + 1].answered) {
+	while (!g->scanned && g->length < g->scan_hop && g->scans[g->length + 1].answered &&
+	       !end_is_open(g, g->length + 1)) {
 		const struct scan *s = &g->scans[++g->length];
-		const struct trace_node *node;
+		struct trace_node *node;
 		int rc = passed_set(g, g->length, 0, s->from.family ? &s->from : NULL, s->end);
 
 		if (rc < 0)
 			return rc;
 		node = node_at(g, g->length, 0);
+		if (node->end == TRACE_UNREACHABLE && end_is_refuted(g, g->length)) {
+			node->end = TRACE_GOES_ON;
+			node->unreachable_goes_on = true;
+		}
 		g->scanned =
 			ends(node) || g->length == g->options.hops_max || node->silent_hops >= g->options.silent_max;
 	}

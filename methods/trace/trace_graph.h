@@ -36,8 +36,9 @@ struct trace_node {
 	uint32_t tested;         /* of these: probed at the next hop as well */
 	uint16_t *next;          /* the nodes of the next hop, by their index in that hop */
 	uint32_t next_count, next_room;
-	bool starved; /* no flow is left that could pass */
-	bool linked;  /* a node of the hop before it leads here */
+	bool unreachable_goes_on; /* it answers an expired TTL with "unreachable", and forwards other packets */
+	bool starved;             /* no flow is left that could pass */
+	bool linked;              /* a node of the hop before it leads here */
 };
 
 struct trace_graph_options {

@@ -10,8 +10,9 @@
  * Words: silent; source=ADDRESS answers from there; limit=N answers the first N packets only; every=N answers each
  * Nth packet; bucket=N:MS answers N packets, and one more each MS, as Linux does; delay=US; twice; quote=N bytes;
  * mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up to 128 bytes); refuse=CODE
- * (destination unreachable); tos=N is set in what passes; nat=ADDRESS: the source of what passes; packets: the next
- * hop by packets in turn; forge: a forged answer before each true one; open: TCP is accepted.
+ * (destination unreachable); expire=CODE (the same, for packets whose TTL expires, while the others pass); tos=N is set
+ * in what passes; nat=ADDRESS: the source of what passes; packets: the next hop by packets in turn; forge: a forged
+ * answer before each true one; open: TCP is accepted.
  */
 #include "bytes.h"
 
@@ -33,8 +34,9 @@ enum { ROUTERS = 2048, NEXT = 256, PACKET = 2048, WAITING = 65536, QUOTE = 1500,
 struct router {
 	char id[16], next_ids[NEXT][16];
 	uint8_t address[16], source[16], nat[16];
-	bool six, silent, twice, pad128, refuses, sets_tos, translates, by_packet, forges, open;
-	uint32_t next[NEXT], next_count, limit, every, bucket, bucket_ms, delay_us, quote, refuse_code, seen;
+	bool six, silent, twice, pad128, refuses, sets_tos, translates, by_packet, forges, open, expires;
+	uint32_t next[NEXT], next_count, limit, every, bucket, bucket_ms, delay_us, quote, seen;
+	uint32_t refuse_code, expire_code;
 	uint64_t full_ns; /* of the bucket: the time at which it has all its tokens */
 	uint32_t labels[LABELS], label_count;
 	uint8_t tos;
@@ -115,6 +117,8 @@ static void read_word(struct router *r, const char *word)
 		r->pad128 = true;
 	else if (IS("refuse"))
 		r->refuses = true, r->refuse_code = number;
+	else if (IS("expire"))
+		r->expires = true, r->expire_code = number;
 	else if (IS("tos"))
 		r->sets_tos = true, r->tos = (uint8_t)number;
 	else if (IS("nat"))
@@ -397,7 +401,8 @@ static void route(uint8_t *ip, uint32_t length)
 				untranslate(ip, six, sender);
 			if (r->forges)
 				forge(r, ip, length, sender);
-			error_send(r, ip, length, sender, ttl > 1, ttl > 1 ? (uint8_t)r->refuse_code : 0);
+			error_send(r, ip, length, sender, ttl > 1 || r->expires,
+				   (uint8_t)(ttl > 1 ? r->refuse_code : r->expire_code));
 			return;
 		}
 		if (r->sets_tos && !six)

@@ -220,6 +220,37 @@ def test_destination_unreachable(trace, code, name):
     assert not result["arrived"] and len(result["hops"]) <= 3
 
 
+def six(routers: str) -> str:
+    return routers.replace("10.0.", "2001:db8:").replace(".1 ", "::1 ").replace(TARGET, TARGET6)
+
+
+@pytest.mark.parametrize("protocol", ["udp", "tcp", "icmp"])
+@pytest.mark.parametrize("code", [3, 1, 13])
+@pytest.mark.parametrize("at", ["1", "2", "3", "23"])
+def test_an_expired_ttl_that_is_answered_by_unreachable_is_no_end(trace, protocol, code, at):
+    routers = LINE
+    for hop in at:
+        routers = routers.replace(f"10.0.{hop}.1", f"10.0.{hop}.1 expire={code}")
+    for words, target in ((routers, TARGET), (six(routers), TARGET6)) if code == 3 else ((routers, TARGET),):
+        result = trace(words, f"--protocol={protocol}", to=target, status=0)
+        assert result["arrived"] and addresses(result) == [[line.split()[1]] for line in words.strip().split("\n")]
+        assert [one["nodes"][0]["end"] for one in result["hops"]] == [None, None, None, "destination"]
+
+
+def test_an_expired_ttl_that_is_answered_by_unreachable_on_several_routes(trace):
+    result = trace(diamond(6, 2, "expire=3"), status=0)
+    assert result["arrived"] and [len(hop["nodes"]) for hop in result["hops"]] == [1, 1, 6, 6, 1, 1]
+
+
+@pytest.mark.parametrize("silent", ["", " silent"])
+def test_a_firewall_behind_a_router_that_answers_by_unreachable(trace, silent):
+    """Packets whose TTL expires and all others are refused by the same code: the firewall is the end."""
+    routers = LINE.replace("10.0.1.1", "10.0.1.1 expire=3").replace("10.0.3.1", "10.0.3.1 refuse=3 expire=3").replace("10.0.2.1", "10.0.2.1" + silent)
+    result = trace(routers, status=1)
+    assert not result["arrived"] and result["hops"][-1]["nodes"][0]["end"] == "unreachable"
+    assert addresses(result)[0] == ["10.0.1.1"] and addresses(result)[-1] == ["10.0.3.1"] and len(result["hops"]) == 3
+
+
 def test_a_loop(trace):
     result = trace(LINE.replace("r3 10.0.3.1 -> h", "r3 10.0.3.1 -> r2"), status=1)
     assert result["hops"][-1]["nodes"][0]["end"] == "loop" and len(result["hops"]) <= 7

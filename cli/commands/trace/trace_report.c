@@ -186,6 +186,8 @@ static void note_end(const struct trace_node *node, const struct trace_figures *
 		note(notes, ", ", "a loop: this router was passed twice before");
 	else if (node->end == TRACE_ARRIVED)
 		note(notes, ", ", "destination");
+	else if (node->unreachable_goes_on)
+		note(notes, ", ", "answers an expired TTL with \"unreachable\"");
 }
 
 static const char *known_ns(char text[KTRXER_UNITS_TEXT], int64_t ns)

@@ -20,6 +20,6 @@ class Findings:
         """`otherwise` where `make` fails."""
         try:
             return make()
-        except Exception as error:  # a defect, or data that nobody has thought of
+        except Exception as error:  # a defect, or data of an unexpected form
             self.failed.append(one_line(f"{name} ({type(error).__name__}: {error})", 200))
             return otherwise
