@@ -6,6 +6,7 @@
 #include "flow_spec.h"
 #include "flow_tcp.h"
 #include "flow_udp.h"
+#include "name.h"
 #include "serve_packets.h"
 
 #include <errno.h>
@@ -280,23 +281,15 @@ static enum control_refusal flows_add(struct session *s, const struct flow_spec 
 	return CONTROL_OK;
 }
 
+/* With the device, if the address is of one link. */
 static void address_here(const struct session *s, struct ktrxer_addr *addr)
 {
-	union {
-		struct sockaddr sa;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} name = { 0 };
+	union ktrxer_name name = { 0 };
 	socklen_t length = sizeof name;
 
 	memset(addr, 0, sizeof *addr);
-	if (getsockname(s->link.source.fd, &name.sa, &length) != 0)
-		return;
-	addr->family = (uint8_t)name.sa.sa_family;
-	if (addr->family == AF_INET6)
-		memcpy(addr->bytes, &name.v6.sin6_addr, 16);
-	else
-		memcpy(addr->bytes, &name.v4.sin_addr, 4);
+	if (getsockname(s->link.source.fd, &name.sa, &length) == 0)
+		ktrxer_name_read(&name, addr);
 }
 
 static int udp_open(struct session *s, struct flow *flow)
@@ -309,6 +302,7 @@ static int udp_open(struct session *s, struct flow *flow)
 	if (!flow->sends)
 		return flow_udp_open_counter(flow, cookie);
 	address_here(s, &route.from);
+	route.to.scope_id = route.from.scope_id;
 	s->ports[s->port_count].flow = flow->index;
 	return flow_udp_open_sender(flow, cookie, &route, &s->ports[s->port_count++].port, &err);
 }

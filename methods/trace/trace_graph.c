@@ -182,38 +182,32 @@ static int passed_set(struct trace_graph *g, uint8_t hop, uint16_t flow, const s
 	return rc;
 }
 
-/* Answers of later hops that decide whether an "unreachable" of this hop is the end are not there yet. */
-static bool end_is_open(const struct trace_graph *g, uint8_t hop)
+/*
+ * 1: the first later hop of the first flow that answers has another address than this one, which answered
+ * "unreachable"; -1: that answer is awaited.
+ */
+static int end_refuted(const struct trace_graph *g, uint8_t hop)
 {
-	const struct scan *s = &g->scans[hop];
+	const struct scan *s = &g->scans[hop], *later = s + 1;
 
 	if (s->end != TRACE_UNREACHABLE || hop == g->options.hops_max)
-		return false;
-	for (uint8_t later = hop + 1; later <= g->scan_hop; later++) {
-		if (!g->scans[later].answered)
-			return true;
-		if (g->scans[later].from.family)
-			return false;
+		return 0;
+	for (; later <= &g->scans[g->scan_hop]; later++) {
+		if (!later->answered)
+			return -1;
+		if (later->from.family)
+			return !ktrxer_addr_equal(&later->from, &s->from);
 	}
-	return hop == g->scan_hop;
-}
-
-/* The first later hop of the first flow that answers has another address. */
-static bool end_is_refuted(const struct trace_graph *g, uint8_t hop)
-{
-	uint8_t later = hop + 1;
-
-	while (later <= g->scan_hop && !g->scans[later].from.family)
-		later++;
-	return g->scans[hop].end == TRACE_UNREACHABLE && later <= g->scan_hop &&
-	       !ktrxer_addr_equal(&g->scans[later].from, &g->scans[hop].from);
+	return hop == g->scan_hop ? -1 : 0;
 }
 
 /* Moves the answers of the first flow into the graph, up to its end. */
 static int scan_take(struct trace_graph *g)
 {
+	int refuted;
+
 	while (!g->scanned && g->length < g->scan_hop && g->scans[g->length + 1].answered &&
-	       !end_is_open(g, g->length + 1)) {
+	       (refuted = end_refuted(g, g->length + 1)) >= 0) {
 		const struct scan *s = &g->scans[++g->length];
 		struct trace_node *node;
 		int rc = passed_set(g, g->length, 0, s->from.family ? &s->from : NULL, s->end);
@@ -221,7 +215,7 @@ static int scan_take(struct trace_graph *g)
 		if (rc < 0)
 			return rc;
 		node = node_at(g, g->length, 0);
-		if (node->end == TRACE_UNREACHABLE && end_is_refuted(g, g->length)) {
+		if (refuted) {
 			node->end = TRACE_GOES_ON;
 			node->unreachable_goes_on = true;
 		}

@@ -6,11 +6,13 @@ a0 10.77.0.1/24 ------------- b0 10.77.0.2/24      A asks, B serves; tc narrows 
    fd00:77::1                    fd00:77::2
 """
 
+import json
 
 import pytest
 from flows import MS, check_series, command, narrow, stop
 from noise import busy
 from recorded import wrong
+from waiting import until
 
 # ------------------------------------------------------------------------------------------------------------------- UDP
 
@@ -124,3 +126,30 @@ def test_the_path_grows_narrow(pair, flow, serve, token):
         # TCP adapts its segment size.
         run = flow(a, "both", "10.79.0.2", "--bytes", "1M")
         assert [one["bytes"] for one in run.flows] == [1_000_000] * 2 and not run.reasons, run.reasons
+
+
+def link_local(host, device):
+    def found():
+        entries = json.loads(host.run(["ip", "-j", "-6", "addr", "show", "dev", device, "scope", "link", "-tentative"]).stdout)
+        return [one["local"] for entry in entries for one in entry.get("addr_info", []) if "local" in one]
+
+    return until(found, f"a link-local address of {device}")[0]
+
+
+@pytest.mark.parametrize("direction", ["up", "down", "both"])
+def test_udp_to_an_address_of_one_link(pair, flow, serve, token, direction):
+    a, b = pair
+    far = f"{link_local(b, 'b0')}%a0"
+    serve(b, "--token-file", token)
+    run = flow(a, direction, far, "--udp", "--bitrate", "1M", "--for", "500ms")
+    assert run.flows and all(one["received_packets"] == one["sent_packets"] > 0 for one in run.flows)
+
+
+def test_pairs_to_an_address_of_one_link(pair, ktrxer, serve, token):
+    a, b = pair
+    far = f"{link_local(b, 'b0')}%a0"
+    serve(b, "--token-file", token)
+    done = a.run([ktrxer, "pair", far, "--token-file", token, "--json"], check=False)
+    assert done.stdout, done.stderr
+    end = json.loads(done.stdout)
+    assert end["type"] == "end" and "refuses" not in done.stderr

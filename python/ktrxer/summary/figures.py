@@ -25,6 +25,7 @@ from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.steps import Step, steps
+from ktrxer.summary.times import PhaseTimes, ProcessorTime, phase_times, processor_times
 from ktrxer.summary.where import Part, own_qdisc, parts
 
 if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer run` that they import
@@ -119,23 +120,6 @@ class Grade:
 
 
 @dataclass(frozen=True)
-class PhaseTimes:
-    """Begin and end of a phase on this host's real-time clock, in nanoseconds since 1970, for samples of other programs."""
-
-    name: str
-    from_real_ns: int
-    to_real_ns: int
-
-
-@dataclass(frozen=True)
-class ProcessorTime:
-    """Processor time of all processes of a kind, with their children."""
-
-    kind: str
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Summary:
     name: str
     test: str
@@ -216,23 +200,10 @@ def summarise(run: Run) -> Summary:
         own_drops=take("this host's own drops", lambda: own_drops(run), None), hops=take("routers", lambda: hops(run), []),
         voice=take("ratings of calls", lambda: _voice(run), []), steps=take("steps", lambda: _steps(run, made.latency), []),
         changes=take("levels", lambda: changes(*facts), []), policed=take("policer", lambda: policed(*facts), []),
-        phases=_phases(run), processor_time=_processor_time(run), loss_of_run=take("loss", lambda: losses.of_run(run), None),
+        phases=phase_times(run), processor_time=processor_times(run), loss_of_run=take("loss", lambda: losses.of_run(run), None),
         unknown=run.meta.unknown,
     )  # fmt: skip
     return replace(full, failed=findings.failed)
-
-
-def _phases(run: Run) -> list[PhaseTimes]:
-    zero = run.meta.zero
-    return [] if zero is None else [PhaseTimes(p.name, zero.realtime_ns + p.from_ns, zero.realtime_ns + p.to_ns) for p in run.meta.phases]
-
-
-def _processor_time(run: Run) -> list[ProcessorTime]:
-    by_kind: dict[str, int] = {}
-    for runner in run.meta.runners:
-        if runner.processor_ns is not None:
-            by_kind[runner.kind] = by_kind.get(runner.kind, 0) + runner.processor_ns
-    return [ProcessorTime(kind, ns / S) for kind, ns in by_kind.items()]
 
 
 def compared(run: Run, whole: bool = False) -> Summary:
