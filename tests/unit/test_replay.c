@@ -25,6 +25,10 @@ TEST(a_clock_that_is_set_back_adds_nothing_and_the_rest_follows_from_there)
 	assert_int_equal(send_replay_advance(&r, true, 500), 1000);
 	assert_int_equal(send_replay_advance(&r, true, 700), 1200);
 	assert_int_equal(send_replay_advance(&r, true, 800), 1300);
+	r = fresh();
+	send_replay_advance(&r, true, 5001000000);
+	assert_int_equal(send_replay_advance(&r, true, 4000000000), 0);
+	assert_int_equal(send_replay_advance(&r, true, 4002000000), 2000000);
 }
 
 /* Each order of four times one millisecond apart: the file lasts as long as its times do, whatever their order. */

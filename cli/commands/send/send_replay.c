@@ -27,15 +27,16 @@ uint64_t send_replay_advance(struct replay *replay, bool has_time, int64_t time_
 		return replay->offset_ns;
 	if (replay->have_first && time_ns < replay->last_file_ns) {
 		/* Unsigned: times may lie on both sides of 1970 and farther apart than a signed number holds. */
-		const bool far = (uint64_t)replay->last_file_ns - (uint64_t)time_ns > REORDERED_NS;
+		const uint64_t behind = (uint64_t)replay->last_file_ns - (uint64_t)time_ns;
+		const uint64_t since = time_ns > replay->back_ns ? (uint64_t)time_ns - (uint64_t)replay->back_ns : 0;
 
 		/* It leaves at once, and the time that has passed does not pass again. */
-		if (!far || !replay->far_back) {
-			replay->far_back = far;
+		if (!replay->far_back || behind <= since) {
+			replay->far_back = behind > REORDERED_NS;
 			replay->back_ns = time_ns;
 			return replay->offset_ns;
 		}
-		/* The second far back: the clock was set back, and time is counted from there. */
+		/* The second one far back: the clock was set back, and time is counted from there. */
 		replay->last_file_ns = replay->back_ns;
 	}
 	replay->far_back = false;
