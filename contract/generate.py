@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Makes from the tables of fields (tables.py: files()) what the rest of the project uses.
 
-    contract/generate.py families          the names of the tables, each with its file
+    contract/generate.py families          the names of the tables of C commands, each with its file
     contract/generate.py headers FOLDER    the C headers, by meson
     contract/generate.py page              the page of the site, on standard output
     contract/generate.py manual FOLDER COMMAND ...  runs the command, which makes manual pages in FOLDER, and adds their section OUTPUT
@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def families(tables: Tables) -> list[str]:
-    return sorted({group.family for group in tables.groups.values()})
+    """The tables of C commands, each of which has a header."""
+    return sorted({group.family for group in tables.groups.values() if group.c})
 
 
 def committed(tables: Tables) -> dict[str, str]:

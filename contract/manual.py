@@ -10,7 +10,8 @@ from pathlib import Path
 from pages import COMMON
 from tables import Field, Tables
 
-KINDS = {"u64": "integer", "i64": "integer", "bool": "true or false", "histogram": "distribution"}
+KINDS = {"u64": "integer", "i64": "integer", "bool": "true or false", "histogram": "distribution", "any": "any value"}
+ITEMS = {"string": "texts", "u64": "integers", "i64": "integers", "double": "numbers", "any": "values"}
 NEXT = ".Sh EXIT STATUS"
 POINTER = "With --jsonl, each line is an object; with --json, the end object alone is printed. ktrxer(1) has the fields of all commands."
 
@@ -25,8 +26,10 @@ def _text(words: str) -> str:
 
 def _kind(one: Field, columns: bool) -> str:
     kind = "number" if one.decimals is not None or one.type == "double" else KINDS.get(one.type, one.type)
-    kind = "array of objects" if one.type == "array" and one.of not in ("string", "u64", "i64", "double") else kind
-    kind = f"array of {KINDS.get(one.of, one.of)}s" if kind == "array" else "text" if kind in ("string", "enum") else kind
+    if one.type in ("array", "map"):
+        items = ITEMS.get(one.of, "objects")
+        kind = f"array of {items}" if one.type == "array" else f"object of {items} with free names"
+    kind = "text" if kind in ("string", "enum") else kind
     kind = f"array of {kind}s" if columns else kind
     return f"{kind}, {one.unit}" if one.unit and not one.name.endswith(f"_{one.unit}") else kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tables import Field, Object, Tables
+from tables import SCALARS, Field, Object, Tables
 
 HEAD = """# The objects that commands print
 
@@ -28,7 +28,7 @@ COMMON = (
 def _type(one: Field, columns: bool) -> str:
     kind = "number" if one.decimals is not None else one.type
     kind = ", ".join(f"`{value}`" for value in one.values) if one.values else kind
-    kind = f"array of {one.of}" if one.type == "array" and one.of in ("string", "u64", "i64") else kind
+    kind = f"{one.type} of {one.of}" if one.type in ("array", "map") and one.of in (*SCALARS, "any") else kind
     return f"array of {kind}" if columns else kind
 
 

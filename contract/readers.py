@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The Python module of the fields that the Python half reads: the types of each group, and the groups of each line."""
+"""The Python module of the fields that the Python half reads, those of C commands: the types of each group, and the groups of each line."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def _type(one: Field, columns: bool) -> str:
 
 def module(tables: Tables) -> str:
     text = HEAD + "GROUPS = {\n"
-    for group in tables.groups.values():
+    for group in (one for one in tables.groups.values() if one.c):
         fields = " ".join(f"{one.name}:{_type(one, group.columns)}" for part in tables.parts((group.name,)) for one in part.fields)
         text += f'    "{group.name}": "{fields}",\n'
     text += "}\n# Command, type of the line, and its kind or name.\nLINES = {\n"
-    for command in sorted({one.command for one in tables.objects if one.line in LINES}):
+    objects = [one for one in tables.objects if one.c]
+    for command in sorted({one.command for one in objects if one.line in LINES}):
         text += f'    ("{command}", "start", ""): "line start",\n    ("{command}", "event", "clock_step"): "line event clock_step",\n'
-    for made in tables.objects:
+    for made in objects:
         for name in made.names or ("",):
             text += f'    ("{made.command}", "{made.line}", "{name}"): "{" ".join(tables.around(made))}",\n'
     return text + "}\n"

@@ -8,9 +8,7 @@ from typing import Any
 from tables import LINES, SCALARS, Field, Object, Tables
 
 Schema = dict[str, Any]
-# A reason has the words and numbers of its sentence, which contract/reasons.toml lists.
-_REASON: Schema = {"additionalProperties": {"type": ["number", "string", "null"]}}
-OPEN: Schema = {"verdict_reason": _REASON, "check_reason": _REASON}
+OPEN: Schema = {"type": ["number", "string", "null"]}  # of a further field of an open group
 BASE = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -19,6 +17,8 @@ def _words(one: Field) -> str:
 
 
 def _type(kind: str) -> Schema:
+    if kind == "any":
+        return {}
     if kind in ("u64", "i64"):
         return {"type": "integer", **({"minimum": 0} if kind == "u64" else {})}
     return {"type": {"bool": "boolean", "string": "string"}.get(kind, "number")}
@@ -30,8 +30,9 @@ def _one(one: Field, columns: bool) -> Schema:
         made = {"enum": list(one.values)}
     elif one.type in ("object", "histogram"):
         made = {"$ref": f"#/$defs/{one.of or 'histogram'}"}
-    elif one.type == "array":
-        made = {"type": "array", "items": _type(one.of) if one.of in SCALARS else {"$ref": f"#/$defs/{one.of}"}}
+    elif one.type in ("array", "map"):
+        items = _type(one.of) if one.of in (*SCALARS, "any") else {"$ref": f"#/$defs/{one.of}"}
+        made = {"type": "array", "items": items} if one.type == "array" else {"type": "object", "additionalProperties": items}
         made |= {"minItems": one.least} if one.least else {}
     else:
         made = _type(one.type)
@@ -44,7 +45,7 @@ def _one(one: Field, columns: bool) -> Schema:
         made["enum"] = [*made["enum"], None]
     elif one.null and "type" in made:
         made["type"] = [made["type"], "null"]
-    elif one.null:
+    elif one.null and one.type != "any":
         made = {"anyOf": [made, {"type": "null"}]}
     return made | {"description": _words(one)}
 
@@ -52,13 +53,15 @@ def _one(one: Field, columns: bool) -> Schema:
 def _closed(tables: Tables, groups: tuple[str, ...], text: str, fixed: Schema | None = None) -> Schema:
     properties: Schema = {}
     required = []
+    further: Any = False
     for group in tables.parts(groups):
+        further = OPEN if group.open else further
         for one in group.fields:
             properties[one.name] = _one(one, group.columns)
             required += [one.name] if one.required else []
     for key, schema in (fixed or {}).items():
         properties[key] = schema | {"description": properties[key].get("description", "")}
-    return {"type": "object", "description": text, "required": required, "properties": properties, "additionalProperties": False}
+    return {"type": "object", "description": text, "required": required, "properties": properties, "additionalProperties": further}
 
 
 def _title(one: Object) -> str:
@@ -90,7 +93,7 @@ def _used(tables: Tables, schema: Any, found: Schema) -> None:
     if isinstance(schema, dict):
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         if name in tables.groups and name not in found:
-            found[name] = _closed(tables, (name,), tables.groups[name].text) | OPEN.get(name, {})
+            found[name] = _closed(tables, (name,), tables.groups[name].text)
             _used(tables, found[name], found)
         for part in schema.values():
             _used(tables, part, found)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The tables of fields, in the folders of the commands and in `contract/fields/`: each field of each object that a command prints."""
+"""The tables of fields: each field of each object that a command prints. They are in the folders of the commands, in `contract/fields/`
+and, of Python commands, in `contract/experiments/`."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SCALARS = ("u64", "i64", "double", "bool", "string", "enum")
+HOLDERS = ("object", "array", "map")
+INSIDE = {"array": "[]", "map": ".*"}  # in the path of a field
 LINES = ("start", "sample", "event", "end")
 # The unit of a name that ends so, unless the field has one of its own.
 UNITS = {"_ns": "ns", "_us": "us", "_ms": "ms", "_s": "s", "_bytes": "bytes", "_percent": "%", "_ppm": "ppm", "_pps": "1/s"}
@@ -27,9 +30,9 @@ class Field:
     """`is` of the table is `type` here. A field that is neither null nor absent in any object is required."""
 
     name: str
-    type: str  # u64, i64, fixedN, roundedN, double, bool, string, enum, object, array, histogram
+    type: str  # u64, i64, fixedN, roundedN, double, bool, string, enum, object, array, histogram; of Python commands also map, any
     text: str
-    of: str = ""  # of an object: its group; of an array: the type or the group of its items
+    of: str = ""  # of an object: its group; of an array or a map (an object with free names): the type or the group of its items
     unit: str = ""
     min: int | None = None
     max: int | None = None
@@ -71,6 +74,8 @@ class Group:
     fields: tuple[Field, ...]
     has: tuple[str, ...] = ()  # further groups, whose fields stand beside these
     columns: bool = False  # each field is an array with a member for each of several samples
+    open: bool = False  # an object of it has further fields, of numbers and words, which the text names
+    c: bool = True  # C code writes it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +89,7 @@ class Object:
     has: tuple[str, ...]
     names: tuple[str, ...] = ()
     measures: bool = True
+    c: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ class Tables:
             for one in group.fields:
                 yield f"{before}{one.name}", one, group.columns
                 if one.of in self.groups:
-                    yield from self.rows((one.of,), f"{before}{one.name}{'[]' if one.type == 'array' else ''}.")
+                    yield from self.rows((one.of,), f"{before}{one.name}{INSIDE.get(one.type, '')}.")
 
     def around(self, one: Object) -> tuple[str, ...]:
         """The groups of an object with those of every line of its type."""
@@ -129,12 +135,12 @@ def _field(where: str, name: str, given: dict[str, Any]) -> Field:
         raise TableError(f"{where}.{name}: lacks {', '.join(sorted(missing))}")
     rest: dict[str, Any] = {key: tuple(value) if key == "values" else value for key, value in given.items() if key != "is"}
     made = Field(name=name, type=given["is"], **rest)
-    if made.type not in (*SCALARS, "object", "array", "histogram") and made.decimals is None:
+    if made.type not in (*SCALARS, *HOLDERS, "histogram", "any") and made.decimals is None:
         raise TableError(f"{where}.{name}: unknown type {made.type}")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise TableError(f"{where}.{name}: a name is letters, digits and _")
-    if (made.type == "enum") != bool(made.values) or (made.type in ("object", "array")) != bool(made.of):
-        raise TableError(f"{where}.{name}: an enum has `values`, an object or array has `of`, and no other type has them")
+    if (made.type == "enum") != bool(made.values) or (made.type in HOLDERS) != bool(made.of):
+        raise TableError(f"{where}.{name}: an enum has `values`, an object, array or map has `of`, and no other type has them")
     if not made.text.endswith(".") or made.text[:1].islower():
         raise TableError(f"{where}.{name}: the text is a sentence: it begins with a capital letter and ends with a full stop")
     numbers = made.type in ("u64", "i64", "double", "histogram") or made.decimals is not None
@@ -145,7 +151,7 @@ def _field(where: str, name: str, given: dict[str, Any]) -> Field:
 def _check(tables: Tables) -> None:
     for group in tables.groups.values():
         for one in group.fields:
-            known = one.of in tables.groups or (one.type == "array" and one.of in SCALARS) or not one.of
+            known = one.of in tables.groups or (one.type in ("array", "map") and one.of in (*SCALARS, "any")) or not one.of
             if not known:
                 raise TableError(f"{group.family}: {group.name}.{one.name}: there is no group {one.of}")
     for where, names in [(one.name, one.has) for one in tables.groups.values()] + [(one.command, one.has) for one in tables.objects]:
@@ -158,17 +164,20 @@ def _check(tables: Tables) -> None:
 
 
 def files(root: Path = ROOT) -> dict[str, Path]:
-    """Each family and its file: the command that alone has it, or the name of a file of contract/fields/, which several commands share."""
-    own = {path.parent.name: path for path in root.glob("cli/commands/*/fields.toml")}
-    shared = {path.stem: path for path in root.glob("contract/fields/*.toml")}
-    if twice := own.keys() & shared.keys():
-        raise TableError(f"{', '.join(sorted(twice))}: a table in contract/fields/ and one in cli/commands/")
-    return dict(sorted((own | shared).items()))
+    """Each family and its file: the command that alone has it, or the name of a file of contract/fields/, which several commands share, or
+    of contract/experiments/."""
+    own = [(path.parent.name, path) for path in root.glob("cli/commands/*/fields.toml")]
+    found = sorted([*own, *((path.stem, path) for path in root.glob("contract/*/*.toml"))])
+    names = [name for name, _ in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise TableError(f"{', '.join(sorted(twice))}: two tables have this name")
+    return dict(found)
 
 
 def load(root: Path = ROOT) -> Tables:
     tables = Tables()
     for family, path in files(root).items():
+        c = path.parent.name != "experiments"
         try:
             read = tomllib.loads(path.read_text())
         except tomllib.TOMLDecodeError as error:
@@ -177,7 +186,7 @@ def load(root: Path = ROOT) -> Tables:
             names = tuple(given.pop("kinds", given.pop("names", ())))
             has = tuple(given.pop("has"))
             for command in [given["command"]] if isinstance(given["command"], str) else given["command"]:
-                tables.objects.append(Object(**{**given, "command": command}, has=has, names=names))
+                tables.objects.append(Object(**{**given, "command": command}, has=has, names=names, c=c))
         for name, given in read.items():
             if name in tables.groups:
                 raise TableError(f"{path}: the group {name} is in the table of {tables.groups[name].family} too")
@@ -189,6 +198,8 @@ def load(root: Path = ROOT) -> Tables:
                 fields=made,
                 has=tuple(given.get("_has", ())),
                 columns=given.get("_columns", False),
+                open=given.get("_open", False),
+                c=c,
             )
     _check(tables)
     return tables

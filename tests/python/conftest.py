@@ -23,6 +23,17 @@ def cache_of_runs(tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def printed_objects(monkeypatch):
+    """Each object that a Python command prints in this process is one of its schema."""
+    import printed_check
+
+    found = []
+    monkeypatch.setattr(printed_check.printed, "show", printed_check.watch(found))
+    yield
+    assert not found, f"the tables of fields do not allow: {sorted(set(found))}"
+
+
+@pytest.fixture(autouse=True)
 def figures_once(request):
     """Each run that a test has recorded: a figure that stands in two places is the same."""
     yield

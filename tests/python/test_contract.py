@@ -1,20 +1,37 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The tables of the fields (contract/) and their use by the C code. tests/system/recorded.py compares the objects that commands print with them."""
 
+import dataclasses
+import importlib
+import json
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
+import types
+import typing
 from pathlib import Path
 
 import generate
 import jsonschema
+import printed_check
 import pytest
 import schemas
 import tables
+from ktrxer.analyse.compare import Check, Trend
+from ktrxer.analyse.grouping import LeftOut
+from ktrxer.cli import SUBCOMMANDS, main
 from ktrxer.exchange import openmetrics
 from ktrxer.exchange import tables as exchange
+from ktrxer.run.egress import OwnDrops
+from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import open_run
+from ktrxer.store.reasons import Reason
+from ktrxer.summary import figures
+from ktrxer.summary.changes import Change
+from ktrxer.summary.policer import Policed
+from ktrxer.summary.voice import Voice
 from synthetic import synthetic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,13 +86,14 @@ def test_a_wrong_table_is_named(tmp_path, line, why):
 
 def example(known, groups):
     """An object with each of its fields."""
-    values = {"bool": True, "string": "x", "i64": 1, "u64": 1, "double": 1.0}
+    values = {"bool": True, "string": "x", "i64": 1, "u64": 1, "double": 1.0, "any": [None]}
 
     def one(field):
         if field.type in ("object", "histogram"):
             return example(known, (field.of or "histogram",))
-        if field.type == "array":
-            return [values[field.of] if field.of in values else example(known, (field.of,))] * max(1, field.least)
+        if field.type in ("array", "map"):
+            item = values[field.of] if field.of in values else example(known, (field.of,))
+            return {"x": item} if field.type == "map" else [item] * max(1, field.least)
         texts = {"version": "0.1.0", "boot_id": "0" * 36}
         return field.values[0] if field.values else texts.get(field.name, values.get(field.type, 1.0)) if field.min is None else field.min
 
@@ -99,6 +117,75 @@ def test_an_object_with_a_field_less_or_more_is_refused(command):
             assert not [name for name in required if (made.line != "end" or name != own) and check.is_valid({k: v for k, v in whole.items() if k != name})]
 
 
+# The data classes that asdict() prints, each with its group. An infinite number is null.
+PRINTED = {
+    figures.Summary: "summary", Check: "compare_margin", LeftOut: "compare_left_out", Trend: "compare_drift",
+}  # fmt: skip
+TYPES = {int: ("u64", "i64"), float: ("double",), str: ("string", "enum"), bool: ("bool",)}
+
+
+def differences(known, made, group):
+    """Where the group is not the data class: names and their order, types, and what can be null."""
+    hints = typing.get_type_hints(made, vars(sys.modules[made.__module__]) | names_of_types())
+    if list(hints) != (names := [one.name for one in known.groups[group].fields]):
+        yield f"{group}: {list(hints)} and {names}"
+        return
+    for one in known.groups[group].fields:
+        hint = hints[one.name]
+        given = [part for part in typing.get_args(hint) if part is not type(None)] if isinstance(hint, types.UnionType) else [hint]
+        if isinstance(hint, types.UnionType) and not one.null:
+            yield f"{group}.{one.name}: it can be null"
+        yield from different_type(known, one, given[0], group)
+
+
+def different_type(known, one, hint, group):
+    where, origin, inner = f"{group}.{one.name}", typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        hint = str
+    if origin in (list, dict):
+        if one.type != {list: "array", dict: "map"}[origin]:
+            yield f"{where}: {hint} is {one.type}"
+        elif dataclasses.is_dataclass(inner[-1]):
+            yield from differences(known, inner[-1], one.of) if inner[-1] is not Reason else ()
+        elif one.of not in TYPES[inner[-1]]:
+            yield f"{where}: {hint} is of {one.of}"
+    elif dataclasses.is_dataclass(hint):
+        yield from differences(known, hint, one.of)
+    elif one.type not in TYPES[hint]:
+        yield f"{where}: {hint} is {one.type}"
+
+
+def names_of_types():
+    return {one.__name__: one for one in (OwnDrops, OwnLoad, Change, Policed, Voice)}
+
+
+def test_the_groups_of_data_classes_have_their_fields():
+    known = tables.load()
+    assert not [text for made, group in PRINTED.items() for text in differences(known, made, group)]
+    less = dataclasses.replace(known.groups["summary_level"], fields=known.groups["summary_level"].fields[1:])
+    assert list(differences(tables.Tables(known.groups | {"summary_level": less}), figures.Summary, "summary"))
+
+
+def test_an_object_of_a_python_command_with_another_field_is_found(tmp_path, capsys):
+    """By the fixture that checks each object that a test in this process prints (conftest.py)."""
+    assert main(["summary", str(synthetic(tmp_path)), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert not printed_check.wrong("summary", made)
+    assert printed_check.wrong("summary", made | {"invented": 1})
+    assert printed_check.wrong("summary", {name: value for name, value in made.items() if name != "grade"})
+    assert printed_check.wrong("summary", made | {"phases": [made["phases"][0] | {"invented": 1}]})
+
+
+def test_each_python_command_with_json_has_a_table():
+    """Where it has none, its JSON is of one process of a run, of a batch or of the lab."""
+    known, without = set(tables.load().commands), set()
+    for name, one in SUBCOMMANDS.items():
+        parser = getattr(importlib.import_module(one.module), "parser", None)
+        if parser is not None and any("--json" in action.option_strings for action in parser()._actions) and name not in known:
+            without.add(name)
+    assert without <= {"lab", "truth", "bench"}, without
+
+
 def test_schemas_are_closed_at_every_level():
     def open_objects(schema, path):
         if isinstance(schema, dict):
@@ -113,7 +200,7 @@ def test_schemas_are_closed_at_every_level():
     known = tables.load()
     for command in known.commands:
         made = schemas.schema_of(known, command)
-        assert set(open_objects(made["$defs"], command)) <= {"verdict_reason", "check_reason"}, "the values of a sentence"
+        assert set(open_objects(made["$defs"], command)) <= {"verdict_reason", "run_reason"}, "the values of a sentence"
         assert made.get("additionalProperties") is False or made["allOf"]
 
 

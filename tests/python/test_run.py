@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import printed_check
 import pytest
 from ktrxer.catalogue import find
 from ktrxer.catalogue.recipe import Plan, Setting, When, combine, icmp, udp, uploads
@@ -300,6 +301,7 @@ def test_two_at_once_and_what_they_print(fake, runs):
     paths = sorted(runs.iterdir())
     assert len(paths) == 2 and out.splitlines()[-1] in map(str, paths) and "verdict: valid" in out
     told = json.loads(made)
+    assert not printed_check.wrong("run", told) and told["start"]["argv"][:2] == ["ktrxer", "run"]
     assert told["file"] in map(str, paths) and told["verdict"] == "valid"
     assert {"name", "unit", "mean", "p50", "p99", "count"} <= told["summary"]["series"][0].keys()
 
@@ -319,6 +321,7 @@ def test_one_object_a_line_while_it_happens(fake, runs):
     assert (child.wait(timeout=30), child.stderr.read()) == (1, "")
     assert (start["type"], start["command"], end["type"]) == ("start", "run", "end")
     samples += more
+    assert not [text for one in (start, *samples, end) for text in printed_check.wrong("run", one)]
     assert {one["type"] for one in samples} == {"sample"} and {one["unit"] for one in samples} == {"ms"}
     assert all(one["value"] is None or one["value"] > 0 for one in samples), samples
     times = sorted({one["t_ns"] for one in samples})

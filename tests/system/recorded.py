@@ -20,9 +20,21 @@ def validator(command):
     return jsonschema.Draft202012Validator(json.loads(path.read_text())) if path.exists() else None
 
 
-def wrong(objects):
-    """What the schemas do not allow in lines of --jsonl, or in the object of --json. The first object with `argv` names the command."""
-    command, found, seen = None, [], Counter()
+# Python commands whose objects do not name their command.
+UNNAMED = ("compare", "import", "plot", "query", "report", "runs", "summary", "tests", "view")
+
+
+def named(words):
+    """Of the words of `python -m ktrxer COMMAND`."""
+    words = list(map(str, words))
+    name = words[words.index("ktrxer") + 1] if "ktrxer" in words[:-1] else None
+    return name if name in UNNAMED and "--jsonl" not in words else None
+
+
+def wrong(objects, command=None):
+    """What the schemas do not allow in lines of --jsonl, or in the object of --json. The first object with `argv` names the command, if
+    the command line does not."""
+    found, seen = [], Counter()
     for one in objects:
         if not isinstance(one, dict):
             return []
@@ -53,7 +65,7 @@ def watch(found, communicate=subprocess.Popen.communicate):
         out, err = communicate(process, *arguments, **more)
         if out and isinstance(process.args, list | tuple) and {"--json", "--jsonl"} & set(map(str, process.args)):
             text = out if isinstance(out, str) else out.decode(errors="replace")
-            found.extend(wrong(parsed(text)))
+            found.extend(wrong(parsed(text), named(process.args)))
         return out, err
 
     return read

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import textwrap
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ktrxer import printed
 from ktrxer.arguments import Parser, between, duration, outside
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting
@@ -239,7 +239,7 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
         made = answer.of(check, here, traffic)
     if given.json or given.jsonl:
         found = as_json(stored, run.meta.verdict, reasons, made, check, note) | {"blocked": list(traffic), "responsiveness": _ends(run)}
-        print(json.dumps(found | {"type": "end"} if given.jsonl else found, indent=None if given.jsonl else 2))
+        printed.show(printed.end(run.meta.command, found, line=given.jsonl), line=given.jsonl)
     else:
         for sentence in made.sentences:
             print(textwrap.fill(sentence, 100, break_long_words=False, break_on_hyphens=False))
@@ -278,7 +278,7 @@ def as_json(stored: Path, verdict: str | None, reasons: list[Reason], made: Answ
     from ktrxer.check.figures import LEVEL, scale
 
     result: dict[str, Any] = {
-        "type": "check", "schema": 1, "file": str(stored), "verdict": verdict, "reasons": [one.as_json() for one in reasons],
+        "file": str(stored), "verdict": verdict, "reasons": [one.as_json() for one in reasons],
         "answer": list(made.sentences),
         "bloated": made.bloated, "note": note, "target": None, "probes": None, "idle_ms": None, "grade": None, "level": LEVEL, "loads": [],
     }  # fmt: skip

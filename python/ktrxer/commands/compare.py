@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ktrxer import printed
 from ktrxer.arguments import Parser
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, parse_groups
 
@@ -228,7 +228,7 @@ def _print(given: argparse.Namespace, groups: list[Group], made: list[Comparison
         all_made: list[dict[str, Any]] = [
             one.as_json() | {"margins": [vars(check) for check in some]} for one, some in zip(made, checks, strict=True)
         ]
-        print(json.dumps({"comparisons": comparison_text.finite(all_made)}, indent=2))
+        printed.show({"comparisons": comparison_text.finite(all_made)})
         return
     for number, (one, some) in enumerate(zip(made, checks, strict=True)):
         print("\n" if number else "", end="")

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from functools import partial
 from pathlib import Path
 
+from ktrxer import printed
 from ktrxer.arguments import Parser
 from ktrxer.commands.common import USAGE, VALID, attempt, command_line, complain, exists, force_option
 from ktrxer.store import one_line
@@ -68,7 +68,8 @@ def _import(source: Path, options: argparse.Namespace) -> None:
     samples = sum(len(table) for table in tables.values())
     notes = run.meta.metadata["notes"]
     if options.json:
-        print(json.dumps({"source": str(source), "file": str(target), "series": len(run.meta.series), "samples": samples, "notes": notes}))
+        counts = {"series": len(run.meta.series), "samples": samples}
+        printed.show({"source": str(source), "file": str(target)} | counts | {"notes": notes}, line=True)
     else:
         print(one_line(f"{target}: {run.meta.test}, {len(run.meta.series)} series, {samples} samples"))
         for note in [*sentences(run.meta.reasons), *notes]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ktrxer import printed
 from ktrxer.arguments import Parser, duration
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 from ktrxer.store import one_line
@@ -90,7 +91,7 @@ def _query(given: argparse.Namespace) -> int:
 
 def _print(given: argparse.Namespace, answer: Any) -> None:
     if given.json:
-        print(json.dumps({"columns": answer.columns, "rows": [[_json(value) for value in row] for row in answer.rows]}, indent=2))
+        printed.show({"columns": answer.columns, "rows": [[_json(value) for value in row] for row in answer.rows]})
     elif given.jsonl:
         for row in answer.rows:
             print(json.dumps(dict(zip(answer.columns, map(_json, row), strict=True))))

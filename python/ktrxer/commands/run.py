@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import platform
 import shlex
@@ -18,7 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer import __version__, catalogue, configured
+from ktrxer import __version__, catalogue, configured, printed
 from ktrxer.arguments import Parser, duration, outside
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
@@ -84,7 +83,7 @@ def parser() -> Parser:
     p.add_argument("--trust-recipe", action="store_true", help=consent)
     p.add_argument("--dry-run", action="store_true", help="check everything and print the plan, but measure nothing")
     results = p.add_mutually_exclusive_group()
-    results.add_argument("--json", action="store_true", help="print one JSON object: file and summary")
+    results.add_argument("--json", action="store_true", help="print one JSON object: file and summary (docs/schema/run.schema.json)")
     results.add_argument("--jsonl", action="store_true", help="print one JSON object a line: start, the figures of each second, end")
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but the path of the file")
     return p
@@ -426,11 +425,10 @@ def report(path: Path, run: Any, given: argparse.Namespace) -> int:
     from ktrxer.summary import figures, text
 
     if given.json or given.jsonl:
-        made: dict[str, Any] = {"type": "end"} if given.jsonl else {}
-        made |= {"again": repeated} if (repeated := run.meta.metadata.get("again")) is not None else {}
+        made: dict[str, Any] = {"again": repeated} if (repeated := run.meta.metadata.get("again")) is not None else {}
         reasons = [one.as_json() for one in run.meta.reasons]
         made |= {"file": str(path), "verdict": run.meta.verdict, "reasons": reasons, "summary": figures.summarise(run).as_json()}
-        print(json.dumps(made, indent=None if given.jsonl else 2))
+        printed.show(printed.end(run.meta.command, made, line=given.jsonl), line=given.jsonl)
     else:
         text.show(figures.summarise(run))
         print(f"\nstored; `ktrxer report` and `ktrxer plot` draw it:\n{path}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktrxer import printed
 from ktrxer.arguments import Parser
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 from ktrxer.store import StoreError, one_line
@@ -86,7 +86,7 @@ def _runs(given: argparse.Namespace) -> int:
     if given.parquet is not None:
         return _parquet(entries, given.parquet, place)
     if given.json:
-        print(json.dumps({"runs": [entry.as_json() for entry in entries]}, indent=2))
+        printed.show({"runs": [entry.as_json() for entry in entries]})
     elif not entries:
         found = "no run meets the condition" if condition is not None else "no runs"
         print(f"{found} in {given.directory}; `ktrxer run` makes some")

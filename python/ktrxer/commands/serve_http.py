@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import contextlib
 import errno
-import json
 import os
 import re
 import secrets
@@ -18,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ktrxer import printed
 from ktrxer.arguments import Parser, any_port
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 
@@ -88,7 +88,7 @@ def _serve(given: argparse.Namespace) -> int:
         if given.quiet:
             return
         if given.json or given.jsonl:
-            print(json.dumps({"type": "serve_http", "url": site.base, "port": port, "open": site.open}), flush=True)
+            printed.show({"type": "serve_http", "url": site.base, "port": port, "open": site.open}, line=True)
             return
         print(f"listening at {site.base}: a client measures by `ktrxer check --nq {site.base}{'' if site.open else ' --token-file FILE'}`")
         if site.open or sys.stdout.isatty():  # the token is printed to a terminal only
@@ -106,7 +106,7 @@ def _serve(given: argparse.Namespace) -> int:
         asyncio.run(until_stopped())
     except asyncio.CancelledError:
         if given.jsonl and not given.quiet:
-            print(json.dumps({"type": "end", "requests": site.requests, "refused": site.refused}), flush=True)
+            printed.show({"type": "end", "requests": site.requests, "refused": site.refused}, line=True)
     except OSError as error:
         if error.errno == errno.EACCES:
             raise ServeError(f"TCP port {given.port} needs root or CAP_NET_BIND_SERVICE, as all below 1024 do") from None

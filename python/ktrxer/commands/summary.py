@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ktrxer import printed
 from ktrxer.arguments import Parser
 from ktrxer.commands.common import BAD, VALID, attempt, command_line, complain
 
@@ -42,7 +42,7 @@ def _summary(path: Path, given: Any, number: int, count: int) -> None:
 
     made = figures.summarise(open_any(path))
     if given.json:
-        print(json.dumps({"file": str(path)} | made.as_json(), indent=None if count > 1 else 2))
+        printed.show({"file": str(path)} | made.as_json(), line=count > 1)
         return
     print("\n" if number else "", end="")
     text.show(made)

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 import typing
 
-from ktrxer import catalogue
+from ktrxer import catalogue, printed
 from ktrxer.arguments import Parser
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
 
@@ -42,8 +40,7 @@ def main(arguments: list[str]) -> int:
             status = USAGE if given.tests else BAD
         made.append(found | ({"error": broken} if broken else {}))
     if given.json:
-        json.dump({"tests": made}, sys.stdout, indent=2)
-        print()
+        printed.show({"tests": made})
     elif texts := [str(one["text"]) for one in made if "text" in one]:
         print("\n\n".join(texts))
     return status

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import argparse
 import errno
-import json
 import os
 import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktrxer import printed
 from ktrxer.arguments import any_port
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, show
 
@@ -77,7 +77,10 @@ def main(arguments: list[str]) -> int:
         complain("view", f"{LOOPBACK} port {given.port}: the explorer cannot listen there: {error.strerror}{remedy}")
         return BAD
     address = server.address(_without_token(given.view))
-    print(json.dumps({"address": address, "directory": str(given.directory)}) if given.json else address, flush=True)
+    if given.json:
+        printed.show({"address": address, "directory": str(given.directory)}, line=True)
+    else:
+        print(address, flush=True)
     threading.Thread(target=answers.warm, daemon=True).start()
     _serve(server)
     return VALID
@@ -110,7 +113,7 @@ def _export(given: argparse.Namespace, answers: Answers) -> int:
         complain("view", f"exported without plots: {problem}")
     made = {"file": str(given.export), "bytes": len(data), "without_plots": problems, "without_columns": absent}
     if given.json:
-        print(json.dumps(made))
+        printed.show(made, line=True)
     else:
         show(given.export)
     return VALID

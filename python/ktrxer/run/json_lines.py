@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any, TextIO
 
-from ktrxer import __version__
+from ktrxer import printed
 from ktrxer.run.moment import WINDOW_NS, figures
 from ktrxer.run.session import Session
 
@@ -21,11 +20,10 @@ class JsonLines:
         self.next_ns = WINDOW_NS
 
     def _write(self, made: dict[str, Any]) -> None:
-        self.stream.write(json.dumps(made) + "\n")
-        self.stream.flush()
+        printed.show(made, line=True, stream=self.stream)
 
     def begin(self) -> None:
-        self._write({"type": "start", "version": __version__, "command": self.command[1], "argv": self.command})
+        self._write({"type": "start"} | printed.start(self.command))
 
     def show(self, session: Session) -> None:
         now = session.now_ns

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktrxer import printed
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, show
 from ktrxer.panels.arrange import ARRANGES
 from ktrxer.panels.errors import PlotError, SettingError
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
             print(_text(model), end="")
             return VALID
         if options.json and options.output is None:
-            print(json.dumps(numbers.of_model(plot, model), allow_nan=False))
+            printed.show(numbers.of_model(plot, model), line=True)
             return VALID
         _save(options, options.output or _target(options, name, plot), options.run, plot, model)
     except SettingError as error:
@@ -107,7 +107,7 @@ def _save(options: argparse.Namespace, path: Path, runs: Sequence[Path], plot: s
 
     write(path, runs, options.force, make)
     if options.json:
-        print(json.dumps({"file": str(path), **numbers.outline(plot, model)}), flush=options.all)
+        printed.show({"file": str(path), **numbers.outline(plot, model)}, line=True)
     else:
         show(path)
 

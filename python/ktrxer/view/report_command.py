@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktrxer import printed
 from ktrxer.arguments import Parser
 from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, parse_groups, show
 from ktrxer.commands.compare import Incomparable, Refusal
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         return BAD
     if options.json:
         shown_runs = [{"title": one["title"], "damage": one["damage"]} for one in data["runs"]]
-        print(json.dumps({"file": str(output), "bytes": len(text), "runs": shown_runs}))
+        printed.show({"file": str(output), "bytes": len(text), "runs": shown_runs}, line=True)
     else:
         for run in data["runs"]:
             for line in run["damage"]:
