@@ -182,11 +182,11 @@ def test_man_pages_of_the_python_part(tmp_path):
 @pytest.mark.parametrize("page", sorted(manual.sections(tables.load())))
 def test_man_pages_have_each_field_of_the_tables(page):
     """Section OUTPUT of the page that the build made, in the order of the table; the program does not carry its sentences."""
-    known, command = tables.load(), page.removeprefix("ktrxer-").replace("-", " ")
+    known, command = tables.load(), page.removeprefix("ktrxer-")
     pages = [path for path in KTRXER.parents[1].rglob(f"{page}.1") if path.is_file()]
     shown = subprocess.run(["mandoc", "-T", "utf8", *pages], capture_output=True, text=True, check=True).stdout
     output = re.sub(".\b", "", shown).partition("\nOUTPUT\n")[2].partition("\nEXIT STATUS\n")[0]
-    groups = [one.has for one in known.objects if one.command == command] if page != "ktrxer" else [groups for _, groups in manual.COMMON]
+    groups = [one.has for one in known.objects if one.command.replace(" ", "-") == command] if page != "ktrxer" else [groups for _, groups in manual.COMMON]
     fields = [(name, one) for has in groups for name, one, _ in known.rows(has)]
     assert [name for name, _ in fields] == re.findall(r"^ {5}([A-Za-z]\S*) \(", output, re.M)
     assert not [one.text for _, one in fields if len(one.text) > 30 and one.text.encode() in KTRXER.read_bytes()]
