@@ -134,6 +134,9 @@ int hop_queues_estimate(const struct hop_times *hops, size_t count, size_t idle_
 		after = i;
 		if (idle.count >= HOP_QUEUES_LEAST && loaded.count >= HOP_QUEUES_LEAST)
 			queue_set(&queues[i], loaded.value - idle.value, both(idle.uncertainty, loaded.uncertainty));
+		else /* too few repetitions have both answers, as where routers limit them: the hops apart */
+			queue_set(&queues[i], queues[far].added_ns - queues[near].added_ns,
+				  both(queues[far].added_uncertainty_ns, queues[near].added_uncertainty_ns));
 	}
 	*fullest = count;
 	for (size_t i = 0; i < count; i++)

@@ -35,7 +35,7 @@ struct hop_queue {
 	int64_t added_ns, added_uncertainty_ns;
 	/* Of the queues between the hop `after`, the last known one before this, and this one. */
 	size_t after;
-	bool measured;                          /* enough repetitions have both answers */
+	bool measured;                          /* where the hop is known; hop 0: where its delays are */
 	int64_t queue_ns, queue_uncertainty_ns; /* never negative */
 	bool fills;                             /* above the uncertainty, the floor, and a share of the largest delay */
 };

@@ -140,6 +140,25 @@ TEST(hops_without_answers_are_left_out)
 	assert_int_equal(p.queues[2].after, 0);
 }
 
+/* Each router answers only some probes, and never the same repetition as the hop before it. */
+TEST(hops_that_answer_in_turns_show_the_queue)
+{
+	struct path p;
+
+	path_make(&p);
+	queue_fill(&p, 3);
+	for (int hop = 1; hop < HOPS; hop++)
+		for (int i = 0; i < TIMES; i++)
+			if (i % 2 != hop % 2)
+				p.idle[hop][i] = p.loaded[hop][i] = -1;
+	estimate(&p);
+	assert_int_equal(p.fullest, 3);
+	for (int hop = 1; hop < HOPS; hop++)
+		assert_true(p.queues[hop].measured && p.queues[hop].fills == (hop == 3));
+	assert_true(p.queues[3].queue_ns > 40 * MS && p.queues[3].queue_ns < 58 * MS);
+	assert_true(p.queues[3].queue_uncertainty_ns < 20 * MS);
+}
+
 TEST(probes_lost_in_a_full_queue_leave_the_others)
 {
 	struct path p;
@@ -154,20 +173,6 @@ TEST(probes_lost_in_a_full_queue_leave_the_others)
 	assert_int_equal(p.fullest, 3);
 	assert_true(p.queues[5].loaded_answers < TIMES);
 	assert_false(p.queues[4].fills || p.queues[5].fills);
-}
-
-TEST(hops_that_never_answer_together_have_no_difference)
-{
-	struct path p;
-
-	path_make(&p);
-	queue_fill(&p, 5);
-	for (int i = 0; i < TIMES; i++)
-		p.loaded[i % 2 ? 4 : 5][i] = -1;
-	estimate(&p);
-	assert_true(p.queues[5].known);
-	assert_false(p.queues[5].measured || p.queues[5].fills);
-	assert_int_equal(p.fullest, HOPS);
 }
 
 TEST(the_queue_of_this_host_is_hop_0)
