@@ -259,34 +259,6 @@ void verdict_say_complaints(struct cli *cli)
 		reason_no_result(cli);
 }
 
-/*
- * How many of a histogram's values are above `limit`, by its quantiles (in parts of a million of its count,
- * rounded up).
- */
-static uint32_t parts_above(const struct ktrxer_hist *hist, int64_t limit_ns)
-{
-	uint32_t low = 0, high = MILLION; /* the quantile at `low` is within the limit (or low is 0), the one past
-					     `high` is not */
-
-	if (!hist || !ktrxer_hist_count(hist) || ktrxer_hist_max(hist) <= limit_ns)
-		return 0;
-	/*
-	 * Finds the largest p whose quantile is within the limit. Quantiles are of type 1 (the smallest value with at
-	 * least that share below or at it), so the share above is exactly 1 - p, to a part in a million.
-	 */
-	while (low < high) {
-		uint32_t middle = low + (high - low + 1) / 2;
-
-		if (ktrxer_hist_quantile(hist, middle) <= limit_ns)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	if (low == 0 && ktrxer_hist_min(hist) > limit_ns)
-		return MILLION;
-	return MILLION - low;
-}
-
 static enum verdict by_share(uint64_t part, uint64_t whole)
 {
 	/* A double is exact enough for a threshold, and no product exceeds 64 bits. */
@@ -320,9 +292,7 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *a, const 
 	const uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, all = timed + a->skipped,
 		       refused = a->tries > a->sent + a->failed ? a->tries - a->sent - a->failed : 0;
 	const int64_t limit_ns = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
-	const uint32_t parts = parts_above(lateness, limit_ns);
-	const uint64_t late = (uint64_t)((double)timed * parts / MILLION + 0.5) + a->skipped;
-	const enum verdict verdict = by_share(late, all);
+	const enum verdict verdict = by_share(a->late, all);
 	uint64_t waited = 0;
 	int64_t p50, most;
 	double percent;
@@ -335,17 +305,17 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *a, const 
 		return;
 	}
 	known = run_delay_since(&cli->run_delay, &waited);
-	percent = 100.0 * (double)late / (double)all;
+	percent = 100.0 * (double)a->late / (double)all;
 	p50 = ktrxer_hist_quantile(lateness, MILLION / 2);
 	most = ktrxer_hist_max(lateness);
 	long_wait = (int64_t)waited >= most / 2;
-	if (refused && (refused >= late || (known && !long_wait)))
-		reason_late_refused(cli, verdict, late, all, percent, limit_ns, p50, most, refused);
+	if (refused && (refused >= a->late || (known && !long_wait)))
+		reason_late_refused(cli, verdict, a->late, all, percent, limit_ns, p50, most, refused);
 	else if (!known)
-		reason_late(cli, verdict, late, all, percent, limit_ns, p50, most);
+		reason_late(cli, verdict, a->late, all, percent, limit_ns, p50, most);
 	else
-		(long_wait ? reason_late_waited : reason_late_stopped)(cli, verdict, late, all, percent, limit_ns, p50,
-								       most, (int64_t)waited);
+		(long_wait ? reason_late_waited : reason_late_stopped)(cli, verdict, a->late, all, percent, limit_ns,
+								       p50, most, (int64_t)waited);
 }
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };

@@ -220,9 +220,9 @@ enum echo_event echo_table_reply(struct echo_table *table, const struct echo_rep
 	e->ttl = arrival->ttl;
 	e->from = arrival->from;
 	if (e->state == LOST) {
+		table->counts.lost--;
 		table->counts.too_late++;
-		e->state =
-			ANSWERED; /* the next one is a duplicate; the probe stays lost, by the threshold of RFC 2681 */
+		e->state = ANSWERED; /* the next one is a duplicate */
 		*result = result_of(e);
 		return ECHO_TOO_LATE;
 	}

@@ -258,7 +258,7 @@ static bool ended(void *client)
 
 	/* Count the reports that were read. The accounts also count probes whose reports are still unread. */
 	sum_counts(stamp, &c);
-	return c.sent + c.failed == stamp->p.result.committed * stamp->spec.class_count + stamp->p.part && !c.waiting;
+	return c.sent + c.unsent == stamp->p.result.committed * stamp->spec.class_count + stamp->p.part && !c.waiting;
 }
 
 static uint64_t next_loss(void *client)

@@ -131,7 +131,10 @@ void stamp_session_report(struct stamp_session *s, const struct ktx_report *repo
 		return;
 	if (report->status != KTX_SENT) {
 		e->state = UNSENT;
-		s->counts.failed += stamp_session_is_measured(s, e->number);
+		if (stamp_session_is_measured(s, e->number)) {
+			s->counts.unsent++;
+			s->counts.failed += report->status == KTX_FAILED;
+		}
 		begin_advance(s);
 		return;
 	}
@@ -294,13 +297,13 @@ static bool far_queue_open(const struct stamp_session *s)
 
 bool stamp_session_unsettled(const struct stamp_session *s)
 {
-	return (s->counts.lost > s->counts.too_late && !s->closing_answered) || far_queue_open(s);
+	return (s->counts.lost && !s->closing_answered) || far_queue_open(s);
 }
 
 /* A reflector may report anything: the parts are of what was lost. */
 void stamp_session_counts(const struct stamp_session *s, struct stamp_session_counts *counts)
 {
-	const uint64_t lost = s->counts.lost - s->counts.too_late;
+	const uint64_t lost = s->counts.lost;
 	const bool closing = s->close_from != UINT64_MAX;
 	uint64_t open = 0, doubtful = 0;
 	struct stamp_split split;

@@ -78,9 +78,11 @@ enum stamp_event {
 };
 
 struct stamp_session_counts {
-	uint64_t sent, failed, received, waiting;
-	uint64_t lost; /* given up: up + down + unknown + too late */
-	uint64_t lost_up, lost_down, lost_unknown, too_late;
+	uint64_t sent, received, waiting;
+	uint64_t unsent, failed; /* failed: of the unsent ones, those that this host could not send */
+	uint64_t lost;           /* without any answer so far: up + down + unknown */
+	uint64_t lost_up, lost_down, lost_unknown;
+	uint64_t too_late; /* answered after the time-out */
 	uint64_t duplicates_up, duplicates_down;
 	uint64_t reordered_up, reordered_down;
 	uint64_t foreign, wrong_hmac;

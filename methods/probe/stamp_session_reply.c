@@ -279,7 +279,10 @@ enum stamp_event stamp_session_reply(struct stamp_session *s, const uint8_t *pac
 	if (!tlvs_read(s, packet, length, e, &e->reflector, ptp, a))
 		release_before(s, e);
 	if (e->state == LOST) {
-		s->counts.too_late += stamp_session_is_measured(s, e->number);
+		if (stamp_session_is_measured(s, e->number)) {
+			s->counts.lost--;
+			s->counts.too_late++;
+		}
 		e->sample.too_late = true;
 		e->held = true;
 		if (e->number < s->held_begin)

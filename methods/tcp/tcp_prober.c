@@ -144,6 +144,7 @@ static void count_report(struct tcp_prober *p, const struct ktx_report *r)
 	if (r->status != KTX_SENT) {
 		a->failed += r->status == KTX_FAILED;
 		a->skipped += r->status == KTX_SKIPPED;
+		a->late += r->status == KTX_SKIPPED;
 		a->cancelled += r->status == KTX_CANCELLED;
 		if (r->status == KTX_FAILED)
 			a->last_error = r->error;

@@ -49,7 +49,7 @@ def objects_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     found: list[str] = []
     monkeypatch.setattr(subprocess.Popen, "communicate", recorded.watch(found))
     yield
-    assert not found, f"the tables of fields do not allow: {sorted(set(found))}"
+    assert not found, f"the tables of fields do not allow, or a figure has two values: {sorted(set(found))}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The objects that commands print, against their schemas. conftest.py checks all output of the command under test that a test reads."""
+"""The objects that commands print, against their schemas and against each other (printed_figures.py). conftest.py checks all output of the command
+under test that a test reads."""
 
 import json
 import subprocess
@@ -8,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import jsonschema
+from printed_figures import disagreements
 
 ROOT = Path(__file__).resolve().parents[2]
 LIKE_MOST = 20  # checked objects of one kind in one output: the others are written by the same code
@@ -65,7 +67,8 @@ def watch(found, communicate=subprocess.Popen.communicate):
         out, err = communicate(process, *arguments, **more)
         if out and isinstance(process.args, list | tuple) and {"--json", "--jsonl"} & set(map(str, process.args)):
             text = out if isinstance(out, str) else out.decode(errors="replace")
-            found.extend(wrong(parsed(text), named(process.args)))
+            objects = parsed(text)
+            found.extend([*wrong(objects, named(process.args)), *disagreements(objects)])
         return out, err
 
     return read

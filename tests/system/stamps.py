@@ -28,9 +28,9 @@ def parse(text):
         kinds.setdefault(one.get("kind") or one["name"], []).append(one)
     end = objects[-1]
     assert end["requested"] == end["sent"] + end["failed"] + end["skipped"] + end["cancelled"]
-    assert end["sent"] == end["received"] + end["lost"] + end["unanswered_at_end"]
+    assert end["sent"] == end["received"] + end["lost"] + end["too_late"] + end["unanswered_at_end"]
     if end["lost_up"] is not None:
-        assert end["lost"] == end["lost_up"] + end["lost_down"] + end["lost_unknown"] + end["too_late"]
+        assert end["lost"] == end["lost_up"] + end["lost_down"] + end["lost_unknown"]
     timed = len(kinds.get("round_trip", [])) + sum(len(one["number"]) for one in kinds.get("round_trips", []))
     assert timed + end["untimed"] == end["received"], end
     return end, kinds

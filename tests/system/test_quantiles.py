@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from ktrxer_lab import hosts
 from numpy.typing import NDArray
+from printed_figures import disagreements
 
 Objects = list[dict[str, Any]]
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -135,3 +136,24 @@ def test_each_line_states_the_resolution(shared_pair, text, serve, token):
         found = text(a, *words, *few)
         assert found, words
         assert all(RESOLUTION in line for line in found), found
+
+
+FIGURES = ("received", "lost", "too_late", "requested", "sent", "rtt_us.min", "rtt_us.p50", "rtt_us.iqr", "rtt_us.p95", "rtt_us.p99", "rtt_us.max", "own_queue_us.p95")
+MORE = ("lost_up", "lost_unknown", "far_queue_us.p50", "ipdv_us.p99", "ipdv_down_us.p50")
+
+
+@pytest.mark.parametrize(("command", "figures"), [("ping", FIGURES), ("stamp", (*FIGURES, *MORE))])
+def test_a_difference_in_the_last_digit_is_found(shared_pair, run, serve, command, figures):
+    a, b = shared_pair
+    serve(b)
+    objects = run(a, command, b.address, "--interval", "1ms", "--count", 200)
+    assert not list(disagreements(objects))
+    for figure in figures:
+        planted = json.loads(json.dumps(objects))
+        *way, name = figure.split(".")
+        of = planted[-1][way[0]] if way else planted[-1]
+        of[name] = round(of[name] + 0.001, 3) if way else of[name] + 1
+        assert list(disagreements(planted)), figure
+    end = objects[-1]
+    end["reasons"] = [{"id": "late", "text": "", "severity": "degraded", "cause": "host_cpu", "late": end["late"] + 1}]
+    assert list(disagreements(objects)) == [f"{command}: late: {end['late'] + 1} in the reason late, {end['late']} in the end object"]

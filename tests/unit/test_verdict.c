@@ -151,11 +151,13 @@ static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval
 {
 	struct ktrxer_hist *hist = lateness(all, late, late_ns);
 	struct ktx_accounts accounts = accounts_of((uint64_t)all);
+	const uint64_t limit_ns = interval_ns ? verdict_late_ns(interval_ns) : 0;
 	enum verdict verdict;
 
+	accounts.late = late_ns > 0 && (uint64_t)late_ns > limit_ns ? (uint64_t)late : 0;
 	close_builder(NULL);
 	open_builder(NULL);
-	verdict_probes(&cli, &accounts, 0, hist, interval_ns ? verdict_late_ns(interval_ns) : 0);
+	verdict_probes(&cli, &accounts, 0, hist, limit_ns);
 	verdict = verdict_now(&cli);
 	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
 	ktrxer_hist_free(hist);
@@ -185,14 +187,14 @@ TEST(late_probes)
 TEST(skipped_probes_are_late)
 {
 	struct ktrxer_hist *hist = lateness(900, 0, 0);
-	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100 };
+	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100, .late = 100 };
 
 	verdict_probes(&cli, &accounts, 0, hist, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10 %)"));
 	close_builder(NULL);
 	open_builder(NULL);
-	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10 };
+	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10, .late = 10 };
 	verdict_probes(&cli, &accounts, 0, NULL, verdict_late_ns(10000000));
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	ktrxer_hist_free(hist);
@@ -256,6 +258,7 @@ TEST(a_full_queue_makes_probes_late)
 	struct ktx_accounts a = accounts_of(1000);
 
 	a.tries = 1600;
+	a.late = 500;
 	verdict_probes(&cli, &a, 0, hist, verdict_late_ns(10000000));
 	assert_non_null(strstr(verdict_reason(&cli, 0), "its own queue was full and refused 600 submissions"));
 	ktrxer_hist_free(hist);

@@ -99,7 +99,8 @@ static void finish_text(const struct ping_run *run, const struct echo_counts *c)
 		 c->sent, c->received, probe_lost_text(lost, c->sent, c->lost, c->too_late), c->duplicates,
 		 c->reordered);
 	if (ktrxer_hist_count(rtt))
-		out_text(cli, "%s: %s", probe_trip_text(c->lost), hist_text(text, rtt, HIST_MIN | HIST_TAIL));
+		out_text(cli, "%s: %s", probe_trip_text(c->lost + c->too_late),
+			 hist_text(text, rtt, HIST_MIN | HIST_TAIL));
 	if (ktrxer_hist_count(own_queue))
 		out_text(cli, "of it in this host's own queue (%s): %s", probe_own_qdisc(&run->report),
 			 hist_text(text, own_queue, HIST_TAIL));

@@ -88,7 +88,7 @@ void probe_accounts_json(const struct probe_report *report, struct json *end, ui
 void probe_stamps_json(const struct probe_report *report, struct json *end);
 void probe_errors_json(const struct probe_report *report, struct json *end);
 void probe_unsent_text(const struct probe_report *report);
-/* ", N.N %, of them N answered after the time-out", into `text`: of the probes that are counted as lost. */
+/* "N lost (N.N %), N answered after the time-out", into `text`. */
 enum { PROBE_LOST_TEXT = 96 };
 const char *probe_lost_text(char text[PROBE_LOST_TEXT], uint64_t sent, uint64_t lost, uint64_t too_late);
 /* The round trips of a summary line: with losses they are of the answered probes alone. */

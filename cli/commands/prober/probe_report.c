@@ -179,7 +179,7 @@ const char *probe_lost_text(char text[PROBE_LOST_TEXT], uint64_t sent, uint64_t 
 			       tenths / 10, tenths % 10);
 
 	if (too_late && n > 0 && n < PROBE_LOST_TEXT)
-		snprintf(text + n, (size_t)(PROBE_LOST_TEXT - n), ", of them %" PRIu64 " answered after the time-out",
+		snprintf(text + n, (size_t)(PROBE_LOST_TEXT - n), ", %" PRIu64 " answered after the time-out",
 			 too_late);
 	return text;
 }

@@ -176,6 +176,7 @@ static void classes_json(const struct stamp_result *r, struct json *end)
 		stamp_class_sent(end, class->counts.sent);
 		stamp_class_failed(end, class->counts.failed);
 		stamp_class_received(end, class->counts.received);
+		stamp_class_too_late(end, class->counts.too_late);
 		stamp_class_unanswered_at_end(end, class->counts.waiting);
 		losses_json(end, &class->counts);
 		stamp_class_untimed(end, class->untimed);

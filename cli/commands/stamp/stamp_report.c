@@ -103,7 +103,7 @@ static void counts_text(const struct stamp_command *run)
 		 "%" PRIu64 " sent, %" PRIu64 " answered, %s, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
 		 c->received, probe_lost_text(lost, c->sent, c->lost, c->too_late),
 		 c->duplicates_up + c->duplicates_down, c->reordered_up + c->reordered_down);
-	if (c->lost <= c->too_late)
+	if (!c->lost)
 		return;
 	if (c->direction_known)
 		out_text(run->report.cli, "lost: %" PRIu64 " up, %" PRIu64 " down, %" PRIu64 " in unknown direction",
@@ -144,7 +144,7 @@ static void finish_text(const struct stamp_command *run)
 	const struct stamp_result *r = run->result;
 
 	counts_text(run);
-	delays_text(run, probe_trip_text(r->counts.lost), p->result.rtt, "");
+	delays_text(run, probe_trip_text(r->counts.lost + r->counts.too_late), p->result.rtt, "");
 	for (uint32_t i = 0; r->class_count > 1 && i < r->class_count; i++) {
 		const struct stamp_class_result *class = &r->classes[i];
 		const struct stamp_session_counts *c = &class->counts;

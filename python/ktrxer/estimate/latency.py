@@ -53,11 +53,22 @@ def delays(values: NDArray[Any], lost: int = 0, between: tuple[float, float] | N
         return None
     with np.errstate(over="ignore", invalid="ignore"):  # the sum of values near the largest double, of both signs
         mean, least, largest = float(known.mean()), float(known.min()), float(known.max())
-    places = [max(0, math.ceil(share * (count + lost) - 1e-9) - 1) for share in (0.5, 0.95, 0.99)]
+    places = [_place(share, count + lost) for share in (0.5, 0.95, 0.99)]
     known = np.partition(known, [place for place in places if place < count] or 0)
     p50, p95, p99 = (float(known[place]) if place < count else math.inf for place in places)
     low, high = between if between is not None else (None, None)
     return Delays(count, mean, least, p50, p95, p99, largest, lost, low, high)
+
+
+def _place(share: float, count: int) -> int:
+    """The index of the quantile in so many ordered values."""
+    return max(0, math.ceil(share * count - 1e-9) - 1)
+
+
+def ranked(values: NDArray[Any], share: float) -> float:
+    """The quantile as delays() has it. The values are at least one, and no NaN."""
+    place = _place(share, len(values))
+    return float(np.partition(values, place)[place])
 
 
 def p50_interval(t_ns: NDArray[Any], values: NDArray[Any]) -> tuple[float, float] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from ktrxer.estimate.one_way import one_way
 from ktrxer.places import is_here
 from ktrxer.run import losses
+from ktrxer.run.exact import exact_quantiles
 from ktrxer.run.judge import judge
 from ktrxer.run.phases import with_drain
 from ktrxer.runners import Runner
@@ -43,6 +44,8 @@ def closed(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = N
         if kind in run.kinds():
             tables[kind] = _far(run, kind)
     run = run.with_tables(tables)
+    if "latency" in tables:
+        exact_quantiles(run)
     run.meta.phases = with_drain(run)
     built = judge(run, notes, runners)
     run.meta.verdict = built.verdict

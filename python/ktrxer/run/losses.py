@@ -39,7 +39,8 @@ def session_of(meta: Meta, series: Series) -> Session | None:
     sent, lost, up, down, unknown = (end.get(name, 0) for name in ("sent", "lost", "lost_up", "lost_down", "lost_unknown"))
     if min(sent, lost, up, down, unknown, *at_server) < 0:
         return None
-    return Session(sent, lost - up - down - unknown, Split(up, down, unknown), sum(at_server))
+    # Schema 1 counts the late ones as lost.
+    return Session(sent, end.get("too_late", lost - up - down - unknown), Split(up, down, unknown), sum(at_server))
 
 
 def _end(meta: Meta, series: Series) -> dict[str, Any]:

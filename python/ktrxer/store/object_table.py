@@ -114,7 +114,7 @@ GROUPS = {
     "stamp_host_delay": "left_out:i residual_max_us:n",
     "stamp_losses": "lost:i lost_up:i lost_down:i lost_unknown:i mark_changed_up:i mark_changed_down:i",
     "stamp_counts": "reordered_up:i reordered_down:i duplicates_up:i duplicates_down:i closing_probes:i foreign:i wrong_hmac:i tlvs_refused:i dwell_max_ns:i server_rate:i server_refused:i server_dropped:i reflector_restarts:i reflector_stateful:b follow_up:b",
-    "stamp_class": "dscp:i ecn:s ssid:i sent:i failed:i received:i unanswered_at_end:i untimed:i rtt_us:{histogram} lost:i lost_up:i lost_down:i lost_unknown:i mark_changed_up:i mark_changed_down:i ttl_up:{stamp_ttl} ttl_down:{stamp_ttl}",
+    "stamp_class": "dscp:i ecn:s ssid:i sent:i failed:i received:i too_late:i unanswered_at_end:i untimed:i rtt_us:{histogram} lost:i lost_up:i lost_down:i lost_unknown:i mark_changed_up:i mark_changed_down:i ttl_up:{stamp_ttl} ttl_down:{stamp_ttl}",
     "stamp_ttls": "ttl_up:{stamp_ttl} ttl_down:{stamp_ttl}",
     "stamp_ttl": "min:i max:i changes:i",
     "stamp_one_way": "up_us:{histogram} down_us:{histogram} one_way_uncertainty_us:{stamp_uncertainty} offset_us:n offset_bound_us:n offset_at_ns:i offset_from:s skew_ppm:n skew_bound_ppm:n one_way_contradicted:i clock_steps:i clocks_synchronised:b clocks_adjusted:b own_clock_changes:i own_clock_change_us:n reflector_clock_changes:i reflector_clock_change_us:n",

@@ -385,8 +385,8 @@ FORMS: dict[str, Form] = {
     "flow_samples_lost": Form(
         "degraded",
         "output",
-        "the reader of the output was too slow: {lost} samples are lost",
-        "lost",
+        "the reader of the output was too slow: {dropped} samples are lost",
+        "dropped",
     ),
     "flow_ecn": Form(
         "degraded",
@@ -548,7 +548,7 @@ FORMS: dict[str, Form] = {
     "too_late": Form(
         "",
         "settings",
-        "{host} answered {too_late} of {sent} probes after the time-out of {timeout_ns}: they count as lost, and the times lack them. Set a longer --timeout",
+        "{host} answered {too_late} of {sent} probes after the time-out of {timeout_ns}: they are not among the lost, and the times lack them. Set a longer --timeout",
         "too_late",
     ),
     "silent": Form(
@@ -760,12 +760,12 @@ FORMS: dict[str, Form] = {
     "tcp_closes": Form(
         "",
         "far_limit",
-        "the server closed {connections} connections in a row before a pair had a result: it does not keep them open (HTTP/1.1); a --path of a file of some megabytes may help",
+        "the server closed {in_a_row} connections in a row before a pair had a result: it does not keep them open (HTTP/1.1); a --path of a file of some megabytes may help",
     ),
     "tcp_stopped_answering": Form(
         "",
         "far",
-        "the server stopped answering on {connections} connections in a row",
+        "the server stopped answering on {in_a_row} connections in a row",
     ),
     "tcp_no_result": Form(
         "invalid",
@@ -873,8 +873,8 @@ FORMS: dict[str, Form] = {
     "reader_slow": Form(
         "degraded",
         "output",
-        "the reader of the output was too slow: {lost} objects are lost",
-        "lost",
+        "the reader of the output was too slow: {dropped} objects are lost",
+        "dropped",
     ),
     "clock_stepped": Form(
         "degraded",
@@ -1006,27 +1006,27 @@ FORMS: dict[str, Form] = {
     "tcp_no_connection": Form(
         "degraded",
         "far_limit",
-        "{pairs} of {planned} pairs were not sent because no connection was ready: losses that last are counted too seldom; give more --connections or a longer --interval",
+        "{busy} of {pairs} pairs were not sent because no connection was ready: losses that last are counted too seldom; give more --connections or a longer --interval",
     ),
     "tcp_unprimed": Form(
         "degraded",
         "far",
-        "{pairs} of {planned} pairs were not sent because the server did not send the two segments before the pair in time",
+        "{unprimed} of {pairs} pairs were not sent because the server did not send the two segments before the pair in time",
     ),
     "tcp_no_conclusion": Form(
         "degraded",
         "samples",
-        "{pairs} of {planned} pairs have no result: the server's answers fit no event",
+        "{no_conclusion} of {pairs} pairs have no result: the server's answers fit no event",
     ),
     "tcp_short_segments": Form(
         "degraded",
         "far",
-        "{pairs} of {planned} pairs have no result: the server sent shorter segments than --mss",
+        "{short_segments} of {pairs} pairs have no result: the server sent shorter segments than --mss",
     ),
     "tcp_connection_ended": Form(
         "degraded",
         "far",
-        "{pairs} of {planned} pairs have no result: the server closed the connection meanwhile",
+        "{connection_ended} of {pairs} pairs have no result: the server closed the connection meanwhile",
     ),
     "tcp_user_stamped": Form(
         "degraded",
