@@ -19,6 +19,7 @@ from pathlib import Path
 
 import headers
 import manual
+import metrics
 import pages
 import readers
 import schemas
@@ -55,10 +56,11 @@ def main(arguments: list[str]) -> int:
         case ["families"]:
             print("\n".join(f"{family}\t{files()[family]}" for family in families(tables)))
         case ["page"]:
-            print(pages.page(tables))
+            print(f"{pages.page(tables)}\n{metrics.page()}")
         case ["headers", folder]:
             for family in families(tables):
                 (Path(folder) / f"fields_{family}.h").write_text(headers.header(tables, family))
+            (Path(folder) / "metric_table.h").write_text(metrics.header())
         case ["manual", folder, *command]:
             subprocess.run(command, check=True)
             manual.add(tables, Path(folder))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import metrics
 from pages import COMMON
 from tables import Field, Tables
 
@@ -61,6 +62,9 @@ def sections(tables: Tables) -> dict[str, str]:
                 lines[1:] = [_text(one.text), *_fields(tables, one.has)]
             elif one.command == command:
                 lines += _part(tables, " ".join((one.line, ", ".join(one.names))).strip(), one.text, one.has)
+    found["ktrxer-serve"] += [f".Ss {metrics.TITLE}", ".Bl -tag -width Ds"]
+    found["ktrxer-serve"] += [line for one in metrics.load() for line in (f'.It Cm "\\&{one.sample}" Pq {one.type}', _text(one.text))]
+    found["ktrxer-serve"].append(".El")
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import generate
 import jsonschema
+import metrics
 import printed_check
 import pytest
 import schemas
@@ -39,6 +40,13 @@ RAW = re.compile(r'\bjson_(?:u64|i64|fixed|rounded|double|bool|null|string|objec
 
 def test_generated_files_match_the_tables():
     assert not generate.stale(tables.load()), "run contract/generate.py write"
+
+
+def test_metrics_are_written_by_the_functions_of_their_table():
+    """cli/commands/serve/metrics.toml. test_serve_report.py compares the names that are printed."""
+    written = (ROOT / "cli/commands/serve/metrics.c").read_text()
+    assert sorted(re.findall(r"\bmetric_(\w+)\(", written)) == sorted(one.key for one in metrics.load())
+    assert not [path for path in (ROOT / "cli").rglob("*.c") if re.search(r"\bmetrics_(value|family|seconds)\(", path.read_text())]
 
 
 def test_commands_write_fields_of_the_tables_only():

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import manual
+import metrics
 import pytest
 import tables
 from programs import (
@@ -188,7 +189,8 @@ def test_man_pages_have_each_field_of_the_tables(page):
     output = re.sub(".\b", "", shown).partition("\nOUTPUT\n")[2].partition("\nEXIT STATUS\n")[0]
     groups = [one.has for one in known.objects if one.command.replace(" ", "-") == command] if page != "ktrxer" else [groups for _, groups in manual.COMMON]
     fields = [(name, one) for has in groups for name, one, _ in known.rows(has)]
-    assert [name for name, _ in fields] == re.findall(r"^ {5}([A-Za-z]\S*) \(", output, re.M)
+    more = [one.sample for one in metrics.load()] if page == "ktrxer-serve" else []
+    assert [name for name, _ in fields] + more == re.findall(r"^ {5}([A-Za-z]\S*) \(", output, re.M)
     assert not [one.text for _, one in fields if len(one.text) > 30 and one.text.encode() in KTRXER.read_bytes()]
 
 
