@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 def near(word: str, known: Iterable[str], otherwise: str) -> str:
     """`did you mean X?`, with the known word that is most similar, else `otherwise`."""
-    import difflib
+    from ktrxer.arguments import nearest
 
-    found = difflib.get_close_matches(word, [*known], 1)
-    return f"did you mean {found[0]}?" if found else otherwise
+    found = nearest(word, known)
+    return f"did you mean {found}?" if found else otherwise
 
 
 def span(seconds: float) -> str:

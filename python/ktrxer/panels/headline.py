@@ -17,7 +17,7 @@ from ktrxer.summary import figures, where
 from ktrxer.summary.figures import Summary
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.where import Part
-from ktrxer.units import share
+from ktrxer.units import delay, share
 
 # added    the load adds delay
 # little   it adds less than the best grade allows
@@ -111,7 +111,7 @@ def _one_phase(s: Summary, found: Delays | None, probes: str, caveats: tuple[str
         return Headline("loss", "More than half of the probes are lost.", details, lossy=True)
     loaded = any(one.loaded is not None for one in s.latency)
     when = "under load; there are no idle probes to compare with" if loaded else "without load"
-    text = f"The {probes} round trip has a p50 of {_ms(found)} and a p99 of {_plain(found.p99)} {when}.".replace("The  ", "The ")
+    text = f"The {probes} round trip has a p50 of {_ms(found)} and a p99 of {delay(found.p99)} {when}.".replace("The  ", "The ")
     return Headline("idle", text, details, lossy=loss is not None)
 
 
@@ -123,7 +123,7 @@ def _added(s: Summary, added: float, digits: float, sure: str, little: bool) -> 
         return total, ("The directions were not measured apart.",), None
     clock = _clock(s)
     if clock > UNSURE * added:
-        return total, (f"In which direction is not known: the offset of the two clocks is uncertain by {_plain(clock)}.",), None
+        return total, (f"In which direction is not known: the offset of the two clocks is uncertain by {delay(clock)}.",), None
     unit = max(digits, clock)
     first = parts[0]
     if first.share >= MAIN_SHARE:
@@ -240,12 +240,8 @@ def _ms(found: Delays) -> str:
         return "lost"
     between = found.p50_low, found.p50_high
     if between[0] is None or between[1] is None or not math.isfinite(between[1]):
-        return _plain(found.p50)
+        return delay(found.p50)
     return f"{shown(found.p50, max((between[1] - between[0]) / 2, 1e-3), 4)} ms"
-
-
-def _plain(ms: float) -> str:
-    return "lost" if math.isinf(ms) else f"{three(ms)} ms" if ms >= 1 else f"{three(ms * 1000)} µs"
 
 
 def three(value: float) -> str:

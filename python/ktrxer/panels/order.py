@@ -18,6 +18,7 @@ from ktrxer.panels.parts import ratio
 from ktrxer.panels.shapes import LARGEST
 from ktrxer.store import Run
 from ktrxer.summary import where
+from ktrxer.units import delay
 
 LOG_RATIO = 100.0
 DELAYS = ("latency", "oneway-up", "oneway-down", "host-queues", "tcp-rtt")
@@ -80,7 +81,7 @@ def no_news(panel: Panel, found: Headline) -> str:
         return "No probe was later than the threshold." if limit is not None and top <= limit and found.kind != "invalid" else ""
     if key == "host-queues" and found.place not in (where.OWN, where.FAR):
         high = float(np.quantile(values, 0.99)) * ratio(panel.y.unit, "ms")
-        return f"p99 is {_delay(high)}: these queues add almost nothing." if high < SMALL_MS else ""
+        return f"p99 is {delay(high)}: these queues add almost nothing." if high < SMALL_MS else ""
     if key == "drops":
         return "The queues dropped and marked no packet." if top == 0 else ""
     if key == "queue":
@@ -93,16 +94,12 @@ def no_news(panel: Panel, found: Headline) -> str:
     if key in ("oneway-up", "oneway-down"):
         change = _change(panel)
         small = change is not None and abs(change) < max(SMALL_MS, 0.1 * found.added_ms)
-        return f"The delay {key[7:]} changes by {_delay(abs(change))} under load." if small and change is not None else ""
+        return f"The delay {key[7:]} changes by {delay(abs(change))} under load." if small and change is not None else ""
     if key == "cwnd":
         return "" if found.lossy or found.kind == "loss" else "The state of the flows."
     if key == "tcp-rtt":
         return "The flows' own estimate of the delay; the probes measure it." if found.kind in ("added", "little", "none") else ""
     return ""
-
-
-def _delay(ms: float) -> str:
-    return f"{three(ms)} ms" if ms >= 1 else f"{three(ms * 1000)} µs"
 
 
 def _together(panel: Panel) -> Floats:
