@@ -103,27 +103,78 @@ static uint64_t missing(const struct flow_side *side, uint64_t start_ns, uint64_
 	return due > side->samples ? due - side->samples : 0;
 }
 
+static uint32_t share(uint64_t part, uint64_t whole)
+{
+	return whole ? (uint32_t)((double)part * 1000 / (double)whole + 0.5) : 1000;
+}
+
+/*
+ * The receiver, unless its reports end before the sender's, as on a path that dies: what was acknowledged covers more
+ * then. A sender of UDP does not know what arrived.
+ */
+static const struct flow_side *counter_of(const struct flow_spec *spec, const struct flow_side *s,
+					  const struct flow_side *d, uint64_t start_ns)
+{
+	if (!is_known(d))
+		return s;
+	return !spec->udp && s->ended && !d->ended &&
+			       share(span(start_ns, end_of(d)), span(start_ns, end_of(s))) < FLOW_COVERAGE_LEAST
+		       ? s
+		       : d;
+}
+
+/* Data needs the delay of the path to the receiver, and its acknowledgement that of both directions. */
+static uint64_t begin_of(const struct flow_result *r, const struct flow_spec *spec, const struct flow_side *counter,
+			 uint64_t rtt_ns)
+{
+	const uint64_t first_ns = counter->ended ? counter->end.first_ns : 0;
+	uint64_t begin_ns = r->start_ns;
+
+	if (counter == r->receiver && first_ns > begin_ns)
+		begin_ns = spec->udp || first_ns < begin_ns + rtt_ns ? first_ns : begin_ns + rtt_ns;
+	else if (counter == r->sender && !spec->udp)
+		begin_ns += rtt_ns;
+	return begin_ns < r->end_ns ? begin_ns : r->start_ns;
+}
+
+/* What the plan has after the last count, and the part of the time that is counted. */
+static void cover(struct flow_result *r, const struct flow_plan *plan)
+{
+	r->coverage = 1000;
+	if (plan->stopped || (r->as_planned && plan->bytes))
+		return;
+	if (!plan->for_ns) {
+		r->coverage = share(r->bytes < plan->bytes ? r->bytes : plan->bytes, plan->bytes);
+		return;
+	}
+	r->uncounted_ns = span(r->end_ns, r->start_ns + plan->for_ns);
+	r->coverage = share(r->duration_ns, r->duration_ns + r->uncounted_ns);
+}
+
 void flow_result(struct flow_result *r, const struct flow_spec *spec, const struct flow_record *record,
-		 uint64_t start_ns, uint64_t sample_ns)
+		 const struct flow_plan *plan)
 {
 	const struct flow_side *s = spec->down ? &record->remote : &record->local,
 			       *d = spec->down ? &record->local : &record->remote;
-	const struct flow_side *counter = is_known(d) ? d : s;
+	const struct flow_side *counter = counter_of(spec, s, d, plan->start_ns + spec->start_ns);
+	const uint64_t sample_ns = plan->sample_ns;
 	/* A UDP receiver takes one sample more when its packets have come, and none while it waits for them. */
 	const uint64_t until_ns = spec->udp && s->ended ? end_of(s) : UINT64_MAX;
 
 	*r = (struct flow_result){
-		.sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = start_ns + spec->start_ns
+		.sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = plan->start_ns + spec->start_ns
 	};
 	r->as_planned = r->decider->ended && r->decider->end.reason == FLOW_PLANNED;
 	r->receiver_limited =
 		record->window_samples >= WINDOW_SAMPLES_MIN && record->window_samples > record->tcp_samples / 2;
 	r->end_ns = end_of(counter);
+	r->begin_ns = begin_of(r, spec, counter, plan->rtt_ns);
 	r->lasted_ns = span(r->start_ns, end_of(r->decider));
 	r->bytes =
 		counter->ended && counter->end.bytes > counter->last_bytes ? counter->end.bytes : counter->last_bytes;
-	r->duration_ns = span(r->start_ns, r->end_ns);
+	r->duration_ns = span(r->begin_ns, r->end_ns);
 	r->rate_bps = flow_rate_bps(r->bytes, r->duration_ns);
+	cover(r, plan);
 	r->received_known = is_known(d);
 	r->received_bytes = d->ended ? d->end.bytes : d->last_bytes;
 	r->acked_known = is_known(s);
@@ -164,10 +215,16 @@ void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *
 }
 #endif
 
+bool flow_has_rate(const struct flow_total *t)
+{
+	return t->flows && t->coverage >= FLOW_COVERAGE_LEAST;
+}
+
 void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct flow_spec *specs,
 		const struct flow_record *records, const struct flow_result *results)
 {
-	uint64_t from_ns = UINT64_MAX, to_ns = 0;
+	uint64_t from_ns = UINT64_MAX, to_ns = 0, until_ns = 0, counted_ns = 0, unknown_ns = 0;
+	uint32_t covered = 1000, least = 1000;
 
 	memset(t, 0, sizeof *t);
 	t->slowest_bps = UINT64_MAX;
@@ -186,10 +243,21 @@ void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct fl
 		}
 		if (retransmits != UINT64_MAX)
 			t->retransmits += retransmits;
-		from_ns = r->start_ns < from_ns ? r->start_ns : from_ns;
+		from_ns = r->begin_ns < from_ns ? r->begin_ns : from_ns;
 		to_ns = r->end_ns > to_ns ? r->end_ns : to_ns;
+		until_ns = r->end_ns + r->uncounted_ns > until_ns ? r->end_ns + r->uncounted_ns : until_ns;
+		counted_ns += r->duration_ns;
+		/* A flow that has ended moves nothing afterwards, and the others may use its share. */
+		unknown_ns += span(r->end_ns, r->start_ns + r->lasted_ns) < r->uncounted_ns
+				      ? span(r->end_ns, r->start_ns + r->lasted_ns)
+				      : r->uncounted_ns;
+		least = !r->uncounted_ns && r->coverage < least ? r->coverage : least;
 		t->slowest_bps = r->rate_bps < t->slowest_bps ? r->rate_bps : t->slowest_bps;
 		t->fastest_bps = r->rate_bps > t->fastest_bps ? r->rate_bps : t->fastest_bps;
 	}
-	t->rate_bps = flow_rate_bps(t->bytes, span(from_ns, to_ns));
+	t->duration_ns = span(from_ns, to_ns);
+	t->rate_bps = flow_rate_bps(t->bytes, t->duration_ns);
+	covered = share(t->duration_ns, t->flows ? span(from_ns, until_ns) : 0);
+	covered = covered * share(counted_ns, counted_ns + unknown_ns) / 1000;
+	t->coverage = covered < least ? covered : least;
 }

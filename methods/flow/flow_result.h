@@ -47,10 +47,14 @@ struct flow_result {
 	 * never sent; the receiver where the sender's end is not known.
 	 */
 	const struct flow_side *decider;
-	bool as_planned;           /* it ended after its time or its bytes */
-	uint64_t start_ns, end_ns; /* end_ns: of what `bytes` counts */
-	uint64_t duration_ns;      /* from start to end; the start is the same at both ends */
-	uint64_t lasted_ns;        /* from its start to its end at the decider */
+	bool as_planned;   /* it ended after its time or its bytes */
+	uint64_t start_ns; /* by the plan, the same at both ends */
+	uint64_t begin_ns,
+		end_ns;        /* of what `bytes` counts, at the end that counts: begins a delay of the path later */
+	uint64_t duration_ns;  /* from begin_ns to end_ns */
+	uint64_t lasted_ns;    /* from its start to its end at the decider */
+	uint64_t uncounted_ns; /* between end_ns and the end of the plan: bytes may have moved that nobody reported */
+	uint32_t coverage;     /* duration_ns, in thousandths of the time of the plan */
 	uint64_t bytes;
 	uint64_t rate_bps; /* of these bytes over duration_ns */
 	bool received_known, acked_known;
@@ -63,9 +67,18 @@ struct flow_result {
 		missing_samples; /* of both ends; missing: between start and end, by the interval of samples */
 };
 
-/* `start_ns`: of all flows; the flow's own start is spec->start_ns after it. */
+struct flow_plan {
+	uint64_t start_ns; /* of all flows; the flow's own start is spec->start_ns after it */
+	uint64_t sample_ns;
+	uint64_t for_ns, bytes; /* of each flow; 0: none */
+	uint64_t rtt_ns;        /* the shortest round trip that is known; a delay is at most as long */
+	bool stopped;           /* a person ended it before its time: the plan is what there was until then */
+};
+
+enum { FLOW_COVERAGE_LEAST = 980 /* a rate of a whole direction covers so many thousandths of its time */ };
+
 void flow_result(struct flow_result *result, const struct flow_spec *spec, const struct flow_record *record,
-		 uint64_t start_ns, uint64_t sample_ns);
+		 const struct flow_plan *plan);
 
 /*
  * Sets sender_limited of the TCP flows of a direction whose sender has all its data sent in a third of the samples,
@@ -80,11 +93,14 @@ void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *
 struct flow_total {
 	uint32_t flows;
 	uint64_t bytes;
-	uint64_t rate_bps;                 /* bytes over the time from the first start to the last end */
+	uint64_t rate_bps;                 /* bytes over the time from the first begin to the last end */
+	uint64_t duration_ns;              /* that time */
+	uint32_t coverage;                 /* thousandths of the time of the plan; below FLOW_COVERAGE_LEAST: no rate */
 	uint64_t slowest_bps, fastest_bps; /* of one flow */
 	uint64_t sent, lost;               /* UDP packets, of the flows whose receiver reported */
 	uint64_t retransmits;              /* TCP segments */
 };
+bool flow_has_rate(const struct flow_total *total);
 void flow_total(struct flow_total *total, bool down, uint32_t flows, const struct flow_spec *specs,
 		const struct flow_record *records, const struct flow_result *results);
 

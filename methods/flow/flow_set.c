@@ -465,6 +465,9 @@ static void flow_sample(struct flow *flow)
 		time_ns = last_ns(flow);
 		if (time_ns <= flow->sampled_ns)
 			return;
+		/* By its delay, its time is not over. */
+		if (time_ns > set->grid_ns)
+			time_ns = 0;
 	}
 	flow->grid_ns = set->grid_ns;
 	flow->missed += set->grid_missed;

@@ -43,8 +43,8 @@ struct flow_ops {
 	/* When it is to end, at the earliest; later than now: not yet. NULL: at its end_ns. */
 	uint64_t (*end_ns)(struct flow *flow, uint64_t now_ns);
 	void (*stop)(struct flow *flow); /* nothing more is sent */
-	uint64_t (*last_ns)(
-		const struct flow *flow); /* receiver: when its time was over, or its last packet came; NULL: now */
+	/* receiver: when its time was over, or its last data came; 0, or NULL: now */
+	uint64_t (*last_ns)(const struct flow *flow);
 	void (*reported)(struct flow *flow, const struct flow_end *end); /* receiver: the sender has ended */
 	void (*account)(struct flow *flow,
 			struct flow_end *end); /* sender: its own accounts, before it is closed; NULL: none */

@@ -21,7 +21,7 @@ enum {
 	/*
 	 * A receiver is woken when so much is there, and not for each packet: at 50 Mbit/s that is nine tenths of what
 	 * it costs. It is little beside the smallest window (64 KiB), a full window wakes us all the same, and each
-	 * sample reads what there is.
+	 * sample reads what there is. The first byte wakes it, because the time of a rate begins with it.
 	 */
 	WAKE_AT = 16 << 10,
 };
@@ -68,10 +68,8 @@ int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t 
 		rate = pace_bps;
 	if (setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos) != 0)
 		return -errno;
-	if (!sends) {
-		(void)!setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ WAKE_AT }, sizeof(int));
+	if (!sends)
 		return 0;
-	}
 	if (spec->cc[0] && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, spec->cc, (socklen_t)strlen(spec->cc)) != 0)
 		return -errno;
 	if (rate)
@@ -163,6 +161,15 @@ static uint64_t times8(uint64_t bytes_s)
 			sample->values[index] = (value); \
 	} while (0)
 
+static void count(struct flow *flow, size_t bytes)
+{
+	if (!flow->end.first_ns) {
+		flow->end.first_ns = ktrxer_now_ns();
+		(void)!setsockopt(flow->source.fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ WAKE_AT }, sizeof(int));
+	}
+	flow->bytes += bytes;
+}
+
 /*
  * Reads what lies below WAKE_AT. The end of the stream stays in the socket, for the source that it wakes; the socket
  * reports an error once, so it is kept.
@@ -177,7 +184,7 @@ static void read_rest(struct flow *flow)
 	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
 		n = recv(flow->source.fd, NULL, READ_MAX, MSG_DONTWAIT | MSG_TRUNC);
 		if (n > 0)
-			flow->bytes += (uint64_t)n;
+			count(flow, (size_t)n);
 		else if (n < 0 && errno != EAGAIN && errno != EINTR)
 			flow->cut_error = errno;
 		if (n < READ_MAX / 4)
@@ -292,7 +299,7 @@ static void move_in(struct flow *flow)
 			return;
 		}
 		if (counts && !flow->sends)
-			flow->bytes += (uint64_t)n;
+			count(flow, (size_t)n);
 		if (n < READ_MAX / 4 || loop_share_used(o->loop))
 			return;
 	}
@@ -335,6 +342,22 @@ static void tcp_begin(struct flow *flow)
 		loop_watch(loop, &flow->source, 0);
 	else
 		loop_watch(loop, &flow->source, flow->sends ? EPOLLOUT | EPOLLRDHUP : EPOLLIN);
+}
+
+/*
+ * After the end of a sender before its time nothing more comes: the count is of the time of the last data, and not of
+ * that of the report.
+ */
+static uint64_t tcp_last_ns(const struct flow *flow)
+{
+	struct tcp_info info;
+	uint64_t last_ns;
+
+	if (!flow->reported || flow->reported == FLOW_PLANNED || !flow->end.first_ns ||
+	    !info_read(flow->source.fd, &info))
+		return 0;
+	last_ns = ktrxer_now_ns() - info.tcpi_last_data_recv * (uint64_t)KTRXER_NS_PER_MS;
+	return last_ns > flow->end.first_ns ? last_ns : flow->end.first_ns;
 }
 
 static void tcp_settle(struct flow *flow)
@@ -392,6 +415,7 @@ const struct flow_ops flow_tcp_ops = {
 	.attach = tcp_attach,
 	.begin = tcp_begin,
 	.sample = tcp_sample,
+	.last_ns = tcp_last_ns,
 	.settle = tcp_settle,
 	.account = tcp_account,
 	.close = tcp_close,

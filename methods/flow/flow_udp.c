@@ -52,6 +52,16 @@ static uint64_t quiet_ns(const struct flow_udp *u, uint64_t from_ns, uint64_t si
 	return silent_ns < last_ns ? silent_ns : last_ns;
 }
 
+/* A slow bottleneck needs longer than usual for each packet of its queue. */
+static uint64_t silence_ns(const struct flow_udp *u)
+{
+	const uint64_t least_ns = KTRXER_FLOW_REPORTED_MS / 2 * (uint64_t)KTRXER_NS_PER_MS,
+		       most_ns = KTRXER_FLOW_WORD_S * (uint64_t)KTRXER_NS_PER_S;
+	const uint64_t gaps_ns = u->gap_ns < most_ns ? 3 * u->gap_ns : most_ns;
+
+	return gaps_ns < least_ns ? least_ns : gaps_ns < most_ns ? gaps_ns : most_ns;
+}
+
 static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 {
 	struct flow_udp *u = flow->udp;
@@ -69,21 +79,27 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 	 * may come. The sender reports how many there were.
 	 */
 	if (u->reported)
-		return u->count.packets >= u->reported_packets
-			       ? 0
-			       : quiet_ns(u, u->reported_ns, KTRXER_FLOW_REPORTED_MS / 2 * (uint64_t)KTRXER_NS_PER_MS);
+		return u->count.packets >= u->reported_packets ? 0 : quiet_ns(u, u->reported_ns, silence_ns(u));
 	return flow->end_ns == KTRXER_NEVER
 		       ? KTRXER_NEVER
 		       : quiet_ns(u, flow->end_ns, KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S);
 }
 
+/*
+ * Its time begins with the first packet and lasts as long as that of the sender, or until the last packet if a queue
+ * delays that one. Without an end by time the last packet has the time of a mean gap, as the others.
+ */
 static uint64_t udp_last_ns(const struct flow *flow)
 {
 	const struct flow_udp *u = flow->udp;
+	uint64_t end_ns = u->last_ns ? u->last_ns + flow_udp_gap_ns(&flow->spec) : 0;
 
-	if (flow->end_ns == KTRXER_NEVER)
-		return u->last_ns;
-	return u->last_ns > flow->end_ns ? u->last_ns : flow->end_ns;
+	if (flow->end_ns == KTRXER_NEVER || u->ended_early)
+		return end_ns;
+	end_ns = flow->end_ns;
+	if (flow->end.first_ns > flow->start_ns)
+		end_ns += flow->end.first_ns - flow->start_ns;
+	return u->last_ns > end_ns ? u->last_ns : end_ns;
 }
 
 static void udp_reported(struct flow *flow, const struct flow_end *end)
@@ -95,6 +111,7 @@ static void udp_reported(struct flow *flow, const struct flow_end *end)
 	u->reported = true;
 	u->reported_ns = ktrxer_now_ns();
 	u->reported_packets = end->packets;
+	u->ended_early = end->reason != FLOW_PLANNED;
 }
 
 static int udp_error(const struct flow *flow)

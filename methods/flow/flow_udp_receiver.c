@@ -19,6 +19,15 @@ enum {
 };
 #define CLOCK_AGE_NS ((uint64_t)KTRXER_NS_PER_S / 10)
 
+/* When packet 0 would have come, if this one is the first. */
+static uint64_t first_ns(const struct flow *flow, uint64_t number, uint64_t now_ns)
+{
+	const uint64_t since_ns = now_ns > flow->start_ns ? now_ns - flow->start_ns : 0;
+	const double before_ns = (double)number * (double)flow_udp_gap_ns(&flow->spec);
+
+	return before_ns < (double)since_ns ? now_ns - (uint64_t)before_ns : flow->start_ns;
+}
+
 bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns,
 		     int64_t real_ns)
 {
@@ -33,6 +42,9 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 	if (flow->end.reason)
 		return true;
 	flow_count_packet(&u->count, number, length, tos);
+	if (!flow->end.first_ns)
+		flow->end.first_ns = first_ns(flow, number, now_ns);
+	u->gap_ns = u->last_ns ? now_ns - u->last_ns : 0;
 	u->last_ns = now_ns;
 	if (flow->spec.model == FLOW_TRAIN && real_ns) {
 		ktrxer_clock_map_refresh(&u->clock, now_ns, CLOCK_AGE_NS);

@@ -32,6 +32,8 @@ struct flow_udp {
 	struct flow_count count;
 	struct ktrxer_addr peer;
 	uint64_t last_ns, reported_ns, reported_packets;
+	uint64_t gap_ns;    /* between the last two packets */
+	bool ended_early;   /* the sender reports so */
 	uint64_t overflows; /* since the first packet, of a socket that several flows share */
 	uint32_t overflow_seen;
 	int socket; /* that the packets come by; -1: not known */

@@ -104,9 +104,13 @@ static void results(struct run *run, const struct trace_load_options *o)
 {
 	struct trace_load *load = run->load;
 
+	struct flow_plan flows = { .sample_ns = SAMPLES_NS, .stopped = true };
+
 	flow_client_result(run->client, &load->client);
+	flows.start_ns = load->client.start_ns;
+	flows.rtt_ns = load->client.rtt_ns;
 	for (uint32_t i = 0; i < run->request.flows; i++)
-		flow_result(&run->results[i], &run->specs[i], &run->records[i], load->client.start_ns, SAMPLES_NS);
+		flow_result(&run->results[i], &run->specs[i], &run->records[i], &flows);
 	for (int down = 0; down < 2; down++) {
 		if (!(down ? o->down : o->up))
 			continue;

@@ -289,6 +289,7 @@ uint32_t control_flow_end_write(uint8_t *out, uint32_t flow, const struct flow_e
 	w.at += FLOW_CC_MAX;
 	put32(&w, end->waited);
 	put32(&w, end->idle);
+	put64(&w, end->first_ns);
 	return (uint32_t)(w.at - out);
 }
 
@@ -314,6 +315,7 @@ int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct con
 	}
 	end->waited = bytes_left(&b) >= 4 ? bytes_be32(&b) : UINT32_MAX;
 	end->idle = bytes_left(&b) >= 4 ? bytes_be32(&b) : UINT32_MAX;
+	end->first_ns = bytes_left(&b) >= 8 ? bytes_be64(&b) : 0;
 	if (end->reason == FLOW_RUNNING || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS)
 		return -EPROTO;
 	return done(&b);

@@ -154,6 +154,11 @@ struct flow_end {
 	uint64_t bytes;   /* as in a sample */
 	uint64_t packets; /* UDP; else 0 */
 	uint32_t missed;  /* samples that could not be taken in time, or sent */
+	/*
+	 * A receiver's: when its first byte came (UDP: less the time of the packets before the first one); 0: none, or not
+	 * known.
+	 */
+	uint64_t first_ns;
 	/* A sender sets these; UINT64_MAX, "": not known. */
 	uint64_t due_packets;  /* UDP: so many its schedule had */
 	uint64_t late_packets; /* UDP: of those sent, so many later than a tenth of their gap, and than 100 us */

@@ -290,7 +290,8 @@ TEST(last_words)
 				.packets = 3,
 				.missed = 4,
 				.waited = 5,
-				.idle = 6 },
+				.idle = 6,
+				.first_ns = 7 },
 			back = { 0 };
 	struct control_refuse refuse = { CONTROL_TOO_FAST, 1000 }, again;
 	struct control_pong pong = { 1, 2, 3 }, gnop;
@@ -301,8 +302,12 @@ TEST(last_words)
 
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(flow == 9 && back.reason == end.reason && back.error == end.error && back.time_ns == 1 &&
-		    back.bytes == 2 && back.packets == 3 && back.missed == 4 && back.waited == 5 && back.idle == 6);
-	f.length -= 4; /* of versions without the last fields */
+		    back.bytes == 2 && back.packets == 3 && back.missed == 4 && back.waited == 5 && back.idle == 6 &&
+		    back.first_ns == 7);
+	f.length -= 8; /* of versions without the last fields */
+	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
+	assert_true(back.idle == 6 && !back.first_ns);
+	f.length -= 4;
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(back.waited == 5 && back.idle == UINT32_MAX);
 	f.length -= 4;

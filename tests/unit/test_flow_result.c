@@ -8,6 +8,9 @@
 #define MS 1000000ULL
 #define START (1000 * S)
 
+static const struct flow_plan PLAN = { .start_ns = START, .sample_ns = 200 * MS, .for_ns = 10 * S },
+			      SLOW = { .start_ns = START, .sample_ns = S, .for_ns = 5 * S };
+
 static struct flow_sample sample_at(uint64_t time_ns, uint64_t bytes, uint8_t kind)
 {
 	return (struct flow_sample){ .time_ns = time_ns, .bytes = bytes, .kind = kind };
@@ -36,7 +39,7 @@ TEST(the_rate_is_of_what_the_receiver_read)
 			&(struct flow_end){ .reason = FLOW_CLOSED, .time_ns = end_ns, .bytes = 1250000 });
 	flow_record_end(&record, true,
 			&(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = end_ns, .bytes = 1300000 });
-	flow_result(&r, &spec, &record, START, 200 * MS);
+	flow_result(&r, &spec, &record, &PLAN);
 	assert_true(r.receiver == &record.local && r.sender == &record.remote && r.decider == r.sender && r.as_planned);
 	assert_true(r.bytes == 1250000 && r.rate_bps == 1000000 && r.duration_ns == 10 * S && r.lasted_ns == 10 * S);
 	assert_true(r.received_known && r.received_bytes == 1250000 && r.acked_known && r.acked_bytes == 1300000);
@@ -51,7 +54,7 @@ TEST(without_its_receiver_a_flow_counts_by_its_sender)
 	struct flow_result r;
 
 	flow_record_sample(&record, &spec, false, &s);
-	flow_result(&r, &spec, &record, START, 200 * MS);
+	flow_result(&r, &spec, &record, &PLAN);
 	assert_true(r.bytes == 250000 && r.rate_bps == 1000000 && !r.received_known && r.acked_known && !r.as_planned);
 	assert_true(r.decider == r.receiver); /* the sender's end is not known */
 }
@@ -67,7 +70,7 @@ TEST(samples_that_are_missing_are_counted)
 
 		flow_record_sample(&record, &spec, true, &s);
 	}
-	flow_result(&r, &spec, &record, START, 200 * MS);
+	flow_result(&r, &spec, &record, &PLAN);
 	assert_true(r.samples == 26 && r.missing_samples == 24);
 }
 
@@ -83,7 +86,7 @@ TEST(a_receiver_that_waits_for_late_packets_misses_no_sample)
 	flow_record_sample(&record, &spec, true, &last);
 	flow_record_end(&record, false, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = START + 10 * S });
 	flow_record_end(&record, true, &(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = START + 12 * S });
-	flow_result(&r, &spec, &record, START, 200 * MS);
+	flow_result(&r, &spec, &record, &PLAN);
 	assert_int_equal(r.missing_samples, 0);
 }
 
@@ -93,7 +96,7 @@ TEST(a_flow_without_any_report)
 	const struct flow_record record = { 0 };
 	struct flow_result r;
 
-	flow_result(&r, &spec, &record, START, 200 * MS);
+	flow_result(&r, &spec, &record, &PLAN);
 	assert_true(!r.bytes && !r.rate_bps && !r.duration_ns && !r.lasted_ns && !r.samples && !r.missing_samples &&
 		    !r.as_planned);
 	assert_true(!r.received_known && !r.acked_known);
@@ -137,7 +140,7 @@ static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t rtt_us, uint64_t w
 		s.values[FLOW_RCV_WINDOW] = window;
 		flow_record_sample(&record, &spec, false, &s);
 	}
-	flow_result(&r, &spec, &record, START, 200 * MS);
+	flow_result(&r, &spec, &record, &PLAN);
 	return r.receiver_limited;
 }
 
@@ -151,13 +154,13 @@ TEST(a_sender_without_unacknowledged_data_limits_a_flow)
 		struct flow_result r;
 
 		record.local.end = (struct flow_end){ .time_ns = START + 2 * S, .idle = thousandths[i] };
-		flow_result(&r, &tcp, &record, START, 200 * MS);
+		flow_result(&r, &tcp, &record, &PLAN);
 		assert_int_equal(r.sender_idle, i == 2 || i == 3);
 		record.local.samples = 10;
-		flow_result(&r, &tcp, &record, START, 200 * MS);
+		flow_result(&r, &tcp, &record, &PLAN);
 		assert_false(r.sender_idle);
 		record.local.samples = 9;
-		flow_result(&r, &udp, &record, START, 200 * MS);
+		flow_result(&r, &udp, &record, &PLAN);
 		assert_false(r.sender_idle);
 	}
 }
@@ -198,7 +201,7 @@ static bool buffer_limited(int of_ten, uint64_t rtt_us, uint64_t delivery_bps, u
 			s.values[FLOW_NOTSENT] = i || n > of_ten ? 1448 : 0;
 			flow_record_sample(&records[i], &specs[i], false, &s);
 		}
-		flow_result(&results[i], &specs[i], &records[i], START, 200 * MS);
+		flow_result(&results[i], &specs[i], &records[i], &PLAN);
 	}
 	flow_find_buffer_limits(true, 2, specs, records, results);
 	assert_false(results[0].sender_limited);
@@ -242,7 +245,7 @@ TEST(a_direction_is_from_the_first_start_to_the_last_end)
 					.reason = FLOW_PLANNED, .time_ns = s.time_ns, .bytes = i ? 1250000 : 625000 });
 		flow_record_end(&records[i], specs[i].down,
 				&(struct flow_end){ .reason = FLOW_PLANNED, .time_ns = s.time_ns, .packets = 100 });
-		flow_result(&results[i], &specs[i], &records[i], START, S);
+		flow_result(&results[i], &specs[i], &records[i], &SLOW);
 	}
 	flow_total(&total, false, 3, specs, records, results);
 	assert_true(total.flows == 2 && total.bytes == 1875000 && total.rate_bps == 1500000); /* over 10 s */

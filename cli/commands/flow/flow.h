@@ -80,7 +80,7 @@ int flow_finish_report(struct flow_run *run);
 
 void flow_end_json(const struct flow_run *run, struct json *end, const struct flow_total totals[2]);
 
-void flow_judge(struct flow_run *run);
+void flow_judge(struct flow_run *run, const struct flow_total totals[2]);
 const char *flow_direction_of(const struct flow_run *run, uint32_t flow);
 const char *flow_why_ended(const struct flow_run *run, uint32_t flow);
 /* The end of the flows on one host that waited longest; UINT32_MAX: not known. */

@@ -79,6 +79,7 @@ static void flow_json(const struct flow_run *run, struct json *json, uint32_t i)
 		tcp_json(run, json, i);
 	flow_result_start_ns(json, r->start_ns);
 	flow_result_duration_ns(json, r->duration_ns);
+	flow_result_coverage_percent(json, r->coverage);
 	flow_result_samples_local(json, run->records[i].local.samples);
 	flow_result_samples_remote(json, run->records[i].remote.samples);
 	flow_result_samples_missing(json, r->missing_samples);
@@ -114,9 +115,13 @@ void flow_end_json(const struct flow_run *run, struct json *end, const struct fl
 		flow_json(run, end, i);
 	json_array_end(end);
 	flow_end_bytes(end, totals[0].bytes + totals[1].bytes);
-	flow_end_rate_bps(end, totals[0].rate_bps + totals[1].rate_bps);
-	flow_end_up_bps_or_null(end, run->up, totals[0].rate_bps);
-	flow_end_down_bps_or_null(end, run->down, totals[1].rate_bps);
+	flow_end_rate_bps_or_null(end,
+				  (!run->up || flow_has_rate(&totals[0])) && (!run->down || flow_has_rate(&totals[1])),
+				  totals[0].rate_bps + totals[1].rate_bps);
+	flow_end_up_bps_or_null(end, flow_has_rate(&totals[0]), totals[0].rate_bps);
+	flow_end_down_bps_or_null(end, flow_has_rate(&totals[1]), totals[1].rate_bps);
+	flow_end_up_coverage_percent_or_null(end, run->up, totals[0].coverage);
+	flow_end_down_coverage_percent_or_null(end, run->down, totals[1].coverage);
 	flow_end_server_began_late_ns(end, run->result.begun_late_ns);
 	flow_end_server_limit_bps_or_null(end, run->result.pace_bps != 0, run->result.pace_bps);
 	flow_end_control_up_bytes_or_null(end, run->result.control_known, run->result.control_up_bytes);

@@ -70,22 +70,29 @@ static void table_text(struct flow_run *run)
 static void total_text(struct flow_run *run, const char *direction, const struct flow_total *t)
 {
 	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT],
-		what[96];
+		what[96], covered[48] = "";
 
 	if (!t->flows)
 		return;
 	ktrxer_format_bitrate(rate, t->rate_bps);
 	ktrxer_format_size(bytes, t->bytes);
+	if (!flow_has_rate(t)) {
+		out_text(run->cli, "%s: no rate, because only %.1f %% of the time is counted: %s, %s received in %s",
+			 direction, t->coverage / 10.0, rate, bytes, ktrxer_format_ns(low, (int64_t)t->duration_ns));
+		return;
+	}
+	if (t->coverage < 1000)
+		snprintf(covered, sizeof covered, " (%.1f %% of the time is counted)", t->coverage / 10.0);
 	if (run->o->udp)
 		snprintf(what, sizeof what, "%" PRIu64 " of %" PRIu64 " packets lost (%.3f %%)", t->lost, t->sent,
 			 t->sent ? 100.0 * (double)t->lost / (double)t->sent : 0.0);
 	else
 		snprintf(what, sizeof what, "%" PRIu64 " retransmitted segments", t->retransmits);
 	if (t->flows == 1)
-		out_text(run->cli, "%s: %s, %s received, %s", direction, rate, bytes, what);
+		out_text(run->cli, "%s: %s%s, %s received, %s", direction, rate, covered, bytes, what);
 	else
-		out_text(run->cli, "%s: %s in all, %s received, %s; the slowest of %u flows %s, the fastest %s",
-			 direction, rate, bytes, what, t->flows, ktrxer_format_bitrate(low, t->slowest_bps),
+		out_text(run->cli, "%s: %s in all%s, %s received, %s; the slowest of %u flows %s, the fastest %s",
+			 direction, rate, covered, bytes, what, t->flows, ktrxer_format_bitrate(low, t->slowest_bps),
 			 ktrxer_format_bitrate(high, t->fastest_bps));
 }
 
@@ -110,6 +117,7 @@ int flow_finish_report(struct flow_run *run)
 {
 	const uint32_t flows = run->plan.request.flows;
 	struct flow_total totals[2];
+	struct flow_plan plan;
 	struct json *end;
 
 	flow_client_result(run->client, &run->result);
@@ -122,12 +130,17 @@ int flow_finish_report(struct flow_run *run)
 	}
 	flow_pending_flush(run);
 	end = out_end(run->cli);
+	plan = (struct flow_plan){ .start_ns = run->result.start_ns,
+				   .sample_ns = run->plan.request.sample_ns,
+				   .for_ns = run->plan.request.for_ns,
+				   .bytes = run->plan.request.bytes,
+				   .rtt_ns = run->result.rtt_ns,
+				   .stopped = run->interrupted };
 	for (uint32_t i = 0; i < flows; i++)
-		flow_result(&run->results[i], &run->specs[i], &run->records[i], run->result.start_ns,
-			    run->plan.request.sample_ns);
-	flow_judge(run);
+		flow_result(&run->results[i], &run->specs[i], &run->records[i], &plan);
 	for (int down = 0; down < 2; down++)
 		flow_total(&totals[down], down, flows, run->specs, run->records, run->results);
+	flow_judge(run, totals);
 	report_text(run, totals);
 	flow_end_json(run, end, totals);
 	return out_finish(run->cli, end);

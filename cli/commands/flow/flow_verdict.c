@@ -261,7 +261,14 @@ static void judge_idle(struct flow_run *run, bool down)
 #endif
 }
 
-void flow_judge(struct flow_run *run)
+static void judge_coverage(struct flow_run *run, const struct flow_total totals[2])
+{
+	for (int down = 0; down < 2; down++)
+		if (totals[down].flows && !flow_has_rate(&totals[down]))
+			reason_flow_not_covered(run->cli, totals[down].coverage / 10.0, down ? "down" : "up");
+}
+
+void flow_judge(struct flow_run *run, const struct flow_total totals[2])
 {
 	const struct control_request *q = &run->plan.request;
 	uint64_t bytes = 0;
@@ -275,6 +282,7 @@ void flow_judge(struct flow_run *run)
 	judge_ends(run);
 	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
 		reason_flow_ends_missing(run->cli, run->result.remote_missing, q->flows);
+	judge_coverage(run, totals);
 	judge_samples(run);
 	judge_ecn(run);
 	judge_start(run);

@@ -366,6 +366,11 @@ FORMS: dict[str, Form] = {
         "path",
         "flow {flow} ({direction}) ended {early_ns} early, after {after_ns}: {why}",
     ),
+    "flow_not_covered": Form(
+        "degraded",
+        "path",
+        "only {covered_percent} % of the time of the flows {direction} is counted, so there is no rate of this direction",
+    ),
     "flow_ended": Form(
         "degraded",
         "path",
