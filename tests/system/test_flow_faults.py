@@ -55,7 +55,9 @@ def test_the_server_dies_just_before_the_end(shared_pair, ktrxer, serve, token):
     out, err = child.communicate(timeout=10)
     server.process.communicate(timeout=10)
     if late_ns > -10 * MS:
-        pytest.skip(f"this machine was too busy: the server was to be killed 100 ms before the end, and was so {late_ns / MS:.0f} ms after it")
+        pytest.skip(
+            f"this machine was too busy: the server was to be killed 100 ms before the end, and was so {late_ns / MS:.0f} ms after it"
+        )
     run = Run('{"type":"start"}\n' + out, child.returncode, err)
     assert run.status == 1 and run.end["verdict"] == "degraded"
     named = [r for r in run.reasons if r.startswith("flow ")]
@@ -155,7 +157,9 @@ def test_the_first_exchange_of_clocks_takes_longer_than_a_second(shared_pair, fl
 def test_stop_on_eof(shared_pair, ktrxer, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)
-    child = a.popen([*command(ktrxer, token, "up", b.address, "--bitrate", "1M", "--for", "30s", "--stop-on-eof"), "--jsonl"], stdin=subprocess.PIPE)
+    child = a.popen(
+        [*command(ktrxer, token, "up", b.address, "--bitrate", "1M", "--for", "30s", "--stop-on-eof"), "--jsonl"], stdin=subprocess.PIPE
+    )
     received(child, flows=1)
     child.stdin.close()
     child.stdin = None
@@ -325,7 +329,11 @@ def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
     # A sanitizer delays freeing of memory; its leak detector checks at the end.
     assert resident(server) < memory + (65536 if b"__asan_init" in ktrxer.read_bytes() else 4096)
     counts = stop(server)
-    assert counts["protocol_errors"] >= 100 and counts["pending_slow"] + counts["pending_displaced"] >= 40 and counts["refused"]["malformed"] >= 5
+    assert (
+        counts["protocol_errors"] >= 100
+        and counts["pending_slow"] + counts["pending_displaced"] >= 40
+        and counts["refused"]["malformed"] >= 5
+    )
     assert counts["refused"]["wrong_token"] >= 90
     assert counts["bytes_in"] > 4_000_000
 
@@ -333,7 +341,10 @@ def test_hostile_clients(shared_pair, ktrxer, flow, serve, token):
 def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
     done = subprocess.run([ktrxer, "serve", "--token-file", "token"], cwd=tmp_path, capture_output=True, text=True, timeout=20)
     remedy = "`(umask 077; head -c 16 /dev/urandom | base64 >token)`"
-    assert done.returncode in (1, 2) and done.stderr.splitlines()[0] == f"ktrxer serve: --token-file token: No such file or directory; make it: {remedy}"
+    assert (
+        done.returncode in (1, 2)
+        and done.stderr.splitlines()[0] == f"ktrxer serve: --token-file token: No such file or directory; make it: {remedy}"
+    )
     subprocess.run(["sh", "-c", remedy.strip("`")], cwd=tmp_path, check=True)
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
 
@@ -341,7 +352,10 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (None, "ktrxer flow: --token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at its start,"),
+        (
+            None,
+            "ktrxer flow: --token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at its start,",
+        ),
         ("", "ktrxer flow: --token-file is missing"),
         ("short", "ktrxer flow: KTRXER_TOKEN holds 5 bytes; a token has 22 to 1022"),
         ("x" * 1023, "ktrxer flow: KTRXER_TOKEN holds 1023 bytes; a token has 22 to 1022"),
@@ -349,7 +363,34 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
     ],
 )
 def test_a_token_from_the_environment(ktrxer, value, expected):
-    environment = {name: text for name, text in os.environ.items() if name != "KTRXER_TOKEN"} | ({} if value is None else {"KTRXER_TOKEN": value})
+    environment = {name: text for name, text in os.environ.items() if name != "KTRXER_TOKEN"} | (
+        {} if value is None else {"KTRXER_TOKEN": value}
+    )
     words = [ktrxer, "flow", "up", "127.0.0.1", "--port", "1"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20)
     assert done.returncode in (1, 2) and expected in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+@pytest.mark.parametrize("family", ["address", "address6"])
+def test_a_reset_ends_the_time_of_the_rate(pair, ktrxer, serve, token, direction, family):
+    """A firewall of the receiver resets the flow after 1.3 s: its rate is of this time, and the direction has none."""
+    a, b = pair
+    serve(b, "--token-file", token)
+    receiver, port = (b, "dport") if direction == "up" else (a, "sport")
+    child = a.popen([*command(ktrxer, token, direction, getattr(b, family), "--bitrate", "5M", "--for", "6s"), "--jsonl"])
+    start_ns = event(child, "flows_started")["start_ns"]
+    receiver.run(["nft", "add table inet cut; add chain inet cut in { type filter hook input priority 0; }"])
+    time.sleep(max(0, start_ns + 1.3 * S - time.monotonic_ns()) / S)
+    receiver.run(["nft", f"add rule inet cut in meta length > 1000 tcp {port} 8620 reject with tcp reset"])
+    cut_s = (time.monotonic_ns() - start_ns) / S
+    out, err = child.communicate(timeout=20)
+    run = Run('{"type":"start"}\n' + out, child.returncode, err)
+    (one,) = run.flows
+    assert abs(one["duration_ns"] / S - cut_s) < 0.25, (one, cut_s)
+    assert one["rate_bps"] == pytest.approx(one["bytes"] * 8e9 / one["duration_ns"], rel=1e-6) and 4e6 < one["rate_bps"] < 5.6e6, one
+    assert run.end[f"{direction}_bps"] is run.end["rate_bps"] is None
+    assert run.end[f"{direction}_coverage_percent"] == pytest.approx(one["coverage_percent"], abs=2) and one["coverage_percent"] < 30
+    assert any("there is no rate of this direction" in r for r in run.reasons) and any("early, after" in r for r in run.reasons), (
+        run.reasons
+    )
