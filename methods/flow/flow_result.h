@@ -53,7 +53,7 @@ struct flow_result {
 		end_ns;        /* of what `bytes` counts, at the end that counts: begins a delay of the path later */
 	uint64_t duration_ns;  /* from begin_ns to end_ns */
 	uint64_t lasted_ns;    /* from its start to its end at the decider */
-	uint64_t uncounted_ns; /* between end_ns and the end of the plan: bytes may have moved that nobody reported */
+	uint64_t uncounted_ns; /* between end_ns and the end of the plan: bytes that are in no report may have moved */
 	uint32_t coverage;     /* duration_ns, in thousandths of the time of the plan */
 	uint64_t bytes;
 	uint64_t rate_bps; /* of these bytes over duration_ns */

@@ -155,8 +155,7 @@ struct flow_end {
 	uint64_t packets; /* UDP; else 0 */
 	uint32_t missed;  /* samples that could not be taken in time, or sent */
 	/*
-	 * A receiver's: when its first byte came (UDP: less the time of the packets before the first one); 0: none, or not
-	 * known.
+	 * A receiver's: when its first byte came (UDP: less the time of the packets before it); 0: none, or not known.
 	 */
 	uint64_t first_ns;
 	/* A sender sets these; UINT64_MAX, "": not known. */

@@ -20,7 +20,7 @@ def flow(direction: str, kbit: int, seconds: int, *words: str, to: str = "far") 
 
 def rate(end: dict[str, Any], direction: str) -> float:
     assert f"{direction}_bps" in end, end
-    return end[f"{direction}_bps"] / 1e3
+    return float(end[f"{direction}_bps"]) / 1e3
 
 
 @pytest.mark.parametrize(("delay_ms", "protocols"), [(600, ("-u",)), (20, ("-u", ""))])  # TCP begins too slowly for 600 ms
