@@ -7,6 +7,7 @@
 
 #include "bench_progress.h"
 #include "error.h"
+#include "fields_bench.h"
 #include "reasons.h"
 #include "units.h"
 
@@ -98,12 +99,12 @@ static void one_turn(struct bench_run *run, const struct bench_point *point, int
 
 	if (!sample)
 		return;
-	json_string(sample, "engine", who->name);
-	json_u64(sample, "payload", point->payload);
-	json_u64(sample, "cross", point->cross_pps);
-	json_u64(sample, "gap_ns", point->gap_ns);
-	json_i64(sample, "round", round);
-	json_array(sample, "jobs");
+	bench_turn_engine(sample, who->name);
+	bench_turn_payload(sample, point->payload);
+	bench_turn_cross(sample, point->cross_pps);
+	bench_turn_gap_ns(sample, point->gap_ns);
+	bench_turn_round(sample, round);
+	bench_turn_jobs_open(sample);
 	for (int i = 0; i < count && rc == 0; i++) {
 		struct bench_turn turn;
 
@@ -114,8 +115,8 @@ static void one_turn(struct bench_run *run, const struct bench_point *point, int
 		bench_sample_job(sample, &jobs[i], &turn);
 	}
 	json_array_end(sample);
-	json_bool(sample, "stalled", quiet.stalled);
-	json_string(sample, "failed", rc < 0 ? err.text : NULL);
+	bench_turn_stalled(sample, quiet.stalled);
+	bench_turn_failed(sample, rc < 0 ? err.text : NULL);
 	out_put(run->cli, sample);
 	if (rc < 0) {
 		tally->failures++;
@@ -181,33 +182,33 @@ static void say_settings(struct bench_run *run, struct json *json)
 	const struct bench_options *o = run->o;
 	char text[KTRXER_UNITS_TEXT];
 
-	json_string(json, "bench", run->kind->name);
-	json_object(json, "settings");
+	bench_end_bench(json, run->kind->name);
+	bench_end_settings_open(json);
 	snprintf(text, sizeof text, "%" PRIu64 "..%" PRIu64 "/%" PRIu64, o->payload.from, o->payload.to,
 		 o->payload.step);
-	json_string(json, "payload", text);
-	json_string(json, "cross", o->cross);
+	bench_settings_payload(json, text);
+	bench_settings_cross(json, o->cross);
 	if (run->kind->gaps)
-		json_string(json, "gaps", o->gaps);
+		bench_settings_gaps(json, o->gaps);
 	if (o->methods) {
-		json_string(json, "methods", o->methods);
-		json_string(json, "predispatch", o->predispatch);
+		bench_settings_methods(json, o->methods);
+		bench_settings_predispatch(json, o->predispatch);
 	}
-	json_u64(json, "both_ways", o->both_ways);
-	json_u64(json, "rounds", o->rounds);
-	json_u64(json, "count", o->count);
-	json_u64(json, "interval_ns", o->interval_ns);
-	json_u64(json, "for_ns", o->for_ns);
-	json_u64(json, "train", o->train);
-	json_u64(json, "threads", o->threads);
-	json_u64(json, "seed", o->seed);
+	bench_settings_both_ways(json, o->both_ways);
+	bench_settings_rounds(json, o->rounds);
+	bench_settings_count(json, o->count);
+	bench_settings_interval_ns(json, o->interval_ns);
+	bench_settings_for_ns(json, o->for_ns);
+	bench_settings_train(json, o->train);
+	bench_settings_threads(json, o->threads);
+	bench_settings_seed(json, o->seed);
 	json_object_end(json);
-	json_string(json, "judge", farend_name(run->far));
-	json_bool(json, "driver_calls", farend_has_calls(run->far));
-	json_string(json, "judge_note", farend_note(run->far)[0] ? farend_note(run->far) : NULL);
-	json_bool(json, "sees_stalls", bench_watch_sees_stalls(run->watch));
-	json_u64(json, "turns", run->done);
-	json_u64(json, "stalled_turns", run->stalled_turns);
+	bench_end_judge(json, farend_name(run->far));
+	bench_end_driver_calls(json, farend_has_calls(run->far));
+	bench_end_judge_note(json, farend_note(run->far)[0] ? farend_note(run->far) : NULL);
+	bench_end_sees_stalls(json, bench_watch_sees_stalls(run->watch));
+	bench_end_turns(json, run->done);
+	bench_end_stalled_turns(json, run->stalled_turns);
 }
 
 static int finish(struct bench_run *run)

@@ -6,6 +6,7 @@
 
 #include "base_limits.h"
 #include "error.h"
+#include "fields_bench.h"
 #include "reasons.h"
 
 #include <errno.h>
@@ -69,21 +70,21 @@ static int finish(struct receive_bench *b)
 {
 	struct json *json = out_end(b->cli);
 
-	json_string(json, "bench", "receive");
-	json_object(json, "settings");
-	json_string(json, "rules", b->o->rules);
-	json_u64(json, "repeat", b->o->repeat);
+	bench_receive_end_bench(json, "receive");
+	bench_receive_end_settings_open(json);
+	bench_receive_settings_rules(json, b->o->rules);
+	bench_receive_settings_repeat(json, b->o->repeat);
 	if (b->o->rate.given)
-		json_u64(json, "rate_pps", b->o->rate.num / b->o->rate.den);
+		bench_receive_settings_rate_pps(json, b->o->rate.num / b->o->rate.den);
 	else
-		json_null(json, "rate_pps");
-	json_u64(json, "for_ns", b->o->for_ns);
-	json_u64(json, "payload", b->o->payload);
-	json_u64(json, "ring", b->o->ring);
-	json_u64(json, "rounds", b->o->rounds);
-	json_u64(json, "no_flow", b->o->no_flow);
+		bench_receive_settings_rate_pps_null(json);
+	bench_receive_settings_for_ns(json, b->o->for_ns);
+	bench_receive_settings_payload(json, b->o->payload);
+	bench_receive_settings_ring(json, b->o->ring);
+	bench_receive_settings_rounds(json, b->o->rounds);
+	bench_receive_settings_no_flow(json, b->o->no_flow);
 	json_object_end(json);
-	json_u64(json, "stalled_turns", b->stalled);
+	bench_receive_end_stalled_turns(json, b->stalled);
 	if (cli_stopped(b->cli))
 		reason_stopped_early(b->cli);
 	if (!b->measured)

@@ -3,6 +3,7 @@
 #include "bench_receive.h"
 
 #include "error.h"
+#include "fields_bench.h"
 #include "rules_cost.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ static int case_run(struct receive_bench *b, struct cost_case *c, uint64_t round
 		return rc;
 	sample = receive_sample(b, "cost", c->what, c->exact, c->wildcards, round);
 	if (sample) {
-		json_u64(sample, "cost_ns", mean_ns);
+		bench_cost_cost_ns(sample, mean_ns);
 		out_put(b->cli, sample);
 	}
 	return 0;

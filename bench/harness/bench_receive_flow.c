@@ -3,6 +3,7 @@
 #include "bench_receive.h"
 
 #include "error.h"
+#include "fields_bench.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +119,7 @@ static void sample_put(struct receive_bench *b, const char *what, int rules, uin
 
 	if (!sample)
 		return;
-	json_i64(sample, "mbps", mbps);
+	bench_flow_mbps(sample, mbps);
 	out_put(b->cli, sample);
 }
 

@@ -7,6 +7,7 @@
 #include "bench_receive.h"
 
 #include "error.h"
+#include "fields_bench.h"
 #include "reasons.h"
 #include "template.h"
 #include "thread.h"
@@ -235,11 +236,11 @@ static void sample_put(struct receive_bench *b, const struct round_result *r, ui
 
 	if (!sample)
 		return;
-	json_u64(sample, "sent", r->sent);
-	json_u64(sample, "captured", r->captured);
-	json_u64(sample, "lost", r->lost + (r->sent > r->matched ? r->sent - r->matched : 0));
-	json_u64(sample, "first_ns", r->first_ns);
-	json_u64(sample, "last_ns", r->last_ns);
+	bench_taken_sent(sample, r->sent);
+	bench_taken_captured(sample, r->captured);
+	bench_taken_lost(sample, r->lost + (r->sent > r->matched ? r->sent - r->matched : 0));
+	bench_taken_first_ns(sample, r->first_ns);
+	bench_taken_last_ns(sample, r->last_ns);
 	out_put(b->cli, sample);
 }
 

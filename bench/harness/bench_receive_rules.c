@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Rules, samples and notes of all parts of `ktrxer bench receive`. */
 #include "bench_receive.h"
+#include "fields_bench.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,10 +42,10 @@ struct json *receive_sample(struct receive_bench *b, const char *part, const cha
 
 	if (!sample)
 		return NULL;
-	json_string(sample, "what", what);
-	json_i64(sample, "rules", rules);
-	json_i64(sample, "wildcards", wildcards);
-	json_u64(sample, "round", round);
+	bench_rules_what(sample, what);
+	bench_rules_rules(sample, rules);
+	bench_rules_wildcards(sample, wildcards);
+	bench_rules_round(sample, round);
 	b->measured++;
 	return sample;
 }
@@ -55,6 +56,6 @@ void receive_note(struct receive_bench *b, const char *text)
 
 	if (!event)
 		return;
-	json_string(event, "text", text);
+	bench_note_text(event, text);
 	out_put(b->cli, event);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* A turn as JSON: the counts of the far end, and the time stamps of each probe. */
 #include "bench.h"
+#include "fields_bench.h"
 
 #include <time.h>
 
@@ -20,13 +21,16 @@ struct json *bench_sample(struct cli *cli, const char *kind)
 	return out_sample(cli, kind);
 }
 
-static void put_stamps(struct json *json, const char *key, const uint64_t *stamps, uint64_t count)
+typedef void field_writer(struct json *json);
+
+static void put_stamps(struct json *json, field_writer *array, field_writer *null, const uint64_t *stamps,
+		       uint64_t count)
 {
 	if (!stamps) {
-		json_null(json, key);
+		null(json);
 		return;
 	}
-	json_array(json, key);
+	array(json);
 	for (uint64_t i = 0; i < count; i++)
 		json_u64(json, NULL, stamps[i]);
 	json_array_end(json);
@@ -37,32 +41,33 @@ void bench_sample_job(struct json *json, const struct bench_job *job, const stru
 	const struct farend_result *far = &turn->far;
 
 	json_object(json, NULL);
-	json_string(json, "pattern", patterns[job->pattern]);
+	bench_job_pattern(json, patterns[job->pattern]);
 	if (turn->sent == UINT64_MAX)
-		json_null(json, "sent");
+		bench_job_sent_null(json);
 	else
-		json_u64(json, "sent", turn->sent);
-	json_u64(json, "arrived", far->probes);
+		bench_job_sent(json, turn->sent);
+	bench_job_arrived(json, far->probes);
 	/* The rate of a flood: the probes up to the one at last_ns. */
-	json_u64(json, "timed", far->timed);
-	json_u64(json, "first_ns", far->first_ns);
-	json_u64(json, "last_ns", far->last_ns);
-	json_u64(json, "cross", far->cross);
-	json_u64(json, "cross_first_ns", far->cross_first_ns);
-	json_u64(json, "cross_last_ns", far->cross_last_ns);
+	bench_job_timed(json, far->timed);
+	bench_job_first_ns(json, far->first_ns);
+	bench_job_last_ns(json, far->last_ns);
+	bench_job_cross(json, far->cross);
+	bench_job_cross_first_ns(json, far->cross_first_ns);
+	bench_job_cross_last_ns(json, far->cross_last_ns);
 	if (job->pattern == BENCH_TIMED) {
 		uint64_t count = job->count * job->train;
 
 		if (count > far->slots)
 			count = far->slots;
-		json_u64(json, "train", job->train);
-		json_u64(json, "interval_ns", job->interval_ns);
-		put_stamps(json, "arrivals_ns", far->arrivals, count);
-		put_stamps(json, "calls_ns", far->calls, count);
-		put_stamps(json, "sent_ns", job->reports ? turn->sent_ns : NULL, count);
-		json_u64(json, "driver", turn->driver);
-		json_u64(json, "wire", turn->wire);
-		json_u64(json, "queued", turn->queued);
+		bench_job_train(json, job->train);
+		bench_job_interval_ns(json, job->interval_ns);
+		put_stamps(json, bench_job_arrivals_ns_open, bench_job_arrivals_ns_null, far->arrivals, count);
+		put_stamps(json, bench_job_calls_ns_open, bench_job_calls_ns_null, far->calls, count);
+		put_stamps(json, bench_job_sent_ns_open, bench_job_sent_ns_null, job->reports ? turn->sent_ns : NULL,
+			   count);
+		bench_job_driver(json, turn->driver);
+		bench_job_wire(json, turn->wire);
+		bench_job_queued(json, turn->queued);
 	}
 	json_object_end(json);
 }

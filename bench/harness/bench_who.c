@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include "error.h"
+#include "fields_bench.h"
 #include "units.h"
 
 #include <errno.h>
@@ -82,8 +83,8 @@ static void leave_out(struct bench_run *run, const char *name, const char *why)
 
 	if (!event)
 		return;
-	json_string(event, "engine", name);
-	json_string(event, "reason", why);
+	bench_left_out_engine(event, name);
+	bench_left_out_reason(event, why);
 	out_put(run->cli, event);
 }
 
