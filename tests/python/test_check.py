@@ -95,7 +95,7 @@ def test_figures_of_a_known_queue(tmp_path):
     assert up.added_ms == pytest.approx(200, abs=0.3) and down.added_ms == pytest.approx(40, abs=0.3)
     assert up.low_ms is not None and up.low_ms <= up.added_ms <= up.high_ms < up.low_ms + 1
     assert up.rate_mbps == pytest.approx(10, rel=0.01) and down.rate_mbps == pytest.approx(50, rel=0.01)
-    assert check.added_ms == pytest.approx(120, abs=0.3) and check.grades == ("C", "C", "C"), "the scale's mean of both directions"
+    assert check.added_ms == pytest.approx(200, abs=0.3) and check.grades[0] == "D", "that of the worse direction"
 
 
 def test_the_figure_lies_in_its_interval(tmp_path, monkeypatch):
@@ -169,7 +169,11 @@ def test_what_to_do(tmp_path, given, here, advice):
 
 
 @pytest.mark.parametrize(("given", "says"), [
-    ({"idle_lost": 0.1}, "on the idle line"), ({"lost": 0.1}, "under an upload and "), ({"idle_lost": 0.1, "up_ms": 150}, "on the idle line"),
+    ({"idle_lost": 0.1}, "on the idle line: look for a bad cable"), ({"lost": 0.1}, "under an upload, and not on the idle line: look for a short queue"),
+    ({"idle_lost": 0.1, "up_ms": 150}, "on the idle line: look for a bad cable"),
+    ({"lost": 0.1, "up_ms": 150}, "under an upload, and not on the idle line: the full queue drops packets"),
+    ({"lost": 0.3, "idle_lost": 0.02, "up_ms": 150}, "under an upload, more than on the idle line: the full queue drops packets"),
+    ({"lost": 0.1, "idle_lost": 0.1}, "under an upload, no more than on the idle line"),
     ({"idle_lost": 0.005, "lost": 0.02}, None),
 ])  # fmt: skip
 def test_a_path_that_loses_packets_needs_repair(tmp_path, given, says):
@@ -178,7 +182,7 @@ def test_a_path_that_loses_packets_needs_repair(tmp_path, given, says):
     third = answer.of(check).sentences[2]
     assert (says or "There is nothing to repair") in third and ("probes were lost" in third) == (says is not None)
     assert says is None or "nothing to repair" not in third
-    assert third.startswith("Set a shaper") == ("up_ms" in given)
+    assert third.startswith("Set a shaper") == ("up_ms" in given) and ("bad cable" in third) == bool(says and given.get("idle_lost"))
 
 
 def test_a_rate_that_changes_under_the_load(tmp_path):
@@ -214,7 +218,25 @@ def test_a_server_that_ends_under_the_load(tmp_path, ends_s):
 def test_one_direction(tmp_path):
     check = figures.of(stored(tmp_path, down_ms=150, up_mbit=None))
     assert check is not None and [load.direction for load in check.loads] == ["down"] and check.added_ms == pytest.approx(150, abs=1)
-    assert "upload" not in answer.of(check).sentences[0]
+    assert answer.of(check).sentences[0].startswith("The upload was not measured, and the line is bloated: a download adds ")
+    assert answer.of(check).bloated == "yes"
+
+
+def test_a_direction_without_a_load_gets_no_all_clear(tmp_path, capsys):
+    """`check --download URL` said "not bloated, grade A" on a line whose upload added 109 ms."""
+    run = stored(tmp_path, down_ms=2, up_mbit=None)
+    check = figures.of(run)
+    assert check is not None
+    made = answer.of(check)
+    first, _, third = made.sentences
+    assert made.bloated == "unknown" and first.startswith("The upload was not measured: a download adds ")
+    assert "grade A+ for the download" in first and "not bloated" not in first
+    assert "to measure the upload, name a server by --server, or an URL by --upload" in third
+    words = command.parser().parse_args(["--download", "http://far/x", "--json"])
+    assert command.report(run.path, words, Here("eth0")) == 0, "a result was printed, and it is valid"
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, SCHEMA)
+    assert found["bloated"] == "unknown" and found["grade"]["letter"] == "A+" and len(found["loads"]) == 1
 
 
 def test_a_load_that_did_not_get_through(tmp_path):
@@ -240,7 +262,7 @@ def test_the_report_and_its_schema(tmp_path, capsys, given, status):
     assert str(run.path) in printed and ("verdict: " in printed) == (status == 1)
     assert ("the measurement is invalid, for the reasons below." in printed) == (given.get("verdict") == "invalid")
     if status == 0:
-        assert made["loads"][0]["shaper_bps"] == pytest.approx(9_000_000, rel=0.01) and made["grade"]["letter"] == "C"
+        assert made["loads"][0]["shaper_bps"] == pytest.approx(9_000_000, rel=0.01) and made["grade"]["letter"] == "D"
 
 
 @pytest.mark.parametrize(("words", "complaint"), [

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
+from ktrxer.estimate.latency import Delays
 from ktrxer.summary.policer import line
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
 from ktrxer.units import delay as ms
@@ -16,8 +17,10 @@ from ktrxer.units import delay as ms
 GOOD_MS, BAD_MS = 30, 100  # docs/howto/bloated.md: below, calls and games do not suffer; above, the line is bloated
 IDLE_LOST, LOADED_LOST = 0.01, 0.05  # shares of the probes; a full queue drops a few per cent under load
 LOST_LEAST = 3
+LOAD_FACTOR = 2  # from this multiple of the idle share on, losses under a load are those of the load
 SHAPED = 0.9  # of the measured rate: the queue has to be in the shaper, and the line's rate varies
 WORDS = {"up": "an upload", "down": "a download"}
+NOUNS = {"up": "upload", "down": "download"}
 
 Bloated = Literal["no", "somewhat", "yes", "unknown"]
 
@@ -48,10 +51,12 @@ def unknown(reason: str, blocked: Sequence[str] = ()) -> Answer:
 def of(check: Check, here: Here = Here(), blocked: Sequence[str] = ()) -> Answer:
     """`blocked`: the traffic that a firewall blocks (check/blocked.py)."""
     worst = check.worst
-    bloated = word_of(worst.added_ms)
+    found = word_of(worst.added_ms)
+    # No load of a direction, no statement that this direction is free of a queue.
+    bloated: Bloated = "unknown" if found == "no" and check.without else found
     shapers: dict[str, float] = {load.direction: SHAPED * load.rate_mbps for load in check.loads if load.rate_mbps is not None}
-    third = "; ".join([_third(check, bloated, shapers, here), *blocked]) + "."
-    return Answer(bloated, (_first(check, bloated), _second(check), third), shapers)
+    third = "; ".join([_third(check, found, shapers, here), *blocked]) + "."
+    return Answer(bloated, (_first(check, found), _second(check), third), shapers)
 
 
 def word_of(added_ms: float) -> Bloated:
@@ -60,6 +65,9 @@ def word_of(added_ms: float) -> Bloated:
 
 def _first(check: Check, bloated: Bloated) -> str:
     sentence = {"no": "The line is not bloated", "somewhat": "The line is somewhat bloated", "yes": "The line is bloated"}[bloated]
+    if check.without:
+        missing = f"The {NOUNS[check.without[0]]} was not measured"
+        sentence = missing if bloated == "no" else f"{missing}, and {sentence[0].lower()}{sentence[1:]}"
     bounds = [(load.low_ms, load.high_ms) for load in check.loads]
     if any(low is not None and high is not None and word_of(low) != word_of(high) for low, high in bounds):
         sentence += " (the uncertainty reaches into the next class)"
@@ -67,7 +75,9 @@ def _first(check: Check, bloated: Bloated) -> str:
     letter, low, high = check.grades
     between = f" ({low} to {high})" if low != high else ""
     trip = f"the {check.probes} round trip of {ms(check.idle.p50)} to {check.target}"
-    return f"{sentence}: {' and '.join(parts)} to {trip}, which is grade {letter}{between} on the scale {scale()}."
+    differ = " for the worse direction" if len(set(check.letters)) > 1 else ""
+    graded = f" for the {NOUNS[check.worst.direction]}" if check.without else differ
+    return f"{sentence}: {' and '.join(parts)} to {trip}, which is grade {letter}{between}{graded} on the scale {scale()}."
 
 
 def _added(load: Load) -> str:
@@ -123,17 +133,28 @@ def _third(check: Check, bloated: Bloated, shapers: dict[str, float], here: Here
 
 
 def _losses(check: Check) -> str:
-    """Problems that a small delay does not repair."""
-    parts = [("on the idle line", check.idle, IDLE_LOST)]
-    parts += [(f"under {WORDS[one.direction]}", one.loaded, LOADED_LOST) for one in check.loads]
-    shares = [(when, found.lost / (found.lost + found.count), least) for when, found, least in parts if found.lost >= LOST_LEAST]
-    stated = [f"{share:.1%} {when}" for when, share, least in shares if share >= least]
-    if not stated:
-        return ""
-    return (
-        f"; probes were lost, {' and '.join(stated)}: look for a bad cable, weak WiFi, a router that drops packets above a rate, or a "
-        "host that limits its answers"
-    )
+    """Problems that a small delay does not repair. Losses under a load alone are not those of a cable: a full queue drops packets."""
+    idle = _lost(check.idle, IDLE_LOST)
+    stated = [f"{idle:.1%} on the idle line: look for a bad cable, weak WiFi, or a host that limits its answers"] if idle else []
+    for load in check.loads:
+        share = _lost(load.loaded, LOADED_LOST)
+        if not share or (load.policed is not None and not idle):
+            continue
+        place = f"{share:.1%} under {WORDS[load.direction]}"
+        more = ", more than on the idle line" if idle else ", and not on the idle line"
+        if idle and share < LOAD_FACTOR * idle:
+            stated.append(f"{place}, no more than on the idle line")
+        elif load.queue is not None or math.isinf(load.added_ms):
+            stated.append(f"{place}{more}: the full queue drops packets")
+        else:
+            stated.append(f"{place}{more}: look for a short queue, or a device that drops packets above a rate")
+    return f"; probes were lost, {'; '.join(stated)}" if stated else ""
+
+
+def _lost(found: Delays, least: float) -> float:
+    """The share of the probes that were lost; 0 below `least`."""
+    share = found.lost / (found.lost + found.count) if found.lost >= LOST_LEAST else 0.0
+    return share if share >= least else 0.0
 
 
 def _policers(check: Check) -> str:
@@ -148,6 +169,8 @@ def _remedy(check: Check, bloated: Bloated, shapers: dict[str, float], here: Her
         rates = " and ".join(f"{load.rate_mbps:.2f} Mbit/s {load.direction}" for load in check.loads if load.rate_mbps is not None)
         reached = f"a load of {rates}" if rates else "a load of unknown rate"
         more = "if the line has a higher rate, name a faster server and measure again"
+        for way in check.without:
+            more += f"; to measure the {NOUNS[way]}, name a server by --server, or an URL by --{NOUNS[way]}"
         nothing = "The delay needs no repair" if _losses(check) or _policers(check) else "There is nothing to repair"
         return f"{nothing}, as far as {reached} shows: {more}."
     bad = [load for load in check.loads if word_of(load.added_ms) != "no"]

@@ -31,6 +31,7 @@ HALF = 0.5  # of the added delay: a place with more is where the queue is
 
 Floats = NDArray[np.float64]
 Way = Literal["up", "down"]
+WAYS: tuple[Way, ...] = ("up", "down")
 
 
 @dataclass(frozen=True)
@@ -84,21 +85,31 @@ class Check:
 
     @property
     def added_ms(self) -> float:
-        """The mean of the delays that the upload and the download add, as the scale defines it."""
-        return sum(max(0.0, load.added_ms) for load in self.loads) / len(self.loads)
+        """The delay that the load of the worse direction adds: the grade is that of this direction."""
+        return max(0.0, self.worst.added_ms)
 
     @property
     def bounds_ms(self) -> tuple[float, float] | None:
+        """The larger of the lower bounds and the larger of the upper bounds of the directions."""
         known = [(load.low_ms, load.high_ms) for load in self.loads if load.low_ms is not None and load.high_ms is not None]
         if len(known) < len(self.loads):
             return None
-        return tuple(sum(max(0.0, bound[i]) for bound in known) / len(known) for i in (0, 1))  # type: ignore[return-value]
+        return max(0.0, *(low for low, _ in known)), max(0.0, *(high for _, high in known))
 
     @property
     def grades(self) -> tuple[str, str, str]:
         """The letter, and the letters of the interval's ends."""
         low, high = self.bounds_ms or (self.added_ms, self.added_ms)
         return grade(self.added_ms), grade(low), grade(high)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        return tuple(grade(max(0.0, load.added_ms)) for load in self.loads)
+
+    @property
+    def without(self) -> tuple[Way, ...]:
+        """The directions that no load filled."""
+        return tuple(way for way in WAYS if all(load.direction != way for load in self.loads))
 
     @property
     def worst(self) -> Load:

@@ -231,10 +231,11 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
     reasons = run.meta.reasons
     traffic = gap.traffic if gap is not None else ()
     if gap is not None and not gap.load:
-        made = answer.unknown(f"no load is possible, and {figures.idle_alone(run)}", traffic)
+        check, made = None, answer.unknown(f"no load is possible, and {figures.idle_alone(run)}", traffic)
     elif check is None or run.meta.verdict == "invalid":
         none = "no probe was answered, or no load transferred data"
         made = answer.unknown(f"the measurement is {run.meta.verdict}, for the reasons below" if reasons else none, traffic)
+        check = None
     else:
         made = answer.of(check, here, traffic)
     if given.json or given.jsonl:
@@ -251,7 +252,7 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
             print(f"verdict: {run.meta.verdict}", *(f"  - {one_line(one.text, 1000)}" for one in reasons), sep="\n")
         if not given.quiet:
             print(f"stored; `ktrxer summary`, `ktrxer report` and `ktrxer plot` show it:\n{stored}")
-    return VALID if run.meta.verdict == "valid" and made.bloated != "unknown" else BAD
+    return VALID if run.meta.verdict == "valid" and check is not None else BAD
 
 
 def _ends(run: Run) -> list[dict[str, Any]]:
@@ -282,7 +283,7 @@ def as_json(stored: Path, verdict: str | None, reasons: list[Reason], made: Answ
         "answer": list(made.sentences),
         "bloated": made.bloated, "note": note, "target": None, "probes": None, "idle_ms": None, "grade": None, "level": LEVEL, "loads": [],
     }  # fmt: skip
-    if check is None or made.bloated == "unknown":
+    if check is None:
         return result
     letter, low, high = check.grades
     idle = check.idle
