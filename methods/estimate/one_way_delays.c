@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "one_way_delays.h"
 
-/* The time in the reflector, which rows do not have, at most: in that time the offset may change. */
+/* The time in the reflector at most, of rows that do not have it: in that time the offset may change. */
 #define DWELL_NS 100000
 /* Room of an estimator: some megabytes. */
 #define LIMITS_MAX (1 << 16)
@@ -74,22 +74,22 @@ static bool make(const struct one_way_row *rows, size_t i, const struct one_way_
 	uint64_t t1_ns, t4_ns;
 
 	if (far_at_ns == INT64_MIN || sent_ns == INT64_MIN || !is_length(r->rtt_ns) || !is_length(r->own_queue_ns) ||
-	    !is_length(r->far_queue_ns))
+	    !is_length(r->far_queue_ns) || !is_length(r->dwell_ns))
 		return false;
 	/* A row may be earlier than the first one. */
 	t1_ns = (uint64_t)(sent_ns + OUR_MAX);
-	t4_ns = t1_ns + (uint64_t)r->rtt_ns;
+	t4_ns = t1_ns + (uint64_t)r->rtt_ns + (uint64_t)r->dwell_ns;
 	made->trip = (struct one_way_trip){ .t1_ns = t1_ns,
-					    .trip_ns = (uint64_t)r->rtt_ns,
+					    .trip_ns = t4_ns - t1_ns,
 					    .up_ns = far_at_ns - (int64_t)t1_ns,
-					    .down_ns = (int64_t)t4_ns - far_at_ns };
+					    .down_ns = (int64_t)t4_ns - far_at_ns - r->dwell_ns };
 	made->exchange = (struct clock_exchange){
 		.t1_ns = t1_ns + (uint64_t)r->own_queue_ns,
 		.t4_ns = t4_ns,
 		.t2_ns = far_at_ns,
-		.t3_ns = far_at_ns + r->far_queue_ns,
-		.widen_ns = 1 + change_in(DWELL_NS) +
-			    (clocks->adjusted ? change_in((uint64_t)r->rtt_ns) + STAMP_ERROR_NS : 0),
+		.t3_ns = far_at_ns + r->dwell_ns + r->far_queue_ns,
+		.widen_ns = 1 + (r->dwell_ns ? 0 : change_in(DWELL_NS)) +
+			    (clocks->adjusted ? change_in(made->trip.trip_ns) + STAMP_ERROR_NS : 0),
 		.free_running = clocks->free_running,
 	};
 	return true;

@@ -20,12 +20,13 @@ uint64_t one_way_delays(const struct clock_offset *clock, enum clock_offset_segm
 			const struct one_way_trip *trip, int64_t low_ns, int64_t high_ns, int64_t *up_ns,
 			int64_t *down_ns);
 
-/* A recorded round trip; the time in the reflector is not in it. A wait or adjustment that is not known is 0. */
+/* A recorded round trip. A wait, adjustment or time in the reflector that is not known is 0. */
 struct one_way_row {
-	int64_t sent_ns, rtt_ns; /* our clock */
+	int64_t sent_ns, rtt_ns; /* our clock; rtt_ns is without the time in the reflector */
 	int64_t far_ns;          /* the far clock, at the arrival of the probe */
 	int64_t own_queue_ns, far_queue_ns;
 	int64_t adjusted_ns; /* adjustments of the far clock less those of ours */
+	int64_t dwell_ns;    /* time in the reflector, by the far clock */
 };
 struct one_way_row_delays {
 	int64_t up_ns, down_ns, bound_ns; /* INT64_MIN: the row contradicts the rows around it */

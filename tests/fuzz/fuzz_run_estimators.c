@@ -59,6 +59,7 @@ static void delays(const uint8_t *data, size_t size, uint8_t flags)
 			rows[i].rtt_ns = (int64_t)((uint64_t)rows[i].rtt_ns % 5000000);
 			rows[i].far_ns = rows[i].sent_ns + rows[i].far_ns % 5000000;
 			rows[i].own_queue_ns = rows[i].far_queue_ns = 0;
+			rows[i].dwell_ns = (int64_t)((uint64_t)rows[i].dwell_ns % 50000000);
 		}
 	MUST(one_way_of_rows(rows, count, &clocks, found) >= 0);
 	for (size_t i = 0; i < count; i++)

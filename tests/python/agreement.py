@@ -13,7 +13,15 @@ import numpy as np
 from ktrxer.run.losses import session_of
 from ktrxer.store import Run, StoreError, open_run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.summary.figures import summarise
+from ktrxer.summary.figures import Summary, summarise
+
+RUNS_MOST = 10  # of one test: the others of a large set are made by the same code
+
+
+def of_test(folder: Path | None) -> list[str]:
+    """Of the runs that a test has recorded in its folder."""
+    runs = [one for one in folder.rglob("*.ktrxer") if one.is_file()] if folder is not None and folder.is_dir() else []
+    return [text for one in runs[:RUNS_MOST] for text in of_file(one)]
 
 
 def of_file(path: Path) -> list[str]:
@@ -23,8 +31,8 @@ def of_file(path: Path) -> list[str]:
         return []
 
 
-def disagreements(run: Run) -> Iterator[str]:
-    summary = summarise(run)
+def disagreements(run: Run, summary: Summary | None = None) -> Iterator[str]:
+    summary = summary or summarise(run)
     shown = summary.as_json()
     probes = [runner for runner in run.meta.runners if runner.protocol is not None and isinstance(runner.end, dict)]
     stamps = [runner.end for runner in probes if runner.kind == "stamp" and runner.end is not None and "lost_unknown" in runner.end]

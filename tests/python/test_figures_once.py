@@ -37,7 +37,9 @@ def stamp_run(tmp_path, phases, end, lost=range(0), counted=lambda seq: None, co
     writer.append("latency", rows)
     writer.sync()
     run = open_run(writer.part)
-    return open_run(writer.finish(close(run)))
+    tables = close(run)
+    writer.meta = run.meta
+    return open_run(writer.finish(tables))
 
 
 def losses_of(run):
@@ -103,3 +105,27 @@ def test_a_command_without_the_library_ends_with_one_line(tmp_path):
     )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert made.returncode == 1 and made.stderr.startswith("ktrxer runs: ") and made.stderr.count("\n") == 1 and "make" in made.stderr, made.stderr
+
+
+TRIPS = dict.fromkeys(("min", "p50", "p95", "p99", "max"), 10000.0)
+
+
+def test_quantiles_of_a_histogram_become_exact(tmp_path):
+    """The process has 10.004 ms, the middle of a bucket; the file has the samples."""
+    end = {"lost_up": 0, "lost_down": 0, "lost_unknown": 0, "received": 1000, "rtt_us": TRIPS | {"p50": 10_003.968, "p99": 10_003.968, "iqr": 8.192}}
+    run = stamp_run(tmp_path, [Phase("idle_before", 0, 10 * S)], end)
+    assert run.meta.runners[0].end["rtt_us"] == TRIPS | {"iqr": 0.0}
+    assert figures.summarise(run).latency[0].idle.p50 == 10.0 and not list(disagreements(run))
+
+
+@pytest.mark.parametrize("changed", [
+    {"sent": 999}, {"lost": 1}, {"lost_up": 1}, {"too_late": 1}, {"rtt_us": TRIPS | {"p50": 10_000.001}}, {"rtt_us": TRIPS | {"max": 10_000.1}},
+    {"late": 1, "late_after_us": 100.0},
+])  # fmt: skip
+def test_a_planted_difference_is_found(tmp_path, changed):
+    end = {"lost_up": 0, "lost_down": 0, "lost_unknown": 0, "received": 1000, "late": 0, "rtt_us": TRIPS}
+    run = stamp_run(tmp_path, [Phase("idle_before", 0, 10 * S)], end)
+    assert not list(disagreements(run))
+    summary = figures.summarise(run)
+    run.meta.runners[0].end = run.meta.runners[0].end | changed
+    assert list(disagreements(run, summary))

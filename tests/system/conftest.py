@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 sys.path.append(str(Path(__file__).resolve().parents[2] / "contract"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 
 import recorded
 from far_end import Engine, gro
@@ -50,6 +51,17 @@ def objects_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setattr(subprocess.Popen, "communicate", recorded.watch(found))
     yield
     assert not found, f"the tables of fields do not allow, or a figure has two values: {sorted(set(found))}"
+
+
+@pytest.fixture(autouse=True)
+def figures_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each run that a test has recorded: a figure that stands in two places is the same (tests/python/agreement.py)."""
+    yield
+    path = request.node.funcargs.get("tmp_path")
+    if path is not None and path.is_dir() and next(path.rglob("*.ktrxer"), None) is not None:
+        from agreement import of_test
+
+        assert not of_test(path)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,8 @@
 
 #include "one_way_delays.h"
 
+#include <stdlib.h>
+
 #define US 1000LL
 #define MS 1000000LL
 #define DAY (86400LL * 1000 * MS)
@@ -75,6 +77,44 @@ TEST(adjustments_are_taken_out)
 	}
 	assert_int_equal(one_way_of_rows(rows, ROWS, &adjusted, delays), 0);
 	check(0, ROWS);
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+	const struct one_way_row *x = a, *y = b;
+	const int64_t apart = x->sent_ns + x->rtt_ns + x->dwell_ns - y->sent_ns - y->rtt_ns - y->dwell_ns;
+
+	return (apart > 0) - (apart < 0);
+}
+
+/* How many delays down are further from the truth, 700 us, than their bound. */
+static int wrong_down(void)
+{
+	int wrong = 0;
+
+	assert_int_equal(one_way_of_rows(rows, ROWS, &plain, delays), 0);
+	for (int i = 0; i < ROWS; i++)
+		wrong += llabs(delays[i].down_ns - 700 * US) > delays[i].bound_ns;
+	return wrong;
+}
+
+/* The far clock loses 0.5 ms a second. The reflector holds each tenth probe for 4 s, in which its clock loses 2 ms. */
+TEST(a_reflector_that_holds_probes)
+{
+	for (int i = 0; i < ROWS; i++) {
+		const int64_t sent = 5000 * MS + i * 10 * MS, arrived = sent + 200 * US,
+			      held = i % 10 == 5 ? 4000 * MS : 20 * US, by_far = held - held / 2000;
+
+		rows[i] = (struct one_way_row){ .sent_ns = sent,
+						.rtt_ns = 200 * US + held + 700 * US - by_far,
+						.far_ns = arrived + DAY - arrived / 2000,
+						.dwell_ns = by_far };
+	}
+	qsort(rows, ROWS, sizeof *rows, by_arrival);
+	assert_int_equal(wrong_down(), 0);
+	for (int i = 0; i < ROWS; i++)
+		rows[i].dwell_ns = 0;
+	assert_true(wrong_down() > 30); /* as in files without this column */
 }
 
 /* A reflector that answers before the probe arrived, and a time that no clock has. */

@@ -62,6 +62,7 @@ void stamp_sample_json(struct stamp_command *run, uint32_t which, const struct s
 						      [STAMP_BATCH_REFLECTOR_SEQUENCE] = (int64_t)p->reflector_seq,
 						      [STAMP_BATCH_OWN_QUEUE_NS] = p->own_queue_ns,
 						      [STAMP_BATCH_FAR_QUEUE_NS] = p->far_queue_ns,
+						      [STAMP_BATCH_DWELL_NS] = p->dwell_ns,
 						      [STAMP_BATCH_ADJUSTED_NS] = p->adjusted_ns,
 						      [STAMP_BATCH_CLASS] = which,
 					      });

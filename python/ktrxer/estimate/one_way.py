@@ -34,6 +34,7 @@ def one_way(
     far_queue_ns: NDArray[Any] | None = None,
     adjusted_ns: NDArray[Any] | None = None,
     free_running: bool = False,
+    dwell_ns: NDArray[Any] | None = None,
 ) -> OneWay | None:
     """One-way delays of answered probes, in any order of time. None if there are too few probes.
 
@@ -41,19 +42,21 @@ def one_way(
     interval of the offset, because its limits are computed without them.
 
     `adjusted_ns` is the kernels' adjustment of the far clock minus that of the local clock; it is subtracted from the far times. With
-    `free_running` it contains all adjustments, and only the rates of the two oscillators remain."""
+    `free_running` it contains all adjustments, and only the rates of the two oscillators remain. `dwell_ns` is the time in the reflector
+    (NaN for an unknown one)."""
     count = len(sent_ns)
     if count < 2:
         return None
     sent, trip = (np.asarray(values, np.int64) for values in (sent_ns, rtt_ns))
-    order = np.argsort(sent + trip, kind="stable")
-    rows = np.zeros((count, 6), np.int64)
-    for place, values in enumerate((sent, trip, np.asarray(far_ns, np.int64), own_queue_ns, far_queue_ns, adjusted_ns)):
+    held = np.zeros(count, np.int64) if dwell_ns is None else np.nan_to_num(dwell_ns).astype(np.int64)
+    order = np.argsort(sent + trip + held, kind="stable")
+    rows = np.zeros((count, 7), np.int64)
+    for place, values in enumerate((sent, trip, np.asarray(far_ns, np.int64), own_queue_ns, far_queue_ns, adjusted_ns, held)):
         if values is not None:
             rows[:, place] = (values if values.dtype.kind == "i" else np.nan_to_num(values))[order]
     made = np.empty((count, 3), np.int64)
     steps = native.count(
-        "one_way", *native.numbers(rows, np.int64, width=6), native.uint32(adjusted_ns is not None), native.uint32(free_running),
+        "one_way", *native.numbers(rows, np.int64, width=7), native.uint32(adjusted_ns is not None), native.uint32(free_running),
         native.numbers(made, np.int64)[0],
     )  # fmt: skip
     delays = np.empty((count, 3))

@@ -69,10 +69,10 @@ def _latency(run: Run, notes: list[Reason]) -> pa.Table:
         ok = mine & np.isin(columns_["state"], (ANSWERED, TOO_LATE)) & ~np.isnan(columns_["far_ns"]) & ~np.isnan(columns_["rtt_ns"])
         if not ok.any():
             continue
-        own, far_queue, adjusted = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns", "adjusted_ns"))
+        own, far_queue, adjusted, held = (columns_[name][ok] for name in ("own_queue_ns", "far_queue_ns", "adjusted_ns", "dwell_ns"))
         runner = run.meta.runner_of(series)
         free_running = runner is not None and runner.result.get("clocks_adjusted", False)
-        made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], own, far_queue, adjusted, free_running)
+        made = one_way(columns_["t_ns"][ok], columns_["rtt_ns"][ok], far[ok], own, far_queue, adjusted, free_running, held)
         if made is not None:
             columns_["up_ns"][ok] = np.rint(made.up_ns)
             columns_["down_ns"][ok] = np.rint(made.down_ns)

@@ -25,6 +25,7 @@ _MORE: dict[str, tuple[str, int]] = {
     "far_seq": ("reflector_sequence", 0),
     "own_queue_ns": ("own_queue_ns", 0),
     "far_queue_ns": ("far_queue_ns", 0),
+    "dwell_ns": ("dwell_ns", 1),
     "adjusted_ns": ("adjusted_ns", -NS_MOST),
 }
 

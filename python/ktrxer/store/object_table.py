@@ -123,7 +123,7 @@ GROUPS = {
     "serve_capacity": "requests:i tests:i refused:i bytes_in:i bytes_out:i lost_in_socket:i",
     "serve_owamp": "connections:i sessions:i refused:i protocol_errors:i packets_in:i packets_out:i lost_in_socket:i",
     "stamp_sample": "number:i class:i scheduled_ns:i sent_ns:i reflector_received_real_ns:i rtt_ns:i reflector_sequence:i lateness_ns:i reflector_sent_real_ns:i received_ns:i dwell_ns:i ipdv_ns:i ipdv_up_ns:i ipdv_down_ns:i bound_ns:i own_queue_ns:i far_queue_ns:i adjusted_ns:i sent_stamp:s received_stamp:s ttl_up:i ttl_down:i dscp_up:i ecn_up:s dscp_down:i ecn_down:s reordered_up:b reordered_down:b",
-    "stamp_batch": "number:[i] scheduled_ns:[i] sent_ns:[i] rtt_ns:[i] reflector_received_real_ns:[i] reflector_sequence:[i] own_queue_ns:[i] far_queue_ns:[i] adjusted_ns:[i] class:[i]",
+    "stamp_batch": "number:[i] scheduled_ns:[i] sent_ns:[i] rtt_ns:[i] reflector_received_real_ns:[i] reflector_sequence:[i] own_queue_ns:[i] far_queue_ns:[i] dwell_ns:[i] adjusted_ns:[i] class:[i]",
     "stamp_end": "server:s to:s port:i from:s device:s engine:s mode:s ssid:i payload_bytes:i far_queue_us:{histogram} host_delay:{stamp_host_delay} ipdv_us:{histogram} ipdv_up_us:{histogram} ipdv_down_us:{histogram} classes:[{stamp_class}] stamps:{stamp_stamps}",
     "stamp_stamps": "reflector_departures:i sent_nic:i sent_driver:i sent_queued:i received_nic:i received_kernel:i received_user:i",
     "stamp_host_delay": "left_out:i residual_max_us:n",

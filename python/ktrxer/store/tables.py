@@ -43,6 +43,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("far_seq", "int64", True),
         Column("own_queue_ns", "int64", True),
         Column("far_queue_ns", "int64", True),
+        Column("dwell_ns", "int64", True),
         Column("adjusted_ns", "int64", True),
     ),
     "bytes": (
