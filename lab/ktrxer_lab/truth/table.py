@@ -21,8 +21,8 @@ PAIRS_MBPS = ((10, 10), (100, 100), (50, 5), (5, 200))
 # percent
 LOSSES = ((0.1, 0), (0.5, 0), (2, 0), (5, 0), (10, 0), (30, 0), (0, 0.5), (0, 2), (0, 10), (1, 3), (5, 1), (0.5, 0.5))
 BURSTS = ((1, 0, 4), (5, 0, 8), (5, 0, 4), (0, 2, 4))  # percent, percent, packets
-# Of 1,024 hash buckets (the default of fq_codel), one of our flows shares one with a probe in about 1 of 100 runs. That probe then waits, and
-# the plain probes of the reference, which are other flows, do not.
+# Of 1,024 hash buckets (the default of fq_codel), one of our flows shares one with a probe in about 1 of 100 runs. That probe
+# then waits, and the plain probes of the reference, which are other flows, do not.
 QUEUES = (
     "bfifo limit 62500", "bfifo limit 250000", "pfifo limit 100", "codel", "fq_codel flows 65535", "pie", "fq_pie",
     "cake bandwidth 100mbit", "fq", "sfq",
