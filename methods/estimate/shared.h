@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The estimators of methods/estimate for Python: arrays in, named figures out. python/ktrxer/estimate/native.py loads
+ * The estimators of methods/estimate for Python: arrays in, named figures out. python/ktrxer/statistics/native.py loads
  * this library and is its only user, so it is no interface for others.
  */
 #ifndef KTRXER_METHODS_ESTIMATE_SHARED_H

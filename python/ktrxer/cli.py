@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         if type(error) is ImportError:
             raise
-        print(f"ktrxer {words[0]}: {error}", file=sys.stderr)  # ktrxer.estimate.native.NoEstimatorsError
+        print(f"ktrxer {words[0]}: {error}", file=sys.stderr)  # ktrxer.statistics.native.NoEstimatorsError
         return 1
     except KeyboardInterrupt as stop:
         if stop.args:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 ROOT = Path(__file__).resolve().parents[2]
 

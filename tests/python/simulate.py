@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 from ktrxer.batch.spec import LEAST
-from ktrxer.estimate.difference import difference
-from ktrxer.estimate.sequential import precision
+from ktrxer.statistics.difference import difference
+from ktrxer.statistics.sequential import precision
 
 Draw = Callable[[np.random.Generator], float]
 

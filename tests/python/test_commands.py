@@ -267,7 +267,7 @@ def test_the_end_of_a_run_imports_no_more_than_it_needs(tmp_path):
     assert "throughput" in done.stdout
     loaded = set(done.stderr.split())
     assert {"numpy", "pyarrow.parquet", "ktrxer.summary.figures"} <= loaded
-    assert {"pandas", "pyarrow.compute", "numpy.ma", "ktrxer.run.again", "ktrxer.estimate.voice", "concurrent.futures"} & loaded == set()
+    assert {"pandas", "pyarrow.compute", "numpy.ma", "ktrxer.run.again", "ktrxer.statistics.voice", "concurrent.futures"} & loaded == set()
 
 
 def test_without_its_packages_it_says_which_and_what_now(directory):

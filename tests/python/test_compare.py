@@ -25,7 +25,7 @@ from ktrxer.analyse.figure import Figure
 from ktrxer.analyse.figures import narrow, of_run, of_summary
 from ktrxer.analyse.grouping import Group, GroupingError
 from ktrxer.commands import compare as command
-from ktrxer.estimate.difference import Difference, difference, holm, trend
+from ktrxer.statistics.difference import Difference, difference, holm, trend
 from ktrxer.store import Phase, open_run
 from ktrxer.summary.figures import summarise
 

@@ -6,9 +6,9 @@ import pytest
 from built_estimators import built
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ktrxer.estimate import latency, loss
-from ktrxer.estimate.one_way import one_way
-from ktrxer.estimate.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
+from ktrxer.statistics import latency, loss
+from ktrxer.statistics.one_way import one_way
+from ktrxer.statistics.throughput import Windows, bytes_rate, edges, receiver_end, sum_of_flows
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 
 __all__ = ["built"]  # a fixture of all tests here

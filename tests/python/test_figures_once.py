@@ -8,8 +8,8 @@ import sys
 import pytest
 from agreement import disagreements
 from built_estimators import built
-from ktrxer.estimate import native
 from ktrxer.run.closing import close
+from ktrxer.statistics import native
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST
 from ktrxer.summary import figures, text
@@ -97,7 +97,7 @@ def test_a_command_without_the_library_ends_with_one_line(tmp_path):
     (tmp_path / "lib" / "ktrxer").mkdir(parents=True)
     (tmp_path / "lib" / "ktrxer" / native.NAME).write_text("text")
     code = (
-        "import sys; from ktrxer import cli; from ktrxer.estimate import native; from pathlib import Path;"
+        "import sys; from ktrxer import cli; from ktrxer.statistics import native; from pathlib import Path;"
         f"native.places = lambda: [Path({str(tmp_path / 'lib' / 'ktrxer' / native.NAME)!r})];"
         "cli.SUBCOMMANDS['runs'] = cli.Subcommand('ktrxer.commands.x', ''); import types;"
         "sys.modules['ktrxer.commands.x'] = types.SimpleNamespace(main=lambda words: native.check());"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ktrxer.estimate.levels import levels
+from ktrxer.statistics.levels import levels
 
 LEAST = 8
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from built_estimators import built, missing
-from ktrxer.estimate import AvailableBandwidth, coalescing, mda_probes, modes, native, pairs, ppt, ppt_of_probes, ppt_plan
 from ktrxer.run import binary
+from ktrxer.statistics import AvailableBandwidth, coalescing, mda_probes, modes, native, pairs, ppt, ppt_of_probes, ppt_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 Times = npt.NDArray[np.int64]

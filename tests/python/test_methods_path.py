@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from built_estimators import built
-from ktrxer.estimate import Answer, CapacityInterval, TcpPair, hop_queues, ip_capacity, tcp_losses, tcp_pair, tcp_pairs
+from ktrxer.statistics import Answer, CapacityInterval, TcpPair, hop_queues, ip_capacity, tcp_losses, tcp_pair, tcp_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 Times = npt.NDArray[np.int64]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from ktrxer.estimate.student import student_t
 from ktrxer.panels import reduce, select, shapes
 from ktrxer.panels.groups import averaged, stems
+from ktrxer.statistics.student import student_t
 
 RNG = np.random.default_rng(11)
 STRANGE = [np.array([]), np.array([np.nan, np.nan]), np.array([5.0]), np.array([5.0, 5.0, 5.0]), np.array([np.inf, 1.0]), np.array([1e308, -1e308, 0])]

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ktrxer.estimate.latency import quantile
 from ktrxer.run import pipes
 from ktrxer.run.pipes import LONG_NS, PAUSE_NS, SHORT_NS, Pipes
+from ktrxer.statistics.latency import quantile
 
 
 def active(*, has_times: bool = True, much: bool = False, some: bool = False, opened: tuple[int, ...] = ()) -> SimpleNamespace:

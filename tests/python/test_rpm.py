@@ -4,7 +4,7 @@
 import math
 
 import pytest
-from ktrxer.estimate.rpm import FIRST_PAIRS, Parameters, Probes, Ramp, pairs_each_second, rpm, stable, tls_round_trips
+from ktrxer.statistics.rpm import FIRST_PAIRS, Parameters, Probes, Ramp, pairs_each_second, rpm, stable, tls_round_trips
 
 MBIT = 125_000  # bytes of a second
 SECOND = Parameters(id_ns=10**9)  # the interval of the draft's versions before 09

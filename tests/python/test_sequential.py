@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 from ktrxer.batch.spec import LEAST
-from ktrxer.estimate.sequential import precision
-from ktrxer.estimate.student import outside, student_t
+from ktrxer.statistics.sequential import precision
+from ktrxer.statistics.student import outside, student_t
 from simulate import until
 
 

@@ -3,10 +3,10 @@
 
 import numpy as np
 import pytest
-from ktrxer.estimate.voice import call
 from ktrxer.flent.writing import document
 from ktrxer.run.contradictions import contradictions, idle_delayed
 from ktrxer.run.judge import CHECKS, judge
+from ktrxer.statistics.voice import call
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP
 from ktrxer.summary import figures, text

@@ -12,11 +12,11 @@ import drawn_texts
 import numpy as np
 import pytest
 from explore_server import SIZES, numbers
-from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
 from ktrxer.panels import makers, order, picture, plots
 from ktrxer.panels.errors import PlotError
 from ktrxer.panels.headline import headline
 from ktrxer.panels.model import Panel, PlotModel
+from ktrxer.statistics.distribution import ecdf, envelope, thin_ecdf
 from ktrxer.store import Host, Meta, Phase, Run, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.summary.figures import summarise
 from ktrxer.view import figure, pack

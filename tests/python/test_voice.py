@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ktrxer.estimate import voice
-from ktrxer.estimate.voice import Circuit, burst_ratio, call, mos, playout, rating
+from ktrxer.statistics import voice
+from ktrxer.statistics.voice import Circuit, burst_ratio, call, mos, playout, rating
 
 
 def test_the_defaults_of_table_2():

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ktrxer.estimate.one_way import one_way
 from ktrxer.run.contradictions import contradictions
+from ktrxer.statistics.one_way import one_way
 from ktrxer.store import open_run
 from ktrxer.summary import figures
 from ktrxer.summary.text import late_of, lines, not_in_figures, places

@@ -21,7 +21,7 @@ from ktrxer_lab import hosts
 
 pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
 
-from ktrxer.estimate.throughput import bytes_rate, sum_of_flows
+from ktrxer.statistics.throughput import bytes_rate, sum_of_flows
 from ktrxer.store import open_run
 from ktrxer.summary import facts, figures
 from noise import busy, least

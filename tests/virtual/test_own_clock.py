@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from guests import Lab
-from ktrxer.estimate.throughput import receiver_end
+from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run, open_run
 
 UP_MS, DOWN_MS = 2, 18

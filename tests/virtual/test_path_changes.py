@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from guests import Lab
-from ktrxer.estimate.throughput import receiver_end
+from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run, open_run
 from ktrxer.summary import figures
 from ktrxer.summary.text import lines as summary_lines

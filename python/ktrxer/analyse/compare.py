@@ -13,7 +13,7 @@ import numpy as np
 from ktrxer.analyse.figure import Figure
 from ktrxer.analyse.grouping import Group, LeftOut, Member, distinct
 from ktrxer.analyse.order import Order, order
-from ktrxer.estimate.difference import RUNS_LEAST, Difference, Trend, difference, holm, trend
+from ktrxer.statistics.difference import RUNS_LEAST, Difference, Trend, difference, holm, trend
 
 LEVEL = 0.95
 ALPHA = 0.05

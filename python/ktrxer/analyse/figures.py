@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from ktrxer.analyse.figure import Better, Figure
-from ktrxer.estimate.latency import Delays
+from ktrxer.statistics.latency import Delays
 from ktrxer.store import Run
 from ktrxer.summary.figures import COMPARED, ROUND_TRIP, Summary, compared, headline
 

@@ -21,7 +21,7 @@ import ibis
 
 from ktrxer.analyse.dataset import is_dataset
 from ktrxer.analyse.grouping import Facts, Member
-from ktrxer.estimate.throughput import FULL, gap_ns
+from ktrxer.statistics.throughput import FULL, gap_ns
 from ktrxer.store import StoreError, columns
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.summary.figures import DIRECTIONS, ROUND_TRIP
@@ -108,7 +108,7 @@ class Tables:
 
     def rates(self) -> Expr:
         """The mean rate of each group of flows, and of all flows if there are several groups, over the time in which the counts of all its
-        flows are known. No rate if a flow has a gap or a restarted counter in that time (estimate/throughput.py)."""
+        flows are known. No rate if a flow has a gap or a restarted counter in that time (statistics/throughput.py)."""
         s = self.series.filter(self.series.kind == "bytes")
         group, way = ibis.coalesce(s["group"], s["name"]), ibis.coalesce(s.direction, "")
         flows = s.select("run", "series", group_name=group, way=way, gap_ns=gap_ns(s.interval_ns))

@@ -21,7 +21,7 @@ from ktrxer.batch.journal import Journal, State, Try
 from ktrxer.batch.maker import Maker, Making
 from ktrxer.batch.plan import Planned
 from ktrxer.batch.spec import Batch, BatchFailure, Hook
-from ktrxer.estimate.sequential import Precision, precision
+from ktrxer.statistics.sequential import Precision, precision
 from ktrxer.store import StoreError, files, head, one_line
 
 GRACE_S = 15.0  # from the request to stop to the kill

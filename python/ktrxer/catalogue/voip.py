@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A call: packets of the size and spacing of G.711 in both directions. The summary rates it by the E-model (estimate/voice.py)."""
+"""A call: packets of the size and spacing of G.711 in both directions. The summary rates it by the E-model (statistics/voice.py)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
-from ktrxer.estimate.latency import Delays
+from ktrxer.statistics.latency import Delays
 from ktrxer.summary.policer import line
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
 from ktrxer.units import delay as ms

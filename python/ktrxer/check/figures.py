@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, scale_text
-from ktrxer.estimate.throughput import bytes_rate, gap_ns, sum_of_flows
+from ktrxer.statistics.latency import Delays, delays, grade, p50_interval, scale_text
+from ktrxer.statistics.throughput import bytes_rate, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ktrxer.estimate.throughput import bytes_rate, receiver_end
 from ktrxer.flent.document import Document, Point, clean, time_text
 from ktrxer.flent.errors import FlentError
+from ktrxer.statistics.throughput import bytes_rate, receiver_end
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Meta, Runner, Series
 

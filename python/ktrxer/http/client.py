@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import h2.events
 
-from ktrxer.estimate.rpm import tls_round_trips
 from ktrxer.http import nq
 from ktrxer.http.two import Connection, secured
+from ktrxer.statistics.rpm import tls_round_trips
 
 WAIT_S = 5.0  # for a connection, a handshake, an answer: then a probe is lost, and a connection has failed
 UPLOAD_BYTES = 100 * 10**6  # of one body: larger ones are refused by many servers; the next begins when the last one has been sent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The client of the responsiveness test of draft-ietf-ippm-responsiveness, in one direction; estimate/rpm.py has its rules.
+"""The client of the responsiveness test of draft-ietf-ippm-responsiveness, in one direction; statistics/rpm.py has its rules.
 
 It runs as a process of a run (runners/http_rpm.py) and prints JSON objects a line: samples of bytes and of probes, events of intervals, and
 one `end` object. It follows no redirection and connects to the host of the configuration alone."""
@@ -29,10 +29,10 @@ if __name__ == "__main__":
 import h2.exceptions
 
 from ktrxer.arguments import host_fault
-from ktrxer.estimate.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second
 from ktrxer.http import nq
 from ktrxer.http.client import WAIT_S, Answer, Client, NqError, Target, Unprocessed, connected, path_of, refused, target_of, text_of
 from ktrxer.http.load import emit, ns, parser
+from ktrxer.statistics.rpm import Parameters, Probes, Ramp, Rpm, pairs_each_second
 from ktrxer.store.reasons import Reason, as_json, reason
 
 S = 10**9

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ktrxer.analyse.compare import amount
-from ktrxer.estimate.latency import GRADES, Delays
 from ktrxer.panels.parts import count_of
+from ktrxer.statistics.latency import GRADES, Delays
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import figures, where
 from ktrxer.summary.figures import Summary

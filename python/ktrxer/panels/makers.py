@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ktrxer.estimate.throughput import Windows
 from ktrxer.panels import palette
 from ktrxer.panels.counters import cwnd, delivery, drops, host, queue, retransmits, tcp_rtt
 from ktrxer.panels.host_queues import host_queues
@@ -16,6 +15,7 @@ from ktrxer.panels.model import TIME, Axis, Floats, Panel, Series
 from ktrxer.panels.parts import BITS, DELAYS, bands, key_of, label_of, unit_of, values
 from ktrxer.panels.shapes import five
 from ktrxer.panels.throughput import DIRECTIONS, flows, imported_rates, throughput, totals
+from ktrxer.statistics.throughput import Windows
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 

@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from ktrxer.estimate.difference import difference
 from ktrxer.panels import palette, shapes
 from ktrxer.panels.curves import pooled
 from ktrxer.panels.errors import BuildError
 from ktrxer.panels.items import Item, Selection, alike, all_items, axis_of, look, measures, placed, position_axis, scaled, title_of
 from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.panels.spec import Spec
+from ktrxer.statistics.difference import difference
 
 
 def boxes(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> Panel | None:

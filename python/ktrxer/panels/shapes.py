@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.distribution import ecdf, envelope, thin_ecdf
-from ktrxer.estimate.student import student_t
 from ktrxer.panels.model import Floats
+from ktrxer.statistics.distribution import ecdf, envelope, thin_ecdf
+from ktrxer.statistics.student import student_t
 
 WHISKERS = (0.01, 0.25, 0.5, 0.75, 0.99)
 CDF_POINTS = 2000
@@ -112,7 +112,7 @@ class Interval:
 
 
 def mean_interval(values: NDArray[Any]) -> Interval | None:
-    """Student's t for independent values, one for each run. Fewer than three values have no interval, as in estimate/difference.py."""
+    """Student's t for independent values, one for each run. Fewer than three values have no interval, as in statistics/difference.py."""
     there = known(values)
     if not len(there):
         return None

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.throughput import Windows, bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.panels.parts import BITS, MANY, S, count_of, key_of, label_of, panel_over_time, unit_of, values, wish_of
+from ktrxer.statistics.throughput import Windows, bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store import Series as Stored
 

@@ -171,7 +171,7 @@ def places_of(schedule: Schedule, more: Sequence[str] = ()) -> Iterator[dict[str
 
 def estimators() -> None:
     """NoEstimatorsError: the figures at the end of a run cannot be computed."""
-    from ktrxer.estimate import native  # numpy is not needed before
+    from ktrxer.statistics import native  # numpy is not needed before
 
     native.check()
 

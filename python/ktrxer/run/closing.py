@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ktrxer.estimate.one_way import one_way
 from ktrxer.places import is_here
 from ktrxer.run import losses
 from ktrxer.run.exact import exact_quantiles
 from ktrxer.run.judge import judge
 from ktrxer.run.phases import with_drain
 from ktrxer.runners import Runner
+from ktrxer.statistics.one_way import one_way
 from ktrxer.store import Run, columns
 from ktrxer.store.arrays import column, numbers
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP, TOO_LATE

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import grade, median, quantile
-from ktrxer.estimate.throughput import receiver_end
+from ktrxer.statistics.latency import grade, median, quantile
+from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Runner

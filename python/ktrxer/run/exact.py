@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ktrxer.estimate.latency import delays, ranked
+from ktrxer.statistics.latency import delays, ranked
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series

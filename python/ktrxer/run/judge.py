@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end
 from ktrxer.places import LOCAL
 from ktrxer.run.contradictions import contradictions, idle_apart, idle_delayed, losses_apart
 from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs_waited
@@ -17,6 +16,7 @@ from ktrxer.run.own_load import too_heavy
 from ktrxer.runners import NAMES, defect, find
 from ktrxer.runners import Runner as RunnerType
 from ktrxer.runners.runner import Ended
+from ktrxer.statistics.throughput import bytes_rate, gap_ns, receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
 from ktrxer.store.errors import one_line

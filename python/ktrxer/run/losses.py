@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.loss import Split, directions
+from ktrxer.statistics.loss import Split, directions
 from ktrxer.store.columns import DUPLICATE, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Meta, Series
 
@@ -49,7 +49,7 @@ def _end(meta: Meta, series: Series) -> dict[str, Any]:
 
 
 def placed(meta: Meta, series: Series, rows: Mapping[str, NDArray[Any]], certain: bool) -> NDArray[np.uint8]:
-    """The states of the probes of one series, each loss with its direction, if that is known (estimate/loss.py). `certain`: without the
+    """The states of the probes of one series, each loss with its direction, if that is known (statistics/loss.py). `certain`: without the
     directions of probes that may be no losses of the path."""
     end, session = _end(meta, series), session_of(meta, series)
     made = np.asarray(rows["state"], np.uint8).copy()

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from ktrxer.estimate.throughput import receiver_end
 from ktrxer.run.schedule import SHARE_GOAL
+from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.meta import Runner, Series
 from ktrxer.store.reason_table import OWN_LOAD_PERCENT

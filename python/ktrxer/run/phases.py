@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import median, quantile
+from ktrxer.statistics.latency import median, quantile
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, TOO_LATE
 from ktrxer.store.meta import Phase

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from ktrxer.estimate.throughput import receiver_end
 from ktrxer.runners.samples import Samples, names
+from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store.columns import ANSWERED, LOST
 from ktrxer.store.meta import Series
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import median
-from ktrxer.estimate.levels import POINTS_MOST, levels
-from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, sum_of_flows
+from ktrxer.statistics.latency import median
+from ktrxer.statistics.levels import POINTS_MOST, levels
+from ktrxer.statistics.throughput import bytes_rate, edges, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series

@@ -8,7 +8,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.throughput import receiver_end
+from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.meta import Runner, Series
 

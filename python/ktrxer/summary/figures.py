@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
-from ktrxer.estimate.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
+from ktrxer.statistics.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
+from ktrxer.statistics.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series

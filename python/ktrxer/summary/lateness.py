@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import Delays, delays
+from ktrxer.statistics.latency import Delays, delays
 from ktrxer.store import Run
 from ktrxer.store.columns import DUPLICATE
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import median
+from ktrxer.statistics.latency import median
 from ktrxer.store import Run
 from ktrxer.store.columns import STAGES
 

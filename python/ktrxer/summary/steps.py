@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import delays
-from ktrxer.estimate.throughput import bytes_rate, gap_ns, receiver_end, sum_of_flows
+from ktrxer.statistics.latency import delays
+from ktrxer.statistics.throughput import bytes_rate, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Ratings of calls: the series of the group VoIP, each direction, idle and under load (estimate/voice.py)."""
+"""Ratings of calls: the series of the group VoIP, each direction, idle and under load (statistics/voice.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate import voice
+from ktrxer.statistics import voice
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
 from ktrxer.store.meta import Series

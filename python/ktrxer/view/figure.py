@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.distribution import envelope
 from ktrxer.imports import refused
 from ktrxer.panels import palette
 from ktrxer.panels.model import Axis, EventRow, Floats, Panel, PlotModel, Series
+from ktrxer.statistics.distribution import envelope
 from ktrxer.view import legend, ticks
 from ktrxer.view.arguments import STYLES
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ktrxer.estimate.distribution import envelope
 from ktrxer.panels.model import TIME, Axis, Floats, Panel, Series
+from ktrxer.statistics.distribution import envelope
 
 NOTHING = -(2**31)
 TICK = 1e-6

@@ -12,12 +12,12 @@ from typing import Any
 import ktrxer
 from ktrxer.analyse.compare import amount
 from ktrxer.analyse.grouping import value_of
-from ktrxer.estimate.latency import Delays
 from ktrxer.panels import order, palette, plots
 from ktrxer.panels.headline import Headline, percent, rate_unit, shown, three
 from ktrxer.panels.headline import headline as in_words
 from ktrxer.panels.model import Panel
 from ktrxer.panels.parts import count_of
+from ktrxer.statistics.latency import Delays
 from ktrxer.store import Meta, Run, Runner, StoreError
 from ktrxer.store import reason_table as limits
 from ktrxer.store.reasons import as_json

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 NO_DATA = -(1 << 31)
 EVENTS = ("unknown", "in_order", "reordered", "complete", "first_lost", "second_lost", "both_lost")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.latency import median, quantile
+from ktrxer.statistics.latency import median, quantile
 
 Floats = NDArray[np.float64]
 

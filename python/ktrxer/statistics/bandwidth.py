@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 METHODS = ("auto", "slops", "chirp")
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate.student import outside, student_t
+from ktrxer.statistics.student import outside, student_t
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 
 def mda_probes(hops: int, failure: float = 0.05) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 
 @dataclass(frozen=True)

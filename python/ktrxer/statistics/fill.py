@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 UNKNOWN = (1 << 64) - 1
 FIGURES = 64

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ktrxer.estimate.student import student_t
+from ktrxer.statistics.student import student_t
 
 ALPHA = 0.05
 NORMAL = 1.959964  # the quantile at 1 - ALPHA / 2

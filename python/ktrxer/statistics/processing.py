@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ktrxer.estimate import native
+from ktrxer.statistics import native
 
 
 @dataclass(frozen=True)

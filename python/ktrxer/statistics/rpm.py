@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from ktrxer.estimate.latency import responsiveness_class, trimmed_mean
+from ktrxer.statistics.latency import responsiveness_class, trimmed_mean
 
 S = 10**9
 MINUTE_MS = 60_000

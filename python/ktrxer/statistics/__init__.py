@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Estimators: arrays in, figures out, no input or output.
+"""Statistics: arrays in, figures out, no input or output.
 
 native.py loads the C functions of methods/estimate, which the commands use, too. The other modules have the figures that only the Python
 part computes. Each docstring names the source of its formula.
@@ -26,5 +26,5 @@ __all__ = [name for names in _MODULES.values() for name in names]
 def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f"ktrxer.estimate.{module}"), name)
+            return getattr(import_module(f"ktrxer.statistics.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
