@@ -61,7 +61,8 @@ enum ktx_wait {
 
 /*
  * The time field of each frame, which the engine writes just before the system call: 64 bits on CLOCK_REALTIME, of
- * which the first 32 are seconds.
+ * which the first 32 are seconds. The udp engine connects its socket to the destination of the first frame, so
+ * ktx_reply_fd() has the answers of that address and port alone.
  */
 enum ktx_send_time {
 	KTX_SEND_TIME_NONE = 0,

@@ -36,8 +36,9 @@ struct ktx_engine_state {
 	uint8_t device_mac[6];
 	struct ktx_options options;
 	bool want_stamps;
-	struct udp_shape shape; /* version 0: no frame yet */
-	uint8_t ttl, tos;       /* of the socket; a frame that differs brings its own by control message */
+	struct udp_shape shape;       /* version 0: no frame yet */
+	uint8_t ttl, tos;             /* of the socket; a frame that differs brings its own by control message */
+	union ktx_stack_address peer; /* the destination that the socket is connected to; family 0: none */
 	union ktx_stack_address to[KTX_BATCH_MAX];
 	union {
 		char room[2 * CMSG_SPACE(sizeof(int))];
@@ -339,6 +340,21 @@ static void udp_message(struct ktx_engine_state *state, int i, const uint8_t *pa
 		ktrxer_message_add(message, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos);
 }
 
+/*
+ * The kernel looks up the route of a datagram after the send time was written into it. A connected socket has the route
+ * already.
+ */
+static void udp_connect(struct ktx_engine_state *state, int count)
+{
+	const socklen_t length = ktx_stack_address_length(&state->to[0]);
+
+	if (!state->peer.sa.sa_family && connect(state->sock.fd, &state->to[0].sa, length) == 0)
+		state->peer = state->to[0];
+	for (int i = 0; i < count; i++)
+		if (memcmp(&state->to[i], &state->peer, length) == 0)
+			state->sock.messages[i].msg_hdr.msg_namelen = 0;
+}
+
 static bool about_an_earlier_probe(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EPROTO || rc == -EHOSTDOWN ||
@@ -356,6 +372,8 @@ static int udp_send(struct ktx_engine_state *state, struct ktx_request *const *r
 
 		udp_message(state, i, requests[i]->frame + l3, requests[i]->length - l3);
 	}
+	if (state->options.send_time)
+		udp_connect(state, count);
 	rc = ktx_sock_send(&state->sock, count);
 	/*
 	 * A socket with RECVERR reports an ICMP error about an earlier probe once, at the next send. A second report is
