@@ -129,6 +129,8 @@ enum verdict verdict_now(const struct cli *cli);
 extern const char *const sent_source_names[];
 /* A probe is late from a tenth of the interval on, 100 us at least. ktx_options.late_ns and verdict_probes() use it. */
 uint64_t verdict_late_ns(uint64_t interval_ns);
+/* Adds a reason if the accounts do not close. */
+void verdict_accounts(struct cli *cli, const struct ktx_accounts *accounts);
 /*
  * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of
  * lateness; 0: there is none, because no send times were scheduled. `answered`: so many probes have left this host,

@@ -320,17 +320,22 @@ static void judge_lateness(struct cli *cli, const struct ktx_accounts *a, const 
 
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };
 
+void verdict_accounts(struct cli *cli, const struct ktx_accounts *a)
+{
+	if (a->pending || a->sent + a->failed + a->skipped + a->cancelled != a->requested)
+		reason_accounts_open(cli, a->requested, a->sent, a->failed, a->skipped, a->cancelled, a->pending);
+	if (a->nic + a->driver + a->queued != a->sent)
+		reason_accounts_by_stamp_open(cli, a->sent, a->nic, a->driver, a->queued);
+}
+
 void verdict_probes(struct cli *cli, const struct ktx_accounts *a, uint64_t answered,
 		    const struct ktrxer_hist *lateness, uint64_t late_ns)
 {
 	const uint64_t silent = a->sent - answered, missing = a->stamps_missing < silent ? a->stamps_missing : silent;
-	uint64_t ended = a->sent + a->failed + a->skipped + a->cancelled;
+	const uint64_t ended = a->sent + a->failed + a->skipped + a->cancelled;
 	char word[80];
 
-	if (a->pending || ended != a->requested)
-		reason_accounts_open(cli, a->requested, a->sent, a->failed, a->skipped, a->cancelled, a->pending);
-	if (a->nic + a->driver + a->queued != a->sent)
-		reason_accounts_by_stamp_open(cli, a->sent, a->nic, a->driver, a->queued);
+	verdict_accounts(cli, a);
 	/* Loss on the way is a result; a probe that never left this machine is not. */
 	if (a->failed && by_share(a->failed, ended - a->cancelled) != VERDICT_VALID)
 		reason_unsent(cli, by_share(a->failed, ended - a->cancelled), a->failed, (ended - a->cancelled),

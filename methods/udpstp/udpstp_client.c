@@ -335,8 +335,10 @@ int udpstp_client_run(struct udpstp_client_result *result, const struct udpstp_c
 	result->stopped = rc == 0 && (!c.over || poll(&stop, 1, 0) > 0);
 	if (c.test && result->stopped)
 		udpstp_test_stop(c.test);
-	if (c.test)
+	if (c.test) {
 		udpstp_test_counts(c.test, &result->counts);
+		result->lateness = udpstp_test_lateness(c.test);
+	}
 	if (rc == 0 && c.failure.code) {
 		*err = c.failure;
 		rc = err->code;
@@ -357,5 +359,6 @@ out:
 void udpstp_client_free(struct udpstp_client_result *result)
 {
 	free(result->intervals);
+	ktrxer_hist_free(result->lateness);
 	*result = (struct udpstp_client_result){ 0 };
 }

@@ -27,6 +27,7 @@ struct udpstp_client_result {
 	struct ip_capacity_interval *intervals;
 	uint32_t count, wanted;
 	struct udpstp_test_counts counts;
+	struct ktrxer_hist *lateness; /* of the datagrams up; NULL: the direction is down */
 	enum udpstp_end end;
 	bool stopped;
 	uint64_t lasted_ns; /* from the setup request to the end */

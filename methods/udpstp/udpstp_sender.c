@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "limiter.h"
+#include "udpstp_test.h"
 
 #include <errno.h>
 
@@ -42,22 +43,52 @@ static void prepare(struct udpstp_sender *s, uint32_t i, uint32_t size)
 	s->messages[i].msg_hdr = (struct msghdr){ .msg_iov = s->parts[i], .msg_iovlen = rest ? 2 : 1 };
 }
 
+/* `at_ns`: scheduled time of the burst; 0: none. */
+static void account_sent(struct udpstp_sender *s, uint32_t count, uint64_t at_ns, uint64_t sent_ns)
+{
+	struct ktx_accounts *a = &s->accounts;
+	const int64_t lateness_ns = (int64_t)(sent_ns - at_ns);
+
+	if (!a->sent)
+		a->first_ns = sent_ns;
+	a->last_ns = sent_ns;
+	a->sent += count;
+	a->queued += count;
+	if (!at_ns)
+		return;
+	if (lateness_ns > (int64_t)UDPSTP_LATE_NS)
+		a->late += count;
+	for (uint32_t i = 0; i < count; i++)
+		ktrxer_hist_record(s->lateness, lateness_ns);
+}
+
+static void account_failed(struct udpstp_sender *s, uint32_t count, int error)
+{
+	s->accounts.failed += count;
+	s->accounts.last_error = -error;
+	if (error == ENOBUFS || error == EAGAIN)
+		s->refused += count;
+}
+
 /*
  * A datagram that the queue of this host drops keeps its number, so that the search sees a loss. Datagrams that the
  * kernel does not take have none.
  */
-static void send_prepared(struct udpstp_sender *s, uint32_t count)
+static void send_prepared(struct udpstp_sender *s, uint32_t count, uint64_t at_ns)
 {
 	uint32_t at = 0;
 	bool again = false;
 
+	s->accounts.requested += count;
 	while (at < count) {
+		const uint64_t call_ns = ktrxer_now_ns();
 		const int n = sendmmsg(s->fd, s->messages + at, count - at, MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		s->accounts.tries += n < 0 ? 1 : (uint32_t)n;
 		if (n < 0 && errno == ENOBUFS) {
-			s->refused++;
+			account_failed(s, 1, errno);
 			at++;
 			continue;
 		}
@@ -67,7 +98,7 @@ static void send_prepared(struct udpstp_sender *s, uint32_t count)
 			continue;
 		}
 		if (n <= 0) {
-			s->error = errno;
+			account_failed(s, count - at, errno);
 			break;
 		}
 		for (int i = 0; i < n; i++)
@@ -75,15 +106,14 @@ static void send_prepared(struct udpstp_sender *s, uint32_t count)
 				    (s->messages[at + (uint32_t)i].msg_hdr.msg_iovlen > 1
 					     ? s->parts[at + (uint32_t)i][1].iov_len
 					     : 0);
-		s->datagrams += (uint32_t)n;
+		account_sent(s, (uint32_t)n, at_ns, call_ns);
 		at += (uint32_t)n;
 		again = false;
 	}
-	*(count > at && s->error != EAGAIN ? &s->failed : &s->refused) += count - at;
 	s->head.sequence -= count - at;
 }
 
-static void burst(struct udpstp_sender *s, uint32_t datagrams, uint32_t payload, uint32_t add)
+static void burst(struct udpstp_sender *s, uint64_t at_ns, uint32_t datagrams, uint32_t payload, uint32_t add)
 {
 	const int64_t real_ns = ktrxer_real_now_ns();
 	uint32_t count = 0;
@@ -105,12 +135,23 @@ static void burst(struct udpstp_sender *s, uint32_t datagrams, uint32_t payload,
 	if (add)
 		prepare(s, count++, add);
 	if (count)
-		send_prepared(s, count);
+		send_prepared(s, count, at_ns);
+}
+
+static void send_least(struct udpstp_sender *s, uint64_t at_ns)
+{
+	burst(s, at_ns, 0, 0, UDPSTP_LOAD_HEAD + (s->v6 ? UDPSTP_HEADERS_V6 - UDPSTP_HEADERS_V4 : 0));
 }
 
 void udpstp_sender_one(struct udpstp_sender *s)
 {
-	burst(s, 0, 0, UDPSTP_LOAD_HEAD + (s->v6 ? UDPSTP_HEADERS_V6 - UDPSTP_HEADERS_V4 : 0));
+	send_least(s, 0);
+}
+
+void udpstp_sender_accounts(const struct udpstp_sender *s, struct ktx_accounts *accounts)
+{
+	*accounts = s->accounts;
+	accounts->bytes = s->bytes + s->accounts.sent * (s->v6 ? UDPSTP_HEADERS_V6 : UDPSTP_HEADERS_V4);
 }
 
 /* --------------------------------------------------------------------------------------------------------- schedule */
@@ -131,19 +172,22 @@ static void transmitter_due(struct loop_timer *timer, uint64_t now_ns)
 
 	t->next_ns = KTRXER_NEVER;
 	if (minimal) {
-		udpstp_sender_one(s);
+		send_least(s, at_ns);
 		t->next_ns = timer->at_ns = now_ns + interval_ns;
 		return;
 	}
 	if (!transmits(&s->rate, w))
 		return;
 	if (now_ns > at_ns + UDPSTP_BEHIND_NS) {
-		const uint64_t missed = (now_ns - at_ns) / interval_ns;
+		const uint64_t missed = (now_ns - at_ns) / interval_ns,
+			       datagrams = missed * (s->rate.burst[w] + (w && s->rate.add));
 
-		s->left_out += missed * (s->rate.burst[w] + (w && s->rate.add));
+		s->accounts.requested += datagrams;
+		s->accounts.skipped += datagrams;
+		s->accounts.late += datagrams;
 		at_ns += missed * interval_ns;
 	}
-	burst(s, s->rate.burst[w], s->rate.payload[w], w ? s->rate.add : 0);
+	burst(s, at_ns, s->rate.burst[w], s->rate.payload[w], w ? s->rate.add : 0);
 	t->next_ns = timer->at_ns = at_ns + interval_ns;
 }
 
@@ -167,7 +211,12 @@ void udpstp_sender_rate(struct udpstp_sender *s, const struct udpstp_rate *rate)
 void udpstp_sender_begin(struct udpstp_sender *s, struct loop *loop, int fd, bool v6, bool random_payload,
 			 uint64_t seed)
 {
-	*s = (struct udpstp_sender){ .loop = loop, .fd = fd, .v6 = v6, .random_payload = random_payload, .seed = seed };
+	*s = (struct udpstp_sender){ .loop = loop,
+				     .fd = fd,
+				     .v6 = v6,
+				     .random_payload = random_payload,
+				     .seed = seed,
+				     .lateness = ktrxer_hist_new() };
 	for (size_t i = 0; random_payload && i < UDPSTP_POOL; i++)
 		s->pool[i] = (uint8_t)random_next(s);
 	for (int w = 0; w < 2; w++) {

@@ -2,7 +2,8 @@
 /*
  * Sends load PDUs by one row of the sending rate table: two transmitters, each a burst of datagrams at its interval. A
  * late burst is sent at once, and the schedule goes on from its own times, so that the rate is the row's; bursts that
- * are late by more than SENDER_BEHIND_NS are left out and counted.
+ * are late by more than UDPSTP_BEHIND_NS are skipped. The accounts are those of a transmitter of the library, of which
+ * each datagram is a probe.
  */
 #ifndef KTRXER_METHODS_UDPSTP_SENDER_H
 #define KTRXER_METHODS_UDPSTP_SENDER_H
@@ -10,6 +11,7 @@
 #include "loop.h"
 #include "udpstp_rates.h"
 
+#include <ktrxer.h>
 #include <sys/socket.h>
 
 enum { UDPSTP_BURST = 101, /* 100 datagrams and the additional one */ UDPSTP_POOL = 2 * UDPSTP_PAYLOAD_MAX };
@@ -34,10 +36,10 @@ struct udpstp_sender {
 	int64_t status_arrived_real_ns; /* 0: none has arrived */
 	bool slow;                      /* no status PDU for a second: one datagram each 50 ms */
 	struct udpstp_transmitter transmitters[2];
-	uint64_t datagrams, bytes;  /* sent; bytes of payload */
-	uint64_t refused, left_out; /* datagrams: by a queue of this host, which was full, and of bursts too late */
-	uint64_t failed;            /* datagrams that the kernel did not take for another reason */
-	int error;                  /* errno of the last one that it did not take */
+	struct ktx_accounts accounts;
+	struct ktrxer_hist *lateness; /* of the datagrams with a scheduled time; NULL: no memory for it */
+	uint64_t bytes;               /* of payload, sent */
+	uint64_t refused;             /* of the failed ones: a queue of this host was full */
 	uint64_t seed;
 	struct mmsghdr messages[UDPSTP_BURST];
 	struct iovec parts[UDPSTP_BURST][2];
@@ -52,5 +54,7 @@ void udpstp_sender_end(struct udpstp_sender *sender);
 void udpstp_sender_rate(struct udpstp_sender *sender, const struct udpstp_rate *rate);
 /* One datagram now, as short as possible. */
 void udpstp_sender_one(struct udpstp_sender *sender);
+/* Of the datagrams so far. */
+void udpstp_sender_accounts(const struct udpstp_sender *sender, struct ktx_accounts *accounts);
 
 #endif

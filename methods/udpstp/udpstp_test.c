@@ -439,12 +439,19 @@ void udpstp_test_counts(const struct udpstp_test *t, struct udpstp_test_counts *
 	counts->pause_most_ns = t->receiver.pause_most_ns;
 	if (!t->sender)
 		return;
-	counts->datagrams = t->sender->datagrams;
+	udpstp_sender_accounts(t->sender, &counts->accounts);
+	counts->datagrams = counts->accounts.sent;
 	counts->bytes = t->sender->bytes;
 	counts->refused = t->sender->refused;
-	counts->left_out = t->sender->left_out;
-	counts->failed = t->sender->failed;
-	counts->error = t->sender->error;
+}
+
+struct ktrxer_hist *udpstp_test_lateness(struct udpstp_test *t)
+{
+	struct ktrxer_hist *lateness = t->sender ? t->sender->lateness : NULL;
+
+	if (t->sender)
+		t->sender->lateness = NULL;
+	return lateness;
 }
 
 void udpstp_test_free(struct udpstp_test *t)
@@ -455,6 +462,7 @@ void udpstp_test_free(struct udpstp_test *t)
 		loop_unwatch(t->o.loop, &t->source);
 	if (t->sender)
 		udpstp_sender_end(t->sender);
+	ktrxer_hist_free(udpstp_test_lateness(t));
 	loop_timer_remove(t->o.loop, &t->status_timer);
 	loop_timer_remove(t->o.loop, &t->watch_timer);
 	close(t->o.fd);

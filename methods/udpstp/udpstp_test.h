@@ -11,6 +11,11 @@
 #include "rate_search.h"
 #include "udpstp_packet.h"
 
+#include <ktrxer.h>
+
+/* A datagram with more lateness is late: a tenth of the interval of the slower of the two transmitters. */
+#define UDPSTP_LATE_NS (100 * (uint64_t)1000)
+
 enum udpstp_end {
 	UDPSTP_RUNNING,
 	UDPSTP_FINISHED, /* both ends agree that it is over */
@@ -36,9 +41,9 @@ struct udpstp_test_options {
 };
 
 struct udpstp_test_counts {
-	uint64_t datagrams, bytes;          /* of load, sent or received; bytes of payload */
-	uint64_t refused, left_out, failed; /* of the sender: datagrams */
-	int error;                          /* errno of the last one that failed */
+	uint64_t datagrams, bytes;    /* of load, sent or received; bytes of payload */
+	struct ktx_accounts accounts; /* of the sender: each datagram is a probe */
+	uint64_t refused;             /* of the failed ones: a queue of this host was full */
 	uint64_t socket_drops,
 		user_stamped; /* of the receiver: datagrams lost in this host, without a stamp of the kernel */
 	uint64_t paused_ns, pause_most_ns; /* in which the sender of load stood still, by its own stamps */
@@ -55,6 +60,8 @@ void udpstp_test_free(struct udpstp_test *test);
 /* Ends it, and informs the peer by one PDU. */
 void udpstp_test_stop(struct udpstp_test *test);
 void udpstp_test_counts(const struct udpstp_test *test, struct udpstp_test_counts *counts);
+/* Lateness of the datagrams of the sender, which the caller frees; NULL: this end does not send. Once. */
+struct ktrxer_hist *udpstp_test_lateness(struct udpstp_test *test);
 
 /* Buffers, arrival stamps and counts of drops of the socket of a test: the client's is open before there is a test. */
 void udpstp_socket_prepare(int fd, uint8_t family);

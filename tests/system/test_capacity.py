@@ -65,6 +65,10 @@ def test_both_directions(shared_pair, capacity, serve, ktrxer, token, address):
         # 1 Mbit/s is a datagram of 125 bytes, 10 Mbit/s are those of 1250: no IP packet is longer.
         assert all(headers + 32 <= one["ip_bytes"] / one["datagrams"] <= 1250 for one in mine)
         assert end[way]["maximum"]["bit_s"] < 21e6
+    sender = end["up"]["sender"]
+    assert sender["requested"] == sender["sent"] + sender["failed"] + sender["skipped"] + sender["cancelled"] >= end["up"]["datagrams"]
+    assert sender["skipped"] <= sender["late"] and sender["late_after_us"] == 100 and 0 < sender["lateness_us"]["p50"] <= sender["lateness_us"]["max"]
+    assert "sender" not in end["down"]
     # Two namespaces have no narrow link: a test under a limit does not fill the path, and says so.
     assert end["verdict"] != "valid" and any("not filled the path" in reason["text"] or "rising" in reason["text"] for reason in end["reasons"])
     server.stop()
@@ -123,7 +127,7 @@ def test_a_foreign_server(shared_pair, capacity, peer_serves, token, direction, 
     assert end["authenticated"] is ("open" not in flags) and end[direction]["sub_intervals"] == 2, (end, done.stderr)
     assert counted["confirmed"], counted
     if direction == "up":
-        assert counted["bad"] == 0 and counted["datagrams"] <= end["up"]["datagrams_sent"]
+        assert counted["bad"] == 0 and counted["datagrams"] <= end["up"]["sender"]["sent"]
         assert end["up"]["maximum"]["bit_s"] == pytest.approx(max(counted["rates"][:2]), rel=1e-4)
         assert end["up"]["delay_variation"]["max_ns"] == 5_000_000 and end["up"]["rtt_variation"]["max_ns"] == 7_000_000
     else:

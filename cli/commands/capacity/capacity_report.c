@@ -3,6 +3,7 @@
 #include "capacity_command.h"
 
 #include "fields_capacity.h"
+#include "fields_common.h"
 #include "error.h"
 #include "reasons.h"
 #include "run_delay.h"
@@ -11,7 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { LEFT_OUT_PERCENT = 1, COPIES_PERCENT = 1, MISSING_PART = 5 };
+enum { SKIPPED_PERCENT = 1, COPIES_PERCENT = 1, MISSING_PART = 5 };
 
 const char *const capacity_ways[] = { "up", "down", "both", NULL };
 const char *const capacity_algorithms[] = { "B", "C", NULL };
@@ -70,6 +71,18 @@ static void say_range(const struct capacity_way *way, const char *what, const st
 			 way->way == CAPACITY_UP ? " (the server reports whole milliseconds)" : "");
 }
 
+static void say_sender(const struct capacity_way *way)
+{
+	const struct ktx_accounts *a = &way->test.counts.accounts;
+	char text[HIST_TEXT], late[KTRXER_UNITS_TEXT];
+
+	out_text(way->run->cli,
+		 "%s: %" PRIu64 " datagrams sent, %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64
+		 " late (by more than %s); lateness: %s",
+		 capacity_ways[way->way], a->sent, a->failed, a->skipped, a->late,
+		 ktrxer_format_ns(late, (int64_t)UDPSTP_LATE_NS), hist_text(text, way->test.lateness, HIST_TAIL));
+}
+
 static void say_way(const struct capacity_way *way)
 {
 	const struct ip_capacity_result *r = &way->result;
@@ -83,6 +96,8 @@ static void say_way(const struct capacity_way *way)
 		 out_rate(mean, r->mean_bit_s), 100 * r->loss);
 	if (way->way == CAPACITY_UP && r->lost)
 		out_text(way->run->cli, CLI_FAR_SOCKET);
+	if (way->way == CAPACITY_UP)
+		say_sender(way);
 	for (int i = 0; i < 2 && r->modes[1].count; i++)
 		out_text(way->run->cli, "%s: maximum of sub-intervals %u to %u: %s", name, r->modes[i].first + 1,
 			 r->modes[i].first + r->modes[i].count, out_rate(text, r->modes[i].bit_s));
@@ -111,15 +126,28 @@ static void mode_json(struct json *json, const char *key, const struct ip_capaci
 	json_object_end(json);
 }
 
+static void sender_json(struct json *json, const struct capacity_way *way)
+{
+	const struct ktx_accounts *a = &way->test.counts.accounts;
+
+	capacity_way_sender_open(json);
+	accounts_requested(json, a->requested);
+	accounts_sent(json, a->sent);
+	accounts_failed(json, a->failed);
+	accounts_skipped(json, a->skipped);
+	accounts_cancelled(json, a->cancelled);
+	json_late(json, a->late, UDPSTP_LATE_NS);
+	capacity_sender_refused(json, way->test.counts.refused);
+	capacity_sender_lateness_us(json, way->test.lateness);
+	json_object_end(json);
+}
+
 static void counts_json(struct json *json, const struct capacity_way *way)
 {
 	const struct udpstp_test_counts *c = &way->test.counts;
 
 	if (way->way == CAPACITY_UP) {
-		capacity_way_datagrams_sent(json, c->datagrams);
-		capacity_way_datagrams_refused(json, c->refused);
-		capacity_way_datagrams_left_out(json, c->left_out);
-		capacity_way_datagrams_failed(json, c->failed);
+		sender_json(json, way);
 		capacity_way_status_lost(json, c->status_lost);
 	} else {
 		capacity_way_datagrams_received(json, c->datagrams);
@@ -182,16 +210,19 @@ static void judge_own(const struct capacity_way *way)
 {
 	struct cli *cli = way->run->cli;
 	const struct udpstp_test_counts *c = &way->test.counts;
+	const struct ktx_accounts *a = &c->accounts;
 	const char *name = capacity_ways[way->way];
+	const uint64_t failed = a->failed - c->refused;
 	char word[80];
 
+	verdict_accounts(cli, a);
 	if (c->refused)
-		reason_capacity_own_queue(cli, name, c->refused, c->datagrams + c->refused);
-	if (c->failed)
-		reason_capacity_unsent(cli, name, c->failed, c->datagrams + c->failed,
-				       ktrxer_strerror(-c->error, word, sizeof word));
-	if (c->left_out * 100 > (c->datagrams + c->left_out) * LEFT_OUT_PERCENT)
-		reason_capacity_late(cli, name, c->left_out, c->datagrams + c->left_out);
+		reason_capacity_own_queue(cli, name, c->refused, a->sent + c->refused);
+	if (failed)
+		reason_capacity_unsent(cli, name, failed, a->sent + failed,
+				       ktrxer_strerror(a->last_error, word, sizeof word));
+	if (a->skipped * 100 > (a->sent + a->skipped) * SKIPPED_PERCENT)
+		reason_capacity_late(cli, name, a->skipped, a->sent + a->skipped);
 	if (c->socket_drops)
 		reason_capacity_socket_drops(cli, name, c->socket_drops);
 	if (c->user_stamped)

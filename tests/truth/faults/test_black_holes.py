@@ -32,11 +32,11 @@ def test_capacity(path, serve, dropped):
     serve(path.b, "--token-file", path.token, "--udpstp-port", 24601)
     end = measure(path, "capacity", "10.78.0.2", "--direction", "up", "--for", "2s")
     up = end["up"]
-    print(f"figure: by nftables {dropped()} of {up['datagrams_sent']} datagrams dropped, loss {up['loss']}; {end['reasons']}")
-    assert dropped() > 0.9 * up["datagrams_sent"], "the reference"
+    print(f"figure: by nftables {dropped()} of {up['sender']['sent']} datagrams dropped, loss {up['loss']}; {end['reasons']}")
+    assert dropped() > 0.9 * up["sender"]["sent"], "the reference"
     assert end["verdict"] != "valid"
     assert not any("no datagram was lost" in reason["text"] for reason in end["reasons"])
-    assert any(f"{up['datagrams_sent'] - up['datagrams']} of {up['datagrams_sent']} datagrams did not arrive" in reason["text"] for reason in end["reasons"])
+    assert any(f"{up['sender']['sent'] - up['datagrams']} of {up['sender']['sent']} datagrams did not arrive" in reason["text"] for reason in end["reasons"])
 
 
 def test_pair(path, serve, dropped):

@@ -36,14 +36,14 @@ def test_datagrams_of_capacity(path, serve, shaped):
     end = measure(path, "capacity", "10.78.0.2", "--direction", "up", "--for", "3s", "--token-file", path.token)
     up, dropped = end["up"], path.drops(shaped, path.a if shaped == "a0" else None)
     own = [reason["text"] for reason in end["reasons"] if "limited by this host: its own queue was full and dropped" in reason["text"]]
-    print(f"figure: by tc {dropped} dropped; {up['datagrams_refused']} refused, {up['lost']} lost of {up['datagrams']}; {end['reasons']}")
+    print(f"figure: by tc {dropped} dropped; {up['sender']['refused']} refused, {up['lost']} lost of {up['datagrams']}; {end['reasons']}")
     assert dropped > 0, "the shaper dropped nothing"
     assert up["maximum"]["bit_s"] < 4.1e6
     if shaped == "a0":
         # A datagram that the queue drops is tried once more, if others of its burst came before it.
-        assert 0 < up["datagrams_refused"] <= dropped and own and end["verdict"] != "valid"
+        assert 0 < up["sender"]["refused"] <= dropped and own and end["verdict"] != "valid"
     else:
-        assert up["datagrams_refused"] == 0 and not own
+        assert up["sender"]["refused"] == 0 and not own
 
 
 COUNT = """
