@@ -59,8 +59,8 @@ def main(arguments: list[str]) -> int:
             print(f"{pages.page(tables)}\n{metrics.page()}")
         case ["headers", folder]:
             for family in families(tables):
-                (Path(folder) / f"fields_{family}.h").write_text(headers.header(tables, family))
-            (Path(folder) / "metric_table.h").write_text(metrics.header())
+                headers.renew(Path(folder) / f"fields_{family}.h", headers.header(tables, family))
+            headers.renew(Path(folder) / "metric_table.h", metrics.header())
         case ["manual", folder, *command]:
             subprocess.run(command, check=True)
             manual.add(tables, Path(folder))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tables import Field, Group, Tables
 
 HEAD = """/* SPDX-License-Identifier: MIT OR Apache-2.0 */
@@ -17,6 +19,12 @@ struct ktrxer_hist;
 void json_hist_us(struct json *json, const char *key, const struct ktrxer_hist *hist); /* cli/runtime/verdict.c */
 """
 C_TYPES = {"u64": "uint64_t", "i64": "int64_t", "double": "double", "bool": "bool", "string": "const char *", "enum": "const char *"}
+
+
+def renew(path: Path, text: str) -> None:
+    """Writes a file if it has another text, so that the files that include an unchanged header are not compiled again."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
 
 
 def _function(name: str, parameters: str, call: str) -> str:

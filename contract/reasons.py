@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headers import renew
+
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = re.compile(r"\{(\w+)\}")
 BY_NUMBERS = "by numbers"
@@ -230,7 +232,7 @@ def main(arguments: list[str]) -> int:
         case ["files"]:
             print("\n".join(map(str, files())))
         case ["header", file]:
-            Path(file).write_text(header(table))
+            renew(Path(file), header(table))
         case ["write"]:
             for name, text in committed(table).items():
                 (ROOT / name).write_text(text)
