@@ -52,6 +52,7 @@ struct probe_result {
 	uint64_t arrivals[5];         /* round trips, by the enum ktrxer_stamp_source of their answer */
 	uint64_t network_errors;
 	uint64_t contradictions; /* round trips left out of the times: an answer before its probe */
+	uint64_t impossible; /* the same: the reflector claims to have sent the answer before it received the probe */
 	/* round trips left out of the times: the stamp of the send time or of the answer is missing */
 	uint64_t unstamped;
 	uint64_t socket_drops,

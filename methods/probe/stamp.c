@@ -148,6 +148,11 @@ static void take_sample(struct stamp *stamp, uint32_t which, struct stamp_sample
 {
 	int rc;
 
+	if (s->impossible) {
+		stamp->p.result.impossible++;
+		stamp->result.classes[which].untimed++;
+		return;
+	}
 	one_way_clocks(stamp->one_way, s);
 #ifndef KTRXER_SMALL
 	take_ttl(&stamp->result.classes[which].ttl_up, s->ttl_up);

@@ -214,9 +214,17 @@ static void subtract_host_delay(struct stamp_sample *p)
 }
 #endif
 
+/* The clocks of NICs and the kernel, and the resolution of stamps, may differ by so much. */
+#define STAMPS_APART_NS (20 * (int64_t)KTRXER_NS_PER_US)
+
 static void finish(struct stamp_session *s, struct stamp_sample *p)
 {
 	p->dwell_ns = p->t3_real_ns - p->t2_real_ns;
+	p->impossible = p->dwell_ns < -STAMPS_APART_NS;
+	if (p->impossible) {
+		s->last_valid = false;
+		return;
+	}
 	p->rtt_ns = (int64_t)(p->t4_ns - p->t1_ns) - p->dwell_ns;
 	p->up_ns = (int64_t)((uint64_t)p->t2_real_ns - p->t1_ns);
 	p->down_ns = (int64_t)(p->t4_ns - (uint64_t)p->t3_real_ns);

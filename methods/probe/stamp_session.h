@@ -63,6 +63,7 @@ struct stamp_sample {
 	uint32_t reflector_seq;
 	bool reordered_up, reordered_down;
 	bool too_late;    /* it came after its probe was given up as lost */
+	bool impossible;  /* the reflector's stamps: it sent before it received; there is no delay */
 	bool uncorrected; /* host_delay: own_queue_ns or far_queue_ns is not known, and nothing was subtracted */
 	bool follows;     /* the probe before it was answered, too, and these are the differences (RFC 3393) */
 	int64_t ipdv_ns, ipdv_up_ns, ipdv_down_ns;

@@ -159,7 +159,7 @@ void probe_errors_json(const struct probe_report *r, struct json *end)
 	const struct probe_result *result = &r->prober->result;
 
 	probe_errors_network_errors(end, result->network_errors);
-	probe_errors_untimed(end, result->contradictions + result->unstamped);
+	probe_errors_untimed(end, result->contradictions + result->impossible + result->unstamped);
 	json_late(end, result->accounts.late, r->prober->spec.late_ns);
 }
 

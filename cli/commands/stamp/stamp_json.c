@@ -153,6 +153,7 @@ static void counts_json(const struct stamp_command *run, struct json *end)
 	stamp_counts_wrong_hmac(end, c->wrong_hmac);
 	stamp_counts_tlvs_refused(end, c->tlvs_refused);
 	stamp_counts_dwell_max_ns(end, (uint64_t)(run->result->dwell_max_ns > 0 ? run->result->dwell_max_ns : 0));
+	stamp_counts_impossible_stamps(end, run->report.prober->result.impossible);
 	stamp_counts_server_rate(end, c->server_rate);
 	stamp_counts_server_refused(end, c->server_refused);
 	stamp_counts_server_dropped(end, c->server_dropped);

@@ -29,9 +29,12 @@ static void judge_server(const struct stamp_command *run)
 {
 	const struct stamp_session_counts *c = &run->result->counts;
 	const struct stamp_result *r = run->result;
+	const uint64_t impossible = run->report.prober->result.impossible;
 
 	if (c->server_refused)
 		reason_server_refused(run->report.cli, c->server_refused, c->server_rate, c->lost);
+	if (impossible)
+		reason_stamps_impossible(run->report.cli, impossible, c->received);
 	if (r->dwell_max_ns > DWELL_LONG_NS || r->held * 100 > c->received)
 		reason_server_held(run->report.cli, r->dwell_max_ns, r->held, c->received,
 				   stamp_held_ns(run->report.prober));

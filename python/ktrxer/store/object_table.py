@@ -129,7 +129,7 @@ GROUPS = {
     "stamp_stamps": "reflector_departures:i sent_nic:i sent_driver:i sent_queued:i received_nic:i received_kernel:i received_user:i",
     "stamp_host_delay": "left_out:i residual_max_us:n",
     "stamp_losses": "lost:i lost_up:i lost_down:i lost_unknown:i mark_changed_up:i mark_changed_down:i",
-    "stamp_counts": "reordered_up:i reordered_down:i duplicates_up:i duplicates_down:i closing_probes:i foreign:i wrong_hmac:i tlvs_refused:i dwell_max_ns:i server_rate:i server_refused:i server_dropped:i reflector_restarts:i reflector_stateful:b follow_up:b",
+    "stamp_counts": "reordered_up:i reordered_down:i duplicates_up:i duplicates_down:i closing_probes:i foreign:i wrong_hmac:i tlvs_refused:i dwell_max_ns:i impossible_stamps:i server_rate:i server_refused:i server_dropped:i reflector_restarts:i reflector_stateful:b follow_up:b",
     "stamp_class": "dscp:i ecn:s ssid:i sent:i failed:i received:i too_late:i unanswered_at_end:i untimed:i rtt_us:{histogram} lost:i lost_up:i lost_down:i lost_unknown:i mark_changed_up:i mark_changed_down:i ttl_up:{stamp_ttl} ttl_down:{stamp_ttl}",
     "stamp_ttls": "ttl_up:{stamp_ttl} ttl_down:{stamp_ttl}",
     "stamp_ttl": "min:i max:i changes:i",

@@ -668,6 +668,11 @@ FORMS: dict[str, Form] = {
         "limited by the server: it refused {refused} probes beyond its limit of {limit_pps} answers a second to one network (`serve --max-answer-rate`); of {lost} lost probes so many may not be lost on the path",
         "lost",
     ),
+    "stamps_impossible": Form(
+        "degraded",
+        "far",
+        "{impossible} of {received} answers left the reflector before their probes arrived there, by its stamps: no delay is computed from them",
+    ),
     "server_held": Form(
         "degraded",
         "far_cpu",
