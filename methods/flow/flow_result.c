@@ -54,7 +54,9 @@ void flow_record_sample(struct flow_record *record, const struct flow_spec *spec
 		record->tcp_samples++;
 		record->window_samples += waits_for_window(sample->values);
 #ifndef KTRXER_SMALL
-		record_buffer(record, sample);
+		/* A paced sender has little data to send, whatever its buffer is. */
+		if (!spec->rate_bps)
+			record_buffer(record, sample);
 #endif
 	}
 }

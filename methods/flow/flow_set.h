@@ -70,6 +70,9 @@ struct flow {
 	uint64_t start_ns, end_ns; /* end_ns KTRXER_NEVER: by its bytes */
 	uint64_t grid_ns;          /* the last time of the grid that it was sampled for */
 	uint64_t sampled_ns;       /* time of its last sample; 0: there is none yet */
+	struct loop_timer begin;   /* of a slow TCP sender: when it may hand over more of its first bytes */
+	uint64_t pace_bps;         /* of a TCP sender; 0: none */
+	bool begins;               /* `begin` is in use */
 	uint64_t bytes;            /* handed to the kernel, or read */
 	uint64_t acked_base;       /* the kernel's count at the beginning */
 	uint64_t settle_ns;        /* settling, or waiting for that word, ends then at the latest */

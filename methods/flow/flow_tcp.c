@@ -24,6 +24,14 @@ enum {
 	 * sample reads what there is. The first byte wakes it, because the time of a rate begins with it.
 	 */
 	WAKE_AT = 16 << 10,
+	/*
+	 * The kernel sends the first ten segments without pacing (tcp_update_skb_after_send), at 64 kbit/s the bytes of
+	 * two seconds. The sender hands these bytes over as the rate says: in parts of a tenth of a second, or of a
+	 * segment. Each such flow has a timer in the loop, so sets of more flows leave it to the kernel.
+	 */
+	BEGIN_BYTES = 16 << 10,
+	BEGIN_PART = 1448,
+	BEGIN_FLOWS = 64,
 };
 
 int flow_tcp_cc(const char *name)
@@ -53,10 +61,15 @@ static void pace(int fd, uint64_t bit_s)
 	}
 }
 
+static uint64_t lower_pace(const struct flow_spec *spec, uint64_t pace_bps)
+{
+	return pace_bps && (!spec->rate_bps || spec->rate_bps > pace_bps) ? pace_bps : spec->rate_bps;
+}
+
 int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps)
 {
 	const int tos = spec->tos & 0xfc, unsent = UNSENT_MAX;
-	uint64_t rate = spec->rate_bps;
+	const uint64_t rate = lower_pace(spec, pace_bps);
 	int family = AF_INET;
 	socklen_t length = sizeof family;
 	bool v6;
@@ -64,8 +77,6 @@ int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t 
 	(void)!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
 	v6 = family == AF_INET6;
 
-	if (pace_bps && (!rate || rate > pace_bps))
-		rate = pace_bps;
 	if (setsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof tos) != 0)
 		return -errno;
 	if (!sends)
@@ -249,14 +260,56 @@ static void all_is_sent(struct flow *flow)
 	loop_watch(flow_set_options(flow->set)->loop, &flow->source, EPOLLIN);
 }
 
+static void begin_end(struct flow *flow)
+{
+	if (flow->begins)
+		loop_timer_remove(flow_set_options(flow->set)->loop, &flow->begin);
+	flow->begins = false;
+}
+
+static void begin_due(struct loop_timer *timer, uint64_t now_ns)
+{
+	struct flow *flow = (struct flow *)((char *)timer - offsetof(struct flow, begin));
+
+	(void)now_ns;
+	timer->at_ns = KTRXER_NEVER;
+	if (flow->state == FLOW_GOING)
+		loop_watch(flow_set_options(flow->set)->loop, &flow->source, EPOLLOUT | EPOLLRDHUP);
+}
+
+/* Returns how many bytes the sender may hand over now; 0: `begin` goes on with it. */
+static uint64_t begin_room(struct flow *flow)
+{
+	const double bytes_ns = (double)flow->pace_bps / 8e9;
+	const uint64_t tenth = flow->pace_bps / 80 + 1, part = tenth < BEGIN_PART ? tenth : BEGIN_PART;
+	const uint64_t now_ns = ktrxer_now_ns();
+	const uint64_t due = now_ns > flow->start_ns ? (uint64_t)((double)(now_ns - flow->start_ns) * bytes_ns) : 0;
+
+	if (flow->bytes >= BEGIN_BYTES) {
+		begin_end(flow);
+		return FLOW_BLOCK;
+	}
+	if (due >= flow->bytes + part)
+		return due - flow->bytes;
+	flow->begin.at_ns = flow->start_ns + (uint64_t)((double)(flow->bytes + part) / bytes_ns) + 1;
+	loop_watch(flow_set_options(flow->set)->loop, &flow->source, EPOLLRDHUP);
+	return 0;
+}
+
 static void move_out(struct flow *flow)
 {
 	const struct flow_set_options *o = flow_set_options(flow->set);
 
 	for (int i = flow_set_rounds(flow->set); i > 0; i--) {
+		const uint64_t room = flow->begins ? begin_room(flow) : FLOW_BLOCK;
 		uint64_t left = o->bytes ? o->bytes - flow->bytes : FLOW_BLOCK;
-		ssize_t n = send(flow->source.fd, flow_set_block(flow->set),
-				 left < FLOW_BLOCK ? (size_t)left : FLOW_BLOCK, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n;
+
+		if (!room)
+			return;
+		left = left < room ? left : room;
+		n = send(flow->source.fd, flow_set_block(flow->set), left < FLOW_BLOCK ? (size_t)left : FLOW_BLOCK,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
 			return;
@@ -342,6 +395,11 @@ static void tcp_begin(struct flow *flow)
 		loop_watch(loop, &flow->source, 0);
 	else
 		loop_watch(loop, &flow->source, flow->sends ? EPOLLOUT | EPOLLRDHUP : EPOLLIN);
+	if (flow->state != FLOW_GOING || !flow->sends || !flow->pace_bps || flow_set_count(flow->set) > BEGIN_FLOWS)
+		return;
+	flow->begins = true;
+	flow->begin = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = begin_due };
+	loop_timer_add(loop, &flow->begin);
 }
 
 /*
@@ -369,6 +427,7 @@ static void tcp_close(struct flow *flow, bool gently)
 {
 	static const struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
+	begin_end(flow);
 	if (flow->source.fd < 0)
 		return;
 	loop_unwatch(flow_set_options(flow->set)->loop, &flow->source);
@@ -380,6 +439,7 @@ static void tcp_close(struct flow *flow, bool gently)
 
 static int tcp_attach(struct flow *flow, int fd, uint64_t pace_bps)
 {
+	flow->pace_bps = lower_pace(&flow->spec, pace_bps);
 	return flow_tcp_prepare(fd, &flow->spec, flow->sends, pace_bps);
 }
 

@@ -34,6 +34,16 @@ def test_a_long_delay_is_no_part_of_the_time(tmp_path: Path, delay_ms: int, prot
         assert end[f"{way}_coverage_percent"] == 100.0
 
 
+@pytest.mark.parametrize("kbit", [8, 64, 500])
+def test_a_slow_tcp_flow_is_paced_from_its_first_byte(tmp_path: Path, kbit: int) -> None:
+    flows = [flow(way, kbit, seconds, to=to) for way in ("up", "down") for seconds in (2, 6) for to in ("far", "far-6")]
+    scenarios = [("delay 2ms", 0, words) for words in flows]
+    for (_, _, words), end in zip(scenarios, measure(tmp_path, scenarios, 400), strict=True):
+        way = words.split()[1]
+        print("figure:", words, rate(end, way), end["verdict"], [one["id"] for one in end["reasons"]])
+        assert 0.85 * kbit < rate(end, way) < 1.03 * kbit, words
+
+
 def test_a_path_that_dies_gives_no_rate_of_a_part_of_the_time(tmp_path: Path) -> None:
     for number, words in enumerate(((), ("-u",))):
         for way in ("up", "down"):
