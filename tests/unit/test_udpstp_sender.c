@@ -88,10 +88,10 @@ TEST(each_datagram_has_a_lateness)
 	struct ktx_accounts a;
 
 	accounts_close(s, &a);
-	assert_in_range(a.sent, BURST, RUNS_MS * BURST);
+	assert_in_range(a.sent, BURST, 2 * RUNS_MS * BURST); /* a late loop ends late */
 	assert_int_equal(a.failed, 0);
 	assert_true(ktrxer_hist_min(s->lateness) >= 0);
-	assert_true(a.first_ns < a.last_ns && a.tries == a.sent);
+	assert_true(a.first_ns <= a.last_ns && a.tries == a.sent);
 	sender_free(s);
 	close(fd);
 }
