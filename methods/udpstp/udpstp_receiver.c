@@ -5,10 +5,14 @@
 
 #define NS_PER_MS ((uint64_t)KTRXER_NS_PER_MS)
 
-/* Row 0 has a datagram each 50 ms, each other row one each millisecond at least. */
+/*
+ * Row 0 has a datagram each 50 ms, each other row one each millisecond at least. The search goes to row 0 in one step
+ * from row 10 or below, which has 2 datagrams each millisecond at most. So a gap of less than PAUSE_NS is a pause only
+ * behind a trial with more than DENSE_RATE datagrams each millisecond.
+ */
 #define PAUSE_NS (100 * NS_PER_MS)
 #define PAUSE_DENSE_NS (10 * NS_PER_MS)
-enum { DENSE = 100 /* datagrams in a sub-interval */ };
+enum { DENSE_RATE = 3 };
 
 static const struct udpstp_counts no_counts = { .variation_min_ns = UINT64_MAX, .rtt_min_ns = UINT64_MAX };
 
@@ -104,7 +108,7 @@ static void count_pause(struct udpstp_receiver *r, int64_t sent_real_ns, int64_t
 	const int64_t sent_ns = sent_real_ns - r->sent_real_ns, arrived_ns = real_ns - r->arrived_real_ns,
 		      pause_ns = sent_ns < arrived_ns ? sent_ns : arrived_ns;
 
-	if (pause_ns < (int64_t)(r->current.datagrams < DENSE ? PAUSE_NS : PAUSE_DENSE_NS))
+	if (pause_ns < (int64_t)(r->dense ? PAUSE_DENSE_NS : PAUSE_NS))
 		return;
 	r->paused_ns += (uint64_t)pause_ns;
 	if ((uint64_t)pause_ns > r->pause_most_ns)
@@ -231,6 +235,7 @@ void udpstp_receiver_status(struct udpstp_receiver *r, struct udpstp_status *s, 
 				     .sent_s = (uint32_t)(real_ns / KTRXER_NS_PER_S),
 				     .sent_ns = (uint32_t)(real_ns % KTRXER_NS_PER_S) };
 	interval_fill(&s->interval, r);
+	r->dense = t->datagrams * NS_PER_MS > DENSE_RATE * (now_ns - r->trial_ns);
 	r->trial = no_counts;
 	r->trial_ns = now_ns;
 	r->minimum_new = false;

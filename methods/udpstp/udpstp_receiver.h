@@ -21,7 +21,8 @@ struct udpstp_counts {
 struct udpstp_receiver {
 	uint32_t highest, history[UDPSTP_HISTORY], history_at;
 	bool has_delta, minimum_new;
-	int64_t delta_min_ns;               /* arrival - send time, whose clocks differ */
+	bool dense;           /* the last trial had so many datagrams that a gap of some ms is a pause of the sender */
+	int64_t delta_min_ns; /* arrival - send time, whose clocks differ */
 	uint64_t rtt_min_ns, rtt_sample_ns; /* UINT64_MAX: none; the sample is above the minimum */
 	uint32_t echo_s, echo_ns;           /* the status PDU whose round trip is known */
 	struct udpstp_counts trial, current, saved;

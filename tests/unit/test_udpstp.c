@@ -292,6 +292,29 @@ TEST(test_receiver)
 	assert_int_equal(s.interval.datagrams, 6);
 }
 
+/* The search of a link of 10 Mbit/s falls to row 0 in a sub-interval with hundreds of datagrams: one each 50 ms. */
+TEST(test_gaps_of_row_0_are_no_pauses)
+{
+	for (uint64_t per_ms = 1; per_ms <= 4; per_ms += 3) {
+		struct udpstp_receiver r;
+		struct udpstp_status s;
+		uint32_t number = 0;
+		uint64_t at_ms = 0;
+
+		udpstp_receiver_begin(&r, 0);
+		for (int trial = 0; trial < 4; trial++) {
+			for (int i = 0; i < 50; i++, at_ms++)
+				for (uint64_t k = 0; k < per_ms; k++)
+					arrive(&r, ++number, 1000 + at_ms, 1010 + at_ms);
+			udpstp_receiver_status(&r, &s, at_ms * MS, 1234567890123456789);
+		}
+		arrive(&r, ++number, 1049 + at_ms, 1059 + at_ms);
+		assert_int_equal(r.paused_ns, per_ms == 1 ? 0 : 50 * MS);
+		arrive(&r, ++number, 1249 + at_ms, 1259 + at_ms); /* longer than any row's interval */
+		assert_int_equal(r.pause_most_ns, 200 * MS);
+	}
+}
+
 TEST(test_round_trips)
 {
 	struct udpstp_load l = { .sequence = 1, .payload = 100, .sent_s = 1, .status_s = 10, .answer_delay_ms = 5 };
