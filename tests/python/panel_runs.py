@@ -35,10 +35,11 @@ def run(
     rate_mbit: float = 20,
     late_us: float = 5,
     test: str = "rrul",
+    dead_s: tuple[float, float] = (0, 0),
     **more: Any,
 ) -> Run:
     """Probes every 10 ms in each class, one flow in each direction. `up_ms` is the delay on the path up, without this host's own queue
-    (`own_ms`); None for a queue that was not measured."""
+    (`own_ms`); None for a queue that was not measured. No probe is answered in the time `dead_s`."""
     rng = np.random.default_rng(seed)
     load = DELAY_S, seconds - DELAY_S
     meta = Meta(
@@ -68,6 +69,7 @@ def run(
         up = delay(base_ms / 2, up_ms) + own
         down = delay(base_ms / 2, down_ms) + far
         lost = rng.random(count) < np.where(loaded, loss, idle_loss)
+        lost |= (at >= dead_s[0] * S) & (at < dead_s[1] * S)
         ok = ~lost
 
         def column(values: np.ndarray, there: bool = True, ok: np.ndarray = ok) -> list[int | None]:

@@ -31,6 +31,7 @@ from ktrxer.store import open_run
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import figures
 from ktrxer.summary.changes import Change
+from ktrxer.summary.outages import Outage
 from ktrxer.summary.policer import Policed
 from ktrxer.summary.voice import Voice
 from synthetic import synthetic
@@ -164,7 +165,7 @@ def different_type(known, one, hint, group):
 
 
 def names_of_types():
-    return {one.__name__: one for one in (OwnDrops, OwnLoad, Change, Policed, Voice)}
+    return {one.__name__: one for one in (OwnDrops, OwnLoad, Change, Outage, Policed, Voice)}
 
 
 def test_the_groups_of_data_classes_have_their_fields():

@@ -28,6 +28,8 @@ def nft(*words):
     return subprocess.run(["ip", "netns", "exec", "r", "nft", *words], check=True, capture_output=True, text=True).stdout
 def dropped():
     return int(re.search("counter packets ([0-9]+)", nft("list", "ruleset"))[1])
+if way == "all":
+    match = "ip daddr 10.64.1.1"
 child = begin_run(command, 8000)
 nft("table ip outage { chain forward { type filter hook forward priority 0; %s counter drop; }; }" % match)
 if float(length):
@@ -55,3 +57,14 @@ def test_all_packets_of_one_direction_are_lost(lab: Lab, way: str, length: int) 
     # The router dropped the closing probes, too. Without a later answer the direction of these losses is not known.
     assert 0 < lost <= message["dropped"] <= lost + 12
     assert (up, down) == (0, 0), "no direction is blamed without evidence"
+
+
+def test_an_outage_of_the_path(lab: Lab) -> None:
+    """The router drops all packets to this host for two seconds of six."""
+    (lab.folder / "net.toml").write_text(FILE)
+    run = f"{sys.executable} -m ktrxer run ping -H b -D runs --for 6 --delay 0.2 -i 10ms --no-extras --json".split()
+    message = lab.runs_in_virtual_time("b", FAULT, "all", 2, *run)
+    (one,) = figures.summarise(open_run(lab.folder / message["file"])).outages
+    print(f"figure: {one}")
+    assert one.low_ms <= 2000 + 12 and one.high_ms is not None and 2000 - 12 <= one.high_ms < one.low_ms + 40, "probes each 10 ms, a path of 10 ms"
+    assert one.direction == "down" and one.lost <= message["dropped"] and set(one.probes) == {"ICMP", "UDP"}

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
 from ktrxer.statistics.latency import Delays
+from ktrxer.summary.outages import line as outage
 from ktrxer.summary.policer import line
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
 from ktrxer.units import delay as ms
@@ -77,7 +78,11 @@ def _first(check: Check, bloated: Bloated) -> str:
     trip = f"the {check.probes} round trip of {ms(check.idle.p50)} to {check.target}"
     differ = " for the worse direction" if len(set(check.letters)) > 1 else ""
     graded = f" for the {NOUNS[check.worst.direction]}" if check.without else differ
-    return f"{sentence}: {' and '.join(parts)} to {trip}, which is grade {letter}{between}{graded} on the scale {scale()}."
+    dead = "".join(f"; there was {outage(one)}" for one in sorted(check.outages, key=lambda one: -one.low_ms)[:1])
+    more = f" and {len(check.outages) - 1} more times" if len(check.outages) > 1 else ""
+    with_outage = ", with the outage," if dead else ""
+    rated = f"which{with_outage} is grade {letter}{between}{graded} on the scale {scale()}"
+    return f"{sentence}: {' and '.join(parts)} to {trip}, {rated}{dead}{more}."
 
 
 def _added(load: Load) -> str:

@@ -19,6 +19,7 @@ from ktrxer.store.meta import Series
 from ktrxer.summary.changes import Held, rates
 from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
 from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES
+from ktrxer.summary.outages import Outage, capped, longest, outages
 from ktrxer.summary.policer import Policed, policed
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 from ktrxer.units import delay as ms
@@ -82,6 +83,7 @@ class Check:
     probes: str  # the kind of the probes that have these delays
     idle: Delays
     loads: tuple[Load, ...]
+    outages: tuple[Outage, ...] = ()  # times without any answer, which limit the grade
 
     @property
     def added_ms(self) -> float:
@@ -100,7 +102,8 @@ class Check:
     def grades(self) -> tuple[str, str, str]:
         """The letter, and the letters of the interval's ends."""
         low, high = self.bounds_ms or (self.added_ms, self.added_ms)
-        return grade(self.added_ms), grade(low), grade(high)
+        dead = longest(self.outages)
+        return capped(grade(self.added_ms), dead), capped(grade(low), dead), capped(grade(high), dead)
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -130,7 +133,8 @@ def of(run: Run) -> Check | None:
     for kind, members, idle in _idle(run, idle_window):
         made = tuple(load for way, window in loads.items() if (load := _load(run, way, window, members, idle_window, idle)) is not None)
         if made:
-            return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made)
+            dead = tuple(outages(run, flow_facts(run)[2]))
+            return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made, dead)
     return None
 
 

@@ -16,6 +16,7 @@ from ktrxer.store.reasons import Reason
 from ktrxer.summary import figures, where
 from ktrxer.summary.figures import Summary
 from ktrxer.summary.losses import Loss
+from ktrxer.summary.outages import line
 from ktrxer.summary.where import Part
 from ktrxer.units import delay, share
 
@@ -55,7 +56,12 @@ class Headline:
 
 
 def headline(s: Summary) -> Headline:
-    return replace(_headline(s), reasons=tuple(s.reasons[:STATED]) if s.verdict in ("degraded", "invalid") else ())
+    made = _headline(s)
+    if s.outages:
+        first = f"The path was dead: {line(max(s.outages, key=lambda one: one.low_ms))}."
+        others = f" {count_of(len(s.outages) - 1, 'shorter outage')} more." if len(s.outages) > 1 else ""
+        made = replace(made, details=(first + others, *made.details), lossy=True)
+    return replace(made, reasons=tuple(s.reasons[:STATED]) if s.verdict in ("degraded", "invalid") else ())
 
 
 def _headline(s: Summary) -> Headline:

@@ -24,6 +24,7 @@ from ktrxer.summary.findings import Findings
 from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
+from ktrxer.summary.outages import Outage, capped, longest, outages
 from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.times import PhaseTimes, ProcessorTime, phase_times, processor_times
 from ktrxer.summary.where import Part, own_qdisc, parts
@@ -106,8 +107,9 @@ class Responsiveness:
     rpm: float
     foreign_rpm: float | None
     self_rpm: float | None
-    rating: str  # the draft's name of the class
+    rating: str  # the draft's name of the class; with an outage, no better than that of a round trip of its length
     probes: str = ""  # the kind of the probes that foreign_rpm is computed from
+    outage_ms: float = 0.0  # the length of the outage that limits the rating; 0: none
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class Grade:
     scale: str
     probes: str = ""  # the kind of the probes whose round trip is graded
     idle_ms: float = 0.0  # p50 of the idle round trip that it is compared with; it contains the queues of other traffic
+    outage_ms: float = 0.0  # the length of the outage that limits the letter; 0: none
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,7 @@ class Summary:
     where: list[Part] = field(default_factory=list)  # parts of the delay that load adds, the largest first
     own_drops: OwnDrops | None = None  # drops in the local host's own qdisc
     estimates: list[Estimate] = field(default_factory=list)  # results of methods, with their bounds
+    outages: list[Outage] = field(default_factory=list)  # times without any answer
     hops: list[Hop] = field(default_factory=list)  # routers of the traced routes
     voice: list[Voice] = field(default_factory=list)  # ratings of calls
     steps: list[Step] = field(default_factory=list)  # parts of a load that changes
@@ -214,13 +218,14 @@ def compared(run: Run, whole: bool = False) -> Summary:
     take = findings.take
     latency = _latency(run, whole)
     loaded = _load_got_through(run)
+    dead: list[Outage] = take("outages", lambda: outages(run, flow_facts(run)[2]), [])
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
         latency=latency, throughput=_throughput(run), loss=losses.of_phases(run),
-        responsiveness=take("responsiveness", lambda: _responsiveness(run, latency), None) if loaded else None,
-        grade=take("grade", lambda: _grade(latency), None) if loaded else None,
-        estimates=take("estimates", lambda: estimates(run), []), failed=findings.failed,
+        responsiveness=take("responsiveness", lambda: _responsiveness(run, latency, longest(dead)), None) if loaded else None,
+        grade=take("grade", lambda: _grade(latency, longest(dead)), None) if loaded else None,
+        estimates=take("estimates", lambda: estimates(run), []), outages=dead, failed=findings.failed,
     )  # fmt: skip
 
 
@@ -344,12 +349,13 @@ def _hosts_limit(run: Run) -> bool:
     return any(end and all(one.get("receiver_limited") or one.get("sender_limited") for one in end) for end in flows)
 
 
-def _grade(latency: list[Direction]) -> Grade | None:
+def _grade(latency: list[Direction], outage_ms: float) -> Grade | None:
     trip = headline(latency)
     if trip is None or trip.idle is None or trip.loaded is None or math.isinf(trip.idle.p50):
         return None
     added = max(0.0, trip.loaded.p50 - trip.idle.p50)
-    return Grade(grade(added), added, scale_text(), trip.probes, trip.idle.p50)
+    letter = capped(grade(added), outage_ms)
+    return Grade(letter, added, scale_text(), trip.probes, trip.idle.p50, outage_ms if letter != grade(added) else 0.0)
 
 
 def _where(run: Run, latency: list[Direction]) -> list[Part]:
@@ -368,7 +374,7 @@ def _steps(run: Run, latency: Sequence[Direction]) -> list[Step]:
     return steps(run, [series for series in run.meta.of_kind("latency") if trip is not None and probes_of(run, series) == trip.probes])
 
 
-def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None:
+def _responsiveness(run: Run, latency: list[Direction], outage_ms: float) -> Responsiveness | None:
     load = run.meta.phase("load")
     if load is None:
         return None
@@ -386,7 +392,11 @@ def _responsiveness(run: Run, latency: list[Direction]) -> Responsiveness | None
     kind = trip.probes if trip is not None and trip.loaded is not None else ""
     foreign = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
     made = responsiveness_rpm(_pooled(run, foreign, "rtt_ns", ["load"]) / MS, np.concatenate(own))
-    return Responsiveness(*made, responsiveness_class(made[0]), kind) if made is not None else None
+    if made is None:
+        return None
+    least = min(made[0], 60_000 / outage_ms) if outage_ms else made[0]
+    limited = responsiveness_class(least) != responsiveness_class(made[0])
+    return Responsiveness(*made, responsiveness_class(least), kind, outage_ms if limited else 0.0)
 
 
 def _gap(run: Run, series: Series) -> int:

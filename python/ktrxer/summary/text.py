@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from ktrxer.store import one_line
 from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
 from ktrxer.summary.methods import Hop
+from ktrxer.summary.outages import line as outage
 from ktrxer.summary.steps import Step
 from ktrxer.summary.table import table
 from ktrxer.summary.where import PLACES, Part
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ktrxer.summary.changes import Change
     from ktrxer.summary.voice import Voice
 
+OUTAGES_SHOWN = 5
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
 
 
@@ -39,6 +41,9 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
 
     title = f" ({one_line(s.title, 80)})" if s.title else ""
     made = [paint(f"{one_line(s.test, 80)}{title} to {', '.join(map(one_line, s.targets)) or '?'}, {s.length_s:g} s", "1")]
+    made += [f"outage  {outage(one)}" for one in s.outages[:OUTAGES_SHOWN]]
+    if len(s.outages) > OUTAGES_SHOWN:
+        made.append(f"outage  and {len(s.outages) - OUTAGES_SHOWN} more, {ms(sum(one.low_ms for one in s.outages))} together at least")
     if s.throughput:
         made += ["", *table(["throughput", "mean", "flows", ""], [
             [t.name, mbps(t.mean_mbps), str(t.flows), f"over {t.seconds:.1f} s" + (f"; {t.note}" if t.note else "")] for t in s.throughput
@@ -83,13 +88,15 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         r = s.responsiveness
         both = ((f"{r.probes} probes".lstrip(), r.foreign_rpm), ("the flows' own", r.self_rpm))
         parts = [f"{name} {value:.0f}" for name, value in both if value is not None]
-        made += ["", f"responsiveness  {r.rpm:.0f} round trips a minute under load: {r.rating} ({', '.join(parts)})"]
+        limited = f", because of an outage of {ms(r.outage_ms)}" if r.outage_ms else ""
+        made += ["", f"responsiveness  {r.rpm:.0f} round trips a minute under load: {r.rating}{limited} ({', '.join(parts)})"]
     if s.grade is not None:
         g = s.grade
         what = f"{g.probes} round trip".lstrip()
         lost = "half of the probes are lost under load, so there is no p50"
         added = lost if math.isinf(g.added_ms) else f"load adds {ms(g.added_ms)} to the p50"
-        made.append(f"grade  {paint(g.letter, '1')}: {added} of the {what} ({g.scale})")
+        dead = f"an outage of {ms(g.outage_ms)}; " if g.outage_ms else ""
+        made.append(f"grade  {paint(g.letter, '1')}: {dead}{added} of the {what} ({g.scale})")
         idle = f"the idle p50 is {ms(g.idle_ms)}"
         made.append(f"       {idle}; a queue that other traffic fills in the whole run is part of it, not of the grade")
     made += [call(one) for one in s.voice]

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Times without any answer: their length and direction, and the grade that they limit. The truth is that of the synthetic runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import panel_runs
+import pytest
+from ktrxer.panels.headline import headline
+from ktrxer.summary import figures
+from ktrxer.summary.outages import capped
+from ktrxer.summary.text import lines
+
+
+def made(folder: Path, **more: Any) -> figures.Summary:
+    return figures.summarise(panel_runs.run(folder, **more))
+
+
+def test_a_path_that_was_dead_for_a_fifth_of_the_time(tmp_path: Path) -> None:
+    """It had grade A+ and the class "good"."""
+    summary = made(tmp_path, up_ms=1, seconds=28, dead_s=(10, 14))
+    (one,) = summary.outages
+    assert one.direction == "up" and one.from_s == 10 and one.lost == 800 and one.probes == ["UDP"]
+    assert one.low_ms <= 4000 <= one.high_ms and one.high_ms - one.low_ms <= 20.001, "the probes are sent each 10 ms"
+    assert summary.grade is not None and summary.grade.letter == "F" and summary.grade.outage_ms == one.low_ms
+    assert summary.responsiveness is not None and summary.responsiveness.rating == "poor"
+    text = lines(summary)
+    assert text[1].startswith("outage  no answer for 3990.0 ms to 4010.0 ms, from 10.00 s on, up (800 probes of UDP)"), text[:3]
+    assert any(line.startswith("grade  F: an outage of 3990.0 ms; load adds ") for line in text)
+    assert headline(summary).details[0].startswith("The path was dead: no answer for ")
+
+
+@pytest.mark.parametrize("more", [{}, {"loss": 0.3, "idle_loss": 0.02}, {"loss": 0.6}, {"up_ms": 200, "loss": 0.1}, {"dead_s": (9.0, 9.15)}])
+def test_losses_by_chance_are_no_outage(tmp_path: Path, more: dict[str, Any]) -> None:
+    summary = made(tmp_path, **more)
+    assert summary.outages == []
+    assert summary.grade is None or summary.grade.outage_ms == 0
+    assert not any(line.startswith("outage") for line in lines(summary))
+
+
+def test_an_outage_in_a_path_that_loses_packets(tmp_path: Path) -> None:
+    (one,) = made(tmp_path, loss=0.2, idle_loss=0.2, dead_s=(10, 11)).outages
+    assert one.low_ms <= 1000 + 100 and one.high_ms is not None and one.high_ms >= 1000
+
+
+def test_an_outage_to_the_end(tmp_path: Path) -> None:
+    summary = made(tmp_path, seconds=28, dead_s=(26, 28))
+    (one,) = summary.outages
+    assert one.high_ms is None and one.low_ms == pytest.approx(1990)
+    assert summary.grade is not None and summary.grade.outage_ms == 0, "the server may have ended, and not the path"
+    assert "at least 1990.0 ms, up to the last probe" in lines(summary)[1]
+
+
+def test_a_kind_that_is_blocked_is_no_outage(tmp_path: Path) -> None:
+    assert made(tmp_path, dead_s=(0, 100)).outages == []
+
+
+@pytest.mark.parametrize(("letter", "outage_ms", "expected"), [
+    ("A+", 0, "A+"), ("A+", 250, "D"), ("C", 250, "D"), ("F", 250, "F"), ("D", 150, "D"), ("A", 2000, "F"),
+])  # fmt: skip
+def test_no_grade_is_better_than_that_of_the_outage(letter: str, outage_ms: float, expected: str) -> None:
+    assert capped(letter, outage_ms) == expected
