@@ -63,6 +63,6 @@ bool ktrxer_processor_free(void)
 			return true;
 		sum += running - 1; /* less the one that asks */
 	}
-	/* On the average there must be one that has nothing to do. */
+	/* One processor, on the average, must have nothing to do. */
 	return sum <= LOOKS * (processors - 1);
 }

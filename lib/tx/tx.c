@@ -183,7 +183,7 @@ static int memory_make(struct ktx *tx, struct ktrxer_error *err)
 }
 
 /*
- * Once a page is there it stays; the tool's own writing brings it there, before the deadline. Slots never used cost
+ * A page stays once it is there; the tool's own writing brings it there, before the deadline. Slots never used cost
  * nothing.
  */
 static bool lock_pages(void *at, size_t size)

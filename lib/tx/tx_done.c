@@ -15,8 +15,8 @@ static bool wakes_tool(const struct ktx *tx, const struct ktx_request *request)
 }
 
 /*
- * For so long has the error queue been read since the request was submitted: a pump that was descheduled has not yet
- * read stamps that have arrived.
+ * Returns for how long the error queue has been read since the request was submitted. A pump that was descheduled has
+ * not yet read stamps that have arrived.
  */
 static uint64_t looked_for(const struct ktx *tx, const struct ktx_request *request)
 {

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* Not for a single request that is just gone: a tool that commits often would have to wake us each time. */
+/* The thread stays awake for so long after the last request: a tool that commits often would wake it each time. */
 #define LINGER_NS (5ULL * 1000 * 1000)
 /* A frame that was due has ended by then, most likely. */
 #define AFTER_NS 10000

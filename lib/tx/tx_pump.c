@@ -24,7 +24,7 @@ static bool queue_full(const struct ktx *tx)
 
 /* ------------------------------------------------------------------------------------------------------- stamps */
 
-/* On machines whose clock ticks coarsely (no TSC) two reads differ by a tick where nothing lies between. */
+/* Two reads in a row differ by a tick on machines whose clock ticks coarsely (no TSC). */
 #define STAMP_GRAIN_NS 1000
 
 static bool sched_stamps(const struct ktx *tx)
@@ -294,7 +294,7 @@ static void refused(struct ktx *tx, int rc, uint64_t call)
 	tx->pump.in_train = false;
 }
 
-/* At the end of time it stays there. */
+/* Returns KTRXER_NEVER where the sum would be later. */
 static uint64_t planned_time(const struct ktx *tx, const struct ktx_request *request)
 {
 	return request->at_ns > KTRXER_NEVER - tx->pump.shift_ns ? KTRXER_NEVER : request->at_ns + tx->pump.shift_ns;
@@ -317,7 +317,7 @@ static void leave_plan(struct ktx *tx, struct ktx_request *request, bool in_trai
 	request->leave_ns = request->first_of_call && planned > early ? planned - early : 0;
 }
 
-/* At each try: a frame that was rejected leaves later than it was to. */
+/* The time is written at each try, because a frame that was rejected leaves later than planned. */
 static void times_write(const struct ktx *tx, struct ktx_request *const *batch, uint32_t count)
 {
 	const uint64_t field = ktrxer_time_field(ktrxer_real_now_ns(), tx->options.send_time);

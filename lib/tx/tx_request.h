@@ -6,7 +6,7 @@
 #include "tx.h"
 
 /*
- * Without the driver's stamp the source is `queued`. Where that stamp is the send time, a device that has given others
+ * The source is `queued` without the driver's stamp. Where that stamp is the send time, a device that has given others
  * leaves this probe untimed.
  */
 static inline void stamp_give_up(const struct ktx *tx, struct ktx_request *request)

@@ -170,7 +170,7 @@ static struct ktx_report report_of(const struct ktx_request *request)
 	};
 }
 
-/* From here on the pump signals report_fd for what becomes final: the caller must look once more after this. */
+/* The pump signals report_fd from here on for each final request: the caller must look once more after this. */
 static void reports_arm(struct ktx *tx)
 {
 	ktx_signal_clear(tx->report_fd);

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* Until a cancellation. More than can be sent, and sums with it do not wrap. */
+/* The count of a range that ends by a cancellation: more than can be sent, and sums with it do not wrap. */
 #define WITHOUT_END (1ULL << 62)
 
 static int range_to_engine(struct ktx *tx, const struct ktx_template *made, struct ktx_range *range,

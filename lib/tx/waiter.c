@@ -71,8 +71,8 @@ void ktrxer_waiter_show(struct ktrxer_waiter *waiter)
 }
 
 /*
- * Above the kernel's own threads at 50 we would hold up the interrupts that carry our packets on threaded-interrupt
- * kernels.
+ * A priority above that of the kernel's own threads, 50, would hold up the interrupts that carry our packets on
+ * kernels with threaded interrupts.
  */
 #define WAITER_PRIORITY 40
 /* Where FIFO is refused a better nice value may still be allowed. */
@@ -208,7 +208,7 @@ uint64_t ktrxer_waiter_nap(const struct ktrxer_waiter *waiter, uint64_t now_ns, 
 	if (!waiter->realtime || waiter->rest_ns > (now_ns - waiter->since_ns) / REST_SHARE)
 		return 0;
 	/*
-	 * By the usual wake-up time of this machine the nap ends before the deadline. Where the gap is too short for
+	 * The nap ends before the deadline by the usual wake-up time of this machine. Where the gap is too short for
 	 * that, a probe is a few microseconds late, and the kernel does not stop the thread for 50 ms.
 	 */
 	if (left_ns > waiter->usual_ns + 2 * REST_OVERHEAD_NS)

@@ -66,7 +66,7 @@ int owamp_sender_open(struct owamp_sender *sender, const struct owamp_sender_opt
 int owamp_sender_begin(struct owamp_sender *sender, const struct owamp_sender_plan *plan, struct ktrxer_error *err);
 /* No packet leaves after this; what has left is accounted for. */
 void owamp_sender_stop(struct owamp_sender *sender);
-/* Of the packets so far. */
+/* Fills the accounts of the packets so far. */
 void owamp_sender_accounts(const struct owamp_sender *sender, struct ktx_accounts *accounts);
 void owamp_sender_end(struct owamp_sender *sender);
 

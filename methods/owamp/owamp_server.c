@@ -558,7 +558,7 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 		const int fd = accept4(source->fd, &name.sa, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0) {
-			/* Without a descriptor for it the connection stays ready: the loop would turn for nothing. */
+			/* A connection without a descriptor stays ready, and the loop would turn for nothing. */
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 				loop_unwatch(s->loop, source);
 			return;

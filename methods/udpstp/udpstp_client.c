@@ -300,7 +300,7 @@ static int socket_open(struct client *c, struct ktrxer_error *err)
 			return ktrxer_fail(err, rc, "the source address is no address of this host: %m");
 		}
 	}
-	/* Until the setup is answered the socket is not connected: the server's Null PDU comes from another port. */
+	/* The socket is connected after the answer to the setup: the server's Null PDU comes from another port. */
 	udpstp_errors_of_socket(c->source.fd, v6, true);
 	rc = loop_watch(c->loop, &c->source, EPOLLIN);
 	return rc < 0 ? ktrxer_fail(err, rc, "the event loop does not take a socket") : 0;

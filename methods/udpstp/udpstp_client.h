@@ -16,7 +16,7 @@ struct udpstp_client_options {
 	/* the requested test; the server may change it. The client sets request, version and rate. */
 	struct udpstp_activation activation;
 	int stop_fd; /* readable: stop; -1: none */
-	/* Of each sub-interval of the result. */
+	/* Is called for each sub-interval of the result. */
 	void (*interval)(void *context, uint32_t number, const struct ip_capacity_interval *interval);
 	void *context;
 };

@@ -102,7 +102,7 @@ static void count_rtt(struct udpstp_receiver *r, const struct udpstp_load *l, in
 		r->current.rtt_max_ns = r->rtt_sample_ns;
 }
 
-/* Of two datagrams with successive numbers: no other was sent between them. Each clock may be stepped, not both. */
+/* Two datagrams have successive numbers, so no other was sent between them. Each clock may be stepped, not both. */
 static void count_pause(struct udpstp_receiver *r, int64_t sent_real_ns, int64_t real_ns)
 {
 	const int64_t sent_ns = sent_real_ns - r->sent_real_ns, arrived_ns = real_ns - r->arrived_real_ns,

@@ -50,11 +50,11 @@ struct udpstp_sender {
 void udpstp_sender_begin(struct udpstp_sender *sender, struct loop *loop, int fd, bool v6, bool random_payload,
 			 uint64_t seed);
 void udpstp_sender_end(struct udpstp_sender *sender);
-/* From now on. A transmitter that both rows have keeps its times. */
+/* Takes effect at once. A transmitter that both rows have keeps its times. */
 void udpstp_sender_rate(struct udpstp_sender *sender, const struct udpstp_rate *rate);
 /* One datagram now, as short as possible. */
 void udpstp_sender_one(struct udpstp_sender *sender);
-/* Of the datagrams so far. */
+/* Fills the accounts of the datagrams so far. */
 void udpstp_sender_accounts(const struct udpstp_sender *sender, struct ktx_accounts *accounts);
 
 #endif

@@ -213,7 +213,7 @@ static void place_ready(struct loop_source *source, uint32_t events)
 
 /* ------------------------------------------------------------------------------------------------------------ setup */
 
-/* From the address that the request was sent to. */
+/* The answer leaves from the address that the request was sent to. */
 static void answer_send(const struct request *r, uint8_t *data, size_t length)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))];
@@ -387,7 +387,7 @@ static void setup_arrived(struct udpstp_server *s, const struct request *r)
 		return;
 	}
 	p->keys = keys;
-	/* From the new port: it opens a firewall of this host for the client. */
+	/* This PDU leaves from the new port, and opens a firewall of this host for the client. */
 	udpstp_null_write(null);
 	udpstp_sign(null, sizeof null, &keys.server, 0, udpstp_unix_now());
 	(void)!send(p->source.fd, null, sizeof null, MSG_DONTWAIT);

@@ -31,11 +31,11 @@ struct udpstp_test_options {
 	bool mtu_1500;
 	uint32_t last_row; /* of the search, at the server */
 	uint64_t seed;
-	/* At the server: its answer to the activation, which a repeated request gets again. */
+	/* The server's answer to the activation, which a repeated request gets again. */
 	uint8_t answer[UDPSTP_ACTIVATION_BYTES];
 	/* Each sub-interval, as the receiver of load counted it. */
 	void (*interval)(void *context, const struct ip_capacity_interval *interval);
-	/* Once. The test is freed by its owner, not within this call. */
+	/* Is called once. The test is freed by its owner, not within this call. */
 	void (*ended)(void *context, enum udpstp_end end);
 	void *context;
 };
