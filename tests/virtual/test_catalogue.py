@@ -26,6 +26,8 @@ HERE = Path(__file__).parent
 RATE, RTT_MS = 8, 4  # Mbit/s of frames in each direction; of the topology without queues
 # UDP's payload in the frames of udp_flood, the largest share of all names. Counts between two samples (200 ms) are interpolated, which adds up to 1 %.
 MOST = 1.01 * RATE * 1400 / 1442
+# A receiver counts in order, so the bytes behind a lost segment count when it has come again: some of them in the next step of 200 ms.
+MOST_OF_STEP = 1.1 * MOST
 LEAST = 0.85 * RATE  # payload of all flows of a direction
 LEAST_OF = {"tcp_upload_1000": 0.78 * RATE}  # handshakes and control traffic of 1,000 flows have 8 % in a second
 # The sample times (200 ms) are those at which staggered flows begin.
@@ -181,12 +183,14 @@ def check(case: Case, one: Made) -> None:
     assert empty <= WITHOUT_BYTES.get(case.name, 0) * len(flows)
     if not flows:
         return
-    found = step_rates(one.out["summary"], flows) or direction_rates(one.out["summary"])
+    steps = step_rates(one.out["summary"], flows)
+    found = steps or direction_rates(one.out["summary"])
+    most = MOST_OF_STEP if steps else MOST
     if case.name == "rrul_be_iperf":
         del found["up"]  # iperf counts what it writes to its socket, which is ahead of the path
     least = 0.4 * RATE if case.name in SHARED else LEAST_OF.get(case.name, LEAST)
     print(f"figure: {case.label}: {found}")
-    assert found and all(least < rate <= MOST for rate in found.values()), {name: rate for name, rate in found.items() if not least < rate <= MOST}
+    assert found and all(least < rate <= most for rate in found.values()), {name: rate for name, rate in found.items() if not least < rate <= most}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
