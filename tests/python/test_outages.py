@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import panel_runs
 import pytest
+from ktrxer.cli import main
 from ktrxer.panels.headline import headline
 from ktrxer.summary import figures
 from ktrxer.summary.outages import capped
@@ -30,6 +32,10 @@ def test_a_path_that_was_dead_for_a_fifth_of_the_time(tmp_path: Path) -> None:
     assert text[1].startswith("outage  no answer for 3990.0 ms to 4010.0 ms, from 10.00 s on, up (800 probes of UDP)"), text[:3]
     assert any(line.startswith("grade  F: an outage of 3990.0 ms; load adds ") for line in text)
     assert headline(summary).details[0].startswith("The path was dead: no answer for ")
+    assert main(["report", str(tmp_path / "run.ktrxer"), "-o", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text()
+    assert re.search(r"an outage of 3,?990(\.0)? ms; load adds ", page)
+    assert "poor, because of the outage" in page
 
 
 @pytest.mark.parametrize("more", [{}, {"loss": 0.3, "idle_loss": 0.02}, {"loss": 0.6}, {"up_ms": 200, "loss": 0.1}, {"dead_s": (9.0, 9.15)}])

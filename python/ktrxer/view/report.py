@@ -171,11 +171,15 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
     if s.responsiveness is not None:
         r = s.responsiveness
         probes = f" ({r.probes})" if r.probes else ""
-        tiles.append(_tile("Responsiveness", figure(r.rpm), "RPM", f"round trips a minute under load{probes}: {r.rating}", r.probes))
+        limited = ", because of the outage" if r.outage_ms else ""
+        note = f"round trips a minute under load{probes}: {r.rating}{limited}"
+        tiles.append(_tile("Responsiveness", figure(r.rpm), "RPM", note, r.probes))
     if s.grade is not None:
         lost = math.isinf(s.grade.added_ms)
         note = "half of the probes are lost under load" if lost else f"load adds {' '.join(_delay(s.grade.added_ms))}"
         note += f" ({s.grade.probes})"
+        if s.grade.outage_ms:
+            note = f"an outage of {' '.join(_delay(s.grade.outage_ms))}; {note}"
         tiles.append(_tile("Grade", s.grade.letter, "", note, s.grade.probes))
     return tiles
 
@@ -246,6 +250,8 @@ def _delays(s: Summary) -> dict[str, Any]:
     notes += [text for one in s.latency if one.name == ROUND_TRIP and (text := _sure(one))]
     if s.grade is not None:
         notes.append(f"The grade is for the delay that load adds to the p50 of the {s.grade.probes} round trip: {s.grade.scale}.")
+        if s.grade.outage_ms:
+            notes.append("No grade is better than that of a delay as long as the longest outage.")
     return table("Latency by direction", columns, rows, notes)
 
 
