@@ -2,7 +2,7 @@
 .PHONY: bench bench-flent bench-pictures soak soak-adversary figures timing
 timing: ## one probe each 10 ms: ktrxer compared with sleeping sockets, by the far end's kernel stamps (ten seconds)
 	@scripts/setup build demo
-	@$(MAKE) --no-print-directory build
+	@scripts/as-owner env TARGETS='all bench/baseline/arrivals' scripts/build $(BUILD)
 	@scripts/netns-root env PYTHONPATH=lab python3 -m ktrxer_lab.bench.timing
 
 bench: ## the four benches in under five minutes: tables, and ratios with their targets; rows in build/bench/

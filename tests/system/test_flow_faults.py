@@ -354,7 +354,7 @@ def test_a_token_file_that_is_not_there(ktrxer, tmp_path):
     [
         (
             None,
-            "ktrxer flow: --token-file is missing: the server requires a token. Put the token of `ktrxer serve`, which names its file at its start,",
+            "ktrxer flow: --token-file is missing: the measurement needs the token of `ktrxer serve`, which names its file at its start. Put the token into",
         ),
         ("", "ktrxer flow: --token-file is missing"),
         ("short", "ktrxer flow: KTRXER_TOKEN holds 5 bytes; a token has 22 to 1022"),
