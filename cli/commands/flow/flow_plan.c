@@ -235,8 +235,8 @@ int flow_token_read(struct hmac_key *key, const char *token_file, struct ktrxer_
 	if (length == 0)
 		return ktrxer_fail(
 			err, -ENOKEY,
-			"--token-file is missing: the measurement needs the token of `ktrxer serve`, which names its file at its "
-			"start. Put the token into a file of mode 0600, or into $KTRXER_TOKEN");
+			"--token-file is missing: the measurement needs the token of `ktrxer serve`, which "
+			"names its file at its start. Put the token into a file of mode 0600, or into $KTRXER_TOKEN");
 	if (length > 0)
 		hmac_key_set(key, token, (size_t)length);
 	secret_forget(token, sizeof token);

@@ -13,19 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.statistics.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
-from ktrxer.statistics.throughput import bytes_rate, edges, gap_ns, receiver_end, sum_of_flows
+from ktrxer.statistics.throughput import bytes_rate, edges, receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import VOICE, losses
-from ktrxer.summary.facts import flow_counts, flow_facts, interval_ns, probes_of
+from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
 from ktrxer.summary.findings import Findings
 from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.outages import Outage, capped, longest, outages
 from ktrxer.summary.steps import Step, steps
+from ktrxer.summary.throughput import Throughput, sample_gap_ns, throughput
 from ktrxer.summary.times import PhaseTimes, ProcessorTime, phase_times, processor_times
 from ktrxer.summary.where import Part, own_qdisc, parts
 
@@ -81,16 +82,6 @@ class Direction:
     probes: str = ""  # their kind: rows of one kind describe the same packets and can be compared
     idle_bound_ms: float | None = None
     classes_ms: dict[str, float] = field(default_factory=dict)  # if a row has several classes: the median of each
-
-
-@dataclass(frozen=True)
-class Throughput:
-    name: str
-    direction: str | None
-    flows: int
-    mean_mbps: float | None  # of all flows together, over the time in which the byte counts of all of them are known
-    seconds: float
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,7 +213,7 @@ def compared(run: Run, whole: bool = False) -> Summary:
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
-        latency=latency, throughput=_throughput(run), loss=losses.of_phases(run),
+        latency=latency, throughput=throughput(run), loss=losses.of_phases(run),
         responsiveness=take("responsiveness", lambda: _responsiveness(run, latency, longest(dead)), None) if loaded else None,
         grade=take("grade", lambda: _grade(latency, longest(dead)), None) if loaded else None,
         estimates=take("estimates", lambda: estimates(run), []), outages=dead, failed=findings.failed,
@@ -399,44 +390,6 @@ def _responsiveness(run: Run, latency: list[Direction], outage_ms: float) -> Res
     return Responsiveness(*made, responsiveness_class(least), kind, outage_ms if limited else 0.0)
 
 
-def _gap(run: Run, series: Series) -> int:
-    return gap_ns(interval_ns(run, series))
-
-
-def _throughput(run: Run) -> list[Throughput]:
-    groups: dict[str, list[Series]] = {}
-    for series in run.meta.of_kind("bytes"):
-        groups.setdefault(series.group or series.name, []).append(series)
-    made = [_group(run, name, members) for name, members in groups.items()]
-    if len(made) > 1:
-        name = "totals" if run.meta.of_kind("udp") else "TCP totals"
-        made.append(_group(run, name, run.meta.of_kind("bytes")))
-    return made
-
-
-def _group(run: Run, name: str, members: list[Series]) -> Throughput:
-    """The rate of all flows over the time in which the counts of all of them are known. No figure if that time has a gap."""
-    direction = members[0].direction if len({series.direction for series in members}) == 1 else "both"
-    counted = [flow_counts(run, series) for series in members]
-    notes = sorted({note for _, _, note in counted if note})
-    too_few = sum(len(t) < 2 for t, _, _ in counted)
-    if too_few:
-        notes.append(f"{too_few} of {len(members)} flows have fewer than two samples: no sum")
-        return Throughput(name, direction, len(members), None, 0.0, "; ".join(notes))
-    window = np.asarray([max(int(t[0]) for t, _, _ in counted), min(int(t[-1]) for t, _, _ in counted)], np.int64)
-    if window[1] <= window[0]:
-        return Throughput(name, direction, len(members), None, 0.0, "; ".join([*notes, "its flows have no common time: no sum"]))
-    total = sum_of_flows([bytes_rate(t, c, window, gap_ns=_gap(run, series)) for (t, c, _), series in zip(counted, members, strict=True)])
-    rate = total.total_rate_bps()
-    if rate is None:
-        notes.append(f"only {float(total.coverage[0]):.1%} of the time is covered: no sum")
-    silent = sum(c[-1] == c[0] for _, c, _ in counted)
-    if silent and len(members) > 1:
-        notes.append(f"{silent} of {len(members)} flows got no byte")
-    mean, seconds = rate / 1e6 if rate is not None else None, float(window[1] - window[0]) / S
-    return Throughput(name, direction, len(members), mean, seconds, "; ".join(notes))
-
-
 def _series(run: Run, series: Series) -> SeriesFigures | None:
     arrays = run.arrays(series)
     common: dict[str, Any] = {"direction": series.direction, "klass": series.klass}
@@ -451,7 +404,7 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
         t, counts, note = flow_counts(run, series)
         if len(t) < 2:
             return _figures(series, "Mbit/s", None, len(t), note=note or "fewer than two samples", **common)
-        windows = bytes_rate(t, counts, edges(int(t[0]), int(t[-1]), WINDOW_NS), gap_ns=_gap(run, series))
+        windows = bytes_rate(t, counts, edges(int(t[0]), int(t[-1]), WINDOW_NS), gap_ns=sample_gap_ns(run, series))
         found = delays(windows.rate_bps() / 1e6)
         mean = float(counts[-1] - counts[0]) * 8e3 / float(t[-1] - t[0]) if t[-1] > t[0] else None
         p50, p99 = (found.p50, found.p99) if found is not None else (None, None)
