@@ -139,7 +139,7 @@ static uint64_t begin_of(const struct flow_result *r, const struct flow_spec *sp
 	return begin_ns < r->end_ns ? begin_ns : r->start_ns;
 }
 
-/* What the plan has after the last count, and the part of the time that is counted. */
+/* Sets the planned time after the last byte count, and the share of the planned time that the byte counts cover. */
 static void cover(struct flow_result *r, const struct flow_plan *plan)
 {
 	r->coverage = 1000;
