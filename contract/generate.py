@@ -3,6 +3,7 @@
 """Makes from the tables of fields (tables.py: files()) what the rest of the project uses.
 
     contract/generate.py families          the names of the tables of C commands, each with its file
+    contract/generate.py metrics           the tables of metrics
     contract/generate.py headers FOLDER    the C headers, by meson
     contract/generate.py page              the page of the site, on standard output
     contract/generate.py manual FOLDER COMMAND ...  runs the command, which makes manual pages in FOLDER, and adds their section OUTPUT
@@ -55,6 +56,8 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["families"]:
             print("\n".join(f"{family}\t{files()[family]}" for family in families(tables)))
+        case ["metrics"]:
+            print("\n".join(map(str, metrics.files())))
         case ["page"]:
             print(f"{pages.page(tables)}\n{metrics.page()}")
         case ["headers", folder]:

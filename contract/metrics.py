@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The metrics of `ktrxer serve --metrics`, from cli/commands/serve/metrics.toml: a C header with a function that writes each one, the table
-of the reference page and the section of the manual page."""
+"""The metrics of `ktrxer serve --metrics`, from the tables of metrics, that of the server and those of its services: a C header with
+a function that writes each one, the table of the reference page and the section of the manual page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from tables import TableError
 
-FILE = Path(__file__).resolve().parents[1] / "cli" / "commands" / "serve" / "metrics.toml"
+COMMANDS = Path(__file__).resolve().parents[1] / "cli" / "commands"
 TITLE = "Metrics of serve"
 HEAD = """/* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Made by contract/generate.py from cli/commands/serve/metrics.toml. A metric that the table does not have does not compile. */
+/* Made by contract/generate.py from the tables of metrics. A metric that the table does not have does not compile. */
 #ifndef KTRXER_METRIC_TABLE_H
 #define KTRXER_METRIC_TABLE_H
 
@@ -39,14 +39,23 @@ class Metric:
         return f"{self.name}{'_total' if self.type == 'counter' else ''}{f'{{{self.by}}}' if self.by else ''}"
 
 
-def load(file: Path = FILE) -> list[Metric]:
+def files() -> list[Path]:
+    """That of the server itself, and those of its services, in the order of printing."""
+    return sorted(COMMANDS.glob("*/metrics.toml"), key=lambda path: (path.parent.name != "serve", path))
+
+
+def load() -> list[Metric]:
+    return [one for path in files() for one in _read(path)]
+
+
+def _read(file: Path) -> list[Metric]:
     made = []
     for key, given in tomllib.loads(file.read_text()).items():
         wrong = given.keys() - {"is", "text", "by"} or not re.fullmatch(r"[a-z][a-z0-9_]*", key) or key.endswith("_total")
         if wrong or given.get("is") not in ("gauge", "counter") or given.get("by", "reason") not in ("reason", "direction"):
-            raise TableError(f"{file.name}: {key}: `is` is gauge or counter, `by` is reason or direction, `text` is a sentence")
+            raise TableError(f"{file}: {key}: `is` is gauge or counter, `by` is reason or direction, `text` is a sentence")
         if not re.fullmatch(r"[A-Z][^\"\\]*\.", given.get("text", "")):
-            raise TableError(f"{file.name}: {key}: the text is a sentence")
+            raise TableError(f"{file}: {key}: the text is a sentence")
         made.append(Metric(key, given["is"], given["text"], given.get("by", "")))
     return made
 

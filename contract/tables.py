@@ -176,6 +176,7 @@ def files(root: Path = ROOT) -> dict[str, Path]:
 
 def load(root: Path = ROOT) -> Tables:
     tables = Tables()
+    joins: list[tuple[str, str]] = []
     for family, path in files(root).items():
         c = path.parent.name != "experiments"
         try:
@@ -191,6 +192,7 @@ def load(root: Path = ROOT) -> Tables:
             if name in tables.groups:
                 raise TableError(f"{path}: the group {name} is in the table of {tables.groups[name].family} too")
             made = tuple(_field(f"{path.relative_to(root)}: {name}", key, value) for key, value in given.items() if isinstance(value, dict))
+            joins += [(name, given["_joins"])] if "_joins" in given else []
             tables.groups[name] = Group(
                 name=name,
                 family=family,
@@ -201,5 +203,9 @@ def load(root: Path = ROOT) -> Tables:
                 open=given.get("_open", False),
                 c=c,
             )
+    for name, whole in joins:  # the fields of a part that the table of the whole does not name
+        if whole not in tables.groups:
+            raise TableError(f"{tables.groups[name].family}: {name}: there is no group {whole} to join")
+        tables.groups[whole] = replace(tables.groups[whole], has=(*tables.groups[whole].has, name))
     _check(tables)
     return tables

@@ -15,6 +15,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ PAGES = sorted(path.stem for path in (ROOT / "docs" / "howto").glob("add-*.md"))
 PRINTED = {
     "add-engine": (r"engine queued +works", r"10 requested: 10 sent"),
     "add-rule-back-end": (r"listening on to-modem by socket[\s\S]*2 packets captured, 0 lost",),
-    "add-method": (r"", r"", r"OK", r"--timeout D", r"3 probes sent, 3 answered", r'"rtt_us": {\s+"min": \d', r"RFC 862"),
+    "add-method": (r"", r"", r"OK", r"--timeout D", r"3 probes sent, 3 answered", r'"rtt_us": {\s+"min": \d', r"--udpecho-port N", r"RFC 862"),
     "add-column": (r"", r""),
     "add-field": (r"", r"", r'"class_count": 1,'),
     "add-recipe": (r"late upload +1 s after TCP upload", r"after TCP upload  for 1 s  late: .* --dscp 8 "),
@@ -156,6 +157,28 @@ def test_the_checks_accept_the_method(tree: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr}"
         assert command[0] != "tests/walls" or "methods/udpecho" in done.stdout
     assert all(name in (tree / page).read_text() for name in ("rtt_us", "lateness_us", "answered"))  # section OUTPUT
+
+
+def test_the_service_of_the_method_is_a_part_of_serve(tree: Path, tmp_path: Path) -> None:
+    subprocess.run(["contract/generate.py", "write"], cwd=tree, check=True, timeout=60)
+    ktrxer, token = tree / "build/cli/ktrxer", tmp_path / "token"
+    token.write_text("0123456789abcdef0123456789abcdef")
+    token.chmod(0o600)
+    command = [ktrxer, "serve", "--bind", "127.0.0.1", "--port", "7020", "--udpecho-port", "7009", "--metrics", "127.0.0.1:7021", "--token-file", token, "--jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        objects = [json.loads(server.stdout.readline()) for _ in range(2)]
+        assert objects[1]["name"] == "listening" and objects[1]["udpecho_port"] == 7009
+        command = [ktrxer, "udpecho", "127.0.0.1", "--port", "7009", "--count", "3", "--json"]
+        printed = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60).stdout)
+        with urllib.request.urlopen("http://127.0.0.1:7021/metrics", timeout=10) as answer:
+            assert "\nktrxer_udpecho_answers_total 3\n" in answer.read().decode()
+        server.terminate()
+        objects += [json.loads(line) for line in server.stdout]
+    assert printed["answered"] == objects[-1]["udpecho_answers"] == 3
+    schema = jsonschema.Draft202012Validator(json.loads((tree / "docs/schema/serve.schema.json").read_text()))
+    for one in objects:
+        schema.validate(one)
 
 
 @pytest.mark.usefixtures("echo")

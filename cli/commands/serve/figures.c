@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "figures.h"
 
-#include "base_limits.h"
 #include "fields_serve.h"
 #include "json.h"
 
@@ -47,24 +46,4 @@ void figures_json(struct json *json, const struct serve_figures *f)
 {
 	stamp_json(json, &f->stamp, &f->sockets);
 	control_json(json, &f->flows);
-	if (!KTRXER_SERVER_EXTRAS)
-		return;
-	serve_end_capacity_open(json);
-	serve_capacity_requests(json, f->capacity.requests);
-	serve_capacity_tests(json, f->capacity.tests);
-	serve_capacity_refused(json, f->capacity.refused);
-	serve_capacity_bytes_in(json, f->capacity.bytes[0]);
-	serve_capacity_bytes_out(json, f->capacity.bytes[1]);
-	serve_capacity_lost_in_socket(json, f->capacity.socket_drops);
-	json_object_end(json);
-	serve_end_owamp_open(json);
-	serve_owamp_connections(json, f->owamp.connections);
-	serve_owamp_sessions(json, f->owamp.sessions);
-	serve_owamp_refused(json, f->owamp.refused);
-	serve_owamp_protocol_errors(json, f->owamp.protocol_errors);
-	serve_owamp_packets_in(json, f->owamp.packets[0]);
-	serve_owamp_packets_out(json, f->owamp.packets[1]);
-	serve_owamp_lost_in_socket(json, f->owamp.socket_drops);
-	json_object_end(json);
-	serve_end_log_lines_left_out(json, f->log_left_out);
 }

@@ -3,18 +3,14 @@
 #ifndef KTRXER_CLI_SERVE_FIGURES_H
 #define KTRXER_CLI_SERVE_FIGURES_H
 
-#include "owamp_server.h"
 #include "reflector.h"
 #include "serve_control.h"
 #include "serve_udp.h"
-#include "udpstp_server.h"
 
 struct serve_figures {
 	struct reflector_counts stamp;
 	struct serve_udp_counts sockets; /* the sum of all sockets */
 	struct serve_control_counts flows;
-	struct udpstp_server_counts capacity;
-	struct owamp_server_counts owamp;
 	struct loop_figures loop;
 	uint64_t clients, pending; /* at present */
 	uint64_t log_left_out;

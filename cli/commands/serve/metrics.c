@@ -53,10 +53,6 @@ void metrics_write(struct metrics_text *t, const struct serve_figures *f)
 	metric_stamp_sessions(t, f->stamp.sessions);
 	metric_stamp_without_session(t, f->stamp.without_session);
 	metric_socket_drops(t, f->sockets.overflows);
-	metric_capacity_tests(t, f->capacity.tests);
-	metric_capacity_refusals(t, f->capacity.refused);
-	metric_owamp_sessions(t, f->owamp.sessions);
-	metric_owamp_refusals(t, f->owamp.refused);
 	metric_log_lines_left_out(t, f->log_left_out);
 	metric_loop_calls(t, f->loop.calls);
 	metric_flow_refusals(t, control_refusal_names, f->flows.refused, CONTROL_REFUSALS);

@@ -14,6 +14,13 @@
 #include <string.h>
 
 #define FIELD(name) offsetof(struct serve_options, name)
+#define SERVICE_OPTION(id, about)                                                                            \
+	{ .name = #id "-port",                                                                               \
+	  .type = OPT_UINT,                                                                                  \
+	  .offset = FIELD(service_ports) + SERVICE_##id * sizeof(uint64_t),                                  \
+	  .argument = "N",                                                                                   \
+	  .max = 65535,                                                                                      \
+	  .help = about },
 
 /* clang-format off */
 static const struct opt serve_opts[] = {
@@ -60,10 +67,7 @@ static const struct opt serve_opts[] = {
 	  .help = "Copy sequence numbers instead of counting: no loss by direction, no memory of senders" },
 	OPTION_PTP(FIELD(ptp)),
 #ifndef KTRXER_SMALL
-	{ .name = "udpstp-port", .type = OPT_UINT, .offset = FIELD(udpstp_port), .argument = "N", .max = 65535,
-	  .help = "A UDP port for tests of IP-layer capacity by UDPSTP (`ktrxer capacity`, obudpst): 24601" },
-	{ .name = "owamp-port", .type = OPT_UINT, .offset = FIELD(owamp_port), .argument = "N", .max = 65535,
-	  .help = "A TCP port for OWAMP-Control (`ktrxer owamp`, owping), unauthenticated: 861" },
+	SERVICE_LIST(SERVICE_OPTION)
 	{ .name = "metrics", .type = OPT_STRING, .offset = FIELD(metrics), .argument = "ADDR:PORT",
 	  .help = "Counts in the format of OpenMetrics, for GET /metrics by HTTP at this address, without a login" },
 #endif
@@ -87,7 +91,7 @@ static void server_close(struct server *s)
 		serve_udp_close(s->sockets[i]);
 	serve_control_free(s->control);
 	if (KTRXER_SERVER_EXTRAS) {
-		other_servers_close(&s->others);
+		services_close(&s->services);
 		serve_metrics_close(s->metrics);
 		client_log_close(&s->log);
 	}

@@ -7,16 +7,16 @@
 #include "client_log.h"
 #include "figures.h"
 #include "metrics.h"
-#include "other_servers.h"
 #include "passed_sockets.h"
 #include "privilege.h"
 #include "secret.h"
 #include "serve_control.h"
+#include "serve_services.h"
 
 struct serve_options {
 	struct opt_list bind;
-	uint64_t port, stamp_port, udpstp_port, owamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns,
-		max_bps;
+	uint64_t port, stamp_port, rate, burst, answer_bps, max_clients, max_flows, max_ns, max_bps;
+	uint64_t service_ports[SERVICES + 1];
 	const char *token_file, *auth_key_file, *tlv_key_file, *dscp_allow, *metrics;
 	bool stateless, ptp, v4, v6;
 };
@@ -43,7 +43,7 @@ struct server {
 	struct client_log log;
 	struct loop_timer review_timer;
 	struct serve_metrics *metrics;
-	struct other_servers others;
+	struct serve_services services;
 };
 
 int server_open(struct server *s, struct ktrxer_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Metrics, the other servers, a new token on SIGHUP, and the review of sessions. */
+/* Metrics, the services with ports of their own, a new token on SIGHUP, and the review of sessions. */
 #include "base_limits.h"
 #include "serve.h"
 
@@ -22,10 +22,12 @@ static void sessions_review(struct loop_timer *timer, uint64_t now_ns)
 
 static void metrics_fill(void *context, struct metrics_text *text)
 {
+	struct server *s = context;
 	struct serve_figures figures;
 
-	server_figures(context, &figures);
+	server_figures(s, &figures);
 	metrics_write(text, &figures);
+	services_metrics(&s->services, text);
 }
 
 static int metrics_open(struct server *s, struct ktrxer_error *err)
@@ -57,8 +59,7 @@ static void token_again(struct loop_source *source, uint32_t events)
 	if (length > 0) {
 		hmac_key_set(&key, token, (size_t)length);
 		serve_control_set_token(s->control, &key);
-		if (KTRXER_SERVER_EXTRAS && s->others.capacity)
-			udpstp_server_set_secret(s->others.capacity, token, (size_t)length);
+		services_set_token(&s->services, token, (size_t)length);
 		secret_forget(&key, sizeof key);
 		out_text(s->cli, "token read again from %s", path);
 	} else {
@@ -72,26 +73,25 @@ static void token_again(struct loop_source *source, uint32_t events)
 	out_put(s->cli, json);
 }
 
-static int others_open(struct server *s, struct ktrxer_error *err)
+static int all_services_open(struct server *s, struct ktrxer_error *err)
 {
-	const struct other_servers_options o = {
+	const struct serve_services_options o = {
 		.loop = s->loop,
 		.addrs = s->addrs,
 		.addr_count = s->addr_count,
 		.all_addresses = !s->o->bind.count,
-		.udpstp_port = (uint16_t)s->o->udpstp_port,
-		.owamp_port = (uint16_t)s->o->owamp_port,
-		.token = s->token,
-		.token_length = (size_t)s->token_length,
-		.max_clients = (uint32_t)s->o->max_clients,
-		.max_ns = s->o->max_ns,
-		.max_bps = s->o->max_bps,
-		.answer_bps = s->o->answer_bps,
-		.dscp_granted = s->dscp_granted,
-		.dscp_open = s->o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT,
+		.ports = s->o->service_ports,
+		.limits = { .token = s->token,
+			    .token_length = (size_t)s->token_length,
+			    .max_clients = (uint32_t)s->o->max_clients,
+			    .max_ns = s->o->max_ns,
+			    .max_bps = s->o->max_bps,
+			    .answer_bps = s->o->answer_bps,
+			    .dscp_granted = s->dscp_granted,
+			    .dscp_open = s->o->dscp_allow ? s->dscp_granted : REFLECTOR_DSCP_DEFAULT },
 	};
 
-	return s->o->max_clients ? other_servers_open(&s->others, &o, err) : 0;
+	return s->o->max_clients ? services_open(&s->services, &o, err) : 0;
 }
 
 int server_extras_open(struct server *s, struct ktrxer_error *err)
@@ -99,7 +99,7 @@ int server_extras_open(struct server *s, struct ktrxer_error *err)
 	int rc = metrics_open(s, err);
 
 	if (rc == 0)
-		rc = others_open(s, err);
+		rc = all_services_open(s, err);
 	s->reload.ready = token_again;
 	if (rc == 0 && s->o->max_clients && reload_open(s->loop, &s->reload) < 0)
 		rc = ktrxer_fail(err, -ENOMEM, "the event loop does not take SIGHUP");

@@ -18,10 +18,6 @@ void server_figures(struct server *s, struct serve_figures *f)
 		f->pending = serve_control_pending(s->control);
 		f->log_left_out = s->log.left_out;
 		loop_figures(s->loop, &f->loop);
-		if (s->others.capacity)
-			udpstp_server_counts(s->others.capacity, &f->capacity);
-		if (s->others.owamp)
-			owamp_server_counts(s->others.owamp, &f->owamp);
 	}
 	reflector_counts(s->reflector, &f->stamp);
 	serve_control_counts(s->control, &f->flows);
@@ -66,10 +62,8 @@ static void listening_json(struct server *s, const struct privilege_left *left, 
 	serve_listening_stateful(json, !s->o->stateless);
 	if (KTRXER_SERVER_EXTRAS)
 		serve_listening_passed_sockets(json, (uint64_t)s->passed.count);
-	if (KTRXER_SERVER_EXTRAS && s->others.capacity)
-		serve_listening_udpstp_port(json, s->o->udpstp_port);
-	if (KTRXER_SERVER_EXTRAS && s->others.owamp)
-		serve_listening_owamp_port(json, s->o->owamp_port);
+	if (KTRXER_SERVER_EXTRAS)
+		services_listening(&s->services, json);
 	serve_listening_uid(json, left->uid);
 	serve_listening_system_call_filter(json, s->filtered);
 	serve_listening_client(json, stamp);
@@ -92,7 +86,7 @@ void server_say_listening(struct server *s, const struct privilege_left *left)
 	if (s->o->stamp_port)
 		out_text(s->cli, "STAMP also on UDP port %" PRIu64, s->o->stamp_port);
 	if (KTRXER_SERVER_EXTRAS)
-		other_servers_say(&s->others, s->cli);
+		services_say(&s->services, s->cli);
 	out_text(s->cli, "STAMP in %s mode, %s; user id %u, %s", s->o->auth_key_file ? "authenticated" : "open",
 		 s->o->stateless ? "stateless" : "stateful", (unsigned int)left->uid,
 		 s->filtered ? "system calls filtered" : "no filter of system calls");
@@ -122,5 +116,9 @@ int server_say_end(struct server *s)
 	out_text(s->cli, "flows: %" PRIu64 " of %" PRIu64 " clients, %" PRIu64 " bytes in, %" PRIu64 " bytes out",
 		 f.flows.flows, f.flows.sessions, f.flows.bytes[0], f.flows.bytes[1]);
 	figures_json(json, &f);
+	if (KTRXER_SERVER_EXTRAS) {
+		services_end(&s->services, json);
+		serve_end_log_lines_left_out(json, f.log_left_out);
+	}
 	return out_finish(s->cli, json);
 }
