@@ -41,6 +41,8 @@ GROUPS = {
     "host": "cpu_percent:n steal_percent:n clock_steps:i processor_wait_ms:n",
     "output": "dropped:i",
     "verdict": "verdict:s reasons:[{verdict_reason}]",
+    "bounds": "bounds:[{figure_bound}]",
+    "figure_bound": "figure:s probes:s unit:s value:n bound:n tolerance:n cause:s low:n high:n",
     "verdict_reason": "id:s text:s severity:s cause:s",
     "target": "target:s to:s from:s device:s",
     "late": "late:i late_after_us:n",

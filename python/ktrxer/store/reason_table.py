@@ -41,6 +41,10 @@ FAILURES = (  # of a command that ended without a result
 )
 
 WORDS = {
+    "figure",
+    "value",
+    "bound",
+    "tolerance",
     "answer",
     "device",
     "direction",
@@ -98,6 +102,16 @@ FORMS: dict[str, Form] = {
         "degraded",
         "stopped",
         "it was stopped before its end",
+    ),
+    "bound_wide": Form(
+        "degraded",
+        "host",
+        "{figure} ({value}) can be wrong by {bound}, and the tolerance is {tolerance}: {why}",
+    ),
+    "bound_unknown": Form(
+        "invalid",
+        "host",
+        "the error of {figure} has no bound: {why}",
     ),
     "nothing_measured": Form(
         "invalid",
