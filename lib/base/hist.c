@@ -217,18 +217,13 @@ uint64_t ktrxer_hist_count(const struct ktrxer_hist *hist)
 	return hist ? hist->count : 0;
 }
 
-int64_t ktrxer_hist_quantile(const struct ktrxer_hist *hist, uint32_t ppm)
+int64_t ktrxer_hist_at(const struct ktrxer_hist *hist, uint64_t rank)
 {
-	const uint32_t million = 1000000;
 	uint32_t begin[2], end[2];
-	uint64_t rank, seen = 0;
+	uint64_t seen = 0;
 
 	if (!hist || !hist->count)
 		return 0;
-	if (ppm >= million)
-		return hist->max;
-	/* ceil(count * ppm / 10^6) in parts, for the product may not fit */
-	rank = hist->count / million * ppm + (hist->count % million * ppm + million - 1) / million;
 	if (rank <= 1)
 		return hist->min;
 	used(hist, begin, end);
@@ -243,6 +238,19 @@ int64_t ktrxer_hist_quantile(const struct ktrxer_hist *hist, uint32_t ppm)
 			return bucket_middle(hist, 0, i);
 	}
 	return hist->max;
+}
+
+int64_t ktrxer_hist_quantile(const struct ktrxer_hist *hist, uint32_t ppm)
+{
+	const uint32_t million = 1000000;
+
+	if (!hist || !hist->count)
+		return 0;
+	if (ppm >= million)
+		return hist->max;
+	/* ceil(count * ppm / 10^6) in parts, for the product may not fit */
+	return ktrxer_hist_at(hist,
+			      hist->count / million * ppm + (hist->count % million * ppm + million - 1) / million);
 }
 
 int64_t ktrxer_hist_iqr(const struct ktrxer_hist *hist)

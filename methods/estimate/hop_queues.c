@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "hop_queues.h"
 
+#include "error_bound.h"
 #include "estimate_sort.h"
 
 #include <errno.h>
 #include <math.h>
 
-enum { EXACT_MAX = 1000 }; /* 2^-n is a normal number */
 #define NORMAL_QUANTILE 2.5758293035489004 /* of HOP_QUEUES_LEVEL, both sides */
 
 struct median {
@@ -14,38 +14,18 @@ struct median {
 	int64_t value, uncertainty;
 };
 
-/*
- * Returns the largest k with 2 P(B <= k - 1) <= 1 - level, where B is binomial with n trials of 1/2: a median may leave
- * out so many values below its interval. 0: there is no interval.
- */
-static size_t left_out(size_t n)
-{
-	double term, sum = 0;
-	size_t k = 0;
-
-	if (n > EXACT_MAX)
-		return (size_t)(((double)n - NORMAL_QUANTILE * sqrt((double)n)) / 2);
-	term = ldexp(1, -(int)n);
-	while (2 * (sum + term) <= 1 - HOP_QUEUES_LEVEL) {
-		sum += term;
-		term *= (double)(n - k) / (double)(k + 1);
-		k++;
-	}
-	return k;
-}
-
 static struct median median_of(int64_t *values, size_t count)
 {
 	struct median m = { .count = count };
-	const size_t k = left_out(count);
+	struct bound_ranks ranks;
 	int64_t low, high;
 
-	if (!k)
+	if (!bound_sampling_ranks(&ranks, count, NORMAL_QUANTILE))
 		return m;
 	estimate_sort(values, count);
 	m.value = (values[(count - 1) / 2] + values[count / 2]) / 2;
-	low = m.value - values[k - 1];
-	high = values[count - k] - m.value;
+	low = m.value - values[ranks.low - 1];
+	high = values[ranks.high - 1] - m.value;
 	m.uncertainty = low > high ? low : high;
 	return m;
 }

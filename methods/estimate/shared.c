@@ -2,6 +2,7 @@
 #include "shared.h"
 
 #include "capacity.h"
+#include "error_bound.h"
 #include "hop_queues.h"
 #include "mda.h"
 #include "ppt_plan.h"
@@ -337,6 +338,63 @@ EXPORT int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figu
 		put_share(&f, totals[i].lost, totals[i].sent);
 		put_share(&f, totals[i].reordered, totals[i].ordered);
 	}
+	return f.count;
+}
+
+static int put_bound(struct figures *f, double value, int64_t bound, const struct bound_interval *i, double unit)
+{
+	put(f, "value", value);
+	if (bound != BOUND_UNKNOWN)
+		put(f, "bound", (double)bound / unit);
+	if (i->known) {
+		put(f, "low", (double)i->low / unit);
+		put(f, "high", (double)i->high / unit);
+	}
+	return f->count;
+}
+
+EXPORT int ktrxer_py_median_bound(const int64_t *values, size_t count, uint64_t unknown, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	const struct bound_median m = bound_of_median(values, count, unknown);
+	const struct bound_interval i = bound_median_interval(values, count);
+
+	return count ? put_bound(&f, (double)m.value, m.bound, &i, 1) : 0;
+}
+
+EXPORT int ktrxer_py_loss_bound(uint64_t sent, uint64_t lost, uint64_t unknown, uint64_t unsent, struct figure *to,
+				int most)
+{
+	struct figures f = { .to = to, .most = most };
+	const struct bound_interval i = bound_loss_interval(sent, lost);
+
+	if (lost > sent)
+		return -EINVAL;
+	return sent ? put_bound(&f, 100.0 * (double)lost / (double)sent, bound_of_loss(sent, unknown, unsent), &i,
+				BOUND_WHOLE / 100.0)
+		    : 0;
+}
+
+EXPORT int ktrxer_py_rate_bound(double rate, uint64_t uncovered_ns, uint64_t whole_ns, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+	int64_t bound;
+
+	if (!(rate >= 0 && rate < 9e18))
+		return -EINVAL;
+	bound = bound_of_rate((int64_t)rate, uncovered_ns, whole_ns);
+	if (bound != BOUND_UNKNOWN)
+		put(&f, "bound", (double)bound);
+	return f.count;
+}
+
+EXPORT int ktrxer_py_tolerances(struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+
+	put(&f, "default_percent", BOUND_TOLERANCE * 100.0 / BOUND_WHOLE);
+	put(&f, "least_ns", BOUND_TOLERANCE_NS);
+	put(&f, "loss_points", BOUND_TOLERANCE_LOSS * 100.0 / BOUND_WHOLE);
 	return f.count;
 }
 

@@ -56,6 +56,18 @@ int ktrxer_py_tcp_pair(const int64_t *answers, size_t count, struct figure *to, 
 /* `events`: rows of up, down, numbers of enum tcp_pair_event. The figures up, then those down. */
 int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figure *to, int most);
 
+/*
+ * error_bound.h. Of a median of `values` in ascending order: "value", "bound", and the ends of the sampling interval
+ * "low" and "high". "bound" is left out where there is none, "low" and "high" with too few samples.
+ */
+int ktrxer_py_median_bound(const int64_t *values, size_t count, uint64_t unknown, struct figure *to, int most);
+/* Of a loss, in percent: the same. `unknown` of the lost probes may have passed, `unsent` others did not leave. */
+int ktrxer_py_loss_bound(uint64_t sent, uint64_t lost, uint64_t unknown, uint64_t unsent, struct figure *to, int most);
+/* "bound", as the rate. */
+int ktrxer_py_rate_bound(double rate, uint64_t uncovered_ns, uint64_t whole_ns, struct figure *to, int most);
+/* "default_percent", "least_ns" of delays, "loss_points". */
+int ktrxer_py_tolerances(struct figure *to, int most);
+
 /* The functions of arrays: see their headers. */
 int ktrxer_py_one_way(const struct one_way_row *rows, size_t count, uint32_t adjusted, uint32_t free_running,
 		      struct one_way_row_delays *delays);

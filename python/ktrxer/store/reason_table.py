@@ -410,7 +410,7 @@ FORMS: dict[str, Form] = {
     "flow_ecn": Form(
         "degraded",
         "settings",
-        "flow {flow} ({direction}) has {found} ECN: `sysctl net.ipv4.tcp_ecn={value}` on {host} decides it",
+        "flow {flow} ({direction}) has {found} ECN: `sysctl net.ipv4.tcp_ecn={setting}` on {host} decides it",
     ),
     "flow_socket_drops": Form(
         "degraded",
