@@ -55,7 +55,7 @@ def _closed(tables: Tables, groups: tuple[str, ...], text: str, fixed: Schema | 
     required = []
     further: Any = False
     for group in tables.parts(groups):
-        further = OPEN if group.open else further
+        further = True if group.any else OPEN if group.open else further
         for one in group.fields:
             properties[one.name] = _one(one, group.columns)
             required += [one.name] if one.required else []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The tables of fields: each field of each object that a command prints. They are in the folders of the commands, in `contract/fields/`
-and, of Python commands, in `contract/experiments/`."""
+and, of Python commands, in `contract/experiments/` and `contract/lab/`."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ class Group:
     has: tuple[str, ...] = ()  # further groups, whose fields stand beside these
     columns: bool = False  # each field is an array with a member for each of several samples
     open: bool = False  # an object of it has further fields, of numbers and words, which the text names
+    any: bool = False  # its fields are those of the user, and have any values
     c: bool = True  # C code writes it
 
 
@@ -165,7 +166,7 @@ def _check(tables: Tables) -> None:
 
 def files(root: Path = ROOT) -> dict[str, Path]:
     """Each family and its file: the command that alone has it, or the name of a file of contract/fields/, which several commands share, or
-    of contract/experiments/."""
+    of one of its folders for Python commands."""
     own = [(path.parent.name, path) for path in root.glob("cli/commands/*/fields.toml")]
     found = sorted([*own, *((path.stem, path) for path in root.glob("contract/*/*.toml"))])
     names = [name for name, _ in found]
@@ -178,7 +179,7 @@ def load(root: Path = ROOT) -> Tables:
     tables = Tables()
     joins: list[tuple[str, str]] = []
     for family, path in files(root).items():
-        c = path.parent.name != "experiments"
+        c = path.parent.name not in ("experiments", "lab")
         try:
             read = tomllib.loads(path.read_text())
         except tomllib.TOMLDecodeError as error:
@@ -201,6 +202,7 @@ def load(root: Path = ROOT) -> Tables:
                 has=tuple(given.get("_has", ())),
                 columns=given.get("_columns", False),
                 open=given.get("_open", False),
+                any=given.get("_any", False),
                 c=c,
             )
     for name, whole in joins:  # the fields of a part that the table of the whole does not name

@@ -21,6 +21,11 @@ def show(made: Mapping[str, Any], *, line: bool = False, stream: TextIO | None =
     print(json.dumps(made, indent=None if line else 2), file=stream or sys.stdout, flush=line)
 
 
+def row(made: Mapping[str, Any]) -> None:
+    """A row of a query (the table `query rows`): one of many, so that lines are not written one by one."""
+    print(json.dumps(made))
+
+
 def start(argv: Sequence[str]) -> dict[str, Any]:
     """The object `start`, as that of a C command (contract/fields/common.toml)."""
     boot, system = Path("/proc/sys/kernel/random/boot_id"), platform.uname()

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,7 @@ def test_json_tells_all_and_so_are_kernel_warnings() -> None:
     assert (answer["status"], answer["stdout"], answer["stderr"]) == (0, "out\n", "err\n")
     assert 2 <= answer["guest_s"] < 2.1
     assert answer["kernel_warnings"] == ["something smells"]
+    import_module("jsonschema").validate(answer, json.loads((DATA.parents[2] / "docs/schema/lab.schema.json").read_text()))
 
 
 @needs_qemu

@@ -29,6 +29,7 @@ def printed_objects(monkeypatch):
 
     found = []
     monkeypatch.setattr(printed_check.printed, "show", printed_check.watch(found))
+    monkeypatch.setattr(printed_check.printed, "row", printed_check.watch_rows(found))
     yield
     assert not found, f"the tables of fields do not allow: {sorted(set(found))}"
 

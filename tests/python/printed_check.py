@@ -35,3 +35,13 @@ def watch(found, show=printed.show):
         show(made, **more)
 
     return checked
+
+
+def watch_rows(found, row=printed.row):
+    """printed.row() that appends to `found`."""
+
+    def checked(made):
+        found.extend(wrong("query-rows", made))
+        row(made)
+
+    return checked

@@ -30,6 +30,8 @@ def named(words):
     """Of the words of `python -m ktrxer COMMAND`."""
     words = list(map(str, words))
     name = words[words.index("ktrxer") + 1] if "ktrxer" in words[:-1] else None
+    if name == "query" and "--jsonl" in words:
+        return "query rows"
     return name if name in UNNAMED and "--jsonl" not in words else None
 
 

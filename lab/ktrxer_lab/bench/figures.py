@@ -207,6 +207,14 @@ SECTIONS: dict[str, tuple[str, Callable[[Netns, Netns, int], Result]]] = {
 }
 
 
+def as_json(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"at": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "figures": rows}
+
+
+def row(section: str, figure: Figure, stolen_ms: int) -> dict[str, Any]:
+    return {"section": section, **asdict(figure), "stolen_ms": stolen_ms}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=f"any of {', '.join(SECTIONS)} (default: all)")
@@ -245,10 +253,10 @@ def main() -> int:
             )
             good = good and figure.holds(arguments.strict)
             print(f"{word}: {figure}", flush=True)
-            rows.append({"section": name, **asdict(figure), "stolen_ms": result.stolen_ms})
+            rows.append(row(name, figure, result.stolen_ms))
         print(f"  (stolen from this machine meanwhile: {result.stolen_ms} ms)")
     if arguments.json:
-        arguments.json.write_text(json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "figures": rows}, indent=1) + "\n")
+        arguments.json.write_text(json.dumps(as_json(rows), indent=1) + "\n")
     return 0 if good else 1
 
 

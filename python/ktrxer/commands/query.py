@@ -7,7 +7,6 @@ import argparse
 import csv
 import datetime
 import decimal
-import json
 import math
 import os
 import sys
@@ -94,7 +93,7 @@ def _print(given: argparse.Namespace, answer: Any) -> None:
         printed.show({"columns": answer.columns, "rows": [[_json(value) for value in row] for row in answer.rows]})
     elif given.jsonl:
         for row in answer.rows:
-            print(json.dumps(dict(zip(answer.columns, map(_json, row), strict=True))))
+            printed.row(dict(zip(answer.columns, map(_json, row), strict=True)))
     elif given.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow([_plain(name) for name in answer.columns])
