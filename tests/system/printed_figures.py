@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from printed_samples import GIVEN
+
 Object = dict[str, Any]
 Values = Callable[[list[Object], Object], list[int] | None]  # of samples and the end object; None: the samples do not have them
 
@@ -133,6 +135,8 @@ def _samples(command: str, end: Object, objects: list[Object]) -> Iterator[str]:
         for name, ns in histogram(values).items():
             if given[name] != (us := None if ns is None else ns / 1000):
                 yield f"{field}.{name}: {given[name]} in the end object, {us} of the samples"
+    if command in GIVEN:
+        yield from (f"{path}: {value} in the end object, {found} of the samples" for path, value, found in GIVEN[command](end, objects) if value != found)
 
 
 def _inside(end: Object) -> Iterator[str]:

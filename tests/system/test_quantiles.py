@@ -142,6 +142,43 @@ FIGURES = ("received", "lost", "too_late", "requested", "sent", "rtt_us.min", "r
 MORE = ("lost_up", "lost_unknown", "far_queue_us.p50", "ipdv_us.p99", "ipdv_down_us.p50")
 
 
+OTHERS = {
+    "flow both": ("flows.0.received_bytes", "flows.0.acked_bytes", "flows.1.samples_local", "flows.1.samples_remote"),
+    "flow up -u -b 2M": ("flows.0.received_bytes", "flows.0.sent_bytes", "flows.0.samples_local"),
+    "capacity --direction down --row 20": (
+        "down.sub_intervals", "down.datagrams", "down.lost", "down.reordered", "down.duplicates", "down.loss", "down.delay_variation.max_ns",
+        "down.rtt_variation.min_ns", "down.maximum.bit_s", "down.maximum.loss", "down.maximum.sub_interval", "down.maximum.delay_variation.min_ns",
+    ),
+    "pair": ("up.sizes.0.pairs", "up.sizes.1.lost", "down.sizes.0.unsent", "down.sizes.1.usable", "down.sizes.0.one_stamp", "up.sizes.0.reordered"),
+    "abw": ("up.steps", "up.probes", "down.probes_lost", "down.fleets"),
+    "ppt measure": ("up.trains.0.probes", "up.trains.1.lost", "up.trains.0.usable"),
+    "trace": ("answered", "hops.0.answered", "hops.0.nodes.0.answers", "hops.0.nodes.0.rtt_us.min", "hops.0.nodes.0.rtt_us.p50", "hops.0.nodes.0.rtt_us.max"),
+}  # fmt: skip
+SHORT = {
+    "flow": ("--for", "1s"), "capacity": ("--for", "5s"), "pair": ("--count", "30"), "ppt": ("--count", "30", "--interval", "10ms"),
+    "trace": ("--one-route",), "abw": ("--direction", "both"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_a_difference_to_the_samples_is_found(shared_pair, run, serve, token, command):
+    """Of methods whose samples are no single probes (printed_samples.py)."""
+    a, b = shared_pair
+    serve(b, "--token-file", token, "--udpstp-port", 24601)
+    first, *words = command.split()
+    words = [*words[:1], b.address, *words[1:]] if first in ("flow", "ppt") else [b.address, *words]
+    objects = run(a, first, *words, *SHORT[first], *([] if first == "trace" else ["--token-file", token]))
+    assert not list(disagreements(objects))
+    for figure in OTHERS[command]:
+        planted = json.loads(json.dumps(objects))
+        *way, name = (int(one) if one.isdigit() else one for one in figure.split("."))
+        of = planted[-1]
+        for one in way:
+            of = of[one]
+        of[name] += 1
+        assert list(disagreements(planted)), figure
+
+
 @pytest.mark.parametrize(("command", "figures"), [("ping", FIGURES), ("stamp", (*FIGURES, *MORE))])
 def test_a_difference_in_the_last_digit_is_found(shared_pair, run, serve, command, figures):
     a, b = shared_pair
