@@ -153,6 +153,7 @@ class Form(NamedTuple):
     severity: str  # "": the caller decides by the numbers
     cause: str
     text: str
+    figures: tuple[str, ...] = ("all",)  # which it puts in doubt
     worst: str = ""
 
 
@@ -167,6 +168,7 @@ def module(table: Table) -> str:
         f"        {json.dumps('' if one.severity == BY_NUMBERS else one.severity)},\n"
         f"        {json.dumps(one.cause)},\n"
         f"        {json.dumps(one.text, ensure_ascii=False)},\n"
+        + (f"        ({', '.join(map(json.dumps, one.figures))},),\n" if one.worst or one.figures != ["all"] else "")
         + (f"        {json.dumps(one.worst)},\n" if one.worst else "")
         + "    ),\n"
         for one in table.reasons.values()

@@ -41,27 +41,22 @@ int64_t bound_of_p50(const struct ktrxer_hist *hist, uint64_t k)
 		       ktrxer_hist_at(hist, ranks.high));
 }
 
-/* The mean of two values in ascending order, rounded down. */
-static int64_t middle(int64_t a, int64_t b)
+struct bound_median bound_of_median(const int64_t *values, size_t n, uint64_t unknown, uint64_t delayed)
 {
-	return (int64_t)((uint64_t)a + ((uint64_t)b - (uint64_t)a) / 2);
-}
-
-struct bound_median bound_of_median(const int64_t *values, size_t n, uint64_t k)
-{
+	const struct bound_ranks ranks = bound_median_ranks(n, unknown);
 	struct bound_median m = { .bound = BOUND_UNKNOWN };
-	const struct bound_ranks ranks = bound_median_ranks(n, k);
-	const bool even = (n - k) % 2 == 0;
+	int64_t low, high;
 
 	if (!n)
 		return m;
-	m.value = middle(values[(n - 1) / 2], values[n / 2]);
-	/* Of an even number, the next value counts as well: it may be an unknown one. */
-	if (!ranks.low || ranks.high + even > n)
+	m.value = values[bound_median_ranks(n, 0).low - 1];
+	if (m.value == BOUND_LOST)
+		m.bound = 0;
+	if (m.value == BOUND_LOST || !ranks.low || values[ranks.high - 1] == BOUND_LOST)
 		return m;
-	m.low = middle(values[ranks.low - 1], values[ranks.low - 1 + even]);
-	m.high = middle(values[ranks.high - 1], values[ranks.high - 1 + even]);
-	m.bound = farther(m.value, m.low, m.high);
+	low = ranks.low > delayed ? values[ranks.low - delayed - 1] : 0;
+	high = values[ranks.high - 1];
+	m.bound = farther(m.value, low, high);
 	return m;
 }
 
@@ -139,15 +134,6 @@ struct bound_interval bound_p50_interval(const struct ktrxer_hist *hist)
 	if (!bound_sampling_ranks(&ranks, ktrxer_hist_count(hist), BOUND_QUANTILE_95))
 		return (struct bound_interval){ 0 };
 	return (struct bound_interval){ true, ktrxer_hist_at(hist, ranks.low), ktrxer_hist_at(hist, ranks.high) };
-}
-
-struct bound_interval bound_median_interval(const int64_t *values, size_t n)
-{
-	struct bound_ranks ranks;
-
-	if (!bound_sampling_ranks(&ranks, n, BOUND_QUANTILE_95))
-		return (struct bound_interval){ 0 };
-	return (struct bound_interval){ true, values[ranks.low - 1], values[ranks.high - 1] };
 }
 
 struct bound_interval bound_loss_interval(uint64_t sent, uint64_t lost)

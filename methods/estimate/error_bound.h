@@ -45,11 +45,16 @@ struct bound_ranks bound_median_ranks(uint64_t n, uint64_t k);
 int64_t bound_of_p50(const struct ktrxer_hist *hist, uint64_t k);
 
 struct bound_median {
-	int64_t value, low, high, bound; /* bound BOUND_UNKNOWN: low and high are not known */
+	int64_t value, bound;
 };
 
-/* The same for the median (of an even number: the mean of both in the middle) of `n` values in ascending order. */
-struct bound_median bound_of_median(const int64_t *values, size_t n, uint64_t k);
+#define BOUND_LOST INT64_MAX /* the delay of a lost probe, longer than all others */
+
+/*
+ * The median of `n` delays in ascending order, and its bound if there are `unknown` others, and up to `delayed` of the
+ * `n` are too long. A median of BOUND_LOST has a bound of 0: loss is then the figure.
+ */
+struct bound_median bound_of_median(const int64_t *values, size_t n, uint64_t unknown, uint64_t delayed);
 
 /*
  * `k` of the `sent` probes count as lost, and may have passed; `unsent` further ones did not leave. BOUND_UNKNOWN:
@@ -81,7 +86,6 @@ struct bound_interval {
 
 /* The confidence is 95 %. Fewer than BOUND_SAMPLES_MIN values have no interval. */
 struct bound_interval bound_p50_interval(const struct ktrxer_hist *hist);
-struct bound_interval bound_median_interval(const int64_t *values, size_t n);
 struct bound_interval bound_loss_interval(uint64_t sent, uint64_t lost); /* Wilson (1927) */
 
 #endif

@@ -353,13 +353,18 @@ static int put_bound(struct figures *f, double value, int64_t bound, const struc
 	return f->count;
 }
 
-EXPORT int ktrxer_py_median_bound(const int64_t *values, size_t count, uint64_t unknown, struct figure *to, int most)
+EXPORT int ktrxer_py_median_bound(const int64_t *values, size_t count, uint64_t unknown, uint64_t delayed,
+				  struct figure *to, int most)
 {
 	struct figures f = { .to = to, .most = most };
-	const struct bound_median m = bound_of_median(values, count, unknown);
-	const struct bound_interval i = bound_median_interval(values, count);
+	const struct bound_median m = bound_of_median(values, count, unknown, delayed);
 
-	return count ? put_bound(&f, (double)m.value, m.bound, &i, 1) : 0;
+	if (!count)
+		return 0;
+	put(&f, "value", (double)m.value);
+	if (m.bound != BOUND_UNKNOWN)
+		put(&f, "bound", (double)m.bound);
+	return f.count;
 }
 
 EXPORT int ktrxer_py_loss_bound(uint64_t sent, uint64_t lost, uint64_t unknown, uint64_t unsent, struct figure *to,

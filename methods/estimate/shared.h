@@ -60,7 +60,8 @@ int ktrxer_py_tcp_losses(const int64_t *events, size_t count, struct figure *to,
  * error_bound.h. Of a median of `values` in ascending order: "value", "bound", and the ends of the sampling interval
  * "low" and "high". "bound" is left out where there is none, "low" and "high" with too few samples.
  */
-int ktrxer_py_median_bound(const int64_t *values, size_t count, uint64_t unknown, struct figure *to, int most);
+int ktrxer_py_median_bound(const int64_t *values, size_t count, uint64_t unknown, uint64_t delayed, struct figure *to,
+			   int most);
 /* Of a loss, in percent: the same. `unknown` of the lost probes may have passed, `unsent` others did not leave. */
 int ktrxer_py_loss_bound(uint64_t sent, uint64_t lost, uint64_t unknown, uint64_t unsent, struct figure *to, int most);
 /* "bound", as the rate. */

@@ -116,9 +116,9 @@ def test_state_that_cannot_be_read_is_found_before_the_run(state_runner, how, wo
         checks.tools(schedule, places)
 
 
-def test_a_busy_host_is_named(state_runner, tmp_path):
+def test_a_busy_host_is_no_reason(state_runner, tmp_path):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "CPU", how="busy"))
-    assert run.meta.sentences == ["host near: its processors were busy to more than 90 % for 100 % of the run"]
+    assert (run.meta.verdict, run.meta.sentences) == ("valid", [])
 
 
 def test_a_value_that_a_double_does_not_hold(state_runner, tmp_path):

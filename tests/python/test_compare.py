@@ -383,7 +383,7 @@ def test_margins_junit_and_markdown(files, tmp_path, capsys):
     assert "| UDP round trip, loaded, p95 (ms) |" in table.read_text()
     assert "\nA is long, B is short.\n" in table.read_text()
     capsys.readouterr()
-    assert command.main([*words, "--baseline", str(files / "short"), str(files / "long")]) == 1
+    assert command.main([*words, "--baseline", str(files / "short"), str(files / "long")]) == 3
     assert "margin NOT shown: UDP round trip, loaded, p95: worse by at most " in capsys.readouterr().out
     suite = ElementTree.parse(junit).getroot()
     assert suite.get("failures") == "1"

@@ -5,15 +5,40 @@ import numpy as np
 import pytest
 from ktrxer.statistics import error_bounds
 from ktrxer.statistics.error_bounds import Bound
+from ktrxer.statistics.latency import delays
 
 
 def test_a_median_with_and_without_unknown_values() -> None:
-    values = np.array([50, 10, 40, 20, 30, 60], np.int64)
-    assert error_bounds.of_median(values) == Bound(35, 0, 10, 60)
-    assert error_bounds.of_median(values, 2) == Bound(35, 10, 10, 60)
-    assert error_bounds.of_median(values, 6) == Bound(35, None, 10, 60)
-    assert error_bounds.of_median(values[:2]) == Bound(30, 0)
+    values = np.array([50, 10, 40, 20, 30, 60])
+    assert error_bounds.of_median(values) == 0
+    assert error_bounds.of_median(values, 2) == 10
+    assert error_bounds.of_median(values, 6) is None
+    assert error_bounds.of_median(values, 0, 1) == 10
+    assert error_bounds.of_median(values, 0, 6) == 30
     assert error_bounds.of_median(values[:0]) is None
+
+
+def test_lost_probes_are_longer_than_all_others() -> None:
+    assert error_bounds.of_median(np.array([1.5, np.inf, 2.5]), 0) == 0
+    assert error_bounds.of_median(np.array([1.5, np.inf, 2.5]), 1) == 1, "the p50 of four values is the second one"
+    assert error_bounds.of_median(np.array([1.5, np.inf, 2.5]), 2) is None
+    assert error_bounds.of_median(np.array([1.5, np.inf, np.inf]), 1) == 0, "the p50 is infinite: loss is the figure"
+    assert error_bounds.of_median(np.array([1e300, 1e300])) == 0
+
+
+def test_each_way_to_fill_in_the_missing_values_is_within_the_bound() -> None:
+    draw = np.random.default_rng(4)
+    for _ in range(200):
+        count, missing = int(draw.integers(1, 40)), int(draw.integers(0, 40))
+        values = np.round(draw.exponential(50, count), 3)
+        bound = error_bounds.of_median(values, missing)
+        if bound is None:
+            assert missing >= count
+            continue
+        p50 = delays(values).p50
+        for low in range(missing + 1):
+            filled = delays(np.concatenate([values, np.zeros(low), np.full(missing - low, 1e6)])).p50
+            assert abs(filled - p50) <= bound + 2e-3, "the bound is of whole nanoseconds"
 
 
 def test_loss() -> None:

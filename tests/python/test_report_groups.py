@@ -12,9 +12,9 @@ import numpy as np
 import panel_runs
 import pytest
 from ktrxer.cli import main
+from ktrxer.figures.delays import round_trips
 from ktrxer.panels import comparison
 from ktrxer.store import open_run
-from ktrxer.summary.figures import round_trips
 from ktrxer.view import report
 
 

@@ -79,13 +79,13 @@ def measure(*more, **also):
 
 def test_a_complaint_of_several_has_the_figures_of_the_worst():
     built = VerdictBuilder()
-    for name, percent in (("a", 6.83), ("b", 11.63), ("c", 0.3)):
-        built.add(reason("late_probes", "degraded", late_percent=percent, late_after_ns=100_000), name)
+    for name, moved in (("a", 6_830_000), ("b", 11_630_000), ("c", 300_000)):
+        built.add(reason("place_clock_stepped", moved_ns=moved, allowed_ns=100_000), name)
     (made,) = built.reasons()
-    assert made.text == "a, b, c: 11.6 % of the probes left more than 100.000 us late (figures of the worst)"
+    assert made.text == "a, b, c: its clock was stepped by 11.630 ms during the run, to +- 100.000 us (figures of the worst)"
     assert made.as_json() == {
-        "id": "late_probes", "text": made.text, "severity": "degraded", "cause": "host_cpu", "names": ["a", "b", "c"],
-        "late_percent": 11.63, "late_after_ns": 100_000,
+        "id": "place_clock_stepped", "text": made.text, "severity": "degraded", "cause": "clock", "names": ["a", "b", "c"],
+        "moved_ns": 11_630_000, "allowed_ns": 100_000,
     }
 
 

@@ -327,7 +327,7 @@ def test_a_report_answers_first(place: Path, here: Path) -> None:
     assert text.index(html.escape(run["headline"]["text"])) < text.index("Verdict: valid.")  # also without JavaScript
     assert run["panels"][0]["key"] == "latency" and [bool(one["folded"]) for one in run["panels"]] == sorted(bool(one["folded"]) for one in run["panels"])
     facts = dict(run["facts"])
-    assert facts["congestion control"] == "cubic" and "more than 1 % of the probes late" in facts["thresholds of the verdict"]
+    assert facts["congestion control"] == "cubic" and "the error bound of a headline figure is above its tolerance (5 %" in facts["thresholds of the verdict"]
 
 
 def test_nothing_of_a_hostile_run_becomes_markup(place: Path, here: Path) -> None:

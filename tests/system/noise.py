@@ -65,7 +65,7 @@ def before_others() -> list[str]:
 
 # Causes of reasons: a processor which other work took.
 BUSY = ("host_cpu", "far_cpu")
-LATE = ("late", "late_refused", "late_waited", "late_stopped", "all_skipped")
+LATE = ("late", "late_refused", "late_waited", "late_stopped", "all_skipped", "bound_wide", "bound_unknown")
 
 
 def reasons(result: dict[str, Any], *more: str) -> list[str]:

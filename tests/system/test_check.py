@@ -19,14 +19,13 @@ pytest.importorskip("pyarrow", reason="the Python part's packages are not instal
 jsonschema = pytest.importorskip("jsonschema", reason="a test package is not installed: python/requirements-test.txt")
 
 from ktrxer.store import open_run  # noqa: E402
-from noise import busy, late, plain_sleeps  # noqa: E402
+from noise import busy  # noqa: E402
 
 pytestmark = pytest.mark.plain_build
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs/schema/check.schema.json").read_text())
 WEB = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'tests/system/web.py'))} 8080"
 QUICK = ("--for", "6", "--delay", "4")
-TRIES = 3
 
 
 def check(folder: Path, ktrxer: Path, beside: str, *words: object, topology: tuple[str, ...] = ()) -> tuple[int, dict[str, Any], str]:
@@ -51,21 +50,11 @@ def serving(tmp_path, ktrxer):
     return serve, token
 
 
-def known(folder: Path, ktrxer: Path, beside: str, interval_ms: int, *words: object, **more: Any) -> tuple[int, dict[str, Any]] | None:
-    """A check that has an answer. None: each of TRIES runs is invalid because more than a tenth of its probes left more than a tenth of the
-    interval late, and the answer of an invalid run is `unknown`. Then a program that only sleeps was late, too."""
-    for _ in range(TRIES):
-        with plain_sleeps(interval_ms * 10**6) as sleeps:
-            status, made, error = check(folder, ktrxer, beside, *words, "-i", f"{interval_ms}ms", **more)
-        assert made, error
-        if made["verdict"] != "invalid":
-            return status, made
-        assert late(made) and status == 1, made["reasons"]
-        assert (made["bloated"], made["probes"], made["loads"]) == ("unknown", None, []), made
-        share = sum(one > interval_ms * 10**5 for one in sleeps) / len(sleeps)
-        print(f"figure: {share:.0%} of {len(sleeps)} plain sleeps ended late; {made['reasons']}")
-        assert share > 0.02, made["reasons"]
-    return None
+def known(folder: Path, ktrxer: Path, beside: str, interval_ms: int, *words: object, **more: Any) -> tuple[int, dict[str, Any]]:
+    """A check that has an answer, also on a busy machine: the send times of late probes are known."""
+    status, made, error = check(folder, ktrxer, beside, *words, "-i", f"{interval_ms}ms", **more)
+    assert made and made["verdict"] != "invalid", (error, made and made["reasons"])
+    return status, made
 
 
 def loads(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -90,11 +79,8 @@ def is_the_access_line(made: dict[str, Any]) -> None:
 
 def test_against_our_server(requires_namespaces, needs_command, tmp_path, ktrxer, serving):
     serve, token = serving
-    found = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token)
-    if found is None:
-        return
-    status, made = found
-    assert made["probes"] == "UDP" and status == (0 if made["verdict"] == "valid" else 1)
+    status, made = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token)
+    assert made["probes"] == "UDP" and status == (0 if made["verdict"] == "valid" else 3)
     is_the_access_line(made)
     run = open_run(made["file"])
     assert run.meta.test == "check" and run.meta.command[:2] == ["ktrxer", "check"] and run.meta.settings["parameters"]["hops"]
@@ -103,28 +89,19 @@ def test_against_our_server(requires_namespaces, needs_command, tmp_path, ktrxer
 def test_a_short_queue_is_not_bloated(requires_namespaces, needs_command, tmp_path, ktrxer, serving):
     serve, token = serving
     short = ("--set", "queue=bfifo limit 15000")
-    found = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token, topology=short)
-    if found is None:
-        return
-    _, made = found
+    status, made = known(tmp_path, ktrxer, serve, 50, "--server", "server", "--token-file", token, topology=short)
     assert made["bloated"] == "no" and "There is nothing to repair" in made["answer"][2], made
 
 
 def test_against_a_web_server(requires_namespaces, needs_command, tmp_path, ktrxer):
     words = ("--download", "http://server:8080/large", "--upload", "http://server:8080/upload")
-    found = known(tmp_path, ktrxer, WEB, 200, *words)
-    if found is None:
-        return
-    status, made = found
-    assert made["probes"] == "ICMP" and status == (0 if made["verdict"] == "valid" else 1)
+    status, made = known(tmp_path, ktrxer, WEB, 200, *words)
+    assert made["probes"] == "ICMP" and status == (0 if made["verdict"] == "valid" else 3)
     is_the_access_line(made)
 
 
 def test_the_gateway_alone(requires_namespaces, needs_command, tmp_path, ktrxer):
-    found = known(tmp_path, ktrxer, WEB, 200, "--download", "http://server:8080/large", "--gateway")
-    if found is None:
-        return
-    _, made = found
+    status, made = known(tmp_path, ktrxer, WEB, 200, "--download", "http://server:8080/large", "--gateway")
     (load,) = made["loads"]
     assert load["direction"] == "down" and load["added_ms"] < 8 and load["hops"] == [] and made["bloated"] == "unknown", "no all-clear for the upload"
 

@@ -80,7 +80,7 @@ def ended(child, timeout=60):
 
 def test_rrul(started):
     status, out, err = ended(started("rrul", "--for", "3", "--delay", "1", "-i", "10ms", "-t", "system test", "--json"))
-    assert status in (0, 1) and not err, "on a busy machine it may be degraded; it is never silent"
+    assert status in (0, 3) and not err, "on a busy machine it may be degraded; it is never silent"
     told = json.loads(out)
     run = open_run(told["file"])
     assert run.meta.title == "system test" and told["verdict"] == run.meta.verdict
@@ -208,7 +208,7 @@ def test_sums_are_the_bytes_that_the_far_end_received(started, ktrxer, token, tm
                 watch.kill()
                 watch.wait()
             told = json.loads(out)
-            assert not err and status in (0, 1), told["reasons"]
+            assert not err and status in (0, 3), told["reasons"]
             run = open_run(told["file"])
             lines = (tmp_path / "watched").read_text().splitlines()[:-1]
             at, count, packets = np.asarray([line.split() for line in lines], np.int64).T
@@ -229,7 +229,7 @@ def test_two_runs_at_once_in_one_directory(started):
     words = ("tcp_upload", "--for", "2", "--delay", "0.3", "-i", "20ms", "-t", "twin", "--json", "--no-extras")
     told = []
     for status, out, err in [ended(child) for child in [started(*words), started(*words)]]:
-        assert status in (0, 1) and not err, err
+        assert status in (0, 3) and not err, err
         told.append(json.loads(out))
     runs = [open_run(one["file"]) for one in told]
     assert sorted(started.runs.iterdir()) == sorted(run.path for run in runs) and len({run.meta.id for run in runs}) == 2
@@ -258,7 +258,7 @@ def test_the_server_dies_in_mid_run(started):
     status, out, err = ended(child)
     told = json.loads(out)
     print("\n".join(one["text"] for one in told["reasons"]))
-    assert status == 1 and not err and told["verdict"] in ("degraded", "invalid")
+    assert status == 3 and not err and told["verdict"] in ("degraded", "invalid")
     for name in ("TCP upload", "TCP download"):
         assert any(name in reason["text"] for reason in told["reasons"]), f"{name} is named"
     run = open_run(told["file"])

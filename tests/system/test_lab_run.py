@@ -381,7 +381,7 @@ def test_a_run_in_a_lab_names_its_topology(nothing_left: None, file: Path, tmp_p
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KTRXER_BIN", str(ktrxer))
         done = lab("run", file, "--set", "loss=0%", "--beside", f"far={ktrxer} serve", "--", *map(str, command))
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, 3), done.stderr
     run = open_run(done.stdout.strip())
     made = run.meta.metadata["topology"]
     assert (made["name"], made["node"], made["place"], made["parameters"], made["file"]) == ("slow", "near", "namespaces", {"loss": "0%"}, SLOW)

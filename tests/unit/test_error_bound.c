@@ -50,43 +50,55 @@ TEST(the_bound_holds_for_any_unknown_values)
 
 			for (size_t i = 0; i < n; i++)
 				values[i] = (int64_t)(i * i * 10);
-			m = bound_of_median(values, n, k);
+			m = bound_of_median(values, n, k, 0);
+			assert_true(m.bound != BOUND_UNKNOWN);
 			for (size_t below = 0; below <= k; below++) {
 				int64_t median;
 
 				for (size_t i = 0; i < n + k; i++)
-					all[i] = i < below ? -1000000 : i < below + n ? values[i - below] : 1000000;
-				median = (all[(n + k - 1) / 2] + all[(n + k) / 2]) / 2;
-				if (m.bound == BOUND_UNKNOWN)
-					continue;
+					all[i] = i < below ? 0 : i < below + n ? values[i - below] : 1000000;
+				median = all[(n + k - 1) / 2];
 				assert_true(llabs(median - m.value) <= m.bound);
 				end |= llabs(median - m.value) == m.bound;
 			}
-			assert_true(end || m.bound == BOUND_UNKNOWN);
+			assert_true(end);
 			assert_true(k || m.bound == 0);
 		}
 }
 
 TEST(medians_of_few_and_of_huge_values)
 {
-	static const int64_t two[] = { 10, 20 }, huge[] = { INT64_MIN, INT64_MAX };
-	struct bound_median m = bound_of_median(two, 0, 0);
+	static const int64_t two[] = { 10, 20 }, huge[] = { INT64_MIN, INT64_MAX - 1 },
+			     lost[] = { 10, BOUND_LOST, BOUND_LOST };
+	struct bound_median m = bound_of_median(two, 0, 0, 0);
 
 	assert_true(m.bound == BOUND_UNKNOWN);
-	m = bound_of_median(two, 1, 0);
+	m = bound_of_median(two, 1, 0, 0);
 	assert_true(m.value == 10 && m.bound == 0);
-	m = bound_of_median(two, 2, 0);
-	assert_true(m.value == 15 && m.bound == 0);
-	m = bound_of_median(two, 2, 1);
-	assert_true(m.value == 15 && m.low == 10 && m.high == 20 && m.bound == 5);
-	m = bound_of_median(two, 2, 2);
+	m = bound_of_median(two, 2, 1, 0);
+	assert_true(m.value == 10 && m.bound == 10);
+	m = bound_of_median(two, 2, 2, 0);
 	assert_true(m.bound == BOUND_UNKNOWN);
-	m = bound_of_median(two, 2, UINT64_MAX);
+	m = bound_of_median(two, 2, UINT64_MAX, 0);
 	assert_true(m.bound == BOUND_UNKNOWN);
-	m = bound_of_median(huge, 2, 0);
-	assert_true(m.value == -1 && m.bound == 0);
-	m = bound_of_median(huge, 2, 1);
+	m = bound_of_median(huge, 2, 1, 0);
 	assert_true(m.bound == BOUND_UNKNOWN);
+	m = bound_of_median(lost, 3, 1, 0); /* half of the probes are lost */
+	assert_true(m.value == BOUND_LOST && m.bound == 0);
+	m = bound_of_median(lost, 2, 0, 0);
+	assert_true(m.value == 10 && m.bound == 0);
+	m = bound_of_median(lost, 2, 1, 0);
+	assert_true(m.bound == BOUND_UNKNOWN);
+}
+
+TEST(delayed_values_move_the_median_down_only)
+{
+	static const int64_t values[] = { 10, 20, 30, 40, 50 };
+
+	assert_int_equal(bound_of_median(values, 5, 0, 1).bound, 10);
+	assert_int_equal(bound_of_median(values, 5, 1, 1).bound, 20);
+	assert_int_equal(bound_of_median(values, 5, 0, 3).bound, 30); /* a delay is at least 0 */
+	assert_int_equal(bound_of_median(values, 5, 0, UINT64_MAX).bound, 30);
 }
 
 TEST(p50_of_a_histogram)
@@ -166,11 +178,8 @@ TEST(sampling_interval_of_a_median)
 
 TEST(intervals)
 {
-	static const int64_t values[] = { 1, 2, 3, 4, 5, 6 };
-	struct bound_interval i = bound_median_interval(values, 6);
+	struct bound_interval i;
 
-	assert_true(i.known && i.low == 1 && i.high == 6);
-	assert_false(bound_median_interval(values, 5).known);
 	assert_false(bound_loss_interval(0, 0).known);
 	assert_false(bound_loss_interval(5, 0).known);
 	i = bound_loss_interval(100, 0);

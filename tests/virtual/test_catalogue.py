@@ -162,7 +162,7 @@ def check(case: Case, one: Made) -> None:
     assert one.out, one.message
     verdict, reasons = one.out["verdict"], [reason["text"] for reason in one.out["reasons"]]
     if case.name in DEGRADED:
-        assert (one.status, verdict) == (1, "degraded") and all(re.search(DEGRADED[case.name], reason) for reason in reasons), (verdict, reasons)
+        assert (one.status, verdict) == (3, "degraded") and all(re.search(DEGRADED[case.name], reason) for reason in reasons), (verdict, reasons)
     else:
         assert (one.status, verdict, reasons) == (0, "valid", [])
 

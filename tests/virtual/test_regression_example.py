@@ -74,7 +74,7 @@ def commits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_worse_delay_fails(commits: Path) -> None:
     (compare,) = step("compare")
     worse = ktrxer(commits, compare)
-    assert worse.returncode == 1, worse.stdout + worse.stderr
+    assert worse.returncode == 3, worse.stdout + worse.stderr
     assert failures(commits / "regression.xml") == ["ICMP round trip, loaded, p95"]
     assert "**not shown**" in (commits / "regression.md").read_text()
 

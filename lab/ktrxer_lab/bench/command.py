@@ -24,7 +24,7 @@ from ktrxer_lab.bench.compare import Damaged, Saved, arguments, compare, read
 from ktrxer_lab.bench.table import Table
 from ktrxer_lab.errors import LabError
 
-VALID, BAD, USAGE = 0, 1, 2
+VALID, BAD, USAGE, DOUBTFUL = 0, 1, 2, 3
 SAMPLE, END = b'{"type":"sample"', b'{"type":"end"'
 SAMPLES_LIMIT = 64 << 20  # limit of stored lines, in bytes
 VERDICTS = ("valid", "degraded", "invalid")
@@ -179,7 +179,7 @@ class Run:
         for reason in self.end["reasons"]:
             self.show(f"  - {reason['text']}")
         self.print_end()
-        return VALID if self.end["verdict"] == "valid" else BAD
+        return VALID if self.end["verdict"] == "valid" else DOUBTFUL
 
     def show_judge(self) -> None:
         end = self.end

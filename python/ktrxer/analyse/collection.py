@@ -102,7 +102,7 @@ def _figures(run: Run) -> list[dict[str, Any]]:
 
 def _layout(run: Run) -> dict[str, Any]:
     """The rows of the tables `series` and `phases` of a data set (dataset.py)."""
-    from ktrxer.summary.facts import interval_ns, probes_of
+    from ktrxer.figures.facts import interval_ns, probes_of
 
     series = []
     for s in run.meta.series:

@@ -101,7 +101,7 @@ def _row(figure: Figure, a: Sequence[Member], b: Sequence[Member]) -> Row:
     infinite = [len(values) - len(some) for values, some in zip(there, finite, strict=True)]
     # A quantile among lost probes has no mean with the others; without it the mean would be of the better runs.
     found = difference(finite[0], finite[1], LEVEL) if finite[0] and finite[1] and not any(infinite) else None
-    missing = [len(members) - len(values) for members, values in zip((a, b), there, strict=True)]
+    missing = [sum(figure.key not in one.figures and figure.key not in one.doubtful for one in members) for members in (a, b)]
     return Row(figure, finite[0], finite[1], missing[0], missing[1], infinite[0], infinite[1], found, None, "unclear")
 
 

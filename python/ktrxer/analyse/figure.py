@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,3 +20,8 @@ class Figure:
     value: float
     better: Better
     main: bool = False  # one of those that a sentence is made of
+
+
+def word(name: str) -> str:
+    """A name as a part of a key."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "unnamed"

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import re
-
-from ktrxer.analyse.figure import Better, Figure
+from ktrxer.analyse.figure import Better, Figure, word
+from ktrxer.figures.delays import ROUND_TRIP, headline
 from ktrxer.statistics.latency import Delays
 from ktrxer.store import Run
-from ktrxer.summary.figures import COMPARED, ROUND_TRIP, Summary, compared, headline
+from ktrxer.summary.figures import COMPARED, Summary, compared
 
 _QUANTILES = ("p50", "p95", "p99")
 
@@ -30,7 +29,7 @@ def of_summary(summary: Summary) -> list[Figure]:
     first = headline(summary.latency)
     for one in summary.latency:
         probes = f"{one.probes} " if one.probes else ""
-        key = f"{_word(one.probes or 'probe')}.{_word('rtt' if one.name == ROUND_TRIP else one.name)}"
+        key = f"{word(one.probes or 'probe')}.{word('rtt' if one.name == ROUND_TRIP else one.name)}"
         main = one is first or one.name in ("up", "down")
         if one.idle is not None:
             made += _delays(f"{key}.idle", f"{probes}{one.name}, idle", one.idle, main and one.loaded is None)
@@ -40,10 +39,10 @@ def of_summary(summary: Summary) -> list[Figure]:
         made.append(Figure("added", "delay that load adds to the p50", "ms", summary.grade.added_ms, "lower"))
     for rate in summary.throughput:
         if rate.mean_mbps is not None:
-            made.append(Figure(f"rate.{_word(rate.name)}", f"{rate.name}, mean rate", "Mbit/s", rate.mean_mbps, "higher", True))
+            made.append(Figure(f"rate.{word(rate.name)}", f"{rate.name}, mean rate", "Mbit/s", rate.mean_mbps, "higher", True))
     for loss in summary.loss:
         lost = 100 * loss.lost / loss.sent
-        made.append(Figure(f"loss.{_word(loss.name)}", f"probes lost, {loss.name}", "%", lost, "lower", loss.name == "load"))
+        made.append(Figure(f"loss.{word(loss.name)}", f"probes lost, {loss.name}", "%", lost, "lower", loss.name == "load"))
     if summary.responsiveness is not None:
         made.append(Figure("rpm", "responsiveness", "1/min", summary.responsiveness.rpm, "higher"))
     for estimate in summary.estimates:
@@ -53,10 +52,10 @@ def of_summary(summary: Summary) -> list[Figure]:
         for end, value in ends:
             if value is not None:
                 label = f"{estimate.name}, {end[1:]} end" if end else estimate.name
-                made.append(Figure(f"estimate.{_word(estimate.name)}{end}", label, estimate.unit, value, wanted))
+                made.append(Figure(f"estimate.{word(estimate.name)}{end}", label, estimate.unit, value, wanted))
     known = {one.key for one in made}
     for series in summary.series:  # of runs without probes and flows of ours: imported ones, and values of other tools
-        key = f"value.{_word(series.name)}"
+        key = f"value.{word(series.name)}"
         if series.kind == "value" and series.mean is not None and key not in known:
             better: Better = "lower" if series.unit in ("ms", "us", "s") else "higher"
             made.append(Figure(key, f"{series.name}, mean", series.unit, series.mean, better))
@@ -67,6 +66,3 @@ def of_summary(summary: Summary) -> list[Figure]:
 def _delays(key: str, label: str, found: Delays, main: bool) -> list[Figure]:
     return [Figure(f"{key}.{name}", f"{label}, {name}", "ms", getattr(found, name), "lower", main and name != "p99") for name in _QUANTILES]
 
-
-def _word(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "unnamed"

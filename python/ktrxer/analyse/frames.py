@@ -21,10 +21,10 @@ import ibis
 
 from ktrxer.analyse.dataset import is_dataset
 from ktrxer.analyse.grouping import Facts, Member
+from ktrxer.figures.delays import DIRECTIONS, ROUND_TRIP
 from ktrxer.statistics.throughput import FULL, gap_ns
 from ktrxer.store import StoreError, columns
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.summary.figures import DIRECTIONS, ROUND_TRIP
 
 Expr = Any  # ibis has no types that mypy could check here
 

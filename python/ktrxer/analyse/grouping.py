@@ -8,9 +8,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
+from ktrxer.analyse.doubts import doubts
 from ktrxer.store.meta import Meta
 from ktrxer.store.reasons import sentences
 
@@ -121,11 +123,13 @@ class Facts:
     boot: str = ""
     monotonic_ns: int = 0
     realtime_ns: int = 0
+    doubts: list[list[str]] = field(default_factory=list)  # keys of figures that do not hold, each with the reason (doubts.py)
 
 
 def facts(meta: Meta, keys: Iterable[str] = ()) -> Facts:
     properties = {key: value_of(meta, key) for key in (*PROPERTIES, *keys)}
     made = Facts(meta.created, meta.verdict, sentences(meta.reasons), "flent" in meta.metadata, properties, *_place(meta))
+    made.doubts = [list(one) for one in doubts(meta)]
     # A guest of virtual time has a boot id that follows from its seed: other guests have it, too.
     lab = meta.metadata.get("topology")
     if meta.zero.boot_id and not (isinstance(lab, dict) and lab.get("place") == "virtual time"):
@@ -150,6 +154,7 @@ class Member:
     name: str
     facts: Facts
     figures: dict[str, float] = field(default_factory=dict)
+    doubtful: set[str] = field(default_factory=set)  # figures that were left out
 
     def value(self, key: str) -> str:
         """GroupingError: the run has no such property."""
@@ -163,6 +168,11 @@ class Member:
 class LeftOut:
     run: str
     reason: str
+    figures: list[str] = field(default_factory=list)  # those that do not count, by patterns of keys; empty: the whole run
+
+    @property
+    def text(self) -> str:
+        return f"{', '.join(self.figures)}: {self.reason}" if self.figures else self.reason
 
 
 @dataclass
@@ -183,16 +193,32 @@ def by(members: Sequence[Member], keys: Sequence[str]) -> list[Group]:
 
 
 def only_valid(group: Group) -> None:
-    """Leaves out runs whose verdict is not valid, each with its first reason. A Flent file has no verdict, and stays."""
+    """Leaves out runs that are invalid or not finished, and the figures of degraded runs that do not hold, each with its first reason.
+    A Flent file has no verdict, and stays."""
     kept = []
     for member in group.members:
         verdict, reasons = member.facts.verdict, member.facts.reasons
         if verdict == "valid" or member.facts.imported:
             kept.append(member)
+        elif verdict == "degraded" and (some := without_doubts(member)) is not None:
+            kept.append(some)
+            keys: dict[str, list[str]] = {}
+            for key, why in member.facts.doubts:
+                keys.setdefault(why, []).append(key)
+            group.left_out += [LeftOut(member.name, why, list(dict.fromkeys(those))) for why, those in keys.items()]
         else:
             why = f": {reasons[0]}" if reasons else ""
             group.left_out.append(LeftOut(member.name, f"{verdict or 'not finished'}{why}"))
     group.members = kept
+
+
+def without_doubts(member: Member) -> Member | None:
+    """The run with the figures that hold. None: it has none."""
+    patterns = {key for key, _ in member.facts.doubts}
+    doubtful = {key for key in member.figures if any(fnmatchcase(key, pattern) for pattern in patterns)}
+    if not member.figures.keys() - doubtful:
+        return None
+    return replace(member, figures={key: one for key, one in member.figures.items() if key not in doubtful}, doubtful=doubtful)
 
 
 def alike(group: Group, mixed: Sequence[str] = ()) -> None:

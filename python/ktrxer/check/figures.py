@@ -11,14 +11,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.figures.delays import DIRECTIONS
+from ktrxer.figures.facts import flow_counts, flow_facts, probes_of
 from ktrxer.statistics.latency import Delays, delays, grade, p50_interval, scale_text
 from ktrxer.statistics.throughput import bytes_rate, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 from ktrxer.summary.changes import Held, rates
-from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
-from ktrxer.summary.figures import DIRECTIONS, FIRST_WINDOW_BYTES
+from ktrxer.summary.figures import FIRST_WINDOW_BYTES
 from ktrxer.summary.outages import Outage, capped, longest, outages
 from ktrxer.summary.policer import Policed, policed
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer.arguments import Parser, outside
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
+from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain
 from ktrxer.store import one_line
 from ktrxer.units import near, span
 
@@ -35,7 +35,7 @@ examples:
   ktrxer batch queues.toml --until 'p95(rtt) ±5%'
   ktrxer batch import old.batch > new.toml             reads a batch file of Flent
 docs/howto/batches.md shows a file. `ktrxer compare DIR --by group` compares what comes out.
-Exit status: 0 all runs are valid; 1 some are not, or failed; 2 usage; 130 interrupted."""
+Exit status: 0 all runs are valid; 1 no run made a file; 2 usage; 3 some runs are not valid, or made no file; 130 interrupted."""
 
 
 def parser() -> Parser:
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         return _resume(given) if given.resume is not None else _start(given)
     except BatchFailure as error:
         complain("batch", str(error))
-        return BAD
+        return NO_RESULT
     except BatchError as error:
         complain("batch", str(error))
         return USAGE
@@ -334,4 +334,6 @@ def _summary(outcome: Outcome, folder: Path, several: bool) -> int:
         f"stored in {folder}; "
         + (f"`ktrxer compare {folder} --by group` compares them" if several else f"`ktrxer runs {folder}` lists them")
     )
-    return VALID if outcome.valid == runs else BAD
+    if outcome.valid == runs:
+        return VALID
+    return DOUBTFUL if outcome.valid + outcome.invalid else NO_RESULT

@@ -16,7 +16,7 @@ from ktrxer.arguments import Parser, between, duration, outside
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.commands import run as running
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
+from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
 from ktrxer.run import checks, provenance
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import Options, RunnerError
@@ -38,7 +38,8 @@ examples:
   ktrxer check --server far --token-file token                  against `ktrxer serve` on the host far
   ktrxer check --download https://example.net/large.iso         the download direction alone, from any web server
   ktrxer check --download URL --upload URL --gateway            both, with probes to the first router alone
-Nothing is sent to a host that you do not name. Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
+Nothing is sent to a host that you do not name. Exit status: 0 valid, 1 no result, 2 usage, 3 degraded or
+invalid."""
 
 LENGTH_S, NQ_LENGTH_S = 10.0, 20.0  # the draft's stability needs eleven intervals of a second at least
 INTERVAL_S, FOREIGN_INTERVAL_S = 0.01, 0.2  # of the probes: to `ktrxer serve`, and to hosts of other people
@@ -82,7 +83,7 @@ def main(arguments: list[str]) -> int:
         return USAGE
     except (checks.CheckError, StoreError) as error:
         complain("check", str(error))
-        return BAD
+        return NO_RESULT
 
 
 def _usage(given: argparse.Namespace) -> None:
@@ -160,12 +161,9 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     port = options.port if given.server else _port_in(given.nq or given.download or given.upload)
     handshakes = not answers[address] and not given.server and not given.target and not given.gateway
     if not answers[address] and not given.server and not handshakes:
-        if why:
-            raise checks.CheckError(f"{why}; or leave out --target and --gateway")
         remedy = "name one that does by --target, for example the first router of your provider, or leave out --target and --gateway"
-        raise checks.CheckError(f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known; {remedy}")
-    if why and routers:
-        note = f"the first routers are not measured: {why}"
+        reason = why or f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known"
+        raise checks.CheckError(f"{reason}; {remedy}")
     routers = [one for one in routers if answers[one]]
     interval = given.interval or (INTERVAL_S if given.server else FOREIGN_INTERVAL_S)
     setting = Setting(given.host, given.length, given.delay, round(interval * 1e9), timeout_ns=4 * 10**9)
@@ -192,7 +190,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         try:
             rate = checks.far_end(schedule, estimate)
         except checks.CheckError:
-            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address], why)
+            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address])
             if found is None:
                 raise
             if not (answers[address] or found.load or found.udp):
@@ -255,7 +253,9 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
             print(f"verdict: {run.meta.verdict}", *(f"  - {one_line(one.text, 1000)}" for one in reasons), sep="\n")
         if not given.quiet:
             print(f"stored; `ktrxer summary`, `ktrxer report` and `ktrxer plot` show it:\n{stored}")
-    return VALID if run.meta.verdict == "valid" and check is not None else BAD
+    if check is None:
+        return DOUBTFUL if run.meta.verdict == "invalid" and run.meta.accounts.get("measured", True) else NO_RESULT
+    return VALID if run.meta.verdict == "valid" else DOUBTFUL
 
 
 def _ends(run: Run) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ from ktrxer import configured
 from ktrxer.arguments import WRONG_USE, Parser, duration, port
 from ktrxer.store import StoreError, one_line
 
-VALID, BAD, USAGE = 0, 1, WRONG_USE
+# 0: a result, and it is valid; 1: no result; 2: wrong use; 3: a result that is degraded or invalid, or misses a margin (decision 77).
+VALID, NO_RESULT, USAGE, DOUBTFUL = 0, 1, WRONG_USE, 3
 
 
 def command_line(name: str, description: str, epilog: str = "") -> Parser:
@@ -72,7 +73,7 @@ def attempt(command: str, path: Path, work: Callable[[], None]) -> int:
         complain(command, f"{path}: cannot be read: {text}")
     else:
         return VALID
-    return BAD
+    return NO_RESULT
 
 
 def complain(name: str, text: str) -> None:

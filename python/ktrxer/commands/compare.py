@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ktrxer import printed
 from ktrxer.arguments import Parser
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, parse_groups
+from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, parse_groups
 
 if TYPE_CHECKING:
     from ktrxer.analyse.compare import Check, Comparison, Margin
@@ -26,9 +26,9 @@ examples:
   ktrxer compare --baseline main/ --margin 'udp.rtt.load.p95=5%' --margin 'rate.*=2%' change/ --junit out.xml
 A difference is that of the means over runs, B - A. Its interval is made by resampling whole runs (studentized bootstrap, 95 %); if
 both groups have 3 or 4 runs, it is that of Welch's t test. p is corrected for the number of figures (Holm). A group needs at least 3 runs
-for an interval. Runs that are not valid, and runs that differ from their group in test, host, kernel, target, length, congestion control,
-topology or parameters, are named and left out.
-Exit status: 0; 1 if a margin is not shown to hold, if a file cannot be read, or if a group has no run; 2 usage."""
+for an interval. Runs that are invalid, figures of degraded runs that do not hold, and runs that differ from their group in test, host,
+kernel, target, length, congestion control, topology or parameters, are named and left out.
+Exit status: 0; 1 if a file cannot be read, or if a group has no run; 2 usage; 3 if a margin is not shown to hold."""
 
 
 def parser() -> Parser:
@@ -76,8 +76,8 @@ def _compare(given: argparse.Namespace, second: list[Path], two: bool) -> int:
     except GroupingError as error:
         raise Refusal(str(error)) from None
     except Incomparable:
-        return BAD
-    return max(BAD if read.failed else VALID, _report(given, groups, read.known))
+        return NO_RESULT
+    return max(NO_RESULT if read.failed else VALID, _report(given, groups, read.known))
 
 
 def comparable(command: str, groups: list[Group], mixed: list[str], *, every: bool) -> None:
@@ -193,8 +193,8 @@ def _report(given: argparse.Namespace, groups: list[Group], known: dict[str, Fig
                 given.junit.write_text(comparison_files.junit(made, checks))
         except OSError as error:
             complain("compare", f"{error.filename}: {error.strerror}")
-            return BAD
-    return VALID if all(one.held for some in checks for one in some) else BAD
+            return NO_RESULT
+    return VALID if all(one.held for some in checks for one in some) else DOUBTFUL
 
 
 def _all_margins(texts: list[str], known: dict[str, Figure]) -> list[Margin]:
@@ -239,6 +239,6 @@ def _print(given: argparse.Namespace, groups: list[Group], made: list[Comparison
 
 def show_left_out(command: str, group: Group) -> None:
     for one in group.left_out[:20]:
-        complain(command, f"left out of {group.name}: {Path(one.run).name}: {one.reason}")
+        complain(command, f"left out of {group.name}: {Path(one.run).name}: {one.text}")
     if len(group.left_out) > 20:
         complain(command, f"left out of {group.name}: {len(group.left_out) - 20} more runs (`ktrxer compare --json` names all)")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer.arguments import Parser, duration, outside
-from ktrxer.commands.common import BAD, USAGE, VALID, attempt, command_line, complain, exists, force_option
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, attempt, command_line, complain, exists, force_option
 from ktrxer.store import StoreError, files, one_line
 from ktrxer.units import seconds
 
@@ -113,7 +113,7 @@ def _tables(options: argparse.Namespace) -> int:
     target = options.directory / description
     if description and target.exists() and not options.force:
         complain("export", exists(target))
-        return BAD
+        return NO_RESULT
     written: list[Written] = []
     status = VALID
     for source, name in tables.file_names(options.runs):
@@ -154,7 +154,7 @@ def _openmetrics(options: argparse.Namespace) -> int:
     target = options.output
     if target is not None and target.exists() and not options.force:
         complain("export", exists(target))
-        return BAD
+        return NO_RESULT
     found = collect(options.runs, open_any, cache.file())
     for failure in found.failures:
         complain("export", failure.text)
@@ -172,5 +172,5 @@ def _openmetrics(options: argparse.Namespace) -> int:
             files.replace(target, lambda beside: beside.write_text(text, encoding="utf-8"))
         except StoreError as error:
             complain("export", str(error))
-            return BAD
-    return BAD if found.failures else VALID
+            return NO_RESULT
+    return NO_RESULT if found.failures else VALID

@@ -8,7 +8,7 @@ from pathlib import Path
 from ktrxer import catalogue
 from ktrxer.arguments import Parser
 from ktrxer.catalogue.table import EXPLAINED, TABLE
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain
 
 EXAMPLES = """\
 examples:
@@ -73,10 +73,10 @@ def main(arguments: list[str]) -> int:
             file.write(TEMPLATE.replace("{name}", name))
     except FileExistsError:
         complain("new", f"{path}: exists already, and is left as it is: choose another name, or remove the file")
-        return BAD
+        return NO_RESULT
     except OSError as error:
         complain("new", f"{path}: cannot be written: {error.strerror}; -D names another folder")
-        return BAD
+        return NO_RESULT
     word = name if given.directory is None else path if path.is_absolute() else f"./{path}"
     print(f"{path}\n`ktrxer tests {word}` explains it; `ktrxer run {word} -H HOST` runs it.")
     own = Path(catalogue.__file__).parent

@@ -16,7 +16,7 @@ from typing import Any
 
 from ktrxer import printed
 from ktrxer.arguments import Parser, duration
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain
 from ktrxer.store import one_line
 
 SHOWN = 1000  # rows of a table for a terminal
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     if not given.directory.is_dir():
         complain("query", f"{given.directory}: No such file or directory")
-        return BAD
+        return NO_RESULT
     if given.memory < 0 or given.timeout <= 0:
         complain("query", "--memory and --timeout need positive numbers")
         return USAGE
@@ -65,7 +65,7 @@ def _query(given: argparse.Namespace) -> int:
         python = sys.executable if os.access(sys.prefix, os.W_OK) else f"sudo {sys.executable}"
         remedy = f"`{python} -m ensurepip && {python} -m pip install duckdb` installs it"  # `make install` leaves no pip there
         complain("query", f"it needs the Python package duckdb, which {sys.executable} does not have: {remedy}")
-        return BAD
+        return NO_RESULT
     from ktrxer.analyse import cache
     from ktrxer.analyse.query import Answer, Limits, QueryError, query
     from ktrxer.commands.opening import open_any
@@ -77,15 +77,15 @@ def _query(given: argparse.Namespace) -> int:
         _print(given, answer)
     except QueryError as error:
         complain("query", one_line(str(error), 800))
-        return BAD
+        return NO_RESULT
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         complain("query", f"{error.filename or given.directory}: {error.strerror or error}")
-        return BAD
+        return NO_RESULT
     for problem in (*answer.repeated, *answer.problems):
         complain("query", f"left out: {problem}")
-    return BAD if answer.problems else VALID
+    return NO_RESULT if answer.problems else VALID
 
 
 def _print(given: argparse.Namespace, answer: Any) -> None:

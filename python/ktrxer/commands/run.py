@@ -10,7 +10,7 @@ import platform
 import shlex
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations
@@ -18,16 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue, configured, printed
-from ktrxer.arguments import Parser, duration, outside
+from ktrxer.arguments import Parser, duration, outside, percent
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
+from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Job, Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
-from ktrxer.store.reasons import Reason, reason
 
 if TYPE_CHECKING:
     from ktrxer.store.run import Run
@@ -40,7 +39,7 @@ examples:
   ktrxer run ./mine.py -H far --token-file token      a test of your own
   ktrxer run --again old.ktrxer --token-file token    a stored run again, as it was
 Before it, start `ktrxer serve --token-file token` on the host far, with a copy of the same token file. `ktrxer tests` lists the tests.
-Exit status: 0 valid, 1 degraded, invalid or failed, 2 usage."""
+Exit status: 0 valid, 1 no result, 2 usage, 3 degraded or invalid."""
 
 SERVED_HZ = 10_000
 FLENTS_CC = "tcp_cong_control"  # a parameter of all tests of Flent with TCP: here it is --cc
@@ -67,6 +66,8 @@ def parser() -> Parser:
     p.add_argument("--precise", action="store_true", help=spin)
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of each flow (200ms)")
     server_options(p)
+    wide = "a headline figure whose error bound is wider than this share of it makes the run degraded (5 %%, or the recipe's)"
+    p.add_argument("--tolerance", type=percent, metavar="PERCENT", help=wide)
     small = "what is stored about the hosts: small (default) leaves out names, addresses and routes, full has them"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     more = "also store the state of another host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"
@@ -138,7 +139,7 @@ def main(arguments: list[str]) -> int:
         return USAGE
     except (checks.CheckError, StoreError) as error:
         complain("run", str(error))
-        return BAD
+        return NO_RESULT
 
 
 def _requested() -> list[str] | None:
@@ -280,19 +281,15 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
             if wanted.old is not None:
                 _show_different(given, _different(wanted, describe(test, setting, parameters, given, arguments), schedule))
             return _dry_run(schedule, addresses)
-        forbidden: dict[str, str] = {}
-        rate = checks.far_end(schedule, estimate=given.interval is None, forbidden=forbidden)
-        notes = _not_measured(schedule, forbidden)
-        for note in notes:
-            complain("run", f"{note.name}: {note.text}")
-        if rate is not None or forbidden:
-            if rate is not None:
-                setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-            plan = extras.without(extras.beside(test.make(setting, parameters), requested, default), forbidden)
+        rate = checks.far_end(schedule, estimate=given.interval is None)
+        if rate is not None:
+            setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
+            plan = extras.beside(test.make(setting, parameters), requested, default)
             versions = schedule.versions()
             schedule = checks.pin(make(plan, setting, options), pins)
             schedule.set_versions(versions)
         meta = describe(test, setting, parameters, given, arguments)
+        meta.settings["tolerance_percent"] = _tolerance(given.tolerance, plan.tolerance_percent, wanted.old)
         meta.plots = list(plan.plots)
         meta.panels = [provenance.plain(panel) for panel in plan.panels]
         meta.settings["rate_estimate_bps"] = rate
@@ -308,14 +305,15 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         if wanted.old is not None:
             of_old = {"id": wanted.old.meta.id, "file": wanted.old.path.name, "created": wanted.old.meta.created}
             meta.metadata["again"] = of_old | {"different": _different(wanted, meta, schedule)}
-        run = measure(given, meta, schedule, address, places, wanted.old, notes)
+        run = measure(given, meta, schedule, address, places, wanted.old)
     return report(run.path, run, given)
 
 
-def _not_measured(schedule: Schedule, forbidden: Mapping[str, str]) -> list[Reason]:
-    """The reason for each process that this host may not run."""
-    those = [job for job in schedule.jobs if job.runner.name in forbidden]
-    return [reason("not_measured", name=job.stored.name, error=forbidden[job.runner.name]) for job in those]
+def _tolerance(given: float | None, of_plan: float | None, old: Run | None) -> float | None:
+    """None: that of decision 77."""
+    stored = old.meta.settings.get("tolerance_percent") if old is not None else None
+    of_old = float(stored) if isinstance(stored, int | float) else None
+    return next((one for one in (given, of_old, of_plan) if one is not None), None)
 
 
 def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tuple[list[Invocation], list[str]]:
@@ -376,11 +374,8 @@ def _dry_run(schedule: Schedule, addresses: Mapping[str, str]) -> int:
         where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""
         command = "read by this program" if job.inside else _carrier(schedule, job) or shlex.join(job.command())
         print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {command}")
-    forbidden: dict[str, str] = {}
-    checks.far_end(schedule, forbidden=forbidden)
-    for note in _not_measured(schedule, forbidden):
-        print(f"{note.name}: {note.text}")
-    print("All else is ready." if forbidden else "All is ready.")
+    checks.far_end(schedule)
+    print("All is ready.")
     return VALID
 
 
@@ -399,10 +394,9 @@ def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places:
 
 
 def measure(
-    given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None = None,
-    notes: Sequence[Reason] = (),
-) -> Run:  # fmt: skip
-    """The run, which is stored in the file `path`. `old`: the run that it repeats. `notes`: reasons that are known before it."""
+    given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None = None
+) -> Run:
+    """The run, which is stored in the file `path`. `old`: the run that it repeats."""
     from ktrxer.run.session import DiskError, NoView, Session, View
 
     view: View = NoView()
@@ -423,7 +417,6 @@ def measure(
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
         _show_different(given, different)
     session = Session(schedule, meta, given.directory, view, places)
-    session.notes += notes
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)
     try:
@@ -435,7 +428,7 @@ def measure(
 
 
 def report(path: Path, run: Any, given: argparse.Namespace) -> int:
-    verdict = VALID if run.meta.verdict == "valid" else BAD
+    verdict = VALID if run.meta.verdict == "valid" else DOUBTFUL if run.meta.accounts.get("measured", True) else NO_RESULT
     if given.quiet:  # as a batch has it: without the imports below
         print(path)
         return verdict

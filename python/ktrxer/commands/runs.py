@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ktrxer import printed
 from ktrxer.arguments import Parser
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain
 from ktrxer.store import StoreError, one_line
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
     if given.directory.is_file():
         complain("runs", f"{given.directory}: not a directory; `ktrxer summary` shows one run")
-        return BAD
+        return NO_RESULT
     if not given.directory.is_dir():
         complain("runs", f"{given.directory}: No such file or directory")
-        return BAD
+        return NO_RESULT
     return _runs(given)
 
 
@@ -76,7 +76,7 @@ def _runs(given: argparse.Namespace) -> int:
         return USAGE
     except OSError as error:
         complain("runs", f"{given.directory}: {error.strerror or error}")
-        return BAD
+        return NO_RESULT
     if condition is not None:
         entries = [entry for entry in entries if condition.holds(entry.value)]
     if given.sort:
@@ -141,8 +141,8 @@ def _parquet(entries: list[Entry], to: Path, cache: Path | None) -> int:
         written, problems = dataset.write([entry.path for entry in entries if entry.state in ("finished", "cut off")], open_any, to, cache)
     except (StoreError, OSError) as error:
         complain("runs", str(error))
-        return BAD
+        return NO_RESULT
     for problem in problems:
         complain("runs", f"left out: {problem}")
     print(f"{written} runs in {to}: ktrxer query 'SELECT run, name, median(rtt_ns) / 1e6 FROM latency GROUP BY ALL' {to}")
-    return BAD if problems else VALID
+    return NO_RESULT if problems else VALID

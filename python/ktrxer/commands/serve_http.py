@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ktrxer import printed
 from ktrxer.arguments import Parser, any_port
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain
 
 EXAMPLES = """\
 examples:
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
         return _serve(given)
     except ServeError as error:
         complain("serve-http", str(error))
-        return BAD
+        return NO_RESULT
 
 
 def _serve(given: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ktrxer import printed
 from ktrxer.arguments import Parser
-from ktrxer.commands.common import BAD, VALID, attempt, command_line, complain
+from ktrxer.commands.common import NO_RESULT, VALID, attempt, command_line, complain
 
 
 def parser() -> Parser:
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     paths = [path for given_path in given.runs for path in find(given_path)]
     if not paths:
         complain("summary", f"{given.runs[0]}: no runs there")
-        return BAD
+        return NO_RESULT
     for number, path in enumerate(paths):
         status = max(status, attempt("summary", path, partial(_summary, path, given, number, len(paths))))
     return status

@@ -8,7 +8,7 @@ import typing
 
 from ktrxer import catalogue, printed
 from ktrxer.arguments import Parser
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain
 
 if typing.TYPE_CHECKING:
     from ktrxer.catalogue.recipe import Plan, Setting, Test
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
             found, broken = {"name": name, "summary": summary, "series": [], "parameters": {}, "plots": []}, str(error)
         if broken:
             complain("tests", broken)
-            status = USAGE if given.tests else BAD
+            status = USAGE if given.tests else NO_RESULT
         made.append(found | ({"error": broken} if broken else {}))
     if given.json:
         printed.show({"tests": made})
@@ -55,7 +55,7 @@ def _list() -> int:
     unread = [f"{name}: {summary}" for name, summary in found.items() if summary.startswith(catalogue.UNREAD)]
     for one in unread:
         complain("tests", one)
-    return BAD if unread else VALID
+    return NO_RESULT if unread else VALID
 
 
 def _described(name: str, as_json: bool) -> tuple[dict[str, object], str]:

@@ -310,7 +310,7 @@ class Answers:
                 grouping.alike(group)
         except grouping.GroupingError as error:
             raise Refused(str(error)) from None
-        left = [f"{self.library.name(Path(one.run))}: left out: {one.reason}" for group in both for one in group.left_out]
+        left = [f"{self.library.name(Path(one.run))}: left out: {one.text}" for group in both for one in group.left_out]
         for group in both:
             if not group.members:
                 reasons = "; ".join(left[:3])

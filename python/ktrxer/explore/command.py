@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ktrxer import printed
 from ktrxer.arguments import any_port
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, show
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain, force_option, show
 
 if TYPE_CHECKING:
     from ktrxer.explore.answers import Answers
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     if not given.directory.is_dir():
         why = "not a directory: a single run is shown by `ktrxer report`" if given.directory.exists() else os.strerror(errno.ENOENT)
         complain("view", f"{given.directory}: {why}")
-        return BAD
+        return NO_RESULT
     if given.export is not None and given.port:
         complain("view", "--port is for the server; --export writes a page that needs none")
         return USAGE
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
         return USAGE
     if given.export is not None and given.export.exists() and not given.force:
         complain("view", f"{given.export}: exists already; --force replaces it")
-        return BAD
+        return NO_RESULT
     from ktrxer.analyse import cache
     from ktrxer.explore.answers import Answers
     from ktrxer.explore.library import Library
@@ -71,11 +71,11 @@ def main(arguments: list[str]) -> int:
         server = Server(given.port, answers, page.explorer())
     except page.PageError as error:
         complain("view", str(error))
-        return BAD
+        return NO_RESULT
     except OSError as error:
         remedy = "; give another --port, or no --port for a free one" if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
         complain("view", f"{LOOPBACK} port {given.port}: the explorer cannot listen there: {error.strerror}{remedy}")
-        return BAD
+        return NO_RESULT
     address = server.address(_without_token(given.view))
     if given.json:
         printed.show({"address": address, "directory": str(given.directory)}, line=True)
@@ -105,7 +105,7 @@ def _export(given: argparse.Namespace, answers: Answers) -> int:
         write(given.export, [], given.force, lambda part: part.write_bytes(data))
     except (Refused, Unknown, ViewError) as error:
         complain("view", str(error))
-        return BAD
+        return NO_RESULT
     if absent:
         columns, them = ("columns", "them") if len(absent) > 1 else ("column", "it")
         complain("view", f"exported without the {columns} {', '.join(absent)}: no run has {them}")

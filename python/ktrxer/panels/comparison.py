@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ktrxer.analyse.compare import Comparison, Row, notable
+from ktrxer.figures.delays import headline, round_trips
 from ktrxer.panels import palette, shapes
 from ktrxer.panels.items import position_axis
 from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.store import Run
-from ktrxer.summary.figures import compared, headline, round_trips
+from ktrxer.summary.figures import compared
 
 MOST = 24  # figures of a panel
 QUANTILES = 1000  # of a run, in the distribution of its group: all runs have the same weight

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ktrxer.analyse.compare import amount
+from ktrxer.figures import delays
 from ktrxer.panels.parts import count_of
 from ktrxer.statistics.latency import GRADES, Delays
 from ktrxer.store.reasons import Reason
-from ktrxer.summary import figures, where
+from ktrxer.summary import where
 from ktrxer.summary.figures import Summary
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.outages import line
@@ -69,7 +70,7 @@ def _headline(s: Summary) -> Headline:
     if s.verdict == "invalid":
         reason = f": {_sentence(s.reasons[0].text)}" if s.reasons else "."
         return Headline("invalid", f"This run is invalid{reason}", ("Its figures do not describe the path.", *caveats[1:]))
-    trip = figures.headline(s.latency)
+    trip = delays.headline(s.latency)
     loss = next((one for one in s.loss if one.name == "load"), None)
     if trip is None or (trip.idle is None and trip.loaded is None):
         sent = sum(one.sent for one in s.loss)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ktrxer.figures.bounds import Judged, of_run
 from ktrxer.places import is_here
 from ktrxer.run import losses
 from ktrxer.run.exact import exact_quantiles
@@ -18,6 +19,7 @@ from ktrxer.statistics.one_way import one_way
 from ktrxer.store import Run, columns
 from ktrxer.store.arrays import column, numbers
 from ktrxer.store.columns import ANSWERED, DUPLICATE, LOST, LOST_DOWN, LOST_UP, TOO_LATE
+from ktrxer.store.errors import one_line
 from ktrxer.store.reasons import Reason, reason
 from ktrxer.store.run import as_array
 
@@ -47,12 +49,22 @@ def closed(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = N
     if "latency" in tables:
         exact_quantiles(run)
     run.meta.phases = with_drain(run)
-    built = judge(run, notes, runners)
+    bounds = _bounds(run, notes)
+    built = judge(run, notes, runners, bounds)
     run.meta.verdict = built.verdict
     run.meta.reasons = built.reasons()
-    run.meta.accounts = _accounts(run, tables)
+    run.meta.accounts = _accounts(run, tables) | {"bounds": [one.as_json() for one in bounds], "measured": built.measured}
     run.meta.settings["congestion_control"] = _congestion_controls(run)
     return run, tables
+
+
+def _bounds(run: Run, notes: list[Reason]) -> list[Judged]:
+    """A defect of an estimate must not lose the run."""
+    try:
+        return of_run(run)
+    except Exception as error:
+        notes.append(reason("check_failed", finding="error bounds", error=one_line(f"{type(error).__name__}: {error}", 200)))
+        return []
 
 
 def _latency(run: Run, notes: list[Reason]) -> pa.Table:

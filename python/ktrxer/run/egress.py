@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""This host before and after a run: what the qdisc of its own device dropped, whether that qdisc was changed, which routes its rules give
-probes and flows, and how long the network's softirqs waited for a processor. All of it is in the metadata of the run, and a run file of
-unknown origin may contain anything there."""
+"""This host before and after a run: what the qdisc of its own device dropped, whether that qdisc was changed, and which routes its rules
+give probes and flows. All of it is in the metadata of the run, and a run file of unknown origin may contain anything there."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from typing import Any
 from ktrxer.runners.marks import DSCP
 from ktrxer.store import Run, one_line
 from ktrxer.store.meta import Series
-from ktrxer.store.reason_table import WAITED_PERCENT
 from ktrxer.store.reasons import Reason, reason
 
 COUNTERS = {"direct_pkts", "direct_packets_stat"}  # of htb: among its parameters, and no parameter (netlink, tc)
@@ -149,17 +147,3 @@ def routed_apart(run: Run) -> Reason | None:
         return None
     ((_, own), probes), ((_, theirs), name) = next(iter(apart.items())), next(iter(flows.items()))
     return reason("routed_apart", probes_of=probes, flows_of=name, before=own, after=theirs)
-
-
-def softirqs_waited(run: Run) -> Reason | None:
-    """The reason, if a processor's thread of softirqs (ksoftirqd) was ready and had no processor for too long."""
-    before, after = _look(run, "before", "softirq_wait_ns"), _look(run, "after", "softirq_wait_ns")
-    waits = {
-        name: (last - first) / run.meta.length_ns
-        for name, first in before.items()
-        if isinstance(first, int) and isinstance(last := after.get(name), int) and run.meta.length_ns > 0
-    }
-    worst = max(waits, key=lambda name: waits[name], default=None)
-    if worst is None or waits[worst] <= WAITED_PERCENT / 100:
-        return None
-    return reason("softirqs_waited", processor=str(worst), waited_percent=100 * waits[worst])

@@ -9,33 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from ktrxer.places import LOCAL
+from ktrxer.figures.bounds import CONNECT_NS, Judged
 from ktrxer.run.contradictions import contradictions, idle_apart, idle_delayed, losses_apart
-from ktrxer.run.egress import changed, changed_elsewhere, routed_apart, softirqs_waited
+from ktrxer.run.egress import changed, changed_elsewhere, routed_apart
 from ktrxer.run.own_load import too_heavy
 from ktrxer.runners import NAMES, defect, find
 from ktrxer.runners import Runner as RunnerType
 from ktrxer.runners.runner import Ended
 from ktrxer.statistics.throughput import bytes_rate, gap_ns, receiver_end
 from ktrxer.store import Run
-from ktrxer.store.columns import ANSWERED, DUPLICATE, TOO_LATE
+from ktrxer.store.columns import ANSWERED, TOO_LATE
 from ktrxer.store.errors import one_line
 from ktrxer.store.meta import Runner, Series, Verdict
-from ktrxer.store.reason_table import (
-    BUSY_PERCENT,
-    BUSY_SHARE_PERCENT,
-    COVERAGE_PERCENT,
-    LATE_DEGRADED_PERCENT,
-    LATE_FLOOR_NS,
-    LATE_INTERVAL_PARTS,
-    LATE_INVALID_PERCENT,
-    MARKS_CHANGED_PERCENT,
-)
-from ktrxer.store.reasons import Reason, Severity, listed, reason, together
+from ktrxer.store.reason_table import COVERAGE_PERCENT, MARKS_CHANGED_PERCENT
+from ktrxer.store.reasons import Reason, listed, reason, together
 
-CONNECT_NS = 500_000_000  # a flow may take so long to be there: handshakes, and the first sample
 EARLY_NS = 1_000_000_000
 REASONS_MOST = 40
+# The process judges its whole time. The run judges its own figures, by phases and directions.
+OF_PROCESS = ("bound_wide", "bound_unknown")
 COUNTED = ("value", "range", "pair", "ip_capacity", "hop")
 
 _ORDER: dict[str, int] = {"valid": 0, "degraded": 1, "invalid": 2}
@@ -45,6 +37,7 @@ _ORDER: dict[str, int] = {"valid": 0, "degraded": 1, "invalid": 2}
 class VerdictBuilder:
     verdict: Verdict = "valid"
     found: list[Reason] = field(default_factory=list)
+    measured: bool = False  # a process, except those that record the state of a host, has a result
 
     def add(self, one: Reason, name: str = "") -> None:
         """`name`: of the process or series, unless the reason has one."""
@@ -59,14 +52,20 @@ class VerdictBuilder:
         return made if more <= 0 else [*made[:REASONS_MOST], reason("more_reasons", more=more)]
 
 
-def judge(run: Run, noted: Iterable[Reason] = (), runners: Mapping[str, RunnerType] | None = None) -> VerdictBuilder:
-    """`noted`: reasons found while it ran. `runners`: those of the run, by name; without them those of ktrxer,
-    because a file must not choose which program of a user is executed."""
-    built = VerdictBuilder()
+def judge(
+    run: Run, noted: Iterable[Reason] = (), runners: Mapping[str, RunnerType] | None = None, bounds: Iterable[Judged] = ()
+) -> VerdictBuilder:
+    """`noted`: reasons found while it ran. `runners`: those of the run, by name; without them those of ktrxer, because a file must not
+    choose which program of a user is executed. `bounds`: those of the headline figures."""
+    built, judged = VerdictBuilder(), list(bounds)
+    rated = {bound.figure for bound in judged}
     for one in noted:
         built.add(one)
     known = runners if runners is not None else {name: find(name) for name in NAMES}
     samples = {runner.id: _samples(run, runner) for runner in run.meta.runners}
+    built.measured = any(samples[runner.id] for runner in run.meta.runners if not runner.auxiliary) or any(
+        samples[runner.id] for runner in run.meta.runners if all(one.auxiliary for one in run.meta.runners)
+    )
     for runner in run.meta.runners:
         _runner(built, runner, samples[runner.id], known.get(runner.kind))
     for kind in dict.fromkeys(runner.kind for runner in run.meta.runners):
@@ -80,12 +79,21 @@ def judge(run: Run, noted: Iterable[Reason] = (), runners: Mapping[str, RunnerTy
         if series.kind == "latency":
             _probes(built, run, series)
         elif series.kind == "bytes":
-            _flow(built, run, series)
+            _flow(built, run, series, f"rate_{series.direction}" in rated)
     for finding, check in CHECKS:
         for each in _checked(finding, check, run):
             built.add(each)
-    _host(built, run)
+    for bound in judged:
+        if not bound.holds:
+            built.add(_doubtful(bound))
     return built
+
+
+def _doubtful(one: Judged) -> Reason:
+    if one.bound is None:
+        return reason("bound_unknown", figure=one.name, why=one.why)
+    size, bound, allowed = one.text(one.value), one.text(one.bound), one.text(one.tolerance)
+    return reason("bound_wide", figure=one.name, value=size, bound=bound, tolerance=allowed, why=one.why)
 
 
 def _one(check: Callable[[Run], Reason | None]) -> Callable[[Run], Iterable[Reason]]:
@@ -95,7 +103,7 @@ def _one(check: Callable[[Run], Reason | None]) -> Callable[[Run], Iterable[Reas
 CHECKS: tuple[tuple[str, Callable[[Run], Iterable[Reason | None]]], ...] = (
     ("the load of the measurement", too_heavy), ("contradictions of probes", contradictions), ("losses by protocol", losses_apart),
     ("idle delays by protocol", idle_apart), ("idle delays", idle_delayed), ("changed qdiscs", _one(changed)),
-    ("routes of flows and probes", _one(routed_apart)), ("waiting softirqs", _one(softirqs_waited)),
+    ("routes of flows and probes", _one(routed_apart)),
     ("changed qdiscs of other places", changed_elsewhere),
 )  # fmt: skip
 
@@ -140,7 +148,8 @@ def _nothing(run: Run, kind: str, of_kind: list[Runner]) -> Reason:
 def _runner(built: VerdictBuilder, runner: Runner, samples: int, known: RunnerType | None) -> None:
     if known is not None and runner.status != "planned":
         for one in _health(known, Ended(runner, samples)):
-            built.add(one, runner.name)
+            if one.id not in OF_PROCESS:
+                built.add(one, runner.name)
     if runner.status == "failed" and not runner.argv:
         stated = runner.stderr_tail.strip() or "no reason is known"
         built.add(reason("not_recorded", error=stated), runner.name)
@@ -176,15 +185,6 @@ def _probes(built: VerdictBuilder, run: Run, series: Series) -> None:
     arrays, runner = run.arrays(series), run.meta.runner_of(series)
     if runner is None or not runner.interval_ns:
         return
-    first = arrays["state"] != DUPLICATE
-    late_ns = arrays["lateness_ns"][first]
-    late_ns = late_ns[~np.isnan(late_ns)]
-    if len(late_ns) and runner.end is None:  # else the process has judged it, with the lost probes
-        limit = max(runner.interval_ns // LATE_INTERVAL_PARTS, LATE_FLOOR_NS)
-        share = 100 * float((late_ns > limit).mean())
-        if share > LATE_DEGRADED_PERCENT:
-            severity: Severity = "invalid" if share > LATE_INVALID_PERCENT else "degraded"
-            built.add(reason("late_probes", severity, late_percent=share, late_after_ns=limit), series.name)
     late = int((arrays["state"] == TOO_LATE).sum())
     if late and not runner.result.get("too_late"):  # else a reason of the process, with the same remedy
         longest = float(np.nanmax(arrays["rtt_ns"][arrays["state"] == TOO_LATE])) / 1e9
@@ -201,11 +201,6 @@ def _probes(built: VerdictBuilder, run: Run, series: Series) -> None:
         known = any(one.id == "marks_changed" and one.name == runner.name and one.values.get("direction") == way for one in built.found)
         if received is not None and 100 * changed > MARKS_CHANGED_PERCENT * received and not known:
             built.add(reason("marks_changed", changed_percent=100 * changed / received, direction=way, of_class=""), series.name)
-    if runner.from_ns is not None and runner.to_ns is not None and runner.status == "ended":
-        due = (runner.to_ns - runner.from_ns) // runner.interval_ns
-        there = int(first.sum()) + end.get("unanswered_at_end", 0)
-        if due and there < COVERAGE_PERCENT / 100 * due - 1:
-            built.add(reason("probes_missing", recorded=there, due=due, recorded_percent=100 * there / due), series.name)
 
 
 def _end_of(run: Run, runner: Runner, series: Series) -> dict[str, Any]:
@@ -218,7 +213,8 @@ def _end_of(run: Run, runner: Runner, series: Series) -> dict[str, Any]:
     return classes[place] if place < len(classes) else {}
 
 
-def _flow(built: VerdictBuilder, run: Run, series: Series) -> None:
+def _flow(built: VerdictBuilder, run: Run, series: Series, rated: bool) -> None:
+    """`rated`: the bound of the rate of its direction contains what is missing."""
     runner, arrays = run.meta.runner_of(series), run.arrays(series)
     if runner is None or runner.from_ns is None or runner.to_ns is None or not runner.interval_ns or runner.to_ns <= runner.from_ns:
         return
@@ -228,23 +224,10 @@ def _flow(built: VerdictBuilder, run: Run, series: Series) -> None:
     if not there.any() and (arrays["end"] == 1 - end).any():
         there, side = arrays["end"] == 1 - end, "sender"
         built.add(reason("receiver_counts_missing"), series.name)
+    if rated:
+        return
     span = np.asarray([runner.from_ns, runner.to_ns], np.int64)
     seen = bytes_rate(arrays["t_ns"][there], arrays["bytes"][there], span, gap_ns=gap_ns(runner.interval_ns)).coverage[0]
     missing = (1 - float(seen)) * (runner.to_ns - runner.from_ns)
     if missing > (1 - COVERAGE_PERCENT / 100) * (runner.to_ns - runner.from_ns) + CONNECT_NS:
         built.add(reason("counts_missing", covered_percent=100 * float(seen), side=side), series.name)
-
-
-def _host(built: VerdictBuilder, run: Run) -> None:
-    known = any(one.id == "processors_busy" for one in built.found)
-    for series in run.meta.of_kind("host"):
-        arrays, runner = run.arrays(series), run.meta.runner_of(series)
-        local = runner is None or runner.place == LOCAL
-        if local and known:
-            continue  # a process has this reason
-        where = f"host {run.meta.host.name}" if runner is None or local else runner.place
-        for name, what in (("cpu_percent", "busy"), ("steal_percent", "stolen")):
-            used = arrays[name][~np.isnan(arrays[name])]
-            share = 100 * float((used > BUSY_PERCENT).mean()) if len(used) else 0.0
-            if share > BUSY_SHARE_PERCENT:
-                built.add(reason(f"{'host' if local else 'far'}_{what}", limit_percent=BUSY_PERCENT, busy_percent=share), where)

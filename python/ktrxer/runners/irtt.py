@@ -17,7 +17,6 @@ from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 
 LOSSES = {"true": LOST, "true_up": LOST_UP, "true_down": LOST_DOWN}  # by the server's window of the last 64 probes
-MISSES = 0.01  # of the probes: so many may be left out by its timer
 COUNTS = ("packets_sent", "packets_received", "duplicates", "late_packets", "server_packets_received", "timer_misses")
 
 
@@ -61,9 +60,6 @@ def read(_: Probes, samples: Samples, document: bytes) -> None:
     # The run computes the load of the probes from the length and the far address.
     length, to = part(made, "config", "params", "length"), str(part(made, "config", "remote_address"))
     samples.result = {**counts, "payload_bytes": length, "to": to.rpartition(":")[0].strip("[]")}
-    sent, missed = counts.get("packets_sent", 0), counts.get("timer_misses", 0)
-    if missed > MISSES * (sent + missed):
-        samples.reason("irtt_left_out", missing=missed, sent=sent + missed)
     if wrong := part(made, "send_err") or part(made, "receive_err"):
         samples.reason("tool_failed", tool="irtt", error=one_line(str(wrong), 200))
 

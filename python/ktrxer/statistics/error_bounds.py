@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from ktrxer.statistics import native
 
+_LOST = (1 << 63) - 1  # BOUND_LOST
+_PARTS = 10**3  # of the unit, as a whole number: nanoseconds of a microsecond
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -38,10 +41,14 @@ def tolerances() -> Tolerances:
     return native.result(Tolerances, native.call("tolerances"))
 
 
-def of_median(values: NDArray[Any], unknown: int = 0) -> Bound | None:
-    """Of delays in nanoseconds, and `unknown` others without a value. None: no delay is known."""
-    found = native.call("median_bound", *native.numbers(np.sort(np.asarray(values)), np.int64), ctypes.c_uint64(unknown))
-    return native.result(Bound, found) if found else None
+def of_median(values: NDArray[Any], unknown: int = 0, delayed: int = 0) -> float | None:
+    """The bound of the p50 (latency.delays) of delays in any unit, in that unit; those of lost probes are infinite. `unknown`: delays that
+    are missing. `delayed`: so many of the values may be too long. None: no bound."""
+    ns = np.sort(np.where(np.isinf(values), float(_LOST), np.rint(np.asarray(values, np.float64) * _PARTS)))
+    whole = np.where(ns >= _LOST, np.int64(_LOST), np.minimum(ns, _LOST / 2).astype(np.int64))
+    found = dict(native.call("median_bound", *native.numbers(whole, np.int64), ctypes.c_uint64(unknown), ctypes.c_uint64(delayed)))
+    bound = found.get("bound")
+    return float(bound) / _PARTS if bound is not None else None
 
 
 def of_loss(sent: int, lost: int, unknown: int = 0, unsent: int = 0) -> Bound | None:

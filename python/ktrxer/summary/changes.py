@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.figures.facts import Counts
 from ktrxer.statistics.latency import median
 from ktrxer.statistics.levels import POINTS_MOST, levels
 from ktrxer.statistics.throughput import bytes_rate, edges, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
-from ktrxer.summary.facts import Counts
 
 S, MS = 10**9, 10**6
 LEVEL_S, LEVEL_SHARE = 2.0, 0.1  # a level is at least so long, and this share of the time

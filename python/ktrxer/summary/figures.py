@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.statistics.latency import Delays, delays, grade, p50_interval, responsiveness_class, responsiveness_rpm, scale_text
+from ktrxer.figures.bound import Bound
+from ktrxer.figures.bound import read as read_bounds
+from ktrxer.figures.delays import DIRECTIONS, Direction, headline, idle_and_loaded, latencies, of_phases, pooled
+from ktrxer.figures.facts import flow_counts, flow_facts, probes_of
+from ktrxer.figures.throughput import Throughput, sample_gap_ns, throughput
+from ktrxer.statistics.latency import Delays, delays, grade, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.statistics.throughput import bytes_rate, edges, receiver_end
 from ktrxer.store import Run
-from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
+from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import VOICE, losses
-from ktrxer.summary.facts import flow_counts, flow_facts, probes_of
 from ktrxer.summary.findings import Findings
 from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.methods import Estimate, Hop, estimates, hops
 from ktrxer.summary.outages import Outage, capped, longest, outages
 from ktrxer.summary.steps import Step, steps
-from ktrxer.summary.throughput import Throughput, sample_gap_ns, throughput
 from ktrxer.summary.times import PhaseTimes, ProcessorTime, phase_times, processor_times
 from ktrxer.summary.where import Part, own_qdisc, parts
 
@@ -37,16 +40,9 @@ if TYPE_CHECKING:  # a comparison does not need them, nor the modules of `ktrxer
     from ktrxer.summary.policer import Policed
     from ktrxer.summary.voice import Voice
 
-MS, S = 1e6, 10**9
-PREFERRED = ("UDP", "ICMP")
+S = 10**9
 FIRST_WINDOW_BYTES = 10 * 1460  # RFC 6928
 WINDOW_NS = S  # window of the rates whose p50 and p99 are reported
-ROUND_TRIP = "round trip"
-DIRECTIONS = (
-    (ROUND_TRIP, "rtt_ns"), ("up", "up_ns"), ("down", "down_ns"),
-    ("own queue", "own_queue_ns"), ("far queue", "far_queue_ns"),
-)  # fmt: skip
-BOUNDED = {"up_ns": "up_bound_ns", "down_ns": "down_bound_ns"}
 # The columns of the largest tables that `compared` reads.
 COMPARED = {
     "latency": ("series", "t_ns", "state", *(column for _, column in DIRECTIONS)),
@@ -68,20 +64,6 @@ class SeriesFigures:
     klass: str | None = None
     note: str = ""
     idle_p50: float | None = None  # only for delays; the other figures are those under load
-
-
-@dataclass(frozen=True)
-class Direction:
-    """Delays in milliseconds of the probes of one kind, idle and under load. Each one-way delay has an uncertainty of at most idle_bound_ms
-    while idle, and of bound_ms under load (or in the whole run, where it has no load)."""
-
-    name: str
-    idle: Delays | None
-    loaded: Delays | None
-    bound_ms: float | None = None
-    probes: str = ""  # their kind: rows of one kind describe the same packets and can be compared
-    idle_bound_ms: float | None = None
-    classes_ms: dict[str, float] = field(default_factory=dict)  # if a row has several classes: the median of each
 
 
 @dataclass(frozen=True)
@@ -128,6 +110,7 @@ class Summary:
     throughput: list[Throughput] = field(default_factory=list)
     loss: list[Loss] = field(default_factory=list)  # by phase
     loss_of_run: Loss | None = None  # of the whole run
+    bounds: list[Bound] = field(default_factory=list)  # of the headline figures, as the run has stored them
     responsiveness: Responsiveness | None = None
     grade: Grade | None = None
     lateness_us: Delays | None = None
@@ -188,7 +171,7 @@ def summarise(run: Run) -> Summary:
     full = replace(
         made, grade=None if doubt else made.grade,
         series=[found for series in run.meta.series if (found := take(series.name, partial(_series, run, series), None)) is not None],
-        lateness_us=delays(_pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
+        lateness_us=delays(pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
         first_lateness_us=take("lateness of trains", lambda: first_lateness(run), None),
         where=take("where load adds delay", lambda: _where(run, made.latency), []),
         own_load=take("measurement load", lambda: own_loads(run), []), late=_late(run), left_out=_left_out(run),
@@ -196,7 +179,7 @@ def summarise(run: Run) -> Summary:
         voice=take("ratings of calls", lambda: _voice(run), []), steps=take("steps", lambda: _steps(run, made.latency), []),
         changes=take("levels", lambda: changes(*facts), []), policed=take("policer", lambda: policed(*facts), []),
         phases=phase_times(run), processor_time=processor_times(run), loss_of_run=take("loss", lambda: losses.of_run(run), None),
-        unknown=run.meta.unknown,
+        bounds=read_bounds(run.meta.accounts.get("bounds")), unknown=run.meta.unknown,
     )  # fmt: skip
     return replace(full, failed=findings.failed)
 
@@ -207,7 +190,7 @@ def compared(run: Run, whole: bool = False) -> Summary:
     meta = run.meta
     findings = Findings()
     take = findings.take
-    latency = _latency(run, whole)
+    latency = latencies(run, whole)
     loaded = _load_got_through(run)
     dead: list[Outage] = take("outages", lambda: outages(run, flow_facts(run)[2]), [])
     return Summary(
@@ -244,88 +227,6 @@ def _left_out(run: Run) -> dict[str, int]:
     return {reason: count for reason, count in (("without stamps", untimed), ("shorter than 0", wrong)) if count}
 
 
-def _kinds(run: Run) -> list[tuple[str, list[Series]]]:
-    """The series of probes by kind: kinds with one-way delays first, then in the order of PREFERRED."""
-    kinds: dict[str, list[Series]] = {}
-    for series in run.meta.of_kind("latency"):
-        kinds.setdefault(probes_of(run, series), []).append(series)
-
-    def rank(item: tuple[str, list[Series]]) -> tuple[bool, int]:
-        one_way = any(not np.isnan(run.arrays(series)["up_ns"]).all() for series in item[1])
-        return not one_way, PREFERRED.index(kind) if (kind := item[0].partition(" ")[0]) in PREFERRED else len(PREFERRED)
-
-    return sorted(kinds.items(), key=rank)
-
-
-def _pooled(run: Run, members: Sequence[Series], column: str, phases: Sequence[str] = ()) -> NDArray[np.float64]:
-    """A column of these series, in some phases or in the whole run."""
-    parts = [np.empty(0)]
-    times = sorted((phase.from_ns, phase.to_ns) for phase in run.meta.phases if phase.name in phases)
-    for series in members:
-        arrays = run.arrays(series)
-        if not phases:
-            parts.append(arrays[column])
-            continue
-        end = 0  # of the part before: phases of a file of unknown origin may overlap
-        for start, after in np.searchsorted(arrays["t_ns"], times).reshape(-1, 2).tolist():
-            parts.append(arrays[column][max(start, end) : after])
-            end = max(end, after)
-    return np.concatenate(parts)
-
-
-def _idle_and_loaded(run: Run, members: Sequence[Series], column: str, interval: bool = True) -> tuple[Delays | None, Delays | None]:
-    """The idle figures come from before the load or, if a test has no such phase, from after it."""
-    idle = _of_phases(run, members, column, ["idle_before"], interval) or _of_phases(run, members, column, ["idle_after"], interval)
-    return idle, _of_phases(run, members, column, ["load"], interval)
-
-
-def _of_phases(run: Run, members: Sequence[Series], column: str, phases: Sequence[str], interval: bool = True) -> Delays | None:
-    """A lost probe counts as an infinite round trip. Its direction of loss is often unknown, so the other columns contain only answered
-    probes."""
-    values = _pooled(run, members, column, phases) / MS
-    if column != "rtt_ns":
-        return delays(values)
-    lost = np.isin(_pooled(run, members, "state", phases), (LOST, LOST_UP, LOST_DOWN))
-    between = p50_interval(_pooled(run, members, "t_ns", phases), np.where(lost, np.inf, values)) if interval else None
-    return delays(values[~lost], int(lost.sum()), between)
-
-
-def _latency(run: Run, whole: bool) -> list[Direction]:
-    made = []
-    for kind, members in _kinds(run):
-        classes: dict[str, list[Series]] = {}
-        for series in members:
-            classes.setdefault(series.klass or "unmarked", []).append(series)
-        for name, column in DIRECTIONS:
-            idle, loaded = _idle_and_loaded(run, members, column, whole)
-            if idle is None and loaded is None:
-                continue
-            if not whole:
-                made.append(Direction(name, idle, loaded, None, kind))
-                continue
-            bounds = _idle_and_loaded(run, members, BOUNDED[column]) if column in BOUNDED else (None, None)
-            worst = [None if bound is None else bound.max for bound in bounds]
-            medians: dict[str, float] = {}
-            for klass, some in classes.items() if len(classes) > 1 else ():
-                own = _idle_and_loaded(run, some, column, interval=False)[loaded is not None]
-                medians |= {klass: own.p50} if own is not None else {}
-            made.append(Direction(name, idle, loaded, worst[0] if loaded is None else worst[1], kind, worst[0], medians))
-    return made
-
-
-def headline(latency: Sequence[Direction]) -> Direction | None:
-    """The round trip for the grade and for the tiles of a report: that of the first kind that was answered both idle and under load."""
-    trips = [one for one in latency if one.name == ROUND_TRIP]
-    return next((one for one in trips if one.idle is not None and one.loaded is not None), trips[0] if trips else None)
-
-
-def round_trips(run: Run, kind: str, phase: str) -> NDArray[np.float64]:
-    """The answered round trips of one kind of probes in a phase, in milliseconds."""
-    members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
-    values = _pooled(run, members, "rtt_ns", [phase]) / MS
-    return values[~np.isnan(values)]
-
-
 def _load_got_through(run: Run) -> bool:
     """Whether the flows moved more than their first windows. Without that there is no delay under load. True if a run has no flows."""
     flows = run.meta.of_kind("bytes")
@@ -354,8 +255,8 @@ def _where(run: Run, latency: list[Direction]) -> list[Part]:
     if trip is None or trip.idle is None or trip.loaded is None:
         return []
     members = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == trip.probes]
-    idle = "idle_before" if len(_pooled(run, members, "rtt_ns", ["idle_before"])) else "idle_after"
-    values = [{column: _pooled(run, members, column, [phase]) for _, column in DIRECTIONS} for phase in (idle, "load")]
+    idle = "idle_before" if len(pooled(run, members, "rtt_ns", ["idle_before"])) else "idle_after"
+    values = [{column: pooled(run, members, column, [phase]) for _, column in DIRECTIONS} for phase in (idle, "load")]
     names = {own_qdisc(runner) for series in members if (runner := run.meta.runner_of(series)) is not None} - {""}
     return parts(values[0], values[1], "/".join(sorted(names)))
 
@@ -382,7 +283,7 @@ def _responsiveness(run: Run, latency: list[Direction], outage_ms: float) -> Res
     trip = headline(latency)
     kind = trip.probes if trip is not None and trip.loaded is not None else ""
     foreign = [series for series in run.meta.of_kind("latency") if probes_of(run, series) == kind]
-    made = responsiveness_rpm(_pooled(run, foreign, "rtt_ns", ["load"]) / MS, np.concatenate(own))
+    made = responsiveness_rpm(pooled(run, foreign, "rtt_ns", ["load"]) / 1e6, np.concatenate(own))
     if made is None:
         return None
     least = min(made[0], 60_000 / outage_ms) if outage_ms else made[0]
@@ -395,8 +296,8 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
     common: dict[str, Any] = {"direction": series.direction, "klass": series.klass}
     if series.kind == "latency":
         load = run.meta.phase("load")
-        found = _of_phases(run, [series], "rtt_ns", ["load"] if load is not None else [], interval=False)
-        idle = _idle_and_loaded(run, [series], "rtt_ns", interval=False)[0] if load is not None else None
+        found = of_phases(run, [series], "rtt_ns", ["load"] if load is not None else [], interval=False)
+        idle = idle_and_loaded(run, [series], "rtt_ns", interval=False)[0] if load is not None else None
         note = f"and {found.lost} lost" if found is not None and found.lost else ""
         made = _figures(series, "ms", found, found.count if found is not None else 0, note=note, **common)
         return replace(made, idle_p50=idle.p50 if idle is not None else None)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.figures.facts import Counts
 from ktrxer.statistics.throughput import edges
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
 from ktrxer.summary.changes import SETTLED_NS, WINDOW_NS, received
-from ktrxer.summary.facts import Counts
 from ktrxer.units import delay
 
 S, MS = 10**9, 10**6

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.figures.facts import interval_ns
 from ktrxer.statistics.latency import delays
 from ktrxer.statistics.throughput import bytes_rate, gap_ns, receiver_end, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
-from ktrxer.summary.facts import interval_ns
 
 STEPS_MOST = 1000  # of a file that another program may have written
 FLOWS_MOST = 16  # of more flows their sums by group are shown

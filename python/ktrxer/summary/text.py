@@ -9,8 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from ktrxer.figures.bound import Bound, widest
+from ktrxer.figures.delays import ROUND_TRIP, Direction
 from ktrxer.store import one_line
-from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary
+from ktrxer.summary.figures import Summary
 from ktrxer.summary.methods import Hop
 from ktrxer.summary.outages import line as outage
 from ktrxer.summary.steps import Step
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
     from ktrxer.summary.voice import Voice
 
 OUTAGES_SHOWN = 5
+# The words of `cause` (contract/fields/common.toml, figure_bound).
+CAUSES = {
+    "none": "no cause", "send_time": "send times without a stamp", "receive_time": "late stamps of arrivals",
+    "left_out": "answers without stamps", "skipped": "probes that did not leave", "unsent": "probes that could not be sent",
+    "receive_buffer": "drops of this host's receive buffer", "clock": "clocks", "dwell": "the time in the reflector",
+    "coverage": "missing byte counts", "resolution": "the resolution of the tool",
+}  # fmt: skip
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
 
 
@@ -109,10 +118,20 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         if (first := s.first_lateness_us) is not None:
             firsts = f"p50 {first.p50:.1f} us, p99 {first.p99:.1f} us"
             made.append(f"  first of each train  {firsts}; the others wait for the send calls of the earlier probes")
+    if (wide := widest(s.bounds)) is not None:
+        made.append(f"error bounds  {bound(wide)}")
     if s.verdict is None:
         return [*made, "", "The run is not finished: if no `ktrxer run` writes to it, `ktrxer recover` closes it."]
     made += ["", paint(f"verdict: {s.verdict}", _COLOURS.get(s.verdict, "0"))]
     return made + [f"  - {one_line(one.text, 1000)}" for one in s.reasons]
+
+
+def bound(one: Bound) -> str:
+    """The widest bound, beside its tolerance."""
+    if not one.bound:
+        return "none of the headline figures has an error of this host"
+    cause = CAUSES.get(one.cause, one_line(one.cause, 40))
+    return f"widest: {one.name} {one.text(one.value)} +- {one.text(one.bound)} ({cause}); the tolerance is {one.text(one.tolerance)}"
 
 
 def series_lines(s: Summary) -> list[str]:

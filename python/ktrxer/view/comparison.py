@@ -48,9 +48,10 @@ def _cells(row: Row) -> list[str]:
 
 def _left_out(made: Comparison) -> list[dict[str, Any]]:
     groups = ((made.name_a, made.left_out_a), (made.name_b, made.left_out_b))
-    rows = [[name, Path(one.run).name, one.reason] for name, out in groups for one in out]
+    rows = [[name, Path(one.run).name, one.text] for name, out in groups for one in out]
     notes = [f"The first {report.MOST_SERIES} of {len(rows):,}."] if len(rows) > report.MOST_SERIES else []
-    return [report.table("Runs that were left out", ["group", "run", "reason"], rows[: report.MOST_SERIES], notes)] if rows else []
+    title = "Runs and figures that were left out"
+    return [report.table(title, ["group", "run", "reason"], rows[: report.MOST_SERIES], notes)] if rows else []
 
 
 def typical(group: Group, made: Comparison) -> Member:

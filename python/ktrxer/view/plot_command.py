@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrxer import printed
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, show
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain, force_option, show
 from ktrxer.panels.arrange import ARRANGES
 from ktrxer.panels.errors import PlotError, SettingError
 from ktrxer.panels.settings import SETTINGS, YES, parse
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
         return USAGE
     except (StoreError, ViewError, PlotError) as error:
         complain("plot", str(error))
-        return BAD
+        return NO_RESULT
     return VALID
 
 
@@ -136,7 +136,7 @@ def _all(options: argparse.Namespace) -> int:
             _all_of(path, options, names)
         except (StoreError, ViewError) as error:
             complain("plot", str(error))
-            status = BAD
+            status = NO_RESULT
     return status
 
 

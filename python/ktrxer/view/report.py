@@ -12,6 +12,7 @@ from typing import Any
 import ktrxer
 from ktrxer.analyse.compare import amount
 from ktrxer.analyse.grouping import value_of
+from ktrxer.figures.delays import ROUND_TRIP, Direction, headline
 from ktrxer.panels import order, palette, plots
 from ktrxer.panels.headline import Headline, percent, rate_unit, shown, three
 from ktrxer.panels.headline import headline as in_words
@@ -19,10 +20,9 @@ from ktrxer.panels.model import Panel
 from ktrxer.panels.parts import count_of
 from ktrxer.statistics.latency import Delays
 from ktrxer.store import Meta, Run, Runner, StoreError
-from ktrxer.store import reason_table as limits
 from ktrxer.store.reasons import as_json
 from ktrxer.store.run import being_written
-from ktrxer.summary.figures import ROUND_TRIP, Direction, Summary, headline, summarise
+from ktrxer.summary.figures import Summary, summarise
 from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_computed, not_in_figures, not_known, places
 from ktrxer.units import share
 from ktrxer.view import pack
@@ -34,9 +34,8 @@ MOST_EVENTS = 500
 MOST_COMMANDS = 200
 MOST_SERIES = 200
 THRESHOLDS = (
-    f"degraded: more than {limits.LATE_DEGRADED_PERCENT} % of the probes late, processors above {limits.BUSY_PERCENT} % for more than "
-    f"{limits.BUSY_SHARE_PERCENT} % of the run, coverage below {limits.COVERAGE_PERCENT} %; invalid: more than "
-    f"{limits.LATE_INVALID_PERCENT} % of the probes late, no answer, accounts that do not close"
+    "degraded: the error bound of a headline figure is above its tolerance (5 %, of a delay at least 20 us; of the loss 0.5 percentage "
+    "points), or a reason names it; invalid: a figure has no bound, there is no answer, or accounts do not close"
 )
 CUT_OFF = "The run was not finished: its samples end where the recording ended. `ktrxer recover` completes the file."
 RUNNING = "The run is still being recorded: these are its samples so far."

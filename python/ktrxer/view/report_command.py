@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ktrxer import printed
 from ktrxer.arguments import Parser
-from ktrxer.commands.common import BAD, USAGE, VALID, command_line, complain, force_option, parse_groups, show
+from ktrxer.commands.common import NO_RESULT, USAGE, VALID, command_line, complain, force_option, parse_groups, show
 from ktrxer.commands.compare import Incomparable, Refusal
 from ktrxer.commands.opening import open_any
 from ktrxer.view.arguments import MOST_POINTS, ViewError, read, write
@@ -58,10 +58,10 @@ def main(arguments: list[str]) -> int:
         complain("report", str(error))
         return USAGE
     except Incomparable:
-        return BAD
+        return NO_RESULT
     except (StoreError, ViewError, page.PageError) as error:
         complain("report", str(error))
-        return BAD
+        return NO_RESULT
     if options.json:
         shown_runs = [{"title": one["title"], "damage": one["damage"]} for one in data["runs"]]
         printed.show({"file": str(output), "bytes": len(text), "runs": shown_runs}, line=True)

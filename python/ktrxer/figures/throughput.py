@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ktrxer.figures.facts import flow_counts, interval_ns
 from ktrxer.statistics.throughput import bytes_rate, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.meta import Series
-from ktrxer.summary.facts import flow_counts, interval_ns
 
 S = 10**9
 
@@ -34,14 +34,14 @@ def throughput(run: Run) -> list[Throughput]:
     groups: dict[str, list[Series]] = {}
     for series in run.meta.of_kind("bytes"):
         groups.setdefault(series.group or series.name, []).append(series)
-    made = [_group(run, name, members) for name, members in groups.items()]
+    made = [group(run, name, members) for name, members in groups.items()]
     if len(made) > 1:
         name = "totals" if run.meta.of_kind("udp") else "TCP totals"
-        made.append(_group(run, name, run.meta.of_kind("bytes")))
+        made.append(group(run, name, run.meta.of_kind("bytes")))
     return made
 
 
-def _group(run: Run, name: str, members: list[Series]) -> Throughput:
+def group(run: Run, name: str, members: list[Series]) -> Throughput:
     """The rate of all flows over the time in which the counts of all of them are known. No figure if that time has a gap."""
     direction = members[0].direction if len({series.direction for series in members}) == 1 else "both"
     counted = [flow_counts(run, series) for series in members]
