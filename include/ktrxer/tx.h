@@ -282,6 +282,23 @@ static inline int ktx_network_errors(struct ktx *tx, struct ktx_network_error *e
 	return ktx_network_errors_sized(tx, errors, sizeof *errors, max);
 }
 
+/* Probes by the device, and with the source address, that the host's routing, netfilter and NAT gave them. */
+enum { KTX_DEPARTURES = 8 };
+struct ktx_departure {
+	uint32_t device; /* index; 0: this row has all probes for which there was no other row */
+	uint32_t count;  /* UINT32_MAX: so many or more */
+	struct ktrxer_addr from;
+};
+/*
+ * Of the engines udp and raw, from the stamps of the packet scheduler (KTX_CAN_SCHED_STAMP, Linux 4.13). Returns the
+ * number of rows, at most KTX_DEPARTURES, of which the first `max` are written; 0: nothing was observed.
+ */
+KTRXER_API int ktx_departures_sized(const struct ktx *tx, struct ktx_departure *departures, size_t size, int max);
+static inline int ktx_departures(const struct ktx *tx, struct ktx_departure *departures, int max)
+{
+	return ktx_departures_sized(tx, departures, sizeof *departures, max);
+}
+
 enum ktx_feature {
 	KTX_CAN_WHOLE_FRAME = 1 << 0, /* sends any link header and any address */
 	KTX_CAN_IPV4 = 1 << 1,

@@ -5,6 +5,7 @@
 #include "message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <time.h> /* errqueue.h uses struct timespec and forgets to say so */
 #include <linux/errqueue.h>
 #include <linux/if_packet.h>
@@ -12,6 +13,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* The 64-bit forms (Linux 5.1) have numbers of their own, which old C libraries do not know. */
 #ifndef SO_TIMESTAMPING_NEW
@@ -59,6 +61,34 @@ int ktrxer_txstamp_add_sched(int fd)
 {
 	return timestamping_set(fd, timestamping_get(fd) | SOF_TIMESTAMPING_TX_SCHED);
 }
+
+#ifndef KTRXER_SMALL
+#define OPT_CMSG (1u << 10) /* SOF_TIMESTAMPING_OPT_CMSG */
+
+/* An ordinary user without this permission gets no stamps at all if it requests them with the packets. */
+static bool data_allowed(void)
+{
+	char value = '1';
+	const int fd = open("/proc/sys/net/core/tstamp_allow_data", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return true; /* not the first network namespace, or a kernel without the limit */
+	(void)!read(fd, &value, 1);
+	close(fd);
+	return value != '0';
+}
+
+void ktrxer_txstamp_add_path(int fd, uint8_t family)
+{
+	const int on = 1;
+	const uint32_t flags = timestamping_get(fd);
+
+	if (!data_allowed() || timestamping_set(fd, (flags & ~(uint32_t)SOF_TIMESTAMPING_OPT_TSONLY) | OPT_CMSG) < 0)
+		return;
+	(void)!setsockopt(fd, family == AF_INET6 ? SOL_IPV6 : SOL_IP,
+			  family == AF_INET6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on);
+}
+#endif
 
 /* With a NIC's stamp on its way the kernel makes none of its own, unless asked (SWHW, Linux 4.14). */
 int ktrxer_txstamp_add_nic(int fd)
@@ -158,8 +188,15 @@ static int reap_one(struct mmsghdr *received, const struct ktx_completions *comp
 		return 0;
 	ktrxer_message_read(&m, message);
 	if (e.ee_info == SCM_TSTAMP_SCHED) {
-		if (m.real_ns && completions->sched)
-			completions->sched(completions->context, e.ee_data, m.real_ns);
+		struct ktrxer_addr from = { 0 };
+
+		if (!m.real_ns || !completions->sched)
+			return 0;
+#ifndef KTRXER_SMALL
+		if (m.ifindex)
+			reporter_copy(&from, &offender);
+#endif
+		completions->sched(completions->context, e.ee_data, m.real_ns, m.ifindex, &from);
 		return 0;
 	}
 	if (m.nic_ns)

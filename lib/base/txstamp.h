@@ -15,6 +15,11 @@ int ktrxer_txstamp_enable(int fd);
  * on.
  */
 int ktrxer_txstamp_add_sched(int fd);
+/*
+ * Stamps report the device and the source address of the packet (Linux 4.13), too: the kernel then queues a clone of
+ * each packet instead of an empty message. Nothing happens where the host forbids that (net.core.tstamp_allow_data).
+ */
+void ktrxer_txstamp_add_path(int fd, uint8_t family);
 /* Requests the NIC's stamps, too (phc.h); the numbers continue. */
 int ktrxer_txstamp_add_nic(int fd);
 /* Numbers from 0 again: OPT_ID off and on (every kernel since 3.17 restarts its counter then). */

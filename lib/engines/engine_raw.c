@@ -5,6 +5,7 @@
  */
 #include "bytes.h"
 #include "engine.h"
+#include "name.h"
 #include "send_room.h"
 #include "sock.h"
 #include "host_stack.h"
@@ -25,6 +26,8 @@ struct ktx_engine_state {
 	enum ktrxer_link link;
 	uint8_t device_mac[6];
 	uint32_t scope;
+	struct ktrxer_addr source; /* of the first frame; family 0 until then */
+	bool mixed;                /* frames have several sources */
 	union ktx_stack_address to[KTX_BATCH_MAX];
 };
 
@@ -95,7 +98,8 @@ static int raw_open(struct ktx_engine_state **out, const struct ktx_engine_setup
 	state->want_stamps = !(setup->options->flags & KTX_NO_STAMPS) && setup->options->purpose == KTX_FOR_TIMING;
 	state->options = *setup->options;
 	if (state->want_stamps)
-		ktx_sock_stamps(&state->sock, state->sock.fd >= 0 ? state->sock.fd : state->spare_fd, &state->options);
+		ktx_sock_stamps(&state->sock, state->sock.fd >= 0 ? state->sock.fd : state->spare_fd, 0,
+				&state->options);
 	state->link = setup->link;
 	if (setup->device) {
 		memcpy(state->device_mac, setup->device->mac, sizeof state->device_mac);
@@ -136,9 +140,32 @@ static int raw_choose(struct ktx_engine_state *state, uint8_t version, struct kt
 	if (state->sock.fd < 0)
 		return ktrxer_fail(err, -EAFNOSUPPORT, "no raw socket for IPv%u here", version);
 	if (state->want_stamps)
-		ktx_sock_stamps(&state->sock, state->sock.fd, &state->options);
+		ktx_sock_stamps(&state->sock, state->sock.fd, version == 6 ? AF_INET6 : AF_INET, &state->options);
 	state->version = version;
 	return 0;
+}
+
+/*
+ * The kernel takes the source address of a header as it is, and looks up the route for the address that the socket is
+ * bound to: rules by source (`ip rule add from`) apply to such a socket alone. An address of another host cannot be
+ * bound; its packets have the route of any source, and so have those of a transmitter with several sources.
+ */
+static void raw_bind(struct ktx_engine_state *state, const struct ktrxer_addr *from)
+{
+	union ktrxer_name name;
+	struct ktrxer_addr source = *from;
+	socklen_t length;
+
+	if (state->mixed || (state->source.family && ktrxer_addr_equal(&state->source, from)))
+		return;
+	if (state->source.family) {
+		state->mixed = true;
+		source = (struct ktrxer_addr){ .family = from->family };
+	}
+	state->source = *from;
+	source.scope_id = source.bytes[0] == 0xfe ? state->scope : 0;
+	length = ktrxer_name_make(&name, &source, 0);
+	(void)!bind(state->sock.fd, &name.sa, length);
 }
 
 static int raw_check(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err)
@@ -155,7 +182,10 @@ static int raw_check(struct ktx_engine_state *state, const uint8_t *frame, uint3
 	if (view.version == 4 && load_be32(view.from.bytes) == 0)
 		return ktrxer_fail(err, -EOPNOTSUPP,
 				   "the kernel replaces the source 0.0.0.0 of raw packets: use the packet engine");
-	return raw_choose(state, view.version, err);
+	rc = raw_choose(state, view.version, err);
+	if (rc == 0)
+		raw_bind(state, &view.from);
+	return rc;
 }
 
 static int raw_send(struct ktx_engine_state *state, struct ktx_request *const *requests, int count)

@@ -237,7 +237,7 @@ static int udp_first(struct ktx_engine_state *state, const struct udp_shape *sha
 	 * One call for both directions: the caller reads the answers, with the kernel's stamps, from this same socket.
 	 */
 	if (state->want_stamps)
-		ktx_sock_stamps(&state->sock, fd, &state->options);
+		ktx_sock_stamps(&state->sock, fd, shape->version == 6 ? AF_INET6 : AF_INET, &state->options);
 	else
 		ktrxer_rxstamp_enable(fd);
 	state->ttl = view->ttl;

@@ -25,10 +25,14 @@ void ktx_sock_close(struct ktx_sock *sock)
 	sock->fd = -1;
 }
 
-void ktx_sock_stamps(struct ktx_sock *sock, int fd, const struct ktx_options *options)
+void ktx_sock_stamps(struct ktx_sock *sock, int fd, uint8_t family, const struct ktx_options *options)
 {
 	sock->stamps = ktrxer_txstamp_enable(fd) == 0;
 	sock->sched = sock->stamps && !(options->flags & KTX_NO_SCHED) && ktrxer_txstamp_add_sched(fd) == 0;
+#ifndef KTRXER_SMALL
+	if (sock->sched && family)
+		ktrxer_txstamp_add_path(fd, family);
+#endif
 }
 
 uint32_t ktx_sock_stamp_features(const struct ktx_sock *sock)

@@ -18,8 +18,11 @@ struct ktx_sock {
 /* Takes over `fd` (may be -1 for now); the messages point at their vectors. */
 void ktx_sock_init(struct ktx_sock *sock, int fd);
 void ktx_sock_close(struct ktx_sock *sock);
-/* Asks for the stamps of what `fd` sends: the driver's, and the packet scheduler's unless the options decline them. */
-void ktx_sock_stamps(struct ktx_sock *sock, int fd, const struct ktx_options *options);
+/*
+ * Asks for the stamps of what `fd` sends: the driver's, and the packet scheduler's unless the options decline them.
+ * `family` of an IP socket, else 0: the latter report the device, too.
+ */
+void ktx_sock_stamps(struct ktx_sock *sock, int fd, uint8_t family, const struct ktx_options *options);
 /* enum ktx_feature of the stamps that were granted. */
 uint32_t ktx_sock_stamp_features(const struct ktx_sock *sock);
 /* `holds` of the engine table. Kernels before 4.12: false. */

@@ -56,6 +56,16 @@ struct ktx_shared {
 	struct ktx_network_error errors[KTX_NETWORK_ERRORS];
 };
 
+/*
+ * Written by the pump, read by the tool: how many probes entered the packet scheduler by each device, with each source
+ * address. A row is published by its count. What has no row any more is in the last one, whose device is 0.
+ */
+struct ktx_departure_row {
+	uint32_t device;
+	struct ktrxer_addr from;
+	_Atomic uint32_t count;
+};
+
 /* The tool's thread alone: cursors and accounts. */
 struct ktx_tool {
 	_Alignas(KTX_LINE) uint32_t written; /* >= head: requests of a train that is not complete yet */
@@ -128,6 +138,9 @@ struct ktx {
 	struct ktx_shared shared;
 	struct ktx_tool tool;
 	struct ktx_pump pump;
+#ifndef KTRXER_SMALL
+	struct ktx_departure_row departures[KTX_DEPARTURES];
+#endif
 
 	_Alignas(KTX_LINE) struct phc_sampler nic; /* the NIC's clock, where its stamps are on */
 	pthread_t thread;
@@ -166,6 +179,16 @@ static inline struct ktx_request *ktx_request_at(const struct ktx *tx, uint32_t 
 struct ktx_request *ktx_request_reserve(struct ktx *tx);
 int ktx_request_commit(struct ktx *tx, struct ktx_request *request, const struct ktx_probe *probe,
 		       struct ktrxer_error *err);
+
+/* tx_departures.c: the first packet scheduler has a probe. It is that of the device which the host's routing chose. */
+#ifndef KTRXER_SMALL
+void ktx_departure_count(struct ktx *tx, uint32_t device, const struct ktrxer_addr *from);
+#else
+static inline void ktx_departure_count(struct ktx *tx, uint32_t device, const struct ktrxer_addr *from)
+{
+	(void)tx, (void)device, (void)from;
+}
+#endif
 
 /* tx_done.c: publishes the final requests, in order, and wakes the threads that wait for them. */
 void ktx_done_advance(struct ktx *tx, uint64_t now);

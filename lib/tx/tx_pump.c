@@ -96,11 +96,8 @@ static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *
 	return ktrxer_clock_map_mono_checked(&tx->pump.clock, real_ns, oldest, now, mono_ns);
 }
 
-/*
- * A packet that crosses stacked devices (VLAN, bridge, tunnel) enters a packet scheduler at each of them: the first one
- * counts.
- */
-static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
+/* A packet enters a packet scheduler at each of stacked devices (VLAN, bridge, tunnel): the first one counts. */
+static void sched_arrived(void *context, uint32_t key, int64_t real_ns, uint32_t device, const struct ktrxer_addr *from)
 {
 	struct ktx *tx = context;
 	struct ktx_request *request;
@@ -118,6 +115,7 @@ static void sched_arrived(void *context, uint32_t key, int64_t real_ns)
 	request->sched_ns = entered;
 	request->bound_ns = ktrxer_clock_map_bound(&tx->pump.clock);
 	cost_learn(tx, request, entered);
+	ktx_departure_count(tx, device, from);
 }
 
 static void driver_stamped(struct ktx *tx, uint32_t number)

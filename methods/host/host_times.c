@@ -105,10 +105,11 @@ static int open_socket(struct run *run, struct ktrxer_error *err)
 	return 0;
 }
 
-static void on_sched(void *context, uint32_t key, int64_t real_ns)
+static void on_sched(void *context, uint32_t key, int64_t real_ns, uint32_t device, const struct ktrxer_addr *from)
 {
 	struct trip *trip = &((struct run *)context)->trip;
 
+	(void)device, (void)from;
 	if (key == trip->key)
 		trip->sched_ns = real_ns;
 }

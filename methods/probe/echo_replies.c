@@ -18,10 +18,15 @@ void echo_replies_take(struct prober *p, struct echo_table *table, uint8_t proto
 		};
 		struct echo_result result;
 		struct echo_reply reply;
+		enum echo_event event;
 
-		if (rc > 0 && echo_reply_parse(&reply, in.data, in.length, proto) &&
-		    (proto == KTRXER_UDP || reply.id == p->id))
-			answer(p->client, echo_table_reply(table, &reply, &arrival, &result), &result);
+		if (rc <= 0 || !echo_reply_parse(&reply, in.data, in.length, proto) ||
+		    (proto != KTRXER_UDP && reply.id != p->id))
+			continue;
+		event = echo_table_reply(table, &reply, &arrival, &result);
+		if (event != ECHO_FOREIGN && event != ECHO_DUPLICATE)
+			path_witness_arrived(&p->result.path, in.device);
+		answer(p->client, event, &result);
 	}
 	if (rc < 0 && rc != -EAGAIN)
 		prober_fail(p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");

@@ -369,6 +369,11 @@ static void finish(struct prober *p)
 	prober_take(p);
 	p->result.lateness = ktx_lateness(p->tx);
 	ktx_accounts(p->tx, &p->result.accounts);
+	path_witness_end(&p->result.path, &(struct path_claim){ .path = &p->path,
+								.device = p->spec.device,
+								.from = &p->spec.from,
+								.tx = p->tx,
+								.sent = p->result.accounts.sent });
 	if (p->result.wanted != UINT64_MAX) {
 		const uint64_t never = (p->result.wanted - p->result.committed) * p->each - p->part;
 

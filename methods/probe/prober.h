@@ -8,6 +8,7 @@
 #define KTRXER_METHODS_PROBER_H
 
 #include "loop.h"
+#include "path_witness.h"
 #include "reply_receiver.h"
 #include "template.h"
 
@@ -60,6 +61,7 @@ struct probe_result {
 	struct ktrxer_hist *rtt, *own_queue; /* ns; own_queue: the wait in the packet scheduler of this host */
 	struct ktrxer_hist *lateness;        /* ns; NULL before the end */
 	struct ktrxer_qdiscs qdiscs;         /* of the device, when the probes began */
+	struct path_witness path;            /* after the end */
 	bool stopped;                        /* by stop_fd, before all probes had ended */
 	struct ktrxer_error failure;         /* code 0: none; the first one */
 };

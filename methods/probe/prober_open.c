@@ -157,7 +157,12 @@ static void hurry(const struct prober *p)
 int prober_listen(struct prober *p, uint8_t proto, uint32_t snap, struct ktrxer_error *err)
 {
 	const struct reply_receiver_options o = {
-		.path = &p->path, .tx = p->tx, .proto = proto, .port = p->id, .snap = snap
+		.path = &p->path,
+		.tx = p->tx,
+		.proto = proto,
+		.port = p->id,
+		.snap = snap,
+		.witness = &p->result.path,
 	};
 	int rc;
 

@@ -24,6 +24,11 @@ static int open_socket(struct reply_receiver *receiver, const struct reply_recei
 	receiver->ip_header = type == SOCK_RAW && o->proto == KTRXER_ICMP;
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
 	ktrxer_message_enable(fd, o->path->to.family);
+#ifndef KTRXER_SMALL
+	const int on = 1, six = o->path->to.family == AF_INET6;
+
+	(void)!setsockopt(fd, six ? SOL_IPV6 : SOL_IP, six ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on);
+#endif
 	return 0;
 }
 
@@ -37,7 +42,8 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 	/* Receive stamps are the NIC's where send stamps are: its clock is read for both. */
 	ktx_info(o->tx, &info);
 	options.nic_stamps = info.features & KTX_CAN_NIC_STAMP;
-	options.device = o->path->device.name;
+	/* Else all devices, because an answer may arrive by another one than its probe left by. */
+	options.device = options.nic_stamps ? o->path->device.name : NULL;
 	/* An answer to a multicast or broadcast probe has any source address. */
 	rule.to = o->path->source;
 	rule.to.scope_id = 0; /* a rule is about packets, which do not contain it; `device` has it */
@@ -55,7 +61,7 @@ int reply_receiver_open(struct reply_receiver *receiver, const struct reply_rece
 	int fd = ktx_reply_fd(o->tx);
 
 	*receiver = (struct reply_receiver){
-		.fd = -1, .socket = -1, .link = o->path->device.link, .proto = o->proto, .snap = o->snap
+		.fd = -1, .socket = -1, .proto = o->proto, .snap = o->snap, .witness = o->witness
 	};
 	receiver->clock = calloc(1, sizeof *receiver->clock);
 	receiver->data = calloc(1, o->snap);
@@ -108,7 +114,7 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	}
 	ktrxer_message_read(&m, &header);
 	ktrxer_message_drops(&m, &receiver->drops_seen, &receiver->socket_drops);
-	*reply = (struct reply){ .ttl = m.ttl, .tos = m.tos };
+	*reply = (struct reply){ .ttl = m.ttl, .tos = m.tos, .device = m.ifindex };
 	ktrxer_name_read(&from, &reply->from);
 	reply->from.scope_id = 0; /* as in the header of a packet */
 	now = ktrxer_now_ns();
@@ -141,6 +147,23 @@ static int socket_next(struct reply_receiver *receiver, struct reply *reply)
 	return 1;
 }
 
+/* The devices from the lowest to the highest; the highest is that of the address, so it is the one that counts. */
+static bool is_copy(struct reply_receiver *receiver, const struct krx_packet *packet)
+{
+	for (uint32_t i = 0; packet->source == KTRXER_STAMP_KERNEL && i < REPLY_COPIES; i++) {
+		struct reply_seen *seen = &receiver->seen[i];
+
+		if (seen->raw_ns != packet->raw_ns || seen->device == packet->device)
+			continue;
+		path_witness_moved(receiver->witness, seen->device, packet->device);
+		seen->device = packet->device;
+		return true;
+	}
+	receiver->seen[receiver->seen_next++ % REPLY_COPIES] =
+		(struct reply_seen){ .raw_ns = packet->raw_ns, .device = packet->device };
+	return false;
+}
+
 static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 {
 	struct ktrxer_frame_view view;
@@ -150,9 +173,10 @@ static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 
 	if (rc <= 0)
 		return rc;
+	if (is_copy(receiver, &packet))
+		return -EAGAIN;
 	/* The first fragment has the number of the probe. */
-	if (ktrxer_frame_read(&view, packet.data, packet.length, receiver->link) < 0 &&
-	    (!view.fragment || view.malformed))
+	if (ktrxer_frame_read(&view, packet.data, packet.length, packet.link) < 0 && (!view.fragment || view.malformed))
 		return -EAGAIN;
 	at = receiver->proto == KTRXER_UDP ? view.payload : view.transport;
 	if (!view.transport || view.proto != receiver->proto)
@@ -164,7 +188,8 @@ static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 				 .source = packet.source,
 				 .ttl = view.ttl,
 				 .tos = view.tos,
-				 .from = view.from };
+				 .from = view.from,
+				 .device = packet.device };
 	return 1;
 }
 

@@ -6,7 +6,7 @@
 #ifndef KTRXER_METHODS_REPLY_RECEIVER_H
 #define KTRXER_METHODS_REPLY_RECEIVER_H
 
-#include <ktrxer.h>
+#include "path_witness.h"
 
 struct reply_receiver_options {
 	const struct ktrxer_path *path;
@@ -14,15 +14,28 @@ struct reply_receiver_options {
 	uint8_t proto;
 	uint16_t port; /* of this host, for UDP; ICMP: unused */
 	uint32_t snap; /* bytes of each answer that are wanted */
+	struct path_witness *witness;
+};
+
+/*
+ * A packet that comes through stacked devices (bridge, VLAN) is seen at each of them, with one stamp of its arrival. So
+ * many packets may be seen in between, at most.
+ */
+enum { REPLY_COPIES = 8 };
+struct reply_seen {
+	int64_t raw_ns;
+	uint32_t device;
 };
 
 struct reply_receiver {
 	int fd;         /* to poll */
 	int socket;     /* >= 0: the engine's socket */
 	bool ip_header; /* raw ICMP over IPv4 includes it */
-	enum ktrxer_link link;
 	uint8_t proto;
 	struct krx *krx; /* or this */
+	struct reply_seen seen[REPLY_COPIES];
+	uint32_t seen_next;
+	struct path_witness *witness;
 	struct ktrxer_clock_map *clock;
 	uint64_t empty_ns; /* when the socket was last seen empty */
 	uint8_t *data;
@@ -40,6 +53,7 @@ struct reply {
 	uint8_t source;       /* enum ktrxer_stamp_source */
 	uint8_t ttl, tos;
 	struct ktrxer_addr from;
+	uint32_t device; /* index of the one by which it arrived; 0: not reported */
 };
 
 int reply_receiver_open(struct reply_receiver *receiver, const struct reply_receiver_options *options,

@@ -116,6 +116,8 @@ static void take_answer(struct stamp *stamp, struct reply *in)
 	}
 	session = session_of(stamp, in->data, in->length);
 	event = session ? stamp_session_reply(session, in->data, in->length, &arrival) : STAMP_NOTHING;
+	if (event == STAMP_ANSWER)
+		path_witness_arrived(&stamp->p.result.path, in->device);
 	if (event != STAMP_NOTHING && event != STAMP_ANSWER && event != STAMP_FOREIGN)
 		stamp->events.answer(stamp->events.probe.context, event);
 }

@@ -107,7 +107,8 @@ static int fake_reap(struct ktx_engine_state *state, const struct ktx_completion
 	fake_clocks(&pair);
 	for (; fake.scheds && (int32_t)(fake.next_key - fake.sched_key) > 0; fake.sched_key++)
 		completions->sched(completions->context, fake.sched_key,
-				   pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096]);
+				   pair.real_ns - (int64_t)pair.mono_ns + (int64_t)fake.sent_at[fake.sched_key % 4096],
+				   fake.device, &fake.from);
 	for (; fake.stamped_key != fake.next_key; fake.stamped_key++, n++) {
 		const int64_t sent = (int64_t)fake.sent_at[fake.stamped_key % 4096];
 

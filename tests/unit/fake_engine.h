@@ -29,8 +29,10 @@ struct fake_script {
 	int send_lasts_ms;
 	_Atomic int sends, largest; /* seen */
 	uint32_t next_key, stamped_key;
-	bool scheds;   /* the packet scheduler stamps each frame when it is submitted, before the driver does */
-	bool no_queue; /* frames leave when they are submitted, whenever their stamps come */
+	bool scheds;     /* the packet scheduler stamps each frame when it is submitted, before the driver does */
+	uint32_t device; /* of its stamps */
+	struct ktrxer_addr from; /* the same */
+	bool no_queue;           /* frames leave when they are submitted, whenever their stamps come */
 	uint32_t sched_key;
 	_Atomic uint32_t lost_key; /* plus 1: the queue dropped this one, and the driver never stamps it */
 	uint64_t sent_at[4096];

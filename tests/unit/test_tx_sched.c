@@ -147,3 +147,34 @@ TEST(without_its_stamp_a_probe_is_untimed)
 	ktrxer_hist_free(lateness);
 	ktx_close(tx);
 }
+
+#ifndef KTRXER_SMALL
+TEST(departures_are_counted_by_device_and_source)
+{
+	struct ktx *tx = open_sched(1000, KTX_REPORT_ALL);
+	struct ktx_departure rows[KTX_DEPARTURES];
+	int n;
+
+	assert_int_equal(ktx_departures(tx, rows, KTX_DEPARTURES), 0);
+	for (uint32_t device = 0; device < 12; device++)
+		for (uint64_t i = 0; i < 2; i++) {
+			fake.device = device; /* 0: not reported */
+			assert_int_equal(fake_commit(tx, 2 * device + i, 0, 0), 0);
+			fake_drain(tx);
+		}
+	fake.device = 1;
+	fake.from = (struct ktrxer_addr){ .family = 2, .bytes = { 192, 0, 2, 1 } };
+	assert_int_equal(fake_commit(tx, 24, 0, 0), 0);
+	fake_drain(tx);
+	n = ktx_departures(tx, rows, KTX_DEPARTURES);
+	assert_int_equal(n, KTX_DEPARTURES);
+	for (int i = 0; i < n - 1; i++) {
+		assert_int_equal(rows[i].device, i + 1);
+		assert_int_equal(rows[i].count, 2);
+	}
+	assert_int_equal(rows[n - 1].device, 0);
+	assert_int_equal(rows[n - 1].count, 4 * 2 + 1);
+	assert_int_equal(ktx_departures(tx, rows, 3), KTX_DEPARTURES);
+	ktx_close(tx);
+}
+#endif

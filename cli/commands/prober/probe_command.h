@@ -4,6 +4,7 @@
 #define KTRXER_CLI_PROBE_COMMAND_H
 
 #include "cli.h"
+#include "path_report.h"
 #include "prober.h"
 #include "shared_options.h"
 
@@ -73,6 +74,8 @@ int probe_wait_start(struct probe_report *report, uint64_t *start_ns);
  */
 void probe_batch_add(struct probe_report *report, const int64_t *values);
 void probe_batch_flush(struct probe_report *report);
+/* The arguments of path_report.h. */
+struct path_report probe_path(const struct probe_report *report);
 /* Judges lateness and an early end. */
 void probe_judge(const struct probe_report *report, uint64_t received);
 /* Answers after the time-out; or none at all, with `where` (a port) and `why` added to the sentence. */

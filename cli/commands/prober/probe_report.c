@@ -81,6 +81,17 @@ static void tick(void *context)
 
 const struct probe_events probe_report_events = { .lost = say_lost, .network_error = say_network_error, .tick = tick };
 
+struct path_report probe_path(const struct probe_report *r)
+{
+	const struct prober *p = r->prober;
+
+	return (struct path_report){ .cli = r->cli,
+				     .witness = &p->result.path,
+				     .claim = &p->path,
+				     .host = r->o->host,
+				     .from_named = p->spec.from.family };
+}
+
 void probe_judge(const struct probe_report *r, uint64_t received)
 {
 	const struct prober *p = r->prober;
@@ -105,6 +116,7 @@ void probe_judge_times(const struct probe_report *r, uint64_t received)
 {
 	const struct prober *p = r->prober;
 	const struct probe_result *result = &p->result;
+	const struct path_report path = probe_path(r);
 
 	if (result->socket_drops + result->receiver_drops)
 		reason_receive_buffer(r->cli, result->socket_drops + result->receiver_drops);
@@ -113,6 +125,7 @@ void probe_judge_times(const struct probe_report *r, uint64_t received)
 	if (result->unstamped * 100 > received)
 		reason_unstamped(r->cli, result->unstamped, received);
 	verdict_bypass(r->cli, &p->info, &result->qdiscs, "udp");
+	path_report_judge(&path);
 }
 
 const char *probe_own_qdisc(const struct probe_report *r)
@@ -157,7 +170,9 @@ void probe_stamps_json(const struct probe_report *r, struct json *end)
 void probe_errors_json(const struct probe_report *r, struct json *end)
 {
 	const struct probe_result *result = &r->prober->result;
+	const struct path_report path = probe_path(r);
 
+	path_report_json(&path, end);
 	probe_errors_network_errors(end, result->network_errors);
 	probe_errors_untimed(end, result->contradictions + result->impossible + result->unstamped);
 	json_late(end, result->accounts.late, r->prober->spec.late_ns);
@@ -166,6 +181,9 @@ void probe_errors_json(const struct probe_report *r, struct json *end)
 void probe_unsent_text(const struct probe_report *r)
 {
 	const struct ktx_accounts *a = &r->prober->result.accounts;
+	const struct path_report path = probe_path(r);
+
+	path_report_text(&path);
 
 	if (a->failed || a->skipped || a->cancelled)
 		out_text(r->cli, "not sent: %" PRIu64 " failed, %" PRIu64 " skipped, %" PRIu64 " cancelled", a->failed,

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The path witness: the devices by which probes leave and answers arrive, beside the counters of the devices (docs/decisions/0078-path-witness.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conftest import Json
+from ktrxer_lab import hosts
+from two_lines import FAR, FIRST, SECOND, mark, return_by_second, two_lines
+
+COUNT = 20
+
+
+@pytest.fixture
+def lines(requires_namespaces: None) -> Iterator[tuple[hosts.Netns, hosts.Netns]]:
+    with two_lines() as both:
+        yield both
+
+
+def ping(ktrxer_json: Json, host: hosts.Netns, to: str, *options: str, status: int | None = 0) -> dict[str, Any]:
+    return ktrxer_json(host, "ping", to, "-c", str(COUNT), "-i", "10ms", "-W", "1s", *options, status=status)
+
+
+def left(end: dict[str, Any]) -> dict[str, int]:
+    return {way["device"]: way["probes"] for way in end["path"]["left"]}
+
+
+def arrived(end: dict[str, Any]) -> dict[str, int]:
+    return {way["device"]: way["answers"] for way in end["path"]["arrived"]}
+
+
+def reasons(end: dict[str, Any]) -> list[str]:
+    return [one["id"] for one in end["reasons"] if one["id"].startswith("path_")]
+
+
+@pytest.mark.parametrize("engine", ["udp", "raw", "packet"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_the_source_address_chooses_the_line(lines, ktrxer_json, version, engine):
+    """A rule by source applies to each engine: what the first line says is what happens. The raw engine took the route of any source."""
+    a, _ = lines
+    before = a.counters("w2")["tx"]["packets"]
+    end = ping(ktrxer_json, a, FAR[version], "-e", engine, "--from", SECOND[version])
+    assert end["device"] == "w2" and left(end) == {"w2": COUNT} and not reasons(end), end
+    assert a.counters("w2")["tx"]["packets"] - before >= COUNT
+    assert end["path"]["left"][0]["from"] == SECOND[version]
+    assert end["path"]["left"][0]["next_hop"] == ("10.78.0.2" if version == 4 else "fd00:78::2")
+    assert end["received"] == COUNT and arrived(end) == {"w2": COUNT}
+
+
+@pytest.mark.parametrize("engine", ["udp", "raw"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_mark_of_the_firewall_is_a_reason(lines, ktrxer_json, ktrxer, version, engine):
+    """No look-up of the route sees the mark. The probes leave by the second line; the figures are of that one."""
+    a, _ = lines
+    mark(a)
+    before = a.counters("w2")["tx"]["packets"]
+    end = ping(ktrxer_json, a, FAR[version], "-e", engine, status=None)
+    assert end["device"] == "w1" and left(end) == {"w2": COUNT}, end
+    assert a.counters("w2")["tx"]["packets"] - before >= COUNT
+    (reason,) = [one for one in end["reasons"] if one["id"] == "path_device"]
+    assert reason["elsewhere"] == reason["probes"] == COUNT and (reason["device"], reason["claimed"]) == ("w2", "w1")
+    assert reason["severity"] == "degraded"
+    text = a.run([ktrxer, "ping", FAR[version], "-e", engine, "-c", "3", "-i", "10ms"], check=False).stdout
+    assert "path: probes left 3 by w2 from" in text and "not by 'w1'" in text, text
+
+
+def test_a_named_source_that_a_mark_overrides_has_no_valid_figure(lines, ktrxer_json):
+    a, _ = lines
+    mark(a)
+    end = ping(ktrxer_json, a, FAR[4], "-e", "raw", "--from", FIRST[4], status=None)
+    assert end["verdict"] == "invalid" and reasons(end) == ["path_device"], end
+
+
+@pytest.mark.parametrize("engine", ["raw", "packet", "udp"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_answers_by_another_device_are_received(lines, ktrxer_json, ktrxer, version, engine):
+    """That answers take another path is a fact, and no reason: the first line claims nothing about that path. It looked like a loss of 100 %."""
+    a, b = lines
+    return_by_second(b)
+    end = ping(ktrxer_json, a, FAR[version], "-e", engine, status=0)
+    assert end["received"] == COUNT and left(end) == {"w1": COUNT} and arrived(end) == {"w2": COUNT} and not reasons(end), end
+    text = a.run([ktrxer, "ping", FAR[version], "-e", engine, "-c", "3", "-i", "10ms"], check=False).stdout
+    assert "answers arrived 3 by w2" in text, text
+
+
+@pytest.mark.parametrize("engine", ["raw", "packet", "udp"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_the_ordinary_path_has_no_reason(lines, ktrxer_json, ktrxer, version, engine):
+    a, _ = lines
+    end = ping(ktrxer_json, a, "10.77.0.2" if version == 4 else "fd00:77::2", "-e", engine)
+    assert left(end) == arrived(end) == {"w1": COUNT} and not reasons(end), end
+    text = a.run([ktrxer, "ping", "10.77.0.2", "-c", "3", "-i", "10ms"]).stdout
+    assert "path:" not in text, text
+
+
+@pytest.mark.parametrize("kind", ["bridge", "macvlan", "vxlan"])
+@pytest.mark.parametrize("engine", ["raw", "packet", "udp"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_stacked_devices_are_one_path(pair, ktrxer_json, version, engine, kind):
+    """A tap sees an answer at each device of a stack: it is one answer, by the device that has the address."""
+    a, b = pair
+    far = "10.88.0.2" if version == 4 else "fd00:88::2"
+    for host, other, device, number in ((a, b, "a0", 1), (b, a, "b0", 2)):
+        match kind:
+            case "bridge":
+                host.ip("address", "flush", "dev", device)
+                host.ip("link", "add", "top", "type", "bridge")
+                host.ip("link", "set", device, "master", "top")
+            case "macvlan":
+                host.ip("link", "add", "link", device, "top", "type", "macvlan")
+            case "vxlan":
+                host.ip(*f"link add top type vxlan id 7 dev {device} local {host.address} remote {other.address} dstport 4789".split())
+        host.ip("link", "set", "top", "up")
+        host.ip("address", "add", f"10.88.0.{number}/24", "dev", "top")
+        host.ip("address", "add", f"fd00:88::{number}/64", "dev", "top", "nodad")
+    a.run(["ping", "-c", "1", "-w", "10", far])  # the first packets of a new device wait for its carrier and for the neighbour
+    end = ping(ktrxer_json, a, far, "-e", engine)
+    assert end["received"] == COUNT and end["duplicates"] == 0 and not reasons(end), end
+    assert left(end) == {"top": COUNT} and arrived(end) == {"top": COUNT}, end
+
+
+@pytest.mark.parametrize("to", ["127.0.0.1", "::1", "10.77.0.1", "fd00:77::1"])
+def test_this_host_itself(pair, ktrxer_json, to):
+    end = ping(ktrxer_json, pair[0], to)
+    assert left(end) == {"lo": COUNT} and not reasons(end), end
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_nat_of_this_host_changes_the_source(lines, ktrxer_json, version):
+    a, _ = lines
+    other = "10.77.0.9" if version == 4 else "fd00:77::9"
+    a.ip("address", "add", f"{other}/{24 if version == 4 else 64}", "dev", "w1", *(("nodad",) if version == 6 else ()))
+    ip = "ip" if version == 4 else "ip6"
+    a.run(["nft", "add", "table", ip, "n"])
+    a.run(["nft", f"add chain {ip} n p {{ type nat hook postrouting priority 100; }}"])
+    a.run(["nft", f"add rule {ip} n p {ip} daddr {FAR[version]} snat to {other}"])
+    end = ping(ktrxer_json, a, FAR[version], "-e", "udp", "--from", FIRST[version], status=None)
+    assert reasons(end) == ["path_source"] and end["path"]["left"][0]["from"] == other, end
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_route_that_changes_is_a_reason(lines, ktrxer, version):
+    """To another device half-way, and to another next hop of the same device."""
+    a, _ = lines
+    via = {4: "10.78.0.2", 6: "fd00:78::2"}[version]
+    child = a.popen([ktrxer, "ping", FAR[version], "-c", "40", "-i", "25ms", "-e", "raw", "--jsonl"])
+    assert child.stdout is not None
+    seen = 0
+    for line in child.stdout:
+        seen += '"kind":"round_trip"' in line.replace(" ", "")
+        if seen == 5:
+            a.ip(f"-{version}", "route", "replace", FAR[version], "via", via)
+            break
+    out = child.communicate(timeout=30)[0]
+    end = json.loads(out.splitlines()[-1])
+    # The source stays that of the first device: there, the rule by source does not apply.
+    assert reasons(end) == ["path_device"] and set(left(end)) == {"w1", "w2"}, end
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_device_gets_another_name(lines, ktrxer, version):
+    """The index counts: the same device by its new name."""
+    a, _ = lines
+    child = a.popen([ktrxer, "ping", FAR[version], "-c", "40", "-i", "25ms", "-e", "raw", "--jsonl"])
+    assert child.stdout is not None
+    for line in child.stdout:
+        if "round_trip" in line:
+            a.ip("link", "property", "add", "dev", "w1", "altname", "other")
+            break
+    end = json.loads(child.communicate(timeout=30)[0].splitlines()[-1])
+    assert left(end) == {"w1": 40} and not reasons(end), end
