@@ -14,6 +14,7 @@ from tables import Field, Tables
 KINDS = {"u64": "integer", "i64": "integer", "bool": "true or false", "histogram": "distribution", "any": "any value"}
 ITEMS = {"string": "texts", "u64": "integers", "i64": "integers", "double": "numbers", "any": "values"}
 NEXT = ".Sh EXIT STATUS"
+WITHOUT_PAGE = ("bench figures", "query rows")  # a script; the lines of --jsonl, which have the columns of the query
 POINTER = "With --jsonl, each line is an object; with --json, the end object alone is printed. ktrxer(1) has the fields of all commands."
 
 
@@ -55,7 +56,7 @@ def sections(tables: Tables) -> dict[str, str]:
     """The sections by the name of the page."""
     common = [line for title, groups in COMMON for line in _part(tables, title, tables.groups[groups[0]].text, groups)]
     found = {"ktrxer": [".Sh OUTPUT", _text("The fields of the objects that --jsonl and --json print, of all commands."), *common]}
-    for command in tables.commands:
+    for command in (name for name in tables.commands if name not in WITHOUT_PAGE):
         lines = found[f"ktrxer-{command.replace(' ', '-')}"] = [".Sh OUTPUT", _text(POINTER)]
         for one in tables.objects:
             if one.command == command and one.line == "object":

@@ -77,11 +77,13 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_FROM(OFFSET, MORE) \
 	{ .name = "from", .type = OPT_ADDRESS, .offset = OFFSET, .argument = "IP", \
 	  .help = "Source address; by default the route's" MORE }
+/* Of `ktrxer serve`, TCP and UDP: among 8616 to 8664, which IANA has not assigned; STAMP's own is 862. */
+#define SERVER_PORT "8620"
 /* The rows of a client of `ktrxer serve`. */
 #define OPTIONS_SERVER(TOKEN_FILE, PORT, FROM, V4, V6) \
 	OPTION_TOKEN_FILE(TOKEN_FILE, .heading = "The server", \
 	  .help = "The server's token, in a file of mode 0600; without it $KTRXER_TOKEN counts"), \
-	OPTION_PORT(PORT, .fallback = "8620", .help = "Port of `ktrxer serve`"), \
+	OPTION_PORT(PORT, .fallback = SERVER_PORT, .help = "Port of `ktrxer serve`"), \
 	OPTION_FROM(FROM, ""), \
 	OPTIONS_FAMILY(V4, V6)
 #define OPTION_DEVICE(OFFSET, ...) \

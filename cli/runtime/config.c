@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "fields_config.h"
+#include "shared_options.h"
 #include "toml.h"
 
 #include <errno.h>
@@ -27,8 +28,6 @@ static const struct {
 	{ .name = "directory", .path = true },
 	{ .name = "style" },
 };
-/* The one port for all commands is the port of `ktrxer serve`, which is the default of these options. */
-static const char server_port[] = "8620";
 
 const char *config_key(int number)
 {
@@ -290,7 +289,7 @@ void config_presets(struct config *config, const char *command, struct opt_prese
 		presets[count++] = (struct opt_preset){ .name = value->key,
 							.value = value->text,
 							.where = config->where[i],
-							.fallback = servers ? server_port : NULL };
+							.fallback = servers ? SERVER_PORT : NULL };
 		/* `trace` has a port of its own, and the server's beside it. */
 		if (servers) {
 			presets[count] = presets[count - 1];

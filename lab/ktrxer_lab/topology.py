@@ -19,7 +19,7 @@ from typing import Any
 from ktrxer_lab import places, trace
 from ktrxer_lab.errors import LabError
 from ktrxer_lab.toml_faults import fault
-from ktrxer_lab.topology_model import DEFAULT_QUEUE, Aggregate, Bucket, Clock, Link, Shape, Topology, Trace, Way
+from ktrxer_lab.topology_model import DEFAULT_QUEUE, RATE_LIMIT_PPM, Aggregate, Bucket, Clock, Link, Shape, Topology, Trace, Way
 from ktrxer_lab.topology_text import SCALE, TIME, Text, one_line, show
 from ktrxer_lab.wiring import BLEACHED, FRAME_HEADER
 
@@ -30,7 +30,6 @@ WORD = re.compile(r"[A-Za-z0-9_.:%/-]{1,32}")
 FILE_LIMIT = 256 * 1024
 NODES_LIMIT, LINKS_LIMIT, ROUTES_LIMIT, CLOCKS_LIMIT = 64, 250, 1000, 1000  # addresses contain the number of the link
 DOWN_LIMIT_NS = 24 * 3_600_000_000_000
-RATE_LIMIT_PPM = 500  # of a clock; the limit of adjtimex(2)
 MTU_BOUNDS = (576, 65535)  # 576: IPv4 requires it of each host
 BURST_LIMIT = 1000.0  # packets lost in a row, on average
 DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")  # of netem; uniform is netem's default

@@ -16,7 +16,7 @@ PROVENANCE_LIMIT = 20_000  # characters of a file in an environment variable, wh
 POLICE_NS = 50_000_000  # size of a policer's bucket, as a time at its rate
 TRACE = Path(__file__).with_name("trace.py")
 DEFAULT_QUEUE = "pfifo limit 1000"
-SLEW_PPB = 500_000  # rate of a clock during a slew: the limit of adjtimex(2)
+RATE_LIMIT_PPM = 500  # of a clock, by adjtimex(2); the rate of a clock during a slew
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Clock:
         """The clock goes faster or slower until it has gained `slew_ns`, then as before: so a daemon corrects a clock."""
         if not slew_ns:
             return [self]
-        slew_ppb = (SLEW_PPB if slew_ns > 0 else -SLEW_PPB) - self.rate_ppb
+        slew_ppb = (RATE_LIMIT_PPM if slew_ns > 0 else -RATE_LIMIT_PPM) * 1000 - self.rate_ppb
         return [replace(self, slew_ppb=slew_ppb), Clock(self.at_ns + round(slew_ns * 1e9 / slew_ppb), self.node, 0, self.rate_ppb)]
 
     def words(self) -> list[str]:

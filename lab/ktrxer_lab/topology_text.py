@@ -17,9 +17,10 @@ TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
 PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([km]?)B")
-RATE_BOUNDS = (8_000, 100_000_000_000)  # bit/s
+RATE_BOUNDS_KBIT_S = (8, 100_000_000)
 DELAY_LIMIT_NS = 60_000_000_000
-SIZE_LIMIT = 1 << 30  # bytes
+SIZE_LIMIT_GIB = 1
+TEXT_LIMIT = 1000  # characters
 SCALE = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 BLOCK_END = re.compile(r"\s*\[(\[|\s*parameters\b)")
 
@@ -91,8 +92,8 @@ class Text:
             return None
         if not isinstance(value, str):
             raise self.fail(where, f"`{key}` must be text in quotes, found {show(value)}")
-        if len(value) > 1000 or not value.isprintable():
-            raise self.fail(where, f"`{key}` must be one line of printable text of at most 1000 characters")
+        if len(value) > TEXT_LIMIT or not value.isprintable():
+            raise self.fail(where, f"`{key}` must be one line of printable text of at most {TEXT_LIMIT} characters")
         return value
 
     def filled(self, table: dict[str, Any], key: str, where: str) -> str | None:
@@ -112,15 +113,16 @@ class Text:
     def rate(self, key: str, text: str, where: str) -> int:
         match = RATE.fullmatch(text.strip())
         rate = round(float(match[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[match[2].lower()]) if match else 0
-        if not RATE_BOUNDS[0] <= rate <= RATE_BOUNDS[1]:
-            raise self.fail(where, f'`{key}` must be from 8kbit to 100gbit, e.g. "10mbit"; found {show(text)}')
+        low, high = RATE_BOUNDS_KBIT_S
+        if not low * 1000 <= rate <= high * 1000:
+            raise self.fail(where, f'`{key}` must be from {low}kbit to {high // 10**6}gbit, e.g. "10mbit"; found {show(text)}')
         return rate
 
     def time(self, key: str, text: str, where: str) -> int:
         match = TIME.fullmatch(text.strip())
         value = round(float(match[1]) * SCALE[match[2]]) if match else -1
         if not 0 <= value <= DELAY_LIMIT_NS:
-            raise self.fail(where, f'`{key}` must be a time up to 60s, e.g. "25ms"; found {show(text)}')
+            raise self.fail(where, f'`{key}` must be a time up to {DELAY_LIMIT_NS // 10**9}s, e.g. "25ms"; found {show(text)}')
         return value
 
     def percent(self, key: str, text: str, where: str) -> int:
@@ -139,8 +141,8 @@ class Text:
     def size(self, key: str, text: str, where: str) -> int:
         match = SIZE.fullmatch(text.strip())
         size = round(float(match[1]) * {"": 1, "k": 1000, "m": 1e6}[match[2]]) if match else 0
-        if not 0 < size <= SIZE_LIMIT:
-            raise self.fail(where, f'`{key}` must be a number of bytes up to 1 GiB, e.g. "32kB"; found {show(text)}')
+        if not 0 < size <= SIZE_LIMIT_GIB << 30:
+            raise self.fail(where, f'`{key}` must be a number of bytes up to {SIZE_LIMIT_GIB} GiB, e.g. "32kB"; found {show(text)}')
         return size
 
     def choice(self, key: str, word: str, known: Iterable[str], where: str) -> str:

@@ -2,6 +2,7 @@
 #include "ppt.h"
 
 #include "error.h"
+#include "error_bound.h"
 #include "estimate_sort.h"
 #include "gap_clusters.h"
 
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 
 enum { BINS_MAX = 4096 };
-#define NORMAL 1.959964 /* the 97.5 % quantile of the normal distribution */
 
 const char *const ppt_reading_names[PPT_READINGS] = {
 	[PPT_RESOLVED] = "resolved",       [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
@@ -269,7 +269,7 @@ static double standard_error(double *values, size_t count)
 	if (count < 2)
 		return INFINITY;
 	qsort(values, count, sizeof *values, by_value);
-	return (values[count - 1 - tail] - values[tail]) / (2 * NORMAL);
+	return (values[count - 1 - tail] - values[tail]) / (2 * BOUND_QUANTILE_95);
 }
 
 /*
@@ -278,7 +278,8 @@ static double standard_error(double *values, size_t count)
  */
 static double student(double freedom)
 {
-	return NORMAL + 2.372271 / freedom + 2.822499 / (freedom * freedom) + 2.555863 / (freedom * freedom * freedom);
+	return BOUND_QUANTILE_95 + 2.372271 / freedom + 2.822499 / (freedom * freedom) +
+	       2.555863 / (freedom * freedom * freedom);
 }
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "tcp_pair.h"
 
-#include <math.h>
+#include "error_bound.h"
 
-#define NORMAL_QUANTILE 1.959963984540054 /* of TCP_PAIR_LEVEL, both sides */
+#include <math.h>
 
 struct seen {
 	const struct tcp_pair_answer *originals[2]; /* the first transmissions; NULL: did not arrive */
@@ -124,7 +124,7 @@ void tcp_pair_count(struct tcp_pair_totals totals[2], const struct tcp_pair_resu
 
 struct tcp_pair_share tcp_pair_share(uint64_t count, uint64_t of)
 {
-	const double z2 = NORMAL_QUANTILE * NORMAL_QUANTILE;
+	const double z2 = BOUND_QUANTILE_95 * BOUND_QUANTILE_95;
 	double n, p, centre, half;
 
 	if (!of)
@@ -132,6 +132,6 @@ struct tcp_pair_share tcp_pair_share(uint64_t count, uint64_t of)
 	n = (double)of;
 	p = (double)count / n;
 	centre = (p + z2 / (2 * n)) / (1 + z2 / n);
-	half = NORMAL_QUANTILE / (1 + z2 / n) * sqrt(p * (1 - p) / n + z2 / (4 * n * n));
+	half = BOUND_QUANTILE_95 / (1 + z2 / n) * sqrt(p * (1 - p) / n + z2 / (4 * n * n));
 	return (struct tcp_pair_share){ p, count ? centre - half : 0, count < of ? centre + half : 1 };
 }

@@ -31,7 +31,8 @@ static const struct opt ppt_direct_opts[] = {
 	  .help = "Computing threads on this host in the second phase; -1: one a processor; 0: no second phase" },
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), ", whose NIC stamps are used", "How"),
-	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port of the reflector: `ktrxer serve` has 8620"),
+	OPTION_PORT(FIELD(port), .fallback = SERVER_PORT,
+		    .help = "Port of the reflector: `ktrxer serve` has " SERVER_PORT),
 	OPTION_FROM(FIELD(from), ""),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	{ 0 },

@@ -26,7 +26,7 @@
 static const struct opt serve_opts[] = {
 	{ .name = "bind", .type = OPT_LIST, .offset = FIELD(bind), .argument = "ADDR", .heading = "Where",
 	  .help = "Listen on this address alone; by default on all, IPv4 and IPv6" },
-	OPTION_PORT(FIELD(port), .fallback = "8620", .help = "Port, for TCP and UDP alike"),
+	OPTION_PORT(FIELD(port), .fallback = SERVER_PORT, .help = "Port, for TCP and UDP alike"),
 	{ .name = "stamp-port", .type = OPT_UINT, .offset = FIELD(stamp_port), .argument = "N", .max = 65535,
 	  .help = "A second UDP port for STAMP and TWAMP Light alone; other senders use 862" },
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),

@@ -4,11 +4,11 @@
 #include "serve.h"
 
 #include "fields_serve.h"
+#include "shared_options.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
-
-enum { KTRXER_PORT = 8620 /* TCP and UDP; among 8616 to 8664, which IANA has not assigned; STAMP's own is 862 */ };
 
 void server_figures(struct server *s, struct serve_figures *f)
 {
@@ -38,7 +38,7 @@ static void client_commands(const struct server *s, char *stamp, char *flow, siz
 {
 	char port[32] = "";
 
-	if (s->o->port != KTRXER_PORT)
+	if (s->o->port != strtoull(SERVER_PORT, NULL, 10))
 		snprintf(port, sizeof port, " --port %" PRIu64, s->o->port);
 	snprintf(stamp, size, "ktrxer stamp HOST%s%s", port, s->o->auth_key_file ? " --auth-key-file FILE" : "");
 	snprintf(flow, size, "ktrxer flow down HOST%s --token-file FILE", port);

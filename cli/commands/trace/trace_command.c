@@ -61,8 +61,8 @@ static const struct opt trace_opts[] = {
 	OPTION_TOKEN_FILE(FIELD(token_file),
 			  .help = "With --load: the server's token, in a file of mode 0600; without it "
 				  "$KTRXER_TOKEN counts"),
-	{ .name = "server-port", .type = OPT_UINT, .offset = FIELD(server_port), .argument = "N", .fallback = "8620",
-	  .min = 1, .max = 65535, .help = "With --load: port of `ktrxer serve`" },
+	{ .name = "server-port", .type = OPT_UINT, .offset = FIELD(server_port), .argument = "N",
+	  .fallback = SERVER_PORT, .min = 1, .max = 65535, .help = "With --load: port of `ktrxer serve`" },
 
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", "How"),
 	OPTION_ENGINE(FIELD(engine), .choices = engines,

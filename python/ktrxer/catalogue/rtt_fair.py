@@ -11,9 +11,9 @@ from typing import Any, Literal
 from ktrxer.arguments import bitrate
 from ktrxer.catalogue.recipe import Plan, PlanError, Setting, Test, combine, icmp, loaded, parameter, uploads
 from ktrxer.catalogue.streams import Stream, cc_algos, delays, flows, markings, turn
+from ktrxer.catalogue.table import HOSTS_MOST
 
 PLOTS = ("all_scaled", "all", "totals", "ping", "ping_cdf", "box_totals")
-HOSTS_MOST = 64
 
 
 @dataclass(frozen=True)

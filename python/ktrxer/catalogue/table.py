@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+HOSTS_MOST = 64
+
 FAIR = "several hosts"
 Words = dict[str, str]
 
@@ -26,7 +28,6 @@ def _list(*values: object) -> str:
 BE4 = {"labels": "BE,BE2,BE3,BE4", "markings": "BE"}
 BE_PROBES = {"ping_labels": "BE1,BE2,BE3", "ping_markings": "BE"}
 CS = ("CS0_BE", "CS1_BK", "CS2", "CS3", "CS4", "CS5", "CS6", "CS7")
-HOSTS_MOST = 64
 
 
 def _against(other: str, label: str) -> Entry:

@@ -10,7 +10,6 @@ from ktrxer.catalogue.recipe import Plan, Setting, Step, Test, When, combine, ic
 from ktrxer.catalogue.streams import markings, turn
 
 PLOTS = ("totals", "upload", "ping", "ping_cdf", "box_totals")
-HOSTS_MOST = 64
 PAYLOAD = 1400  # bytes: with the headers of IPv6 and UDP less than 1500
 
 

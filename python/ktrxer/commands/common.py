@@ -13,6 +13,7 @@ from typing import Any
 
 from ktrxer import configured
 from ktrxer.arguments import WRONG_USE, Parser, duration, port
+from ktrxer.configured import SERVER_PORT
 from ktrxer.store import StoreError, one_line
 
 # 0: a result, and it is valid; 1: no result; 2: wrong use; 3: a result that is degraded or invalid, or misses a margin (decision 77).
@@ -32,7 +33,7 @@ def _configure(command: str, parser: Parser) -> None:
         found = configured.value(command, key) if key in ("directory", "port", "style", "token-file") else None
         if found is None or (action.default is None and key != "token-file"):
             continue
-        if key == "port" and not found.of_command and action.default != configured.SERVER_PORT:
+        if key == "port" and not found.of_command and action.default != SERVER_PORT:
             continue
         try:
             made = parser._get_value(action, found.text)
@@ -111,7 +112,8 @@ def stored_options(parser: argparse.ArgumentParser) -> None:
 def server_options(parser: argparse.ArgumentParser) -> None:
     """The options of clients of `ktrxer serve`."""
     parser.add_argument("--token-file", metavar="FILE", help="the server's token, in a file of mode 0600 ($KTRXER_TOKEN)")
-    parser.add_argument("-p", "--port", type=port, default=8620, metavar="N", help="port of `ktrxer serve`, for TCP and UDP (8620)")
+    parser.add_argument("-p", "--port", type=port, default=SERVER_PORT, metavar="N",
+                        help=f"port of `ktrxer serve`, for TCP and UDP ({SERVER_PORT})")
     family = parser.add_mutually_exclusive_group()
     family.add_argument("-4", "--ipv4", dest="family", action="store_const", const="-4", default="", help="IPv4 only")
     family.add_argument("-6", "--ipv6", dest="family", action="store_const", const="-6", help="IPv6 only")

@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from ktrxer.panels import palette, shapes
+from ktrxer.panels.curves import STEP_S
 from ktrxer.panels.errors import BuildError
 from ktrxer.panels.items import Item, Selection, look, measure, title_of
 from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.panels.spec import Spec
-
-STEP_S = 0.2  # windows in which quantities are paired
 
 
 def quantiles(name: str, spec: Spec, chosen: Selection, numbers: Sequence[int]) -> Panel | None:

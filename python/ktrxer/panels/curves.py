@@ -30,7 +30,7 @@ from ktrxer.panels.model import TIME, Axis, EventRow, Floats, Panel, Series
 from ktrxer.panels.parts import S
 from ktrxer.panels.spec import Spec
 
-STEP_S = 0.2  # windows in which runs are averaged
+STEP_S = 0.2  # windows in which runs are averaged, and quantities are paired
 BAND_S = 1.0  # windows of percentile bands
 
 

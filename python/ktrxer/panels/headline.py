@@ -12,7 +12,7 @@ from typing import Literal
 from ktrxer.analyse.compare import amount
 from ktrxer.figures import delays
 from ktrxer.panels.parts import count_of
-from ktrxer.statistics.latency import GRADES, Delays
+from ktrxer.statistics.latency import GRADES, NORMAL, Delays
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import where
 from ktrxer.summary.figures import Summary
@@ -270,7 +270,7 @@ def wilson(part: int, whole: int) -> tuple[float, float]:
     """The 95 % interval of a share (Wilson 1927). Losses come in bursts, so the true interval is wider."""
     if not whole:
         return 0.0, 1.0
-    z = 1.959963985
+    z = NORMAL
     middle = (part + z * z / 2) / (whole + z * z)
     half = z / (whole + z * z) * math.sqrt(part * (whole - part) / whole + z * z / 4)
     return max(0.0, middle - half), min(1.0, middle + half)

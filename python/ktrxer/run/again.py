@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ktrxer import catalogue
 from ktrxer.catalogue.recipe import PlanError, Setting, Test, parameters_of
 from ktrxer.catalogue.table import TABLE
+from ktrxer.configured import SERVER_PORT
 from ktrxer.run import provenance
 from ktrxer.run.checks import CheckError
 from ktrxer.run.egress import COUNTERS
@@ -50,7 +51,7 @@ class Stored:
     timeout_ns: int
     cc_up: str = ""
     cc_down: str = ""
-    port: int = 8620
+    port: int = SERVER_PORT
     family: str = ""
     precise: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)

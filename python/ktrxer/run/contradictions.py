@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.statistics.latency import grade, median, quantile
+from ktrxer.statistics.latency import NORMAL, grade, median, quantile
 from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
@@ -132,7 +132,7 @@ def _difference(a: dict[int, float], b: dict[int, float], fixed: float | None = 
         return None
     apart = np.sort(np.asarray([a[block] - b[block] for block in shared]))
     n = len(apart)
-    rank = max(0, math.floor(n / 2 - 1.96 * math.sqrt(n) / 2) - 1)
+    rank = max(0, math.floor(n / 2 - NORMAL * math.sqrt(n) / 2) - 1)
     tolerance = max(TOLERANCE_MS, TOLERANCE_SHARE * max(median([blocks[k] for k in shared]) for blocks in (a, b)))
     return median(apart), float(apart[rank]), float(apart[n - 1 - rank]), tolerance if fixed is None else fixed
 

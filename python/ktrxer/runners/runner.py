@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
+from ktrxer.configured import SERVER_PORT
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Runner as Process
 from ktrxer.store.meta import Series
@@ -42,7 +43,7 @@ class Options:
     """Settings that are the same for all processes of a run in one place."""
 
     ktrxer: str = "ktrxer"  # the command itself in that place
-    port: int = 8620
+    port: int = SERVER_PORT
     token_file: str | None = None
     family: str = ""  # "-4", "-6", or either
     source: str | None = None

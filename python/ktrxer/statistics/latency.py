@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 TRIM = 0.95
 BLOCK_NS = 500_000_000  # least length of the blocks that give the uncertainty of the p50
 BLOCKS_LEAST, BLOCKS_MOST = 6, 10
-NORMAL = 1.9599639845400536  # statistics.NormalDist().inv_cdf(0.975), whose import takes 4 ms
+NORMAL = 1.9599639845400545  # statistics.NormalDist().inv_cdf(0.975), whose import takes 4 ms
 
 # The limit of each letter, for the delay in milliseconds that load adds to the round trip. They are the limits of the DSLReports speed test
 # (https://www.dslreports.com/faq/17930), which later tests have adopted. That test averages the delay that uploads add and the delay that

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ktrxer.statistics.latency import NORMAL
 from ktrxer.statistics.student import student_t
 
 ALPHA = 0.05
-NORMAL = 1.959964  # the quantile at 1 - ALPHA / 2
 MIXTURE = 5  # a parameter of the sequence: it is narrowest after about nine times as many runs
 
 
