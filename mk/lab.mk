@@ -12,7 +12,7 @@ LAB_BUILDS = build-static build-cross/armhf build-cross/mipsel
 
 LAB_BENCHES = build-cross/bench-x86_64 build-cross/bench-armhf build-cross/bench-mipsel
 
-.PHONY: truth lab-setup lab-packages lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual virtual
+.PHONY: truth truth-soak lab-setup lab-packages lab-builds lab-benches lab-images lab-figures test-lab lab soak-module virtual-kernel test-virtual virtual
 lab-builds: $(LAB_BUILDS:%=%/build.ninja) ## a static ktrxer for each device
 	@for tree in $(LAB_BUILDS); do ninja --quiet -C $$tree $(LAB_TARGETS) >$$tree/lab.log 2>&1 || { cat $$tree/lab.log; exit 1; }; done
 
@@ -70,6 +70,12 @@ virtual: virtual-kernel build ## all tests in virtual time: twenty minutes, plus
 # Tables for docs/measurements; status 1: a figure is false.
 truth: virtual-kernel build ## the project's methods over all paths with known properties, as tables: ten minutes on 2 cores (TRUTH='--path NAME')
 	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth --markdown $(TRUTH)
+
+# Draws are left out that are in the log already, so that a soak can be stopped and continued.
+truth-soak: virtual-kernel build ## paths and faults by chance, a thousand draws in 25 minutes on 2 cores (DRAWS=1000 SEED=1 LOG=FILE), and the rates of false claims
+	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth chance \
+		--seed $(or $(SEED),1) --draws $(or $(DRAWS),1000) --jobs $(shell nproc) --log $(or $(LOG),$(BUILD)/truth-soak.jsonl)
+	@PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth chance --rates $(or $(LOG),$(BUILD)/truth-soak.jsonl)
 
 # Packages for building a kernel, beside the lab's own.
 SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils

@@ -10,7 +10,7 @@ from pathlib import Path
 
 LAB = Path(__file__).resolve().parents[1]
 WITH_PYTEST = {"ktrxer_lab.guest", "ktrxer_lab.pytest_plugin"}
-PROGRAMS = {"ktrxer_lab.truth.guest"}  # guest.py finds its neighbour by the folder that it starts in
+PROGRAMS = {"ktrxer_lab.truth.guest", "ktrxer_lab.truth.arrivals"}  # guest.py finds its neighbours by the folder that it starts in
 CODE = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])

@@ -15,6 +15,7 @@ from ktrxer_lab import uml
 from ktrxer_lab.arguments import WRONG_USE, Parser, between, duration, nearest
 from ktrxer_lab.errors import LabError
 from ktrxer_lab.truth import adapters, own, report, table
+from ktrxer_lab.truth.chance import command as chance
 from ktrxer_lab.truth.measure import Limits, Result, measure
 from ktrxer_lab.truth.path import Path
 
@@ -27,6 +28,7 @@ examples:
   ktrxer truth --adapter ./mine.py -- ./mine server
   ktrxer truth                                            # this project's own methods
   ktrxer truth --list
+  ktrxer truth chance --draws 50                          # paths and faults by chance
 The far host is `server`; the adapter starts the tool's server there. Exit status: 0: all figures are true;
 1: a figure is false, or there is no figure; 2: wrong use.
 """
@@ -69,6 +71,8 @@ def _interrupted(*_: object) -> NoReturn:
 
 def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupted)
+    if arguments[:1] == ["chance"]:
+        return chance.main(arguments[1:])
     command: list[str] = []
     if "--" in arguments:
         at = arguments.index("--")

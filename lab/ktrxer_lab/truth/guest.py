@@ -18,6 +18,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import arrivals  # type: ignore[import-not-found]
+import during  # type: ignore[import-not-found]
 import plain  # type: ignore[import-not-found]
 
 WIRE = "wire-3"  # between `right` and `server`: has the delays and losses of both directions
@@ -25,7 +27,12 @@ COUNTED = {  # node and device that packets enter, before and behind the wire
     "up": ((WIRE, "to-right"), ("server", "to-right")),
     "down": ((WIRE, "to-server"), ("right", "to-server")),
 }
+ENDS = {
+    "up": {"first": ("left", "to-client"), "last": ("server", "to-right")},
+    "down": {"first": (WIRE, "to-server"), "last": ("client", "to-left")},
+}
 SETTLE_S = 2.0
+DRAIN_S = 2.0  # longer than the last packets of a command are on the path
 
 
 def setup(plan: dict[str, Any]) -> None:
@@ -46,27 +53,31 @@ def tc(node: str, *words: str) -> str:
     return subprocess.run(["tc", "-n", node, *words], capture_output=True, text=True, check=True).stdout
 
 
-def count_packets() -> None:
-    """Count packets on both sides of the wire: all of IPv4 except TCP, because a lost TCP segment of a tool's signalling is sent again."""
-    for ends in COUNTED.values():
-        for node, device in ends:
-            tc(node, "qdisc", "add", "dev", device, "clsact")
-            for number, match in ((1, ("flower", "ip_proto", "tcp")), (2, ("matchall",))):
-                at = ("filter", "add", "dev", device, "ingress", "protocol", "ip", "prio", str(number))
-                tc(node, *at, *match, "action", "pass")
+def counted_at(beside: bool) -> dict[str, dict[str, tuple[str, str]]]:
+    """The places of the counters: both sides of the wire, and the entry and the end of the whole path."""
+    return {way: {"sent": ends[0], "packets": ends[1]} | (ENDS[way] if beside else {}) for way, ends in COUNTED.items()}
 
 
-def passed() -> dict[str, dict[str, int]]:
-    """The number of packets before and behind the wire."""
-    found = {}
-    for name, ends in COUNTED.items():
-        counts = []
-        for node, device in ends:
-            filters = json.loads(tc(node, "-s", "-j", "filter", "show", "dev", device, "ingress"))
-            (action,) = (one["options"]["actions"][0] for one in filters if one["kind"] == "matchall" and "options" in one)
-            counts.append(action["stats"]["packets"])
-        found[name] = {"sent": counts[0], "packets": counts[1]}
-    return found
+def count_packets(beside: bool) -> None:
+    """Count packets: all of IPv4 except TCP, because a lost TCP segment of a tool's signalling is sent again."""
+    for node, device in {place for places in counted_at(beside).values() for place in places.values()}:
+        tc(node, "qdisc", "add", "dev", device, "clsact")
+        for number, match in ((1, ("flower", "ip_proto", "tcp")), (2, ("matchall",))):
+            at = ("filter", "add", "dev", device, "ingress", "protocol", "ip", "prio", str(number))
+            tc(node, *at, *match, "action", "pass")
+
+
+def packets_at(node: str, device: str) -> int:
+    filters = json.loads(tc(node, "-s", "-j", "filter", "show", "dev", device, "ingress"))
+    (action,) = (one["options"]["actions"][0] for one in filters if one["kind"] == "matchall" and "options" in one)
+    return int(action["stats"]["packets"])
+
+
+def passed(beside: bool) -> dict[str, dict[str, int]]:
+    """The number of packets at each counter."""
+    places = counted_at(beside)
+    counts = {place: packets_at(*place) for place in {place for ends in places.values() for place in ends.values()}}
+    return {way: {name: counts[place] for name, place in ends.items()} for way, ends in places.items()}
 
 
 def arrived() -> dict[str, tuple[int, int]]:
@@ -108,10 +119,13 @@ def cross(plan: dict[str, Any], addresses: dict[str, str]) -> list[Any]:
     return streams
 
 
-def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[str, Any]:
+def run(one: dict[str, Any], addresses: dict[str, str], plan: dict[str, Any]) -> dict[str, Any]:
     """Run one command. If it loads the path, plain probes run beside it."""
+    beside, limit_s = plan.get("beside", False), plan["limit_s"]
     reference = plain.Probes(ways(addresses), one["reference_s"]) if one["reference_s"] else None
-    before, came = passed(), arrived()
+    before, came = passed(beside), arrived()
+    captured = arrivals.Capture() if beside else None
+    events = during.Events(plan["events"]) if beside else None
     try:
         done = subprocess.run(
             one["command"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=limit_s, check=False
@@ -121,7 +135,10 @@ def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[
         status, out, err = 124, "", f"not done after {limit_s:g} s of the guest's clock"
     except OSError as error:
         status, out, err = 127, "", f"{one['command'][0]}: {error.strerror}"
-    after, gone = passed(), arrived()
+    changes = events.stop() if events is not None else []
+    if beside:
+        time.sleep(DRAIN_S)
+    after, gone = passed(beside), arrived()
     counted = {
         name: {
             **{key: after[name][key] - before[name][key] for key in after[name]},
@@ -131,6 +148,7 @@ def run(one: dict[str, Any], addresses: dict[str, str], limit_s: float) -> dict[
     probes = reference.stop() if reference is not None else None
     offset_ns = time.time_ns() - time.monotonic_ns()
     answer = {"status": status, "out": out, "err": err, "counted": counted, "reference": probes, "offset_ns": offset_ns}
+    answer |= {"events": changes, "arrived": captured.stop() if captured is not None else {}}
     return answer | {"clock": server_clock()}
 
 
@@ -146,10 +164,10 @@ def main() -> int:
     plan = json.loads(sys.argv[1])
     addresses = plain.hosts_file()
     setup(plan)
-    count_packets()
+    count_packets(plan.get("beside", False))
     answer: dict[str, Any] = {"checks": check(plan, addresses) if plan["count"] else None}
     streams = cross(plan, addresses)
-    answer["done"] = [run(one, addresses, plan["limit_s"]) for one in plan["commands"]]
+    answer["done"] = [run(one, addresses, plan) for one in plan["commands"]]
     for stream in streams:
         stream.stopped = True
     print(json.dumps(answer))

@@ -63,10 +63,10 @@ def _rows(path: Path, tool: str, one: Figure, done: Mapping[str, Any], where: st
             right, note = one.text == truth_word, f"{one.text}, truth {truth_word}"
             yield Row(path.name, tool, one.name, 1, 1, float(right), None, None, float(right) - 1, right, None, CONSTRUCTION, note)
         return
-    known = _known(path, one, done)
-    if known is None:
+    found = known(path, one, done)
+    if found is None:
         return
-    truth, source = known
+    truth, source = found
     if one.name in ("TCP up", "TCP down"):
         truth = _beside(path, one, truth, both, bool(done.get("reference")))
     low, high = (one.low, one.high) if one.low is not None else _of_counts(path, one)
@@ -105,7 +105,7 @@ def _way(path: Path, name: str) -> tuple[str, Any]:
     return direction, path.down if direction == DOWN else path.up
 
 
-def _known(path: Path, one: Figure, done: Mapping[str, Any]) -> tuple[Truth, str] | None:
+def known(path: Path, one: Figure, done: Mapping[str, Any]) -> tuple[Truth, str] | None:
     truths, name = path.truths(), one.name
     direction, way = _way(path, name)
     if name.startswith("loaded "):

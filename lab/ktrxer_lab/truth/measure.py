@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
@@ -43,13 +43,23 @@ def measure(path: Path, commands: Sequence[Command], limits: Limits, with_check:
     """Run the commands. Raises LabError if the guest fails."""
     made = Result(path)
     readers = [adapters.load(one.adapter) for one in commands]
+    more = {"count": CHECK_PROBES if with_check else 0, "gap_s": CHECK_GAP_S}
+    result, made.wall_s = in_guest(path, commands, limits, more)
+    if result["checks"]:
+        made.checks = judge.check(path, result["checks"])
+    for one, reader, done in zip(commands, readers, result["done"], strict=True):
+        _read(made, one, reader, done)
+    return made
+
+
+def in_guest(path: Path, commands: Sequence[Command], limits: Limits, more: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """The answer of `guest.py` to the plan of the path with these commands, and the wall time. Raises LabError if the guest fails."""
+    shells = (adapters.load(one.adapter).beside if one.beside is None else one.beside for one in commands)
     plan = path.plan() | {
-        "count": CHECK_PROBES if with_check else 0,
-        "gap_s": CHECK_GAP_S,
         "limit_s": limits.virtual_s,
         "commands": [{"command": one.words, "reference_s": one.reference_s} for one in commands],
+        **more,
     }
-    shells = (reader.beside if one.beside is None else one.beside for one, reader in zip(commands, readers, strict=True))
     beside = tuple(("server", shell) for shell in dict.fromkeys(shells) if shell)
     job = local.Job((sys.executable, "-P", str(GUEST), json.dumps(plan)), "client", beside)
     out, err = bytearray(), bytearray()
@@ -61,15 +71,10 @@ def measure(path: Path, commands: Sequence[Command], limits: Limits, with_check:
     network = topology.parse(path.topology().encode(), File(f"{path.name}.toml"))
     guest = uml.Guest(wall_limit_s=limits.wall_s, seed=limits.seed)
     answer = uml.run(guest, local.made_plan(network, job, REMEDY, "virtual time"), keep, _quiet)
-    made.wall_s = answer.wall_s
     if answer.status != 0 or not out:
         raise LabError(f"{path.name}: the program in the guest ended with {answer.status}: {err.decode(errors='replace')[-2000:]}")
-    result = json.loads(out)
-    if result["checks"]:
-        made.checks = judge.check(path, result["checks"])
-    for one, reader, done in zip(commands, readers, result["done"], strict=True):
-        _read(made, one, reader, done)
-    return made
+    result: dict[str, Any] = json.loads(out)
+    return result, answer.wall_s
 
 
 def _read(made: Result, one: Command, reader: adapters.Adapter, done: dict[str, Any]) -> None:

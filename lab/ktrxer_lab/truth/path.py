@@ -107,6 +107,7 @@ class Path:
     ahead_ms: float = 0.0  # offset of the server's clock
     rate_ppm: float = 0.0  # rate offset of the server's clock
     quick: bool = False  # whether each test run includes it
+    events: tuple[tuple[float, str, str], ...] = ()  # seconds from the start of each command, node, shell command
 
     def topology(self) -> str:
         """The text of the topology file."""
@@ -183,6 +184,7 @@ class Path:
         """The plan for the program in the guest."""
         return {
             "setup": self.setup,
+            "events": self.events,
             "cross": [[name, way.cross_mbps] for name, way in ((UP, self.up), (DOWN, self.down)) if way.cross_mbps],
             "rates": {name: way.rate_mbps for name, way in ((UP, self.up), (DOWN, self.down)) if way.rate_mbps is not None},
             "marks": {name: way.marks for name, way in ((UP, self.up), (DOWN, self.down)) if way.marks},

@@ -32,8 +32,14 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def truth(tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    folder, with_program = tmp_path_factory.mktemp("here"), environment()
+def with_program() -> dict[str, str]:
+    """Environment variables with the program under test."""
+    return environment()
+
+
+@pytest.fixture(scope="session")
+def truth(tmp_path_factory: pytest.TempPathFactory, with_program: dict[str, str]) -> Truth:
+    folder = tmp_path_factory.mktemp("here")
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "ktrxer", "truth", *words]

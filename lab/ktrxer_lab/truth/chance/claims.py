@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The claims of one command: its verdict, its reasons and its figures, as read from its JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ktrxer_lab.truth import adapters
+from ktrxer_lab.truth.figure import Figure, Output, Unreadable
+from ktrxer_lab.truth.path import DOWN, UP
+
+VALID, NONE = "valid", "none"
+
+
+@dataclass(frozen=True)
+class Reason:
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Claims:
+    command: str  # words after `ktrxer`
+    status: int
+    verdict: str  # "none": the command printed no object
+    reasons: tuple[Reason, ...]
+    figures: tuple[Figure, ...]
+    rates: Mapping[str, float]  # Mbit/s of payload, by direction
+    problem: str = ""  # why there are no figures
+
+    @property
+    def method(self) -> str:
+        return self.command.split()[0]
+
+
+def read(command: str, done: Mapping[str, Any]) -> Claims:
+    """The claims in the output of a command."""
+    try:
+        shown = json.loads(done["out"])
+    except ValueError:
+        return Claims(command, done["status"], NONE, (), (), {}, (done["err"].strip() or "it printed nothing").splitlines()[-1])
+    reasons = tuple(Reason(one["id"], one["text"]) for one in shown["reasons"])
+    figures: list[Figure] = []
+    problem = ""
+    try:
+        words = ("ktrxer", *command.split())
+        figures = adapters.load(f"ktrxer_{words[1]}").read(Output(words, done["status"], done["out"], done["err"]))
+    except (Unreadable, KeyError, TypeError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    rates = {way: shown[f"{way}_bps"] / 1e6 for way in (UP, DOWN) if shown.get(f"{way}_bps") is not None}
+    return Claims(command, done["status"], shown["verdict"], reasons, tuple(figures), rates, problem)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The truth about one command of a draw: from the construction of the path, from counters, and from the bytes that arrived over time."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ktrxer_lab.truth import judge
+from ktrxer_lab.truth.chance.claims import Claims
+from ktrxer_lab.truth.chance.draw import FLOW_S, Draw, build
+from ktrxer_lab.truth.path import DOWN, UP, Truth
+
+MEDIAN_ERRORS = 4.0  # standard errors of a median: one median of 16,000 is further away
+ROW_S = 0.005  # between two rows of the byte counts
+QUEUE_MS = 150.0  # of a queue whose length is not known
+EDGE = 0.005  # share of the bytes of a flow before its begin, and after its end
+SHAPED = frozenset({"rate"})  # parts of a path that are no faults
+
+# The faults that explain a reason. A reason that is not in the table is explained by none.
+DEAD = frozenset({"outage", "loss"})
+EXPLAINS = {"flow_begun_late": DEAD, "flow_not_covered": DEAD, "flow_ended_early": DEAD, "flow_ended": DEAD}
+
+
+@dataclass(frozen=True)
+class Expected:
+    figures: Mapping[str, Truth]  # widened by the sampling interval
+    faults: frozenset[str]
+
+    def explained(self, reason: str) -> bool:
+        return bool(EXPLAINS.get(reason, frozenset()) & self.faults)
+
+
+def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
+    """The true values of the figures that the command claims."""
+    path, found = build(draw), dict[str, Truth]()
+    probes = next((one.trials for one in claims.figures if one.trials), None) or 1
+    for one in claims.figures:
+        known = judge.known(path, one, done) if not one.name.startswith(("TCP", "UDP", "loss", "duplicates")) else None
+        if known is not None:
+            jitter = draw.up.jitter_ms + draw.down.jitter_ms if "delay" in one.name or "trip" in one.name else 0.0
+            spread = MEDIAN_ERRORS * jitter / math.sqrt(probes)
+            found[one.name] = Truth(known[0].low - spread, known[0].high + spread)
+        elif one.name.startswith("loss") and one.trials:
+            lost = _lost(draw, done, one.name.removeprefix("loss "))
+            # Packets of the command's own signalling may be among the lost ones.
+            signals = max(0, done["counted"][DOWN if one.name.endswith(DOWN) else UP]["first"] - one.trials)
+            found[one.name] = Truth(max(0.0, (lost[0] - signals) / one.trials), lost[1] / one.trials)
+    for way in claims.rates:
+        rate = _rate(draw, done, way)
+        if rate is not None:
+            found[f"rate {way}"] = rate
+    return Expected(found, draw.faults)
+
+
+def drops(done: Mapping[str, Any]) -> dict[str, int]:
+    """The packets that the outage dropped, by direction."""
+    found: dict[str, int] = {}
+    for event in done["events"]:
+        for one in json.loads(event["out"])["nftables"] if event["out"].startswith("{") else ():
+            if "counter" in one:
+                found[one["counter"]["name"]] = one["counter"]["packets"]
+    return found
+
+
+def _lost(draw: Draw, done: Mapping[str, Any], name: str) -> tuple[int, int]:
+    """Minimum and maximum number of packets that were lost in one direction, or in either."""
+    counted = done["counted"]
+    lost = {way: counted[way]["first"] - counted[way]["last"] + done["arrived"][way]["copies"] for way in (UP, DOWN)}
+    if name in lost:
+        return lost[name], lost[name]
+    # A lost answer to a probe of which two copies arrived may be the answer to one of them only.
+    copies = done["arrived"][UP]["copies"] if draw.up.duplicate else 0
+    return lost[UP] + max(0, lost[DOWN] - copies), lost[UP] + lost[DOWN]
+
+
+def _rate(draw: Draw, done: Mapping[str, Any], way: str) -> Truth | None:
+    """The rate of payload in Mbit/s: at least that of the bytes that a program could read in order while the flow was sent; at most that of
+    all bytes that arrived, without copies, between the first and the last packet."""
+    rows: list[tuple[int, int, int]] = done["arrived"][way]["rows"]
+    if len(rows) < 3:
+        return None
+    begin, whole, end = rows[0][0], rows[-1][1], rows[-1][0]
+    early = next(at for at, count, _ in rows if count > EDGE * whole)
+    late = next(at for at, count, _ in rows if count >= (1 - EDGE) * whole)
+    longest, shortest = max((end - begin) / 1e9, FLOW_S), max((late - early) / 1e9 - 2 * ROW_S, ROW_S)
+    least = min(read for at, _, read in rows if at >= end - 1e6 * _drain_ms(draw, way))
+    low, high = least * 8e-6 / longest, whole * 8e-6 / max(shortest, min(FLOW_S, longest) / 2)
+    return Truth(low, max(low, high))
+
+
+def _drain_ms(draw: Draw, way: str) -> float:
+    """The time in which packets arrive after the end of a flow: a full queue, and a round trip for a segment that is sent again."""
+    of = draw.up if way == UP else draw.down
+    queue_ms = 0.0 if of.rate_mbps is None else of.queue_bytes() * 8e-3 / of.rate_mbps or QUEUE_MS
+    return queue_ms + draw.up.delay_ms + draw.down.delay_ms
