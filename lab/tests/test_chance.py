@@ -13,7 +13,7 @@ from ktrxer_lab import topology
 from ktrxer_lab.errors import LabError
 from ktrxer_lab.truth import measure
 from ktrxer_lab.truth.chance import claims, command, rates, text
-from ktrxer_lab.truth.chance.draw import Draw, Outage, build, drawn
+from ktrxer_lab.truth.chance.draw import BOXES, Draw, Outage, build, drawn
 from ktrxer_lab.truth.chance.expect import truth
 from ktrxer_lab.truth.chance.judge import FALSE_ALARM, FALSE_CAUSE, FALSE_VALID, judge
 from ktrxer_lab.truth.chance.run import Run, Tried
@@ -59,9 +59,9 @@ def test_a_seed_makes_one_draw():
 def test_the_draws_have_every_fault_and_none():
     draws = [drawn(seed) for seed in range(300)]
     faults = {name for draw in draws for name in draw.faults}
-    assert {"rate", "loss", "reorder", "duplicate", "jitter", "outage", "nat", "clock"} <= faults
+    assert {"rate", "loss", "reorder", "duplicate", "jitter", "outage", "nat", "clock", "policer", "marks", "bleach", *BOXES} <= faults
     assert 40 < sum(not draw.faults - {"rate"} for draw in draws) < 150
-    assert {one.split()[0] for draw in draws for one in draw.commands} >= {"ping", "stamp", "flow"}
+    assert {one.split()[0] for draw in draws for one in draw.commands} >= {"ping", "stamp", "flow", "trace", "run"}
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))

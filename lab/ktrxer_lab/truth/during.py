@@ -15,7 +15,7 @@ class Events:
 
     def __init__(self, events: Sequence[tuple[float, str, str]]) -> None:
         self.events, self.begun = sorted(events), time.monotonic()
-        self.ended, self.done = threading.Event(), list[dict[str, Any]]()
+        self.ended, self.done, self.fault = threading.Event(), list[dict[str, Any]](), ""
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -23,6 +23,8 @@ class Events:
         """The time of each change, by CLOCK_MONOTONIC of the client, and the output of its command."""
         self.ended.set()
         self.thread.join()
+        if self.fault:
+            raise RuntimeError(self.fault)
         return self.done
 
     def _run(self) -> None:
@@ -30,5 +32,7 @@ class Events:
             self.ended.wait(max(0.0, self.begun + at_s - time.monotonic()))
             now = time.monotonic_ns()
             words = ["ip", "netns", "exec", node, "sh", "-ec", shell]
-            made = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+            made = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             self.done.append({"at_ns": now, "out": made.stdout})
+            if made.returncode != 0:
+                self.fault = f"{node}: {shell}: {made.stderr.strip()}"

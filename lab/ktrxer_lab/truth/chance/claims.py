@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ktrxer_lab.truth import adapters
@@ -22,6 +22,15 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class Dead:
+    """A time without any answer."""
+
+    low_ms: float
+    high_ms: float | None
+    direction: str  # "": not known
+
+
+@dataclass(frozen=True)
 class Claims:
     command: str  # words after `ktrxer`
     status: int
@@ -29,6 +38,8 @@ class Claims:
     reasons: tuple[Reason, ...]
     figures: tuple[Figure, ...]
     rates: Mapping[str, float]  # Mbit/s of payload, by direction
+    outages: tuple[Dead, ...] | None = None  # None: the command names none
+    policed: tuple[str, ...] = ()  # directions
     problem: str = ""  # why there are no figures
 
     @property
@@ -41,8 +52,8 @@ def read(command: str, done: Mapping[str, Any]) -> Claims:
     try:
         shown = json.loads(done["out"])
     except ValueError:
-        return Claims(command, done["status"], NONE, (), (), {}, (done["err"].strip() or "it printed nothing").splitlines()[-1])
-    reasons = tuple(Reason(one["id"], one["text"]) for one in shown["reasons"])
+        return Claims(command, done["status"], NONE, (), (), {}, problem=(done["err"].strip() or "it printed nothing").splitlines()[-1])
+    reasons = tuple(Reason(one["id"], one.get("text", "")) for one in shown["reasons"])
     figures: list[Figure] = []
     problem = ""
     try:
@@ -51,4 +62,9 @@ def read(command: str, done: Mapping[str, Any]) -> Claims:
     except (Unreadable, KeyError, TypeError) as error:
         problem = f"{type(error).__name__}: {error}"
     rates = {way: shown[f"{way}_bps"] / 1e6 for way in (UP, DOWN) if shown.get(f"{way}_bps") is not None}
-    return Claims(command, done["status"], shown["verdict"], reasons, tuple(figures), rates, problem)
+    whole = Claims(command, done["status"], shown["verdict"] or NONE, reasons, tuple(figures), rates, problem=problem)
+    if not (summary := shown.get("summary")):
+        return whole
+    rates = {one.name.removeprefix("TCP "): one.value for one in figures if one.name.startswith("TCP ")}
+    outages = tuple(Dead(one["low_ms"], one["high_ms"], one["direction"]) for one in summary["outages"])
+    return replace(whole, rates=rates, outages=outages, policed=tuple(one["direction"] for one in summary["policed"]))

@@ -12,23 +12,36 @@ from typing import Any
 from ktrxer_lab.truth import judge
 from ktrxer_lab.truth.chance.claims import Claims
 from ktrxer_lab.truth.chance.draw import FLOW_S, Draw, build
-from ktrxer_lab.truth.path import DOWN, UP, Truth
+from ktrxer_lab.truth.figure import WORDS
+from ktrxer_lab.truth.path import DOWN, ROUTE, UP, Truth
 
+SIGMAS = 4.0  # standard errors of a share
+SPACING_MS = 2 * 20.0  # two probes of a run
 MEDIAN_ERRORS = 4.0  # standard errors of a median: one median of 16,000 is further away
 ROW_S = 0.005  # between two rows of the byte counts
 QUEUE_MS = 150.0  # of a queue whose length is not known
 EDGE = 0.005  # share of the bytes of a flow before its begin, and after its end
-SHAPED = frozenset({"rate"})  # parts of a path that are no faults
+SHAPED = frozenset({"rate", "slow"})  # parts of a path that are no faults
 
 # The faults that explain a reason. A reason that is not in the table is explained by none.
-DEAD = frozenset({"outage", "loss"})
-EXPLAINS = {"flow_begun_late": DEAD, "flow_not_covered": DEAD, "flow_ended_early": DEAD, "flow_ended": DEAD}
+DEAD = frozenset({"outage", "loss", "stall", "prohibit", "policer"})
+EXPLAINS = {
+    "flow_begun_late": DEAD,
+    "flow_not_covered": DEAD,
+    "flow_ended_early": DEAD,
+    "flow_ended": DEAD,
+    "own_load": frozenset({"slow", "loss", "outage"}),  # the probes of a run take more than 2 % of a slow flow
+}
 
 
 @dataclass(frozen=True)
 class Expected:
     figures: Mapping[str, Truth]  # widened by the sampling interval
     faults: frozenset[str]
+    words: Mapping[str, str]  # the true value of a figure that is text
+    outage: Truth | None = None  # its length in ms, as probes see it
+    outage_ways: tuple[str, ...] = ()
+    policed: tuple[str, ...] = ()
 
     def explained(self, reason: str) -> bool:
         return bool(EXPLAINS.get(reason, frozenset()) & self.faults)
@@ -39,10 +52,14 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
     path, found = build(draw), dict[str, Truth]()
     probes = next((one.trials for one in claims.figures if one.trials), None) or 1
     for one in claims.figures:
+        if one.name in WORDS:
+            continue
         known = judge.known(path, one, done) if not one.name.startswith(("TCP", "UDP", "loss", "duplicates")) else None
         if known is not None:
             jitter = draw.up.jitter_ms + draw.down.jitter_ms if "delay" in one.name or "trip" in one.name else 0.0
             spread = MEDIAN_ERRORS * jitter / math.sqrt(probes)
+            if one.name.startswith("CE"):
+                spread = SIGMAS * math.sqrt(known[0].middle * (1 - known[0].middle) / (one.trials or 1))
             found[one.name] = Truth(known[0].low - spread, known[0].high + spread)
         elif one.name.startswith("loss") and one.trials:
             lost = _lost(draw, done, one.name.removeprefix("loss "))
@@ -50,10 +67,23 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
             signals = max(0, done["counted"][DOWN if one.name.endswith(DOWN) else UP]["first"] - one.trials)
             found[one.name] = Truth(max(0.0, (lost[0] - signals) / one.trials), lost[1] / one.trials)
     for way in claims.rates:
-        rate = _rate(draw, done, way)
+        rate = _rate(draw, done, way, _seconds(claims.command))
         if rate is not None:
             found[f"rate {way}"] = rate
-    return Expected(found, draw.faults)
+    loaded = UP if "upload" in claims.command else DOWN
+    words = {"route": ROUTE, "where": loaded}
+    policed = tuple(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.police_mbps is not None)
+    if draw.outage is None:
+        return Expected(found, draw.faults, words, policed=policed)
+    # Packets wait in the queues before they reach the wire: probes that were sent so much earlier are lost, too.
+    length_ms = 1000 * draw.outage.length_s
+    slack = Truth(length_ms - SPACING_MS, length_ms + SPACING_MS + max(_drain_ms(draw, UP), _drain_ms(draw, DOWN)))
+    return Expected(found, draw.faults, words, slack, draw.outage.ways, policed)
+
+
+def _seconds(command: str) -> float:
+    words = command.split()
+    return float(words[words.index("--for") + 1].removesuffix("s")) if "--for" in words else FLOW_S
 
 
 def drops(done: Mapping[str, Any]) -> dict[str, int]:
@@ -77,7 +107,7 @@ def _lost(draw: Draw, done: Mapping[str, Any], name: str) -> tuple[int, int]:
     return lost[UP] + max(0, lost[DOWN] - copies), lost[UP] + lost[DOWN]
 
 
-def _rate(draw: Draw, done: Mapping[str, Any], way: str) -> Truth | None:
+def _rate(draw: Draw, done: Mapping[str, Any], way: str, length_s: float) -> Truth | None:
     """The rate of payload in Mbit/s: at least that of the bytes that a program could read in order while the flow was sent; at most that of
     all bytes that arrived, without copies, between the first and the last packet."""
     rows: list[tuple[int, int, int]] = done["arrived"][way]["rows"]
@@ -86,9 +116,9 @@ def _rate(draw: Draw, done: Mapping[str, Any], way: str) -> Truth | None:
     begin, whole, end = rows[0][0], rows[-1][1], rows[-1][0]
     early = next(at for at, count, _ in rows if count > EDGE * whole)
     late = next(at for at, count, _ in rows if count >= (1 - EDGE) * whole)
-    longest, shortest = max((end - begin) / 1e9, FLOW_S), max((late - early) / 1e9 - 2 * ROW_S, ROW_S)
+    longest, shortest = max((end - begin) / 1e9, length_s), max((late - early) / 1e9 - 2 * ROW_S, ROW_S)
     least = min(read for at, _, read in rows if at >= end - 1e6 * _drain_ms(draw, way))
-    low, high = least * 8e-6 / longest, whole * 8e-6 / max(shortest, min(FLOW_S, longest) / 2)
+    low, high = least * 8e-6 / longest, whole * 8e-6 / max(shortest, min(length_s, longest) / 2)
     return Truth(low, max(low, high))
 
 

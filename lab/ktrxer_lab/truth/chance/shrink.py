@@ -28,6 +28,10 @@ def simpler(draw: Draw) -> Iterator[Draw]:
         yield replace(draw, outage=None)
     if draw.nat:
         yield replace(draw, nat=False)
+    if draw.box:
+        yield replace(draw, box="", box_at_s=0.0)
+    if draw.bleach:
+        yield replace(draw, bleach="")
     if draw.ahead_ms or draw.rate_ppm:
         yield replace(draw, ahead_ms=0.0, rate_ppm=0.0)
     for way in _ways(draw.up):
