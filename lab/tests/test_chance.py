@@ -110,6 +110,14 @@ def test_a_planted_cause_is_false():
     assert found(DEAD, PING, pinged(lost=50, verdict="degraded", reasons=("host_busy",))) == [(FALSE_CAUSE, "host_busy")]
 
 
+def test_a_sentence_that_names_the_wrong_direction_is_a_false_cause():
+    done = pinged(lost=50, verdict="degraded", reasons=("flow_ends_missing",))
+    assert found(DEAD, PING, done) == []
+    there = {**done, "out": done["out"].replace('"text": "flow_ends_missing"', '"text": "the path up is lost"')}
+    assert found(DEAD, PING, there) == []
+    assert found(DEAD, PING, {**there, "out": there["out"].replace("path up", "path down")}) == [(FALSE_CAUSE, "flow_ends_missing")]
+
+
 def test_a_command_without_an_object_is_an_alarm():
     assert found(PLAIN, PING, {**pinged(), "out": "", "err": "Aborted", "status": 134}) == [(FALSE_ALARM, "no result")]
 

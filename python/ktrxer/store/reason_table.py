@@ -495,7 +495,7 @@ FORMS: dict[str, Form] = {
     "flow_ends_missing": Form(
         "degraded",
         "path",
-        "the server's final counts of {missing} of {flows} flows did not arrive: the path down is lost or slow. The figures of the server's end are from its last samples",
+        "the server's final counts of {missing} of {flows} flows did not arrive: the connection is lost or slow. The figures of the server's end are from its last samples",
         ("rate",),
         "missing",
     ),
@@ -679,12 +679,14 @@ FORMS: dict[str, Form] = {
         "",
         "host",
         "{elsewhere} of {probes} probes left by device '{device}', not by '{claimed}': the figures are of another path than the first line says",
+        ("all",),
         "elsewhere",
     ),
     "path_source": Form(
         "degraded",
         "host",
         "{translated} of {probes} probes left with the source address {source}, not {claimed_source}: NAT of this host changed it",
+        ("all",),
         "translated",
     ),
     "path_next_hop": Form(

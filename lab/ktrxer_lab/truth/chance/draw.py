@@ -32,6 +32,7 @@ BOXES = {
     "unreachable": tuple(f"ip rule {change} pref 100 iif to-client ipproto udp dport 8620 unreachable" for change in ("add", "del")),
     "prohibit": tuple(f"ip rule {change} pref 100 iif to-client ipproto tcp dport 8620 prohibit" for change in ("add", "del")),
 }
+BOX_WAYS = {"stall": (UP, DOWN), "unreachable": (UP,), "prohibit": (UP,)}
 
 
 @dataclass(frozen=True)

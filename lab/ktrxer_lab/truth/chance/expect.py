@@ -11,7 +11,7 @@ from typing import Any
 
 from ktrxer_lab.truth import judge
 from ktrxer_lab.truth.chance.claims import Claims
-from ktrxer_lab.truth.chance.draw import FLOW_S, Draw, build
+from ktrxer_lab.truth.chance.draw import BOX_WAYS, FLOW_S, Draw, build
 from ktrxer_lab.truth.figure import WORDS
 from ktrxer_lab.truth.path import DOWN, ROUTE, UP, Truth
 
@@ -30,6 +30,8 @@ EXPLAINS = {
     "flow_not_covered": DEAD,
     "flow_ended_early": DEAD,
     "flow_ended": DEAD,
+    "flow_ends_missing": DEAD,
+    "flow_network_answered": frozenset({"unreachable"}),
     "own_load": frozenset({"slow", "loss", "outage"}),  # the probes of a run take more than 2 % of a slow flow
 }
 
@@ -39,6 +41,7 @@ class Expected:
     figures: Mapping[str, Truth]  # widened by the sampling interval
     faults: frozenset[str]
     words: Mapping[str, str]  # the true value of a figure that is text
+    lossy: frozenset[str] = frozenset()  # the directions in which a fault drops packets
     outage: Truth | None = None  # its length in ms, as probes see it
     outage_ways: tuple[str, ...] = ()
     policed: tuple[str, ...] = ()
@@ -74,11 +77,17 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
     words = {"route": ROUTE, "where": loaded}
     policed = tuple(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.police_mbps is not None)
     if draw.outage is None:
-        return Expected(found, draw.faults, words, policed=policed)
+        return Expected(found, draw.faults, words, _lossy(draw), policed=policed)
     # Packets wait in the queues before they reach the wire: probes that were sent so much earlier are lost, too.
     length_ms = 1000 * draw.outage.length_s
     slack = Truth(length_ms - SPACING_MS, length_ms + SPACING_MS + max(_drain_ms(draw, UP), _drain_ms(draw, DOWN)))
-    return Expected(found, draw.faults, words, slack, draw.outage.ways, policed)
+    return Expected(found, draw.faults, words, _lossy(draw), slack, draw.outage.ways, policed)
+
+
+def _lossy(draw: Draw) -> frozenset[str]:
+    ways = {UP: draw.up, DOWN: draw.down}
+    found = {name for name, way in ways.items() if way.loss or way.police_mbps is not None}
+    return frozenset(found | {*(draw.outage.ways if draw.outage else ()), *(BOX_WAYS[draw.box] if draw.box else ())})
 
 
 def _seconds(command: str) -> float:
