@@ -10,6 +10,9 @@ import tables
 from ktrxer_lab import command, vm
 from ktrxer_lab.bench import figures
 from ktrxer_lab.truth import judge, report
+from ktrxer_lab.truth.chance import draw as chance
+from ktrxer_lab.truth.chance import judge as chance_judge
+from ktrxer_lab.truth.chance import rates, run
 from ktrxer_lab.truth.figure import Figure
 from ktrxer_lab.truth.measure import Result
 from ktrxer_lab.truth.path import Path, Way
@@ -39,6 +42,12 @@ def test_figures_of_known_paths() -> None:
     faults("truth", made)
     made["paths"][0]["rows"][0]["invented"] = 1
     assert printed_check.wrong("truth", made)
+
+
+def test_a_draw() -> None:
+    draw = chance.drawn(1)
+    finding = chance_judge.Finding(chance_judge.KINDS[0], "ping", "loss round trip", "0.5, truth 0")
+    faults("truth-chance", rates.record(run.Tried(draw, (run.Run("ping server", "valid", True, 3, ()),), (finding,), 1.5)))
 
 
 def test_figures_of_the_bench() -> None:
