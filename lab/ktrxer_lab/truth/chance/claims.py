@@ -40,6 +40,7 @@ class Claims:
     rates: Mapping[str, float]  # Mbit/s of payload, by direction
     outages: tuple[Dead, ...] | None = None  # None: the command names none
     policed: tuple[str, ...] = ()  # directions
+    span_ns: tuple[int, int] | None = None  # begin and end of a run, by CLOCK_REALTIME
     problem: str = ""  # why there are no figures
 
     @property
@@ -67,4 +68,7 @@ def read(command: str, done: Mapping[str, Any]) -> Claims:
         return whole
     rates = {one.name.removeprefix("TCP "): one.value for one in figures if one.name.startswith("TCP ")}
     outages = tuple(Dead(one["low_ms"], one["high_ms"], one["direction"]) for one in summary["outages"])
-    return replace(whole, rates=rates, outages=outages, policed=tuple(one["direction"] for one in summary["policed"]))
+    phases = [(one["from_real_ns"], one["to_real_ns"]) for one in summary["phases"]]
+    span_ns = (min(begin for begin, _ in phases), max(end for _, end in phases)) if phases else None
+    policed = tuple(one["direction"] for one in summary["policed"])
+    return replace(whole, rates=rates, outages=outages, policed=policed, span_ns=span_ns)

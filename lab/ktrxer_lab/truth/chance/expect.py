@@ -30,6 +30,7 @@ EXPLAINS = {
     "flow_not_covered": DEAD,
     "flow_ended_early": DEAD,
     "flow_ended": DEAD,
+    "flow_nothing_received": DEAD,
     "flow_ends_missing": DEAD,
     "flow_network_answered": frozenset({"unreachable"}),
     "own_load": frozenset({"slow", "loss", "outage"}),  # the probes of a run take more than 2 % of a slow flow
@@ -76,12 +77,20 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
     loaded = UP if "upload" in claims.command else DOWN
     words = {"route": ROUTE, "where": loaded}
     policed = tuple(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.police_mbps is not None)
-    if draw.outage is None:
+    length_ms = _outage_ms(draw, claims, done)
+    if draw.outage is None or length_ms <= 0:
         return Expected(found, draw.faults, words, _lossy(draw), policed=policed)
     # Packets wait in the queues before they reach the wire: probes that were sent so much earlier are lost, too.
-    length_ms = 1000 * draw.outage.length_s
     slack = Truth(length_ms - SPACING_MS, length_ms + SPACING_MS + max(_drain_ms(draw, UP), _drain_ms(draw, DOWN)))
     return Expected(found, draw.faults, words, _lossy(draw), slack, draw.outage.ways, policed)
+
+
+def _outage_ms(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> float:
+    """The length of the outage; of a run that began during the outage, the rest."""
+    if draw.outage is None or claims.span_ns is None:
+        return 1000 * draw.outage.length_s if draw.outage else 0.0
+    dead = [event["at_ns"] + done["offset_ns"] for event in done["events"][:2]]
+    return float(min(dead[1], claims.span_ns[1]) - max(dead[0], claims.span_ns[0])) / 1e6
 
 
 def _lossy(draw: Draw) -> frozenset[str]:
