@@ -20,7 +20,7 @@ from compared import P95, RATE, START, group, member
 from ktrxer.analyse import cache as caches
 from ktrxer.analyse import grouping
 from ktrxer.analyse.collection import collect
-from ktrxer.analyse.compare import Margin, check, compare, sentences
+from ktrxer.analyse.compare import Margin, check, compare, primary_keys, sentences
 from ktrxer.analyse.figure import Figure
 from ktrxer.analyse.figures import narrow, of_run, of_summary
 from ktrxer.analyse.grouping import Group, GroupingError
@@ -140,7 +140,7 @@ def test_sentences_say_how_much_and_how_sure():
     assert first.startswith("UDP round trip, loaded, p95: B is 1")
     assert " ms (2" in first
     assert first.endswith("): worse")
-    assert second == "TCP upload, mean rate: the same within 0.071 %"
+    assert second.startswith("TCP upload, mean rate: the same (B - A is -0.0") and second.endswith(", within the margin of 2.4 Mbit/s)")
     assert made.rows[0].outcome == "higher"
     assert not made.notes
 
@@ -149,23 +149,53 @@ def test_no_difference_is_not_called_the_same_when_the_interval_is_wide():
     rng = np.random.default_rng(1)
     made = both(list(rng.normal(50, 20, 6)), list(rng.normal(50, 20, 6)))
     assert made.rows[0].outcome == "unclear"
-    assert "no difference shown" in sentences(made)[0]
+    row = made.rows[0]
+    assert row.runs_needed is not None and row.runs_needed > 6
+    assert ": not decided (B - A is " in sentences(made)[0] and f"about {row.runs_needed} runs in each group would decide" in sentences(made)[0]
 
 
-def test_an_interval_without_zero_that_the_correction_does_not_confirm_has_the_reason():
-    """The interval is that of one figure, p that of all of them."""
+def test_other_figures_do_not_take_part_in_the_correction():
+    """112 and 14.8 ms beside 40 figures: the delay is decided, because they are exploratory."""
     rng = np.random.default_rng(4)
-    more = [Figure(f"value.other_{i}", f"other {i}", "ms", 0.0, "lower") for i in range(20)]
-    a, b = group("A", list(rng.normal(50, 10, 10)), list(range(0, 20, 2))), group("B", list(rng.normal(62, 10, 10)), list(range(1, 21, 2)))
+    more = [Figure(f"value.other_{i}", f"other {i}", "ms", 0.0, "lower") for i in range(40)]
+    a, b = group("A", [112.0, 118, 105], [0, 2, 4]), group("B", [14.8, 15.9, 13.1], [1, 3, 5])
     for one in (*a.members, *b.members):
         one.figures.update({figure.key: float(rng.normal(10, 3)) for figure in more})
     alone, among = (compare(a, b, {one.key: one for one in known}) for known in ([P95], [P95, *more]))
-    assert alone.rows[0].outcome == "higher"
-    row = among.rows[0]
-    assert row.outcome == "unclear" and row.found.low > 0
-    interval = f"{row.found.low:.0f} to {row.found.high:.0f} ms, 95 % for this figure alone"
-    expected = f"no difference shown after the correction for 21 figures (p = {row.p_corrected:.3g}; B - A is {interval})"
-    assert sentences(among)[0] == f"UDP round trip, loaded, p95: {expected}"
+    assert alone.rows[0].outcome == among.rows[0].outcome == "lower" and among.rows[0].p_corrected == alone.rows[0].p_corrected
+    assert [row.figure.key for row in among.rows if row.primary] == [P95.key] and all(row.p_corrected is None for row in among.rows if not row.primary)
+
+
+def test_a_difference_that_does_not_matter_is_none():
+    """256 ns of 50 ms, and of two delays below a millisecond: the interval excludes zero, and the difference is within the margin."""
+    for low, gap in ((50.0, 0.000256), (0.2, 0.3)):
+        made = both([low + 1e-9 * i for i in range(6)], [low + gap + 1e-9 * i for i in range(6)])
+        row = made.rows[0]
+        assert row.found.low > 0 and row.outcome == "same", row
+        assert "the same" in sentences(made)[0]
+
+
+def test_a_group_against_itself_declares_nothing():
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        values = list(rng.normal(50, 0.0003, 12))
+        rng.shuffle(values)
+        assert both(values[:6], values[6:]).rows[0].outcome == "same"
+
+
+@pytest.mark.parametrize(("keys", "declared", "expected"), [
+    (["udp.rtt.load.p50", "added", "rate.tcp_upload", "rate.tcp_download", "rate.totals", "loss.idle", "loss.load", "rpm"], [],
+     ["added", "rate.tcp_upload", "rate.tcp_download", "loss.load"]),
+    (["udp.rtt.idle.p50", "loss.idle"], [], ["udp.rtt.idle.p50", "loss.idle"]),
+    (["rate.a", "rate.b", "rate.c", "rate.tcp_totals"], [], ["rate.tcp_totals"]),
+    (["estimate.capacity_up", "loss.load"], [], ["estimate.capacity_up", "loss.load"]),
+    (["value.x"], [], ["value.x"]),
+    (["added", "rpm", "rate.x"], ["rpm", "rate.*"], ["rpm", "rate.x"]),
+    (["added"], ["none*"], ["added"]),
+    ([], [], []),
+])  # fmt: skip
+def test_primary_outcomes(keys, declared, expected):
+    assert primary_keys([Figure(key, key, "ms", 0.0, "lower", key.endswith("p50")) for key in keys], declared) == expected
 
 
 def test_groups_that_follow_each_other_are_named():
@@ -275,7 +305,7 @@ def test_two_groups_of_files(files, capsys):
     assert command.main([str(files / "long"), "--", "--no-cache", str(files / "short"), "--margin", "udp.rtt.load.p95=500%"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("A: long, 4 runs\nB: short, 4 runs\nthey differ in title: long | short\n")
-    assert "UDP round trip, loaded, p95: short is " in out
+    assert "delay that load adds to the p50: short is " in out and "exploratory; better" in out
     assert " lower than long (95 %: " in out
     assert not err
 

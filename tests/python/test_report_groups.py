@@ -47,9 +47,9 @@ def test_a_report_of_two_groups(groups: Path, here: Path, capsys: pytest.Capture
     (table,) = (one for one in data["overview"]["tables"] if one["title"] == "Differences: codel against fifo")
     row = next(row for row in table["rows"] if row[0] == "UDP round trip, loaded, p50 (ms)")
     assert float(row[3]) == pytest.approx(-55, abs=2) and re.fullmatch(r"-[\d.]+ to -[\d.]+", row[4]) and row[6] == "lower"
-    assert data["overview"]["sentences"][0].startswith("UDP round trip, loaded, p50: codel is 5")
+    assert data["overview"]["sentences"][0].startswith("delay that load adds to the p50: codel is 5")
     text = (here / "x.html").read_text("utf-8")
-    assert text.index("UDP round trip, loaded, p50: codel is") < text.index('id="report"')  # also without JavaScript
+    assert text.index("delay that load adds to the p50: codel is") < text.index('id="report"')  # also without JavaScript
     panels = {one["key"]: one for one in data["overview"]["panels"]}
     assert list(panels)[:3] == ["differences", "group-cdf", "group-qq"] and {"values-ms", "latency"} <= panels.keys()
     assert [one["label"] for one in panels["group-cdf"]["series"]] == ["fifo", "codel"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrxer import __version__
 
-FORMAT = 6  # of the rows; a change of an estimator is a change of this number
+FORMAT = 7  # of the rows; a change of an estimator is a change of this number
 BATCH = 30_000  # of SQLite's parameters: 32,766 since 3.32
 ROWS = 300_000  # the newest ones stay: about 100,000 runs
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Two groups of runs: each figure's difference with its interval, the drift over time, and a sentence for the main figures."""
+"""Two groups of runs: each figure's difference with its interval, the drift over time, and a sentence for each primary outcome.
+
+A test declares two to four primary outcomes (Plan.outcomes); without a declaration they are the delay that load adds, the rates and the
+loss. Only they share the correction for several figures. The other figures are exploratory."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +21,12 @@ from ktrxer.statistics.difference import RUNS_LEAST, Difference, Trend, differen
 
 LEVEL = 0.95
 ALPHA = 0.05
-SAME_SHARE = 0.05  # two groups whose interval lies within this share of A's mean are called the same within that share
+# A difference matters from the larger of this share of A's mean,
+SAME_SHARE = 0.05
+# and this on, by unit: a delay of 1 ms, a loss of half a percentage point.
+SAME_LEAST = {"ms": 1.0, "us": 1000.0, "s": 0.001, "%": 0.5}
+PRIMARY_MOST = 4
+RUNS_MOST = 10_000  # a larger number of runs is not stated
 DRIFT_ALPHA = 0.01
 
 Outcome = Literal["higher", "lower", "same", "unclear", "too few runs", "lost"]
@@ -35,7 +44,15 @@ class Row:
     found: Difference | None  # None: a group has no finite value, or some values are infinite
     p_corrected: float | None
     outcome: Outcome
+    primary: bool = False  # one of the outcomes that share the correction; the others are exploratory
+    runs_needed: int | None = None  # in each group, to decide; None: it is decided, or more than RUNS_MOST
     drift: Trend | None = None  # within the groups, where it is significant
+
+    @property
+    def margin(self) -> float:
+        """The least difference that matters, in the figure's unit."""
+        mean = abs(self.found.mean_a) if self.found is not None else 0.0
+        return max(SAME_SHARE * mean, SAME_LEAST.get(self.figure.unit, 0.0))
 
     @property
     def share(self) -> float | None:
@@ -69,7 +86,8 @@ class Comparison:
 
 def _row_json(row: Row) -> dict[str, Any]:
     made: dict[str, Any] = {"key": row.figure.key, "label": row.figure.label, "unit": row.figure.unit, "better": row.figure.better}
-    made |= {"outcome": row.outcome, "p_corrected": row.p_corrected, "share_of_a": row.share}
+    made |= {"outcome": row.outcome, "primary": row.primary, "margin": row.margin, "runs_needed": row.runs_needed}
+    made |= {"p_corrected": row.p_corrected, "share_of_a": row.share}
     made |= {"missing": [row.missing_a, row.missing_b], "infinite": [row.infinite_a, row.infinite_b]}
     found = row.found if row.found is not None else None
     return made | (asdict(found) if found is not None else {}) | {"drift": asdict(row.drift) if row.drift is not None else None}
@@ -79,7 +97,10 @@ def compare(a: Group, b: Group, known: Mapping[str, Figure]) -> Comparison:
     """`known`: a description of each figure by its key, in the order of the table. The groups have been made comparable (grouping.py)."""
     rows = [_row(figure, a.members, b.members) for figure in known.values()]
     rows = [row for row in rows if row.values_a or row.values_b or row.infinite_a or row.infinite_b]
-    tested = [i for i, row in enumerate(rows) if row.found is not None and row.found.p is not None]
+    declared = list(dict.fromkeys(key for member in (*a.members, *b.members) for key in member.facts.outcomes))
+    chosen = primary_keys([row.figure for row in rows], declared)
+    rows = [replace(row, primary=row.figure.key in chosen) for row in rows]
+    tested = [i for i, row in enumerate(rows) if row.primary and row.found is not None and row.found.p is not None]
     corrected = dict(zip(tested, holm([_p(rows[i]) for i in tested]), strict=True))
     rows = [_judged(row, corrected.get(i)) for i, row in enumerate(rows)]
     made_at = order([*a.members, *b.members])
@@ -89,6 +110,22 @@ def compare(a: Group, b: Group, known: Mapping[str, Figure]) -> Comparison:
     )
     made.notes.extend(_notes(made, a, b, made_at))
     return made
+
+
+def primary_keys(figures: Sequence[Figure], declared: Sequence[str] = ()) -> list[str]:
+    """The keys of at most PRIMARY_MOST figures. `declared`: patterns of keys."""
+    keys = [one.key for one in figures]
+    if found := [key for pattern in declared for key in keys if fnmatchcase(key, pattern)]:
+        return list(dict.fromkeys(found))[:PRIMARY_MOST]
+    delays = [key for key in keys if key == "added"] or [one.key for one in figures if one.main and ".rtt." in one.key]
+    rates = [key for key in keys if key.startswith("rate.")]
+    groups = [key for key in rates if not key.endswith("totals")]
+    loss: list[str] = [key for key in ("loss.load", "loss.idle") if key in keys]
+    made = [*delays[:1], *(groups if len(groups) < 3 else rates[-1:]), *loss[:1]]
+    if not set(made) - set(loss):
+        others = [one for one in figures if one.key not in loss]
+        made = [one.key for one in [one for one in others if one.main] or others][:2] + loss[:1]
+    return made[:PRIMARY_MOST]
 
 
 def _p(row: Row) -> float:
@@ -107,24 +144,30 @@ def _row(figure: Figure, a: Sequence[Member], b: Sequence[Member]) -> Row:
 
 def _judged(row: Row, p: float | None) -> Row:
     found = row.found
-    outcome: Outcome = "unclear"
     if found is None:
-        outcome = "lost"
-    elif found.low is None or found.high is None:
-        outcome = "too few runs"
-    elif p is not None and p < ALPHA:
-        outcome = "higher" if found.difference > 0 else "lower"
-    elif _bound(found) <= SAME_SHARE:
-        outcome = "same"
-    return replace(row, p_corrected=p, outcome=outcome)
-
-
-def _bound(found: Difference) -> float:
-    """The largest difference that the interval allows, as a share of A's mean."""
+        return replace(row, outcome="lost")
     if found.low is None or found.high is None:
-        return math.inf
-    worst = max(abs(found.low), abs(found.high))
-    return worst / abs(found.mean_a) if found.mean_a else (0.0 if not worst else math.inf)
+        return replace(row, outcome="too few runs")
+    outcome: Outcome = "unclear"
+    shown = p is not None and p < ALPHA if row.primary else found.low * found.high > 0
+    if shown and abs(found.difference) > row.margin:
+        outcome = "higher" if found.difference > 0 else "lower"
+    elif max(abs(found.low), abs(found.high)) <= row.margin:
+        outcome = "same"
+    needed = _runs_needed(found, row.margin) if outcome == "unclear" else None
+    return replace(row, p_corrected=p, outcome=outcome, runs_needed=needed)
+
+
+def _runs_needed(found: Difference, margin: float) -> int | None:
+    """Runs in each group whose interval would lie on one side of zero, or within the margin. Its width falls with the root of their
+    number."""
+    assert found.low is not None and found.high is not None
+    least, size = min(found.count_a, found.count_b), abs(found.difference)
+    wanted = size if size > margin else margin - size
+    if wanted <= 0:
+        return None
+    needed = math.ceil(least * ((found.high - found.low) / 2 / wanted) ** 2)
+    return max(needed, least + 1) if needed <= RUNS_MOST else None
 
 
 def _with_drift(rows: list[Row], a: Sequence[Member], b: Sequence[Member], made_at: Order) -> list[Row]:
@@ -163,18 +206,16 @@ def _notes(made: Comparison, a: Group, b: Group, made_at: Order) -> list[str]:
 
 
 def notable(row: Row) -> bool:
-    """Rows of the short table: main figures, and figures with a difference, losses or a drift."""
-    return row.figure.main or row.outcome in ("higher", "lower", "lost") or row.drift is not None
+    """Rows of the short table: primary outcomes, and figures with a difference, losses or a drift."""
+    return row.primary or row.outcome in ("higher", "lower", "lost") or row.drift is not None
 
 
 def sentences(made: Comparison) -> list[str]:
-    """One for each main figure: the difference of B from A."""
-    tested = sum(row.p_corrected is not None for row in made.rows)
-    return [_sentence(row, made.name_a, made.name_b, tested) for row in made.rows if row.figure.main and row.found is not None]
+    """One for each primary outcome: the difference of B from A."""
+    return [_sentence(row, made.name_a, made.name_b) for row in made.rows if row.primary and row.found is not None]
 
 
-def _sentence(row: Row, a: str, b: str, tested: int) -> str:
-    """`tested`: the number of figures that p is corrected for."""
+def _sentence(row: Row, a: str, b: str) -> str:
     found, figure = row.found, row.figure
     assert found is not None
     unit = "percentage points" if figure.unit == "%" else figure.unit
@@ -189,21 +230,13 @@ def _sentence(row: Row, a: str, b: str, tested: int) -> str:
         better = "better" if row.outcome == figure.better else "worse"
         gap = amount(abs(found.difference), half)
         return f"{figure.label}: {b} is {gap} {unit}{percent} {row.outcome} than {a} (95 %: {between}): {better}"
-    if row.outcome == "same":
-        return f"{figure.label}: the same within {_percent_up(_bound(found))}"
     interval = f"{b} - {a} is {amount(found.low, half)} to {amount(found.high, half)} {unit}, 95 %"
-    if found.low * found.high > 0 and tested > 1:
-        why = f"after the correction for {tested} figures (p = {row.p_corrected:.3g}; {interval} for this figure alone)"
-        return f"{figure.label}: no difference shown {why}"
-    return f"{figure.label}: no difference shown ({interval})"
-
-
-def _percent_up(share: float) -> str:
-    """Rounded up to two digits: a bound stays a bound."""
-    if share <= 0:
-        return "0 %"
-    digits = max(0, 1 - math.floor(math.log10(100 * share)))
-    return f"{math.ceil(100 * share * 10**digits - 1e-9) / 10**digits:.{digits}f} %"
+    margin = f"{amount(row.margin, row.margin)} {unit}"
+    if row.outcome == "same":
+        return f"{figure.label}: the same ({interval}, within the margin of {margin})"
+    least = min(found.count_a, found.count_b)
+    more = f"; about {row.runs_needed} runs in each group would decide, not {least}" if row.runs_needed is not None else ""
+    return f"{figure.label}: not decided ({interval}; a difference matters from {margin} on){more}"
 
 
 def amount(value: float, uncertainty: float) -> str:

@@ -123,6 +123,7 @@ class Facts:
     boot: str = ""
     monotonic_ns: int = 0
     realtime_ns: int = 0
+    outcomes: list[str] = field(default_factory=list)  # patterns of keys: the primary outcomes that the test declares
     doubts: list[list[str]] = field(default_factory=list)  # keys of figures that do not hold, each with the reason (doubts.py)
 
 
@@ -130,6 +131,8 @@ def facts(meta: Meta, keys: Iterable[str] = ()) -> Facts:
     properties = {key: value_of(meta, key) for key in (*PROPERTIES, *keys)}
     made = Facts(meta.created, meta.verdict, sentences(meta.reasons), "flent" in meta.metadata, properties, *_place(meta))
     made.doubts = [list(one) for one in doubts(meta)]
+    stated = meta.settings.get("outcomes")
+    made.outcomes = [one[:60] for one in stated if isinstance(one, str)][:4] if isinstance(stated, list) else []
     # A guest of virtual time has a boot id that follows from its seed: other guests have it, too.
     lab = meta.metadata.get("topology")
     if meta.zero.boot_id and not (isinstance(lab, dict) and lab.get("place") == "virtual time"):

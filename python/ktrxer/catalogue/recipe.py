@@ -124,6 +124,7 @@ class Plan:
     load_s: tuple[float, float] | None = None  # None: from the first load's beginning to the last one's end
     panels: tuple[Panel, ...] = ()
     steps: tuple[Step, ...] = ()  # the parts of a load that changes while it is on
+    outcomes: tuple[str, ...] = ()  # the primary outcomes of a comparison, by keys of figures; empty: added delay, rates and loss
     tolerance_percent: float | None = None  # of the headline figures, in which `valid` needs their error bounds; None: 5
 
 
@@ -276,6 +277,7 @@ def combine(
         load_s if load_s is not None else load,
         tuple({panel.name: panel for panel in [*panels, *(one for plan in plans for one in plan.panels)]}.values()),
         (*(one for plan in plans for one in plan.steps), *steps),
+        tuple(dict.fromkeys(one for plan in plans for one in plan.outcomes)),
         min((plan.tolerance_percent for plan in plans if plan.tolerance_percent is not None), default=None),
     )
 

@@ -25,7 +25,7 @@ examples:
   ktrxer compare runs --by cc,qdisc --figures 'udp.rtt.*'
   ktrxer compare --baseline main/ --margin 'udp.rtt.load.p95=5%' --margin 'rate.*=2%' change/ --junit out.xml
 A difference is that of the means over runs, B - A. Its interval is made by resampling whole runs (studentized bootstrap, 95 %); if
-both groups have 3 or 4 runs, it is that of Welch's t test. p is corrected for the number of figures (Holm). A group needs at least 3 runs
+both groups have 3 or 4 runs, it is that of Welch's t test. p is corrected for the primary outcomes (Holm). A group needs at least 3 runs
 for an interval. Runs that are invalid, figures of degraded runs that do not hold, and runs that differ from their group in test, host,
 kernel, target, length, congestion control, topology or parameters, are named and left out.
 Exit status: 0; 1 if a file cannot be read, or if a group has no run; 2 usage; 3 if a margin is not shown to hold."""

@@ -12,17 +12,17 @@ from ktrxer.store import one_line
 from ktrxer.summary.table import table
 
 HEAD = ("figure", "A", "+-", "B", "+-", "B - A", "95 % interval", "share", "p", "")
-WORDS = {"same": "the same", "unclear": "", "too few runs": "too few runs", "lost": ""}
+WORDS = {"same": "the same", "unclear": "not decided", "too few runs": "too few runs", "lost": ""}
 
 
 def lines(made: Comparison, checks: Sequence[Check], whole: bool = False) -> list[str]:
-    """`whole`: also the rows of figures without a difference that are not main ones."""
+    """`whole`: also the rows of exploratory figures without a difference."""
     made_lines = [f"A: {_group(made.name_a, made.runs_a)}", f"B: {_group(made.name_b, made.runs_b)}"]
     if made.differ_in:
         differ = "; ".join(f"{key}: {one_line(a, 60)} | {one_line(b, 60)}" for key, (a, b) in made.differ_in.items())
         made_lines.append(f"they differ in {differ}")
     made_lines += ["", *(one_line(text, 400) for text in sentences(made))]
-    shown = [row for row in made.rows if whole or notable(row)]
+    shown = sorted((row for row in made.rows if whole or notable(row)), key=lambda row: not row.primary)
     made_lines += ["", *table(HEAD, [cells(row) for row in shown])]
     if len(shown) < len(made.rows):
         made_lines.append(f"{len(made.rows) - len(shown)} further figures without a shown difference; --figures '*' lists them")
@@ -57,7 +57,7 @@ def _difference(row: Row) -> list[str]:
     if found.low is None or found.high is None:
         return [amount(found.difference, abs(found.difference)), "-", _share(row), "-"]
     half = (found.high - found.low) / 2 or abs(found.difference) / 100
-    p = row.p_corrected
+    p = row.p_corrected if row.primary else found.p
     shown = "-" if p is None else "<0.01" if p < 0.01 else f"{p:.2f}"
     return [amount(found.difference, half), f"{amount(found.low, half)} to {amount(found.high, half)}", _share(row), shown]
 
@@ -67,7 +67,8 @@ def _share(row: Row) -> str:
 
 
 def _remark(row: Row) -> str:
-    stated = [WORDS[row.outcome]] if row.outcome in WORDS else ["better" if row.outcome == row.figure.better else "worse"]
+    stated = [] if row.primary else ["exploratory"]
+    stated += [WORDS[row.outcome]] if row.outcome in WORDS else ["better" if row.outcome == row.figure.better else "worse"]
     if row.infinite_a or row.infinite_b:
         stated.append(f"among lost probes in {row.infinite_a} of A, {row.infinite_b} of B")
     if row.missing_a or row.missing_b:

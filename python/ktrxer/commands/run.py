@@ -293,6 +293,8 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         meta.plots = list(plan.plots)
         meta.panels = [provenance.plain(panel) for panel in plan.panels]
         meta.settings["rate_estimate_bps"] = rate
+        if plan.outcomes:
+            meta.settings["outcomes"] = list(plan.outcomes)
         if given.beside:
             meta.settings["with"] = given.beside
         if missing:
