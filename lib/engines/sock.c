@@ -32,6 +32,8 @@ void ktx_sock_stamps(struct ktx_sock *sock, int fd, uint8_t family, const struct
 #ifndef KTRXER_SMALL
 	if (sock->sched && family)
 		ktrxer_txstamp_add_path(fd, family);
+#else
+	(void)family;
 #endif
 }
 

@@ -99,6 +99,9 @@ void path_witness_end(struct path_witness *w, const struct path_claim *claim)
 	struct ktrxer_path now;
 
 	w->compared = claim->sent > 0;
+	w->left_count = 0;
+	w->probes = w->elsewhere = w->other_from = w->answers = w->answers_elsewhere = 0;
+	w->way = NULL;
 	departures_read(w, claim);
 	for (int i = 0; i < w->left_count; i++) {
 		struct path_way *way = &w->left[i];

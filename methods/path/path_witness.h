@@ -49,7 +49,7 @@ struct path_claim {
 void path_witness_arrived(struct path_witness *witness, uint32_t device);
 /* The answer that was counted last came through a device below this one (bridge, VLAN): this one counts. */
 void path_witness_moved(struct path_witness *witness, uint32_t from, uint32_t to);
-/* After the last report. Names of devices, next hops and sums are those of now. */
+/* After the last report, and again after later ones. Names of devices, next hops and sums are those of now. */
 void path_witness_end(struct path_witness *witness, const struct path_claim *claim);
 #else
 static inline void path_witness_arrived(struct path_witness *witness, uint32_t device)

@@ -80,16 +80,22 @@ static uint64_t pump(struct prober *p, bool look)
 	return pump_at;
 }
 
+static void network_error(void *context, const struct ktx_network_error *error)
+{
+	struct prober *p = context;
+
+	p->result.network_errors++;
+	if (p->events.network_error)
+		p->events.network_error(p->events.context, error);
+}
+
 static void take_network_errors(struct prober *p)
 {
 	struct ktx_network_error errors[8];
 
 	for (int n; (n = ktx_network_errors(p->tx, errors, 8)) > 0;)
-		for (int i = 0; i < n; i++) {
-			p->result.network_errors++;
-			if (p->events.network_error)
-				p->events.network_error(p->events.context, &errors[i]);
-		}
+		for (int i = 0; i < n; i++)
+			network_error(p, &errors[i]);
 }
 
 uint64_t prober_take(struct prober *p)
@@ -282,6 +288,8 @@ static int watch_sources(struct prober *p, struct prober *leader)
 	int rc = 0;
 
 	p->leader = leader;
+	p->receiver.error = network_error;
+	p->receiver.context = p;
 	p->events_source = (struct loop_source){ .fd = ktx_fd(p->tx), .ready = events_ready };
 	p->reply_source = (struct loop_source){ .fd = p->receiver.fd, .ready = reply_ready };
 	if (p->events_source.fd >= 0)

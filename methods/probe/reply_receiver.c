@@ -35,7 +35,8 @@ static int open_socket(struct reply_receiver *receiver, const struct reply_recei
 static int open_krx(struct reply_receiver *receiver, const struct reply_receiver_options *o, struct ktrxer_error *err)
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
-	struct krx_rule rule = { .op = KRX_CAPTURE, .proto = o->proto };
+	const uint8_t icmp = o->path->to.family == AF_INET6 ? KTRXER_ICMPV6 : KTRXER_ICMP;
+	struct krx_rule rules[2] = { { .op = KRX_CAPTURE, .proto = o->proto }, { .op = KRX_CAPTURE, .proto = icmp } };
 	struct ktx_info info;
 	int rc;
 
@@ -45,11 +46,16 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 	/* Else all devices, because an answer may arrive by another one than its probe left by. */
 	options.device = options.nic_stamps ? o->path->device.name : NULL;
 	/* An answer to a multicast or broadcast probe has any source address. */
-	rule.to = o->path->source;
-	rule.to.scope_id = 0; /* a rule is about packets, which do not contain it; `device` has it */
-	rule.to_prefix = rule.to.family == AF_INET6 ? 128 : 32;
-	rule.to_port = o->proto == KTRXER_UDP ? o->port : 0;
-	rc = krx_open(&receiver->krx, &options, &rule, 1, err);
+	for (int i = 0; i < 2; i++) {
+		rules[i].to = o->path->source;
+		rules[i].to.scope_id = 0; /* a rule is about packets, which do not contain it */
+		rules[i].to_prefix = rules[i].to.family == AF_INET6 ? 128 : 32;
+	}
+	rules[0].to_port = o->proto == KTRXER_UDP ? o->port : 0;
+	receiver->probe = (struct icmp_error_probe){
+		.from = o->path->source, .to = o->path->to, .proto = o->proto, .id = o->port
+	};
+	rc = krx_open(&receiver->krx, &options, rules, o->proto == icmp ? 1 : 2, err);
 	if (rc == 0)
 		receiver->fd = krx_fd(receiver->krx);
 	return rc;
@@ -167,6 +173,7 @@ static bool is_copy(struct reply_receiver *receiver, const struct krx_packet *pa
 static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 {
 	struct ktrxer_frame_view view;
+	struct ktx_network_error error;
 	struct krx_packet packet;
 	int rc = krx_next(receiver->krx, &packet);
 	uint32_t at;
@@ -178,6 +185,11 @@ static int krx_one(struct reply_receiver *receiver, struct reply *reply)
 	/* The first fragment has the number of the probe. */
 	if (ktrxer_frame_read(&view, packet.data, packet.length, packet.link) < 0 && (!view.fragment || view.malformed))
 		return -EAGAIN;
+	if (icmp_error_read(&error, &packet, &view, &receiver->probe)) {
+		if (receiver->error)
+			receiver->error(receiver->context, &error);
+		return -EAGAIN;
+	}
 	at = receiver->proto == KTRXER_UDP ? view.payload : view.transport;
 	if (!view.transport || view.proto != receiver->proto)
 		return -EAGAIN;

@@ -6,6 +6,7 @@
 #ifndef KTRXER_METHODS_REPLY_RECEIVER_H
 #define KTRXER_METHODS_REPLY_RECEIVER_H
 
+#include "icmp_error.h"
 #include "path_witness.h"
 
 struct reply_receiver_options {
@@ -36,6 +37,13 @@ struct reply_receiver {
 	struct reply_seen seen[REPLY_COPIES];
 	uint32_t seen_next;
 	struct path_witness *witness;
+	struct icmp_error_probe probe;
+	/*
+	 * Set by the owner: an ICMP error about a probe, from a receiver of its own. Those of sockets are in
+	 * ktx_network_errors().
+	 */
+	void (*error)(void *context, const struct ktx_network_error *error);
+	void *context;
 	struct ktrxer_clock_map *clock;
 	uint64_t empty_ns; /* when the socket was last seen empty */
 	uint8_t *data;

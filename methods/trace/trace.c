@@ -221,6 +221,11 @@ static void run(struct trace *t, int stop_fd)
 	ktx_cancel(t->tx);
 	ktx_drain(t->tx, ktrxer_now_ns() + KTRXER_NS_PER_S / 10);
 	trace_take_reports(t);
+	path_witness_end(&t->result.path, &(struct path_claim){ .path = &t->probe.path,
+								.device = t->spec.device,
+								.from = &t->spec.from,
+								.tx = t->tx,
+								.sent = t->result.sent });
 out:
 	if (t->rx && krx_stats(t->rx, &stats, NULL, 0) == 0)
 		t->result.receiver_drops = stats.lost;

@@ -7,6 +7,7 @@
 #ifndef KTRXER_METHODS_TRACE_H
 #define KTRXER_METHODS_TRACE_H
 
+#include "path_witness.h"
 #include "privilege.h"
 #include "trace_graph.h"
 #include "trace_probe.h"
@@ -63,6 +64,7 @@ struct trace_result {
 	uint32_t in_doubt; /* probes without an answer that are left out: their routers may limit their answers */
 	uint64_t begin_ns, end_ns;
 	int failed_error;            /* negative errno of the last probe that could not be sent */
+	struct path_witness path;    /* departures only */
 	bool stopped;                /* by stop_fd */
 	struct ktrxer_error failure; /* code 0: none; the first one */
 };

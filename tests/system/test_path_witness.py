@@ -174,3 +174,39 @@ def test_a_device_gets_another_name(lines, ktrxer, version):
             break
     end = json.loads(child.communicate(timeout=30)[0].splitlines()[-1])
     assert left(end) == {"w1": 40} and not reasons(end), end
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_trace_and_its_line(lines, ktrxer_json, version):
+    a, _ = lines
+    end = ktrxer_json(a, "trace", FAR[version], "-e", "raw", "--from", SECOND[version], status=None)
+    assert end["device"] == "w2" and set(left(end)) == {"w2"} and not reasons(end), end
+    mark(a)
+    end = ktrxer_json(a, "trace", FAR[version], "-e", "raw", status=None)
+    assert end["device"] == "w1" and set(left(end)) == {"w2"} and reasons(end) == ["path_device"], end
+
+
+@pytest.mark.parametrize("options", [("-d", "w1"), ("-e", "raw"), ("-e", "udp")])
+@pytest.mark.parametrize("version", [4, 6])
+def test_icmp_errors_of_all_engines(lines, ktrxer_json, version, options):
+    """A closed port, and a route that ends at the far host: with -d these errors were not seen."""
+    a, b = lines
+    b.sysctl("ipv4/icmp_ratelimit", 0)
+    end = ping(ktrxer_json, a, FAR[version], "-u", "-p", "9", *options)
+    assert end["network_errors"] >= 1 and end["received"] == 0, end
+    b.sysctl("ipv4/ip_forward", 1)
+    b.sysctl("ipv6/conf/all/forwarding", 1)
+    to = {4: "10.99.0.1", 6: "fd99::1"}[version]
+    a.ip(f"-{version}", "route", "add", to, "via", {4: "10.77.0.2", 6: "fd00:77::2"}[version])
+    b.ip(f"-{version}", "route", "add", "unreachable", to)
+    end = ping(ktrxer_json, a, to, *options)
+    assert end["network_errors"] >= 1 and end["received"] == 0, end
+
+
+def test_errors_about_other_packets_are_not_ours(lines, ktrxer_json, ktrxer):
+    """Two pings to one closed port at once: the errors of each are its own."""
+    a, _ = lines
+    other = a.popen([ktrxer, "ping", FAR[4], "-u", "-p", "9", "-c", "200", "-i", "5ms", "-e", "udp", "--json"])
+    end = ping(ktrxer_json, a, "10.77.0.2", "-d", "w1")
+    other.communicate(timeout=30)
+    assert end["network_errors"] == 0 and end["received"] == COUNT, end

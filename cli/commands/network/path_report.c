@@ -53,8 +53,8 @@ void path_report_text(const struct path_report *r)
 	if (!w->left_count)
 		out_text(r->cli, "path: not observed, because this kernel reports no device with a stamp");
 	else if (w->elsewhere || w->other_from || w->answers_elsewhere)
-		out_text(r->cli, "path: probes left %s; answers arrived %s", ways_text(left, w->left, w->left_count),
-			 w->answers ? ways_text(arrived, w->arrived, w->arrived_count) : "by no device");
+		out_text(r->cli, "path: probes left %s%s%s", ways_text(left, w->left, w->left_count),
+			 w->answers ? "; answers arrived " : "", ways_text(arrived, w->arrived, w->arrived_count));
 }
 
 void path_report_json(const struct path_report *r, struct json *end)

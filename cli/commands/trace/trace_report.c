@@ -3,6 +3,7 @@
 #include "trace_command.h"
 
 #include "fields_trace.h"
+#include "path_report.h"
 #include "reasons.h"
 #include "trace_figures.h"
 #include "units.h"
@@ -313,11 +314,21 @@ static void summarize(const struct trace_run *run, struct summary *s)
 	}
 }
 
+static struct path_report path_of(const struct trace_run *run)
+{
+	return (struct path_report){ .cli = run->cli,
+				     .witness = &trace_result_of(run->trace)->path,
+				     .claim = trace_path_of(run->trace),
+				     .host = run->o->host,
+				     .from_named = run->spec.from.family };
+}
+
 static void judge(const struct trace_run *run, const struct summary *s)
 {
 	const struct trace_result *r = trace_result_of(run->trace);
 	const uint32_t moved = trace_moved(run->trace);
 	const int64_t timeout_ns = (int64_t)run->spec.timeout_ns;
+	const struct path_report path = path_of(run);
 	struct cli *cli = run->cli;
 
 	if (r->failure.code)
@@ -343,6 +354,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 		reason_trace_moved(cli, moved);
 	if (r->receiver_drops)
 		reason_receive_buffer(cli, r->receiver_drops);
+	path_report_judge(&path);
 	verdict_bypass(cli, trace_info_of(run->trace), &r->qdiscs, "raw");
 }
 
@@ -351,6 +363,7 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 	const struct trace_result *r = trace_result_of(run->trace);
 	const uint64_t routes = trace_graph_routes(trace_graph_of(run->trace));
 	char spent[KTRXER_UNITS_TEXT];
+	const struct path_report path = path_of(run);
 
 	if (!run->o->one_route && s->last_hop && s->tested)
 		out_text(run->cli,
@@ -364,6 +377,7 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 		 " answered too late",
 		 r->sent, ktrxer_format_ns(spent, (int64_t)(r->end_ns - r->begin_ns)), r->answered, r->duplicates,
 		 r->late);
+	path_report_text(&path);
 	if (r->user_stamped)
 		out_text(run->cli,
 			 "%" PRIu64
@@ -375,8 +389,10 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 {
 	const struct ktrxer_path *path = trace_path_of(run->trace);
 	const struct trace_result *r = trace_result_of(run->trace);
+	const struct path_report report = path_of(run);
 
 	json_target(end, run->o->host, path);
+	path_report_json(&report, end);
 	trace_end_protocol(end, trace_protocols[run->o->protocol]);
 	if (run->spec.proto != KTRXER_ICMP)
 		trace_end_port(end, run->spec.port);

@@ -287,7 +287,7 @@ LINES = {
     ("tcp", "sample", "tcp_pair"): "line sample tcp_pair",
     ("tcp", "end", ""): "line start_of_end target tcp_end accounts late ended measured verdict",
     ("trace", "sample", "hop_answer"): "line sample trace_answer",
-    ("trace", "end", ""): "line start_of_end target trace_end ended measured verdict",
+    ("trace", "end", ""): "line start_of_end target path trace_end ended measured verdict",
     ("pair", "sample", "pair"): "line sample train_pair pair_sample",
     ("pair", "end", ""): "line start_of_end target pair_end ended measured verdict",
     ("abw", "sample", "abw_step"): "line sample abw_step",
