@@ -35,7 +35,7 @@ def test_a_path_that_was_dead_for_a_fifth_of_the_time(tmp_path: Path) -> None:
     assert main(["report", str(tmp_path / "run.ktrxer"), "-o", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text()
     assert re.search(r"an outage of 3,?990(\.0)? ms; load adds ", page)
-    assert "poor, because of the outage" in page
+    assert "poor, because of an outage of " in page
 
 
 @pytest.mark.parametrize("more", [{}, {"loss": 0.3, "idle_loss": 0.02}, {"loss": 0.6}, {"up_ms": 200, "loss": 0.1}, {"dead_s": (9.0, 9.15)}])

@@ -17,6 +17,7 @@ from ktrxer.cli import main
 from ktrxer.figures.bound import Bound, read, widest
 from ktrxer.figures.bounds import Judged, of_run
 from ktrxer.run.closing import closed
+from ktrxer.statistics.latency import responsiveness_class
 from ktrxer.store import Run, open_run
 from ktrxer.store.columns import ANSWERED, LOST, SKIPPED
 from ktrxer.store.reasons import reason
@@ -240,3 +241,23 @@ def rewritten(path: Path) -> None:
     run.meta.verdict = "degraded"
     run.meta.reasons = [reason("losses_apart", lost_udp=1, sent_udp=2, lost_icmp=0, sent_icmp=2)]
     write_finished(path, run.meta, {kind: run.table(kind) for kind in run.kinds()}, path.with_suffix(".new"))
+
+
+# ---------------------------------------------------------------------------------------------------------- responsiveness
+
+
+def test_the_class_of_responsiveness_is_that_of_the_worse_rate(made: Run) -> None:
+    """The flows wait in the queue, and the probes do not: the mean of 2,800 and 290 round trips a minute is not good."""
+    before = summarise(made).responsiveness
+    assert before is not None and before.limited_by == "" and before.rating == responsiveness_class(before.rpm)
+    table = made.table("tcp_info")
+    slow = table.set_column(table.column_names.index("rtt_us"), table.schema.field("rtt_us"), pa.array([206_000] * len(table), pa.int64()))
+    rtt = column(made, "rtt_ns").copy()
+    fast = pa.array(np.full(len(rtt), 21 * MS), pa.int64(), mask=np.isnan(rtt))
+    probes = made.table("latency")
+    probes = probes.set_column(probes.column_names.index("rtt_ns"), probes.schema.field("rtt_ns"), fast)
+    summary = summarise(made.with_tables({"tcp_info": slow, "latency": probes}))
+    found = summary.responsiveness
+    assert found is not None and found.foreign_rpm == pytest.approx(2857, abs=2) and found.self_rpm == pytest.approx(291, abs=1)
+    assert (responsiveness_class(found.rpm), found.rating, found.limited_by) == ("good", "poor", "flows")
+    assert any(": poor, because of the flows' own round trips (UDP probes 2857, the flows' own 291)" in line for line in lines(summary))

@@ -83,6 +83,7 @@ class Responsiveness:
     rating: str  # the draft's name of the class; with an outage, no better than that of a round trip of its length
     probes: str = ""  # the kind of the probes that foreign_rpm is computed from
     outage_ms: float = 0.0  # the length of the outage that limits the rating; 0: none
+    limited_by: str = ""  # what makes the rating worse than that of `rpm`: an outage, or the round trips of the probes or of the flows
 
 
 @dataclass(frozen=True)
@@ -286,9 +287,13 @@ def _responsiveness(run: Run, latency: list[Direction], outage_ms: float) -> Res
     made = responsiveness_rpm(pooled(run, foreign, "rtt_ns", ["load"]) / 1e6, np.concatenate(own))
     if made is None:
         return None
-    least = min(made[0], 60_000 / outage_ms) if outage_ms else made[0]
-    limited = responsiveness_class(least) != responsiveness_class(made[0])
-    return Responsiveness(*made, responsiveness_class(least), kind, outage_ms if limited else 0.0)
+    rpm, foreign_rpm, self_rpm = made
+    # A mean of both hides that one of them is slow: 2,809 and 292 round trips a minute are not good for everybody.
+    limits = {"": rpm, "outage": 60_000 / outage_ms if outage_ms else rpm, "probes": foreign_rpm or rpm, "flows": self_rpm or rpm}
+    classes = {name: responsiveness_class(value) for name, value in limits.items()}
+    least = min(limits, key=lambda name: limits[name])
+    by = least if classes[least] != classes[""] else ""
+    return Responsiveness(rpm, foreign_rpm, self_rpm, classes[least], kind, outage_ms if by == "outage" else 0.0, by)
 
 
 def _series(run: Run, series: Series) -> SeriesFigures | None:

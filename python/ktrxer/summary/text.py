@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from ktrxer.figures.bound import Bound, widest
 from ktrxer.figures.delays import ROUND_TRIP, Direction
 from ktrxer.store import one_line
-from ktrxer.summary.figures import Summary
+from ktrxer.summary.figures import Responsiveness, Summary
 from ktrxer.summary.methods import Hop
 from ktrxer.summary.outages import line as outage
 from ktrxer.summary.steps import Step
@@ -97,7 +97,7 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         r = s.responsiveness
         both = ((f"{r.probes} probes".lstrip(), r.foreign_rpm), ("the flows' own", r.self_rpm))
         parts = [f"{name} {value:.0f}" for name, value in both if value is not None]
-        limited = f", because of an outage of {ms(r.outage_ms)}" if r.outage_ms else ""
+        limited = limited_by(r)
         made += ["", f"responsiveness  {r.rpm:.0f} round trips a minute under load: {r.rating}{limited} ({', '.join(parts)})"]
     if s.grade is not None:
         g = s.grade
@@ -162,6 +162,14 @@ def step(one: Step) -> list[str]:
     rates = ", ".join(f"{one_line(name, 40)} {mbps(rate)}" for name, rate in one.rates_mbps.items())
     trip = ms(one.rtt_p50_ms) if one.rtt_p50_ms is not None else "-"
     return [one_line(one.name, 60), f"{one.from_s:g} to {one.to_s:g} s", trip, rates]
+
+
+def limited_by(r: Responsiveness) -> str:
+    """Why the rating is worse than that of the mean of both rates."""
+    slow = {"probes": f"the {r.probes} probes", "flows": "the flows' own round trips"}
+    if r.limited_by == "outage":
+        return f", because of an outage of {ms(r.outage_ms)}"
+    return f", because of {slow[r.limited_by]}" if r.limited_by in slow else ""
 
 
 def call(one: Voice) -> str:

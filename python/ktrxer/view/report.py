@@ -23,7 +23,7 @@ from ktrxer.store import Meta, Run, Runner, StoreError
 from ktrxer.store.reasons import as_json
 from ktrxer.store.run import being_written
 from ktrxer.summary.figures import Summary, summarise
-from ktrxer.summary.text import by_class, dropped_here, late_of, named, not_computed, not_in_figures, not_known, places
+from ktrxer.summary.text import by_class, dropped_here, late_of, limited_by, named, not_computed, not_in_figures, not_known, places
 from ktrxer.units import share
 from ktrxer.view import pack
 from ktrxer.view.arguments import MOST_POINTS
@@ -170,8 +170,7 @@ def _tiles(s: Summary) -> list[dict[str, str]]:
     if s.responsiveness is not None:
         r = s.responsiveness
         probes = f" ({r.probes})" if r.probes else ""
-        limited = ", because of the outage" if r.outage_ms else ""
-        note = f"round trips a minute under load{probes}: {r.rating}{limited}"
+        note = f"round trips a minute under load{probes}: {r.rating}{limited_by(r)}"
         tiles.append(_tile("Responsiveness", figure(r.rpm), "RPM", note, r.probes))
     if s.grade is not None:
         lost = math.isinf(s.grade.added_ms)
