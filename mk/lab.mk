@@ -67,7 +67,7 @@ virtual: virtual-kernel build ## all tests in virtual time: twenty minutes, plus
 	@for version in 6.1 6.12; do timeout --foreground 7200 $(LAB) setup --device uml --kernel $$version || exit; done
 	@$(LAB_TALLY) $(LAB_PYTEST) tests/virtual tests/truth/paths
 
-# Tables for docs/measurements; status 1: a figure is false.
+# Tables for docs/measurements; status 3: a figure is false.
 truth: virtual-kernel build ## the project's methods over all paths with known properties, as tables: ten minutes on 2 cores (TRUTH='--path NAME')
 	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth --markdown $(TRUTH)
 

@@ -218,6 +218,7 @@ static int finish(struct bench_run *run)
 	say_settings(run, json);
 	if (cli_stopped(run->cli))
 		reason_stopped_early(run->cli);
+	run->cli->no_figure = !run->measured;
 	if (!run->measured)
 		reason_nothing_measured(run->cli);
 	if (run->done && run->stalled_turns * 100 > run->done * STALLED_MANY_PERCENT)
@@ -236,11 +237,10 @@ int bench_run_kind(struct cli *cli, const struct bench_kind *kind, const struct 
 
 	if (rc < 0) {
 		cli_complain(cli, "%s", err.text);
-		status = rc == -EINVAL || rc == -ERANGE ? EXIT_USAGE : EXIT_BAD;
+		status = rc == -EINVAL || rc == -ERANGE ? EXIT_USAGE : EXIT_NO_RESULT;
 	} else if (cli_wait_start(cli, &start) != 0) {
-		status = EXIT_BAD;
+		status = EXIT_NO_RESULT;
 	} else {
-		host_watch_expect_busy(cli);
 		rc = all_points(&run, &err);
 		if (rc < 0)
 			reason_failure(cli, VERDICT_INVALID, rc, err.text[0] ? err.text : "no memory");

@@ -97,13 +97,12 @@ static int run_receive(struct cli *cli, const void *options)
 	struct receive_bench b = { .cli = cli, .o = options, .net = { .home_fd = -1, .near_fd = -1, .far_fd = -1 } };
 	struct ktrxer_error err = { 0 };
 	uint64_t start;
-	int status = EXIT_BAD, rc = open_all(&b, &err);
+	int status = EXIT_NO_RESULT, rc = open_all(&b, &err);
 
 	if (rc < 0) {
 		cli_complain(cli, "%s", err.text);
-		status = rc == -EINVAL || rc == -ERANGE ? EXIT_USAGE : EXIT_BAD;
+		status = rc == -EINVAL || rc == -ERANGE ? EXIT_USAGE : EXIT_NO_RESULT;
 	} else if (cli_wait_start(cli, &start) == 0) {
-		host_watch_expect_busy(cli);
 		if ((rc = receive_cost(&b, &err)) == 0 && !cli_stopped(cli) && (rc = receive_rate(&b, &err)) == 0 &&
 		    !cli_stopped(cli) && !b.o->no_flow)
 			rc = receive_flow(&b, &err);

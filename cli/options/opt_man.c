@@ -220,11 +220,15 @@ static void examples(const char *lines, FILE *to)
 static void exit_status(const struct command *command, FILE *to)
 {
 	fputs(".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\n", to);
-	fputs(command->measures ? "The measurement is valid.\n.It 1\nIt is degraded or invalid, and the reasons are "
-				  "printed, or it failed.\n"
-				: "Success.\n.It 1\nIt failed; a line on standard error says why.\n",
+	fputs(command->measures
+		      ? "The measurement is valid.\n.It 1\nThere is no result: no answer came, or it failed.\n"
+		      : "Success.\n.It 1\nIt failed; a line on standard error says why.\n",
 	      to);
-	fputs(".It 2\nThe command line was wrong.\n.It 130\nCtrl-C came before there was a result.\n.El\n", to);
+	fputs(".It 2\nThe command line was wrong.\n", to);
+	if (command->measures)
+		fputs(".It 3\nThe result is printed, and it is degraded or invalid; the reasons are printed, too.\n",
+		      to);
+	fputs(".It 130\nCtrl-C came before there was a result.\n.El\n", to);
 }
 
 void opt_man(const struct command *command, const struct opt_set *extra, FILE *to)
@@ -322,8 +326,9 @@ void opt_man_index(const struct command *const *commands, FILE *to)
 	      ".It Ev KTRXER_TOKEN\nThe token of\n.Cm serve\nand of its clients, where no\n.Fl \\-token\\-file\nis "
 	      "given.\n.El\n"
 	      ".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nThe measurement is valid, or the command succeeded.\n.It 1\n"
-	      "The measurement is degraded or invalid, or the command failed.\n.It 2\nThe command line was "
-	      "wrong.\n.It 130\nCtrl-C came before there was a result.\n.El\n",
+	      "There is no result, or the command failed.\n.It 2\nThe command line was "
+	      "wrong.\n.It 3\nThe result is degraded or invalid.\n"
+	      ".It 130\nCtrl-C came before there was a result.\n.El\n",
 	      to);
 	see_also(commands, to);
 }

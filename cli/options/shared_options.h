@@ -66,6 +66,16 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_DSCP_LIST(OFFSET, ...) { .name = "dscp", .type = OPT_STRING, .offset = OFFSET, __VA_ARGS__ }
 #define OPTION_ECN(OFFSET) \
 	{ .name = "ecn", .type = OPT_ECN, .offset = OFFSET, .fallback = "off", .help = "ECN mark of the probes" }
+/* Small builds have the default tolerance alone. */
+#ifdef KTRXER_SMALL
+#define OPTION_TOLERANCE(OFFSET)
+#else
+#define OPTION_TOLERANCE(OFFSET) \
+	{ .name = "tolerance", .type = OPT_UINT, .offset = OFFSET, .argument = "PERCENT", .fallback = "5", .min = 1, \
+	  .max = 100, \
+	  .help = "A figure whose error bound is more than this share of it, and more than 20 us, makes the result " \
+		  "degraded" },
+#endif
 #define OPTION_TTL(OFFSET) \
 	{ .name = "ttl", .type = OPT_UINT, .offset = OFFSET, .argument = "N", .fallback = "64", .min = 1, .max = 255, \
 	  .help = "Time to live" }

@@ -173,7 +173,7 @@ static int flushed(int status)
 		if (errno == EPIPE)
 			return status;
 		fprintf(stderr, "ktrxer: standard output cannot be written: %s\n", strerror(errno));
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	return status;
 }
@@ -206,11 +206,8 @@ static int end(struct cli *cli, int status)
 	if (cli->out && !out_finished(cli) && cli->command->measures) {
 		int failed;
 
-		/*
-		 * Nothing was measured: the host's load is no reason then, and people have read the complaint already.
-		 */
+		/* Nothing was measured, and people have read the complaint already. */
 		cli->no_result = true;
-		host_watch_expect_busy(cli);
 		verdict_say_complaints(cli);
 		failed = out_finish(cli, out_end(cli));
 		status = status ? status : failed;
@@ -229,12 +226,12 @@ static int run(struct cli *cli, const void *options)
 
 	if (ret) {
 		fprintf(stderr, "ktrxer %s: cannot begin: %s\n", cli->command->name, strerror(-ret));
-		return end(cli, EXIT_BAD);
+		return end(cli, EXIT_NO_RESULT);
 	}
 	status = cli->command->run(cli, options);
 	/* A slip (a negative errno, say) must not turn into success by the shell's taking eight bits of it. */
-	if (status != EXIT_VALID && status != EXIT_USAGE)
-		status = EXIT_BAD;
+	if (status != EXIT_VALID && status != EXIT_USAGE && status != EXIT_DOUBTFUL)
+		status = EXIT_NO_RESULT;
 	return end(cli, status);
 }
 
@@ -267,7 +264,7 @@ static int parse_and_run(struct cli *cli, int argc, char *const argv[])
 	void *options = calloc(1, command->options_size ? command->options_size : 1);
 	struct config *config = calloc(1, sizeof *config);
 	struct ktrxer_error err = { 0 };
-	int ret, status = EXIT_BAD;
+	int ret, status = EXIT_NO_RESULT;
 
 	if (!options || !config) {
 		fprintf(stderr, "ktrxer %s: out of memory\n", command->name);
@@ -333,14 +330,14 @@ out:
 static int other_program(const struct command *command, char *const argv[])
 {
 	if (command->tables && !asks_for_help(argv) && handover_through(HANDOVER_PYTHON, command->program, argv))
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	if (handover_try(command->program, argv) == 0)
 		fprintf(stderr,
 			"ktrxer %s: the program %s is neither in this build, in folders that no other user may change, "
 			"nor installed; "
 			"install it with `make install` in the source tree of ktrxer %s\n",
 			command->name, command->program, ktrxer_version());
-	return EXIT_BAD;
+	return EXIT_NO_RESULT;
 }
 
 /* ktrxer help, ktrxer help COMMAND. */
@@ -361,7 +358,7 @@ static int help(const struct command *const *commands, int argc, char *const arg
 				      nested ? (char[]){ "--help" } : NULL, NULL };
 
 		if (handover_try(HANDOVER_PYTHON, ask))
-			return EXIT_BAD;
+			return EXIT_NO_RESULT;
 	}
 	if (command && command->program)
 		return other_program(command, argv - 2);
@@ -388,7 +385,7 @@ static int complete(const struct command *const *commands, int argc, char *const
 	else if (count > 1 && is_handover(words[0]))
 		program = HANDOVER_PYTHON;
 	if (program)
-		return handover_try(program, argv) ? EXIT_BAD : EXIT_VALID;
+		return handover_try(program, argv) ? EXIT_NO_RESULT : EXIT_VALID;
 	opt_complete(commands, command, command ? cli_common_sets(command) : NULL, command ? matched : 0, count, words,
 		     stdout);
 	return flushed(EXIT_VALID);
@@ -460,7 +457,7 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 			return EXIT_USAGE;
 		ret = handover_try(HANDOVER_PYTHON, argv);
 		if (ret)
-			return EXIT_BAD;
+			return EXIT_NO_RESULT;
 	}
 	return unknown(commands, word);
 }

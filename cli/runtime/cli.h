@@ -11,8 +11,8 @@
 
 enum verdict { VERDICT_VALID = 0, VERDICT_DEGRADED = 1, VERDICT_INVALID = 2 };
 
-/* Exit status (design: 0, 1, 1): 0 valid, 1 degraded, invalid or failed, 2 usage. */
-enum { EXIT_VALID = 0, EXIT_BAD = 1, EXIT_USAGE = 2 };
+/* Exit status (decision 77). EXIT_DOUBTFUL: a result was printed, and it is degraded or invalid. */
+enum { EXIT_VALID = 0, EXIT_NO_RESULT = 1, EXIT_USAGE = 2, EXIT_DOUBTFUL = 3 };
 
 struct cli_common {
 	bool json, jsonl, quiet, stop_on_eof;
@@ -22,6 +22,7 @@ struct cli_common {
 struct out;
 struct host_watch;
 struct verdict_builder;
+struct figure_bounds;
 
 struct cli {
 	const struct command *command;
@@ -33,7 +34,9 @@ struct cli {
 	struct host_watch *host;
 	struct run_delay run_delay;
 	struct verdict_builder *builder;
-	bool no_result; /* the command ended with complaints alone */
+	struct figure_bounds *bounds; /* bounds.h; NULL: no headline figure */
+	bool no_result;               /* the command ended with complaints alone */
+	bool no_figure;               /* no answer came, or there is no estimate: the exit status is EXIT_NO_RESULT */
 #ifndef KTRXER_SMALL
 	const char *part;   /* a second measurement of the same command, see cli_part_open(); NULL: the command's own */
 	struct cli *second; /* of a command: its part that has ended, see out_part_finish() */
@@ -64,7 +67,8 @@ void cli_complain(const struct cli *cli, const char *format, ...) __attribute__(
 void cli_complain_code(const struct cli *cli, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * The complaint of `err`, and the exit status: EXIT_USAGE for -EINVAL and -ENOKEY (no token was given), else EXIT_BAD.
+ * The complaint of `err`, and the exit status: EXIT_USAGE for -EINVAL and -ENOKEY (no token was given), else
+ * EXIT_NO_RESULT.
  */
 int cli_fail(const struct cli *cli, const struct ktrxer_error *err);
 
@@ -127,25 +131,26 @@ void reason_add(struct cli *cli, enum verdict verdict, const char *form, ...);
 enum verdict verdict_now(const struct cli *cli);
 /* enum ktx_sent_source, as results name it. */
 extern const char *const sent_source_names[];
-/* A probe is late from a tenth of the interval on, 100 us at least. ktx_options.late_ns and verdict_probes() use it. */
+/* A probe is late from a tenth of the interval on, 100 us at least. */
 uint64_t verdict_late_ns(uint64_t interval_ns);
 /* Adds a reason if the accounts do not close. */
 void verdict_accounts(struct cli *cli, const struct ktx_accounts *accounts);
 /*
- * Judges the accounts and the lateness of the probes by the rules of the design. `late_ns` is the threshold of
- * lateness; 0: there is none, because no send times were scheduled. `answered`: so many probes have left this host,
- * whatever their stamps; 0: not known. Call it after ktx_drain().
+ * Judges the accounts, and whether any probe left. The error bounds (bounds.h) judge those that did not. Call it after
+ * ktx_drain().
  */
-void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts, uint64_t answered,
-		    const struct ktrxer_hist *lateness, uint64_t late_ns);
+void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts);
+/* The same for a command without bounds: more than 1 % of the packets that did not leave are a reason. */
+void verdict_packets(struct cli *cli, const struct ktx_accounts *accounts);
+/* Probes without a stamp of the driver, which stamped others: they may not have left. `answered` of them have. */
+uint64_t verdict_unseen(const struct ktx_accounts *accounts, uint64_t answered);
+/* The failure of the last probe that could not be sent, as a clause. */
+const char *verdict_last_error(const struct ktx_accounts *accounts, char *text, size_t size);
 /* Adds a reason if the engine bypasses a qdisc that shapes. `other`: the engine that passes the qdisc. */
 void verdict_bypass(struct cli *cli, const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs,
 		    const char *other);
 /* "late" and "late_after_us": the count, and the threshold that it was made with (0: null). */
 void json_late(struct json *json, uint64_t late, uint64_t late_ns);
-/* This command keeps a processor busy by design (a rate as high as it goes): CPU time above 90 % is then no reason. */
-void host_watch_expect_busy(struct cli *cli);
-
 /*
  * The end: `object` (from out_end, never NULL; filled by the command with its accounts) gets verdict and reasons, is
  * written, and the exit status is returned. Once; without it a measuring command ends as invalid, with its complaints

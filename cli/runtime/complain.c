@@ -41,5 +41,5 @@ void cli_complain_code(const struct cli *cli, int code, const char *format, ...)
 int cli_fail(const struct cli *cli, const struct ktrxer_error *err)
 {
 	cli_complain_code(cli, err->code, "%s", err->text);
-	return err->code == -EINVAL || err->code == -ENOKEY ? EXIT_USAGE : EXIT_BAD;
+	return err->code == -EINVAL || err->code == -ENOKEY ? EXIT_USAGE : EXIT_NO_RESULT;
 }

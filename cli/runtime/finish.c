@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The end of a result: host, output, verdict and reasons. */
+#include "bounds.h"
 #include "host.h"
 
 #include "fields_common.h"
@@ -12,6 +13,7 @@ static int record_verdict(struct cli *cli, struct json *end)
 {
 	const int reasons = verdict_reasons(cli);
 
+	bounds_report(cli, end);
 	verdict_verdict(end, verdict_names[verdict_now(cli)]);
 	verdict_reasons_open(end);
 	for (int i = 0; i < reasons; i++)
@@ -21,7 +23,9 @@ static int record_verdict(struct cli *cli, struct json *end)
 		out_text(cli, "verdict: %s", verdict_names[verdict_now(cli)]);
 	for (int i = 0; i < reasons && !cli->no_result; i++)
 		out_text(cli, "  - %s", verdict_reason(cli, i));
-	return verdict_now(cli) == VERDICT_VALID ? EXIT_VALID : EXIT_BAD;
+	return cli->no_result || cli->no_figure    ? EXIT_NO_RESULT
+	       : verdict_now(cli) == VERDICT_VALID ? EXIT_VALID
+						   : EXIT_DOUBTFUL;
 }
 
 /* The objects of both measurements have one output, and each may have lost some. */
@@ -57,7 +61,7 @@ static int record_part(struct cli *part)
 
 	ended_end_ns(part->part_end, ktrxer_now_ns());
 	status = record_verdict(part, part->part_end);
-	return out_put_part(part, part->part_end) ? status : EXIT_BAD;
+	return out_put_part(part, part->part_end) ? status : EXIT_NO_RESULT;
 }
 #endif
 
@@ -66,14 +70,14 @@ int out_finish(struct cli *cli, struct json *object)
 	int status = record_end(cli, object);
 
 #ifndef KTRXER_SMALL
-	if (cli->second)
-		status |= record_part(cli->second);
+	if (cli->second && record_part(cli->second) != status)
+		status = EXIT_DOUBTFUL; /* one of two results */
 #endif
 	if (out_finished(cli))
 		return status;
 	if (!out_put_end(cli, object)) {
 		cli_complain(cli, "the end object could not be made: out of memory, or a fault of ktrxer");
-		status = EXIT_BAD;
+		status = EXIT_NO_RESULT;
 	}
 	return status;
 }
@@ -83,6 +87,7 @@ int cli_part_open(struct cli *part, const struct cli *command, const char *name)
 {
 	*part = *command;
 	part->part = name;
+	part->bounds = NULL;
 	return verdict_open(part);
 }
 

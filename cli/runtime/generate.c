@@ -35,7 +35,7 @@ static int finish(FILE *file, const char *name)
 	if (!fclose(file) && !failed)
 		return EXIT_VALID;
 	fprintf(stderr, "ktrxer: --generate: %s cannot be written: %s\n", name, strerror(errno));
-	return EXIT_BAD;
+	return EXIT_NO_RESULT;
 }
 
 static int generate_man(const struct command *const *commands, const char *directory)
@@ -44,14 +44,14 @@ static int generate_man(const struct command *const *commands, const char *direc
 
 	if (mkdir(directory, 0777) && errno != EEXIST) {
 		fprintf(stderr, "ktrxer: --generate: %s: %s\n", directory, strerror(errno));
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	file = create(directory, "ktrxer.1");
 	if (!file)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	opt_man_index(commands, file);
 	if (finish(file, "ktrxer.1"))
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	for (; *commands; commands++) {
 		char name[NAME_MAX];
 
@@ -60,10 +60,10 @@ static int generate_man(const struct command *const *commands, const char *direc
 		snprintf(name, sizeof name, "ktrxer-%s.1", (*commands)->name);
 		file = create(directory, name);
 		if (!file)
-			return EXIT_BAD;
+			return EXIT_NO_RESULT;
 		opt_man(*commands, cli_common_sets(*commands), file);
 		if (finish(file, name))
-			return EXIT_BAD;
+			return EXIT_NO_RESULT;
 	}
 	/* Build tools compare the directory's time, which rewriting its files does not change. */
 	utimensat(AT_FDCWD, directory, NULL, 0);

@@ -25,8 +25,6 @@ enum {
 	FIELD_IDLE = 3,
 	FIELD_IOWAIT = 4,
 	FIELD_STEAL = 7,
-	WINDOW_MIN_NS = 100 * 1000 * 1000, /* ten ticks of the slowest kernels */
-	JUDGED_MIN_NS = 1000 * 1000 * 1000,
 };
 
 int host_cpu_parse(struct host_cpu *cpu, const char *text, size_t length)
@@ -65,32 +63,12 @@ static uint64_t advance(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-void host_load_add(struct host_load *load, const struct host_cpu *cpu, uint64_t now_ns)
+void host_load_add(struct host_load *load, const struct host_cpu *cpu)
 {
-	uint64_t span = advance(load->window_ns, now_ns), total, idle;
-
 	load->last = *cpu;
-	if (!load->begun) {
-		load->begun = true;
-		load->first = load->window = *cpu;
-		load->window_ns = now_ns;
-		return;
-	}
-	if (span < WINDOW_MIN_NS) /* a few ticks say nothing: the window stays open */
-		return;
-	total = advance(load->window.total, cpu->total);
-	idle = advance(load->window.idle, cpu->idle);
-	if (total) {
-		load->watched_ns += span;
-		/*
-		 * In floating point, since a product may pass 64 bits in a hostile file; one tick more or less is noise
-		 * here.
-		 */
-		if (idle < total && (double)(total - idle) > (double)total * (THRESHOLD_BUSY_PERCENT / 100.0))
-			load->busy_ns += span;
-	}
-	load->window = *cpu;
-	load->window_ns = now_ns;
+	if (!load->begun)
+		load->first = *cpu;
+	load->begun = true;
 }
 
 static int share(uint64_t part, uint64_t whole)
@@ -113,12 +91,6 @@ int host_load_cpu(const struct host_load *load)
 	return share(advance(idle, total), total);
 }
 
-bool host_load_too_busy(const struct host_load *load)
-{
-	return load->watched_ns >= JUDGED_MIN_NS &&
-	       (double)load->busy_ns > (double)load->watched_ns * (THRESHOLD_BUSY_SHARE_PERCENT / 100.0);
-}
-
 struct host_watch {
 	struct cli *cli;
 	int stat_fd, step_fd, stop_fd;
@@ -126,7 +98,6 @@ struct host_watch {
 	int64_t offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC, as last seen */
 	uint64_t steps;
 	int64_t stepped_ns; /* the largest one */
-	bool expect_busy;
 	pthread_t thread;
 };
 
@@ -140,7 +111,7 @@ static void look_at_stat(struct host_watch *watch)
 		return;
 	n = pread(watch->stat_fd, text, sizeof text, 0);
 	if (n > 0 && !host_cpu_parse(&cpu, text, (size_t)n))
-		host_load_add(&watch->load, &cpu, ktrxer_now_ns());
+		host_load_add(&watch->load, &cpu);
 }
 
 static int64_t clock_offset(void)
@@ -206,6 +177,7 @@ static void *watch_host(void *argument)
 		now = ktrxer_now_ns();
 		if (now >= due) {
 			look_at_stat(watch);
+			run_delay_look(&watch->cli->run_delay);
 			due = now + KTRXER_HOST_WATCH_MS * 1000000ull;
 		}
 	}
@@ -256,22 +228,10 @@ fail:
 	return ret;
 }
 
-void host_watch_expect_busy(struct cli *cli)
-{
-	if (cli->host)
-		cli->host->expect_busy = true;
-}
-
 static void judge(struct cli *cli, const struct host_watch *watch)
 {
-	int cpu = host_load_cpu(&watch->load), steal = host_load_steal(&watch->load);
-
 	if (watch->steps)
 		reason_clock_stepped(cli, watch->steps, watch->stepped_ns);
-	if (!watch->expect_busy && host_load_too_busy(&watch->load))
-		reason_processors_busy(cli, THRESHOLD_BUSY_PERCENT,
-				       100.0 * (double)watch->load.busy_ns / (double)watch->load.watched_ns,
-				       cpu / 100.0, steal / 100.0);
 }
 
 void host_watch_stop(struct cli *cli, struct json *end)

@@ -13,21 +13,16 @@ struct host_cpu {
 /* The first line of /proc/stat. -EBADMSG: none such. */
 int host_cpu_parse(struct host_cpu *cpu, const char *text, size_t length);
 
-/* A run, cut into windows. */
+/* The first and the last look of a run. */
 struct host_load {
 	bool begun;
-	struct host_cpu first, last, window; /* `window`: where the one that is open began */
-	uint64_t window_ns;
-	uint64_t watched_ns; /* in windows that are closed */
-	uint64_t busy_ns;    /* of it in windows with more than 90 % of the CPU time used or stolen */
+	struct host_cpu first, last;
 };
 
-void host_load_add(struct host_load *load, const struct host_cpu *cpu, uint64_t now_ns);
+void host_load_add(struct host_load *load, const struct host_cpu *cpu);
 /* Returns hundredths of a percent; -1: not known. */
 int host_load_steal(const struct host_load *load);
 int host_load_cpu(const struct host_load *load);
-/* True if it was busy for more than 5 % of the run; false for a run so short that a few ticks decide. */
-bool host_load_too_busy(const struct host_load *load);
 
 /*
  * From here on until host_watch_stop(), which writes "host" into `end` (may be NULL) and says what degrades. 0 or a

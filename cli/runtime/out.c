@@ -545,14 +545,14 @@ int out_close(struct cli *cli, int status)
 		 * The writer may never return from a write() (a terminal that was stopped): the process ends without
 		 * it, memory and all.
 		 */
-		return status ? status : EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	pthread_join(out->writer, NULL);
 	error = atomic_load(&out->error);
 	if (error && error != EPIPE) {
 		cli_complain(cli, "results could not be written to standard output: %s",
 			     ktrxer_strerror(-error, word, sizeof word));
-		status = status ? status : EXIT_BAD;
+		status = EXIT_NO_RESULT;
 	}
 	for (struct json *item; (item = ring_take(&out->used));)
 		json_free(item);

@@ -11,7 +11,7 @@ enum { KTRXER_OUT_STALL_MS = 2000 /* at the end: a reader that takes no byte for
 int out_open(struct cli *cli, int fd);
 /*
  * Waits until all is written, as long as the reader takes something at least each 2 s; then ends the writer. `status`
- * becomes EXIT_BAD when something was lost on the way (a reader that went away lost nothing that it wanted).
+ * becomes EXIT_NO_RESULT when something was lost on the way (a reader that went away lost nothing that it wanted).
  */
 int out_close(struct cli *cli, int status);
 /* Closes the end object and writes it, where objects are wanted. False: it could not be made. */

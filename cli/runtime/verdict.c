@@ -63,6 +63,8 @@ void verdict_close(struct cli *cli)
 	pthread_mutex_destroy(&cli->builder->lock);
 	free(cli->builder);
 	cli->builder = NULL;
+	free(cli->bounds);
+	cli->bounds = NULL;
 }
 
 int verdict_reasons(const struct cli *cli)
@@ -259,16 +261,6 @@ void verdict_say_complaints(struct cli *cli)
 		reason_no_result(cli);
 }
 
-static enum verdict by_share(uint64_t part, uint64_t whole)
-{
-	/* A double is exact enough for a threshold, and no product exceeds 64 bits. */
-	double percent = whole ? 100.0 * (double)part / (double)whole : 0;
-
-	return percent > THRESHOLD_LATE_INVALID_PERCENT    ? VERDICT_INVALID
-	       : percent > THRESHOLD_LATE_DEGRADED_PERCENT ? VERDICT_DEGRADED
-							   : VERDICT_VALID;
-}
-
 uint64_t verdict_late_ns(uint64_t interval_ns)
 {
 	const uint64_t part = interval_ns / THRESHOLD_LATE_INTERVAL_PARTS;
@@ -282,42 +274,6 @@ void json_late(struct json *json, uint64_t late, uint64_t late_ns)
 	late_late_after_us_or_null(json, late_ns, late_ns > INT64_MAX ? INT64_MAX : (int64_t)late_ns);
 }
 
-/*
- * Names the cause of lateness in this host: a queue that refused probes, which were then submitted again, if there are
- * as many refusals as late probes; a wait for a processor of half of the worst lateness or more; or fewer refusals.
- */
-static void judge_lateness(struct cli *cli, const struct ktx_accounts *a, const struct ktrxer_hist *lateness,
-			   uint64_t limit)
-{
-	const uint64_t timed = lateness ? ktrxer_hist_count(lateness) : 0, all = timed + a->skipped,
-		       refused = a->tries > a->sent + a->failed ? a->tries - a->sent - a->failed : 0;
-	const int64_t limit_ns = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
-	const enum verdict verdict = by_share(a->late, all);
-	uint64_t waited = 0;
-	int64_t p50, most;
-	double percent;
-	bool known, long_wait;
-
-	if (verdict == VERDICT_VALID)
-		return;
-	if (!timed) {
-		reason_all_skipped(cli, verdict, all);
-		return;
-	}
-	known = run_delay_since(&cli->run_delay, &waited);
-	percent = 100.0 * (double)a->late / (double)all;
-	p50 = ktrxer_hist_quantile(lateness, MILLION / 2);
-	most = ktrxer_hist_max(lateness);
-	long_wait = (int64_t)waited >= most / 2;
-	if (refused && (refused >= a->late || (known && !long_wait)))
-		reason_late_refused(cli, verdict, a->late, all, percent, limit_ns, p50, most, refused);
-	else if (!known)
-		reason_late(cli, verdict, a->late, all, percent, limit_ns, p50, most);
-	else
-		(long_wait ? reason_late_waited : reason_late_stopped)(cli, verdict, a->late, all, percent, limit_ns,
-								       p50, most, (int64_t)waited);
-}
-
 const char *const sent_source_names[] = { "none", "user", "sched", "driver", "nic" };
 
 void verdict_accounts(struct cli *cli, const struct ktx_accounts *a)
@@ -328,25 +284,58 @@ void verdict_accounts(struct cli *cli, const struct ktx_accounts *a)
 		reason_accounts_by_stamp_open(cli, a->sent, a->nic, a->driver, a->queued);
 }
 
-void verdict_probes(struct cli *cli, const struct ktx_accounts *a, uint64_t answered,
-		    const struct ktrxer_hist *lateness, uint64_t late_ns)
+const char *verdict_last_error(const struct ktx_accounts *a, char *text, size_t size)
 {
-	const uint64_t silent = a->sent - answered, missing = a->stamps_missing < silent ? a->stamps_missing : silent;
-	const uint64_t ended = a->sent + a->failed + a->skipped + a->cancelled;
+	return !a->failed                  ? "their time had passed"
+	       : a->last_error == -ENOBUFS ? "this host's own queue was full"
+	       : a->last_error             ? ktrxer_strerror(a->last_error, text, size)
+					   : "no reason given";
+}
+
+/* Loss on the way is a result; a probe that never left this machine is not. */
+static void judge_unsent(struct cli *cli, const struct ktx_accounts *a, enum verdict verdict)
+{
 	char word[80];
 
+	if (a->failed)
+		reason_unsent(cli, verdict, a->failed + a->skipped, a->sent + a->failed + a->skipped,
+			      verdict_last_error(a, word, sizeof word));
+	else if (!a->sent)
+		reason_all_skipped(cli, verdict, a->skipped);
+	else
+		reason_skipped(cli, a->skipped, a->sent + a->skipped);
+}
+
+void verdict_probes(struct cli *cli, const struct ktx_accounts *a)
+{
 	verdict_accounts(cli, a);
-	/* Loss on the way is a result; a probe that never left this machine is not. */
-	if (a->failed && by_share(a->failed, ended - a->cancelled) != VERDICT_VALID)
-		reason_unsent(cli, by_share(a->failed, ended - a->cancelled), a->failed, (ended - a->cancelled),
-			      a->last_error == -ENOBUFS ? "this host's own queue was full"
-			      : a->last_error           ? ktrxer_strerror(a->last_error, word, sizeof word)
-							: "no reason given");
-	/* Where the driver stamped others, it has not seen these. The stamps of answered probes came too late. */
-	if (a->driver + a->nic && by_share(missing, a->sent) != VERDICT_VALID)
-		reason_unseen_by_driver(cli, missing, a->sent);
-	if (late_ns)
-		judge_lateness(cli, a, lateness, late_ns);
+	if (!a->sent && a->failed + a->skipped)
+		judge_unsent(cli, a, VERDICT_INVALID);
+}
+
+uint64_t verdict_unseen(const struct ktx_accounts *a, uint64_t answered)
+{
+	const uint64_t silent = a->sent > answered ? a->sent - answered : 0;
+
+	/* The stamps of answered probes came too late. */
+	return !(a->driver + a->nic) ? 0 : a->stamps_missing < silent ? a->stamps_missing : silent;
+}
+
+/* A double is exact enough for a limit, and no product exceeds 64 bits. */
+static bool more_than_tolerated(uint64_t part, uint64_t whole)
+{
+	return (double)part * 100 > (double)whole * (100 - THRESHOLD_COVERAGE_PERCENT);
+}
+
+void verdict_packets(struct cli *cli, const struct ktx_accounts *a)
+{
+	const uint64_t unsent = a->failed + a->skipped, unseen = verdict_unseen(a, 0);
+
+	verdict_probes(cli, a);
+	if (a->sent && more_than_tolerated(unsent, a->sent + unsent))
+		judge_unsent(cli, a, VERDICT_DEGRADED);
+	if (more_than_tolerated(unseen, a->sent))
+		reason_unseen_by_driver(cli, unseen, a->sent);
 }
 
 void verdict_bypass(struct cli *cli, const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs, const char *other)

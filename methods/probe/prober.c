@@ -456,5 +456,6 @@ bool prober_record(struct prober *p, int64_t rtt_ns, int64_t own_queue_ns, uint8
 	if (own_queue_ns >= 0)
 		ktrxer_hist_record(p->result.own_queue, own_queue_ns);
 	p->result.arrivals[arrival_source]++;
+	p->result.user_sent += sent_source == KTX_SENT_USER;
 	return true;
 }

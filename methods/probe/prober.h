@@ -51,6 +51,7 @@ struct probe_result {
 	uint64_t wanted;              /* send times; UINT64_MAX: no limit */
 	uint64_t committed;           /* send times of which each probe was committed */
 	uint64_t arrivals[5];         /* round trips, by the enum ktrxer_stamp_source of their answer */
+	uint64_t user_sent;           /* round trips without a send stamp of the kernel */
 	uint64_t network_errors;
 	uint64_t contradictions; /* round trips left out of the times: an answer before its probe */
 	uint64_t impossible; /* the same: the reflector claims to have sent the answer before it received the probe */

@@ -4,7 +4,6 @@
  * test_cli.py.
  */
 #include "cli.h"
-#include "host.h"
 #include "reasons.h"
 
 #include <errno.h>
@@ -15,7 +14,6 @@
 
 struct tick_options {
 	uint64_t interval_ns, count, pad;
-	bool busy;
 };
 
 #define FIELD(name) offsetof(struct tick_options, name)
@@ -24,7 +22,6 @@ static const struct opt tick_options[] = {
 	  "Between two samples; 0 is as fast as it goes" },
 	{ "count", 'c', OPT_UINT, FIELD(count), "N", "100", "How many; 0 is until stopped" },
 	{ "pad", 0, OPT_SIZE, FIELD(pad), "N", "0", "Bytes that make each sample larger", .max = 4096 },
-	{ "busy", 0, OPT_FLAG, FIELD(busy), .help = "A rate as high as it goes: a busy processor is no reason" },
 	{ NULL },
 };
 
@@ -38,10 +35,8 @@ static int run_tick(struct cli *cli, const void *arguments)
 
 	memset(pad, 'x', options->pad);
 	pad[options->pad] = '\0';
-	if (options->busy)
-		host_watch_expect_busy(cli);
 	if (cli_wait_start(cli, &start))
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	for (; !cli_stopped(cli) && (!options->count || done < options->count); done++) {
 		uint64_t before = ktrxer_now_ns(), took;
 		struct json *sample = out_sample(cli, "tick");
@@ -104,7 +99,7 @@ static int run_say(struct cli *cli, const void *arguments)
 
 	if (options->verdict == 3) {
 		cli_complain(cli, "device 'eth9': no such device");
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	if (options->verdict == 4)
 		return EXIT_USAGE;
@@ -155,7 +150,7 @@ static int run_look(struct cli *cli, const void *arguments)
 	if (cli_resolve(options->host, &(struct ktrxer_addr){ 0 }, options->v4, options->v6, &addr, &err) ||
 	    cli_guard_rate(&addr, &options->rate, options->flood, &err)) {
 		cli_complain(cli, "%s", err.text);
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	out_text(cli, "%s port %u", ktrxer_addr_format(&addr, text), (unsigned int)options->port);
 	end = out_end(cli);

@@ -65,12 +65,17 @@ def before_others() -> list[str]:
 
 # Causes of reasons: a processor which other work took.
 BUSY = ("host_cpu", "far_cpu")
-LATE = ("late", "late_refused", "late_waited", "late_stopped", "all_skipped", "bound_wide", "bound_unknown")
+BY_WORK = ("all_skipped", "bound_wide", "bound_unknown")
+
+
+def by_work(one: dict[str, Any]) -> bool:
+    """Whether other work of this machine may be behind a reason."""
+    return one["cause"] in BUSY or one["id"] in BY_WORK
 
 
 def reasons(result: dict[str, Any], *more: str) -> list[str]:
     """The sentences of its reasons without those that other work of this machine causes. `more`: words of further ones."""
-    told = [one["text"] for one in result["reasons"] if one["cause"] not in BUSY and one["id"] not in LATE]
+    told = [one["text"] for one in result["reasons"] if not by_work(one)]
     return [text for text in told if not any(words in text for words in more)]
 
 
@@ -80,8 +85,8 @@ def busy(result: dict[str, Any]) -> bool:
 
 
 def late(result: dict[str, Any]) -> bool:
-    """Whether late probes are among the reasons of its verdict: the machine was busy."""
-    return any(one["id"] in LATE for one in result["reasons"])
+    """Whether the verdict says that probes were not sent, because the machine was busy."""
+    return any(one["id"] in BY_WORK for one in result["reasons"])
 
 
 def degraded(result: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def test_the_server_is_stopped_and_comes_back(shared_pair, flow, ktrxer, serve, 
         out, err = child.communicate(timeout=10)
         assert time.monotonic() - begin < 3
         run = Run('{"type":"start"}\n' + out, child.returncode, err)
-        assert run.status == 1 and run.end["verdict"] == "degraded"
+        assert run.status == 3 and run.end["verdict"] == "degraded"
         assert any("the server was stopped" in r for r in run.reasons), run.reasons
         named = [r for r in run.reasons if r.startswith("flow ")]
         assert len(named) == 2 and "early, after" in named[0] and "flow 1 (down)" in named[1], run.reasons
@@ -59,7 +59,7 @@ def test_the_server_dies_just_before_the_end(shared_pair, ktrxer, serve, token):
             f"this machine was too busy: the server was to be killed 100 ms before the end, and was so {late_ns / MS:.0f} ms after it"
         )
     run = Run('{"type":"start"}\n' + out, child.returncode, err)
-    assert run.status == 1 and run.end["verdict"] == "degraded"
+    assert run.status == 3 and run.end["verdict"] == "degraded"
     named = [r for r in run.reasons if r.startswith("flow ")]
     assert len(named) == 2 and all("early, after" in r for r in named) and "flow 1 (down)" in named[1], run.reasons
     assert any("the server was stopped" in r for r in run.reasons), run.reasons

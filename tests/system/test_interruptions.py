@@ -62,7 +62,7 @@ def test_signals_at_any_moment(shared_pair, ktrxer, turn):
     if status == -signal.SIGINT:  # before it had begun
         assert number == signal.SIGINT and not objects and not errors
         return
-    assert status in (0, 1), f"{status} {errors}"
+    assert status in (0, 1, 3), f"{status} {errors}"
     end = objects[-1]
     assert end["type"] == "end", "the accounts so far"
     if "requested" not in end:
@@ -100,7 +100,7 @@ def test_a_stalled_reader_delays_no_probe(shared_pair, ktrxer):
         flowing(a, 19_000)
         status, objects, _ = finish(child, 5)
         end = closed(objects[-1])
-        assert end["sent"] == 20000 and status == 1
+        assert end["sent"] == 20000 and status == 3
         assert end["output"]["dropped"] > 5000 and any("reader" in reason["text"] or "output" in reason["text"] for reason in end["reasons"]), end["reasons"]
         assert sum(one["type"] == "sample" for one in objects) + end["output"]["dropped"] == 20000
         return end["lateness_us"]["p50"]
@@ -121,7 +121,7 @@ def test_a_reader_that_goes_stops_it(shared_pair, ktrxer):
     child = a.popen([ktrxer, "send", b.address, "-r", "1k", "--jsonl"])
     read_until(child, lambda one: one["type"] == "sample")
     child.stdout.close()
-    assert child.wait(timeout=20) in (0, 1)
+    assert child.wait(timeout=20) in (0, 3)
     child.stderr.close()
 
 
@@ -129,7 +129,7 @@ def test_a_full_disk_is_said(shared_pair, ktrxer):
     a, b = shared_pair
     done = a.run([ktrxer, "send", b.address, "-c", "2000", "-i", "100us", "--reports", "/dev/full", "--json"], check=False)
     end = closed(json.loads(done.stdout))
-    assert done.returncode == 1 and end["sent"] == 2000 and any("/dev/full" in reason["text"] for reason in end["reasons"])
+    assert done.returncode == 3 and end["sent"] == 2000 and any("/dev/full" in reason["text"] for reason in end["reasons"])
 
 
 LONG = {  # words behind the far address, with more than a minute of work; no word: no address
@@ -178,7 +178,7 @@ def test_output_that_cannot_be_written_ends_the_command(shared_pair, ktrxer, tok
         os.close(pipe)
         assert child.returncode == 1 and "could not be written to standard output: No space left on device" in errors
     else:
-        assert "could not be written" not in errors and child.returncode in (0, 1)
+        assert "could not be written" not in errors and child.returncode in (0, 1, 3)
 
 
 # ----------------------------------------------------------------------------------------------------------- clock steps
@@ -206,7 +206,7 @@ def test_clock_steps(shared_pair, stepping, tmp_path, step_ns, back_ms):
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     end = closed(objects[-1])
     # On a busy machine the check may run only once in that time, and find the original clock.
-    assert done.returncode == 1 and 1 <= end["host"]["clock_steps"] <= 2
+    assert done.returncode == 3 and 1 <= end["host"]["clock_steps"] <= 2
     assert any("CLOCK_REALTIME was stepped" in reason["text"] for reason in end["reasons"])
     steps = [round(one["step_ns"] / step_ns) for one in objects if one["type"] == "event" and one["name"] == "clock_step"]
     assert len(steps) == end["host"]["clock_steps"] and steps in ([1, -1], [0], [0, 0], [1], [-1]), steps

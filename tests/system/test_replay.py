@@ -142,7 +142,7 @@ class TestReplay:
     def test_what_cannot_be_sent_is_counted_and_said(self, shared_pair: Hosts, ktrxer_json: Any, tmp_path: Path) -> None:
         packets = [(i * 10**6, frame(i, 2000 if i == 3 else 40)) for i in range(10)]
         file = write_pcap(tmp_path / "f.pcap", packets, cut={5: 60, 6: 10})
-        result = replay(ktrxer_json, shared_pair[0], file, status=1)
+        result = replay(ktrxer_json, shared_pair[0], file, status=3)
         assert (result["sent"], result["failed"]) == (7, 3)
         assert (result["replay"]["cut_short"], result["replay"]["oversized"]) == (2, 1)
         assert any("MTU" in reason["text"] for reason in result["reasons"])
@@ -150,7 +150,7 @@ class TestReplay:
     def test_a_damaged_file_sends_what_is_whole_and_says_so(self, shared_pair: Hosts, ktrxer_json: Any, tmp_path: Path) -> None:
         file = write_pcap(tmp_path / "f.pcap", [(i * 10**6, frame(i)) for i in range(10)])
         file.write_bytes(file.read_bytes()[:-20])
-        result = replay(ktrxer_json, shared_pair[0], file, status=1)
+        result = replay(ktrxer_json, shared_pair[0], file, status=3)
         assert result["sent"] == 9
         assert result["verdict"] != "valid"
         assert any("cut short" in reason["text"] or "damaged" in reason["text"] or "early" in reason["text"] for reason in result["reasons"])

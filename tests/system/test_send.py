@@ -227,7 +227,7 @@ def test_start_at(send):
 
 
 def test_a_start_that_has_passed_is_now_and_said(send):
-    result, _, packets = send("--start-at", time.time_ns() - 10**9, "--count", 3, "--interval", "1ms", status=1)
+    result, _, packets = send("--start-at", time.time_ns() - 10**9, "--count", 3, "--interval", "1ms", status=3)
     assert len(packets) == 3 and any("had passed" in reason["text"] for reason in result["reasons"])
 
 
@@ -246,7 +246,8 @@ def test_late_policies(shared_pair, ktrxer, tmp_path, late):
     assert result["requested"] == 3000, errors
     agree(result, rows)
     # With the policy shift the first probe is late and moves the others, which are on time in the new schedule.
-    assert result["late"] >= (1 if late == "shift" else 40) and (late == "shift" or result["verdict"] != "valid")
+    assert result["late"] >= (1 if late == "shift" else 40)
+    assert (result["verdict"] == "degraded") == (result["skipped"] > 30), "a packet that leaves late leaves; its lateness is a figure"
     if late == "skip":
         assert result["skipped"] >= 40 and result["sent"] + result["skipped"] == 3000
         # A busy machine may stop the process between its look at the clock and its call.
@@ -344,11 +345,11 @@ def test_stopped_before_the_start(shared_pair, ktrxer):
     assert (result["requested"], result["cancelled"], result["verdict"]) == (10, 10, "degraded")
 
 
-def test_a_list_that_cannot_be_kept_is_not_valid(shared_pair, ktrxer, tmp_path):
+def test_a_list_that_cannot_be_kept_is_sent_late(shared_pair, ktrxer, tmp_path):
     a, b = shared_pair
     times = tmp_path / "list"
     times.write_text("".join(f"{i}\n" for i in range(3000)))
     done = a.run([ktrxer, "send", b.address, "--schedule", times, "--json"], check=False)
     result = closed(json.loads(done.stdout))
-    assert result["late"] > 1000
-    assert result["verdict"] == "invalid"
+    assert result["late"] > 1000 and result["lateness_us"]["p50"] > 0
+    assert (result["verdict"] == "valid") == (result["skipped"] + result["failed"] <= 30)

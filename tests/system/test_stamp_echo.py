@@ -83,12 +83,12 @@ def test_each_of_both_has_its_own_verdict(pair, both, serve):
     a, b = pair
     serve(b)
     rules(b, "icmp type echo-request drop")
-    stamp, echo, _, _ = both(a, b.address, "-c", 50, "-i", "5ms", "-W", "200ms", status=1)
+    stamp, echo, _, _ = both(a, b.address, "-c", 50, "-i", "5ms", "-W", "200ms", status=3)
     assert echo["verdict"] == "invalid" and any("answered nothing at all" in one["text"] for one in echo["reasons"]) and echo["lost"] == 50
     assert stamp["received"] == 50 and not reasons(stamp)
     b.run(["nft", "delete", "table", "inet", "echo"])
     rules(b, "udp dport 8620 drop")
-    stamp, echo, _, _ = both(a, b.address, "-c", 50, "-i", "5ms", "-W", "200ms", status=1)
+    stamp, echo, _, _ = both(a, b.address, "-c", 50, "-i", "5ms", "-W", "200ms", status=3)
     assert stamp["verdict"] == "invalid" and stamp["received"] == 0
     assert echo["received"] == 50 and not reasons(echo)
 
@@ -131,7 +131,7 @@ def test_a_device_that_goes_down_ends_both(pair, ktrxer, serve):
     until(lambda: '"of":"ping"' in child.stdout.readline(), 10)
     a.run(["ip", "link", "del", a.device])
     stamp, echo, _ = ends(child.communicate(timeout=40)[0])
-    assert child.returncode == 1 and stamp["verdict"] != "valid" and echo["verdict"] != "valid", (stamp, echo)
+    assert child.returncode == 3 and stamp["verdict"] != "valid" and echo["verdict"] != "valid", (stamp, echo)
 
 
 def test_results_for_people_and_for_programs(shared_pair, ktrxer, serve):

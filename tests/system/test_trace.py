@@ -141,7 +141,7 @@ def test_routers_that_do_not_answer(trace):
         "200ms",
         "--silent-hops",
         "3",
-        status=1,
+        status=3,
     )
     assert not result["arrived"] and len(result["hops"]) <= 6
     assert any("did not answer within 200.000 ms: the route is known up to hop 2" in reason["text"] for reason in result["reasons"])
@@ -210,7 +210,7 @@ def test_duplicates_and_late_answers(trace):
     ],
 )
 def test_destination_unreachable(trace, code, name):
-    result = trace(LINE.replace("r2 10.0.2.1", f"r2 10.0.2.1 refuse={code}"), status=1)
+    result = trace(LINE.replace("r2 10.0.2.1", f"r2 10.0.2.1 refuse={code}"), status=3)
     refused = [
         one
         for one in result["hops"][1]["nodes"] + (result["hops"][2]["nodes"] if len(result["hops"]) > 2 else [])
@@ -246,18 +246,18 @@ def test_an_expired_ttl_that_is_answered_by_unreachable_on_several_routes(trace)
 def test_a_firewall_behind_a_router_that_answers_by_unreachable(trace, silent):
     """Packets whose TTL expires and all others are refused by the same code: the firewall is the end."""
     routers = LINE.replace("10.0.1.1", "10.0.1.1 expire=3").replace("10.0.3.1", "10.0.3.1 refuse=3 expire=3").replace("10.0.2.1", "10.0.2.1" + silent)
-    result = trace(routers, status=1)
+    result = trace(routers, status=3)
     assert not result["arrived"] and result["hops"][-1]["nodes"][0]["end"] == "unreachable"
     assert addresses(result)[0] == ["10.0.1.1"] and addresses(result)[-1] == ["10.0.3.1"] and len(result["hops"]) == 3
 
 
 def test_a_loop(trace):
-    result = trace(LINE.replace("r3 10.0.3.1 -> h", "r3 10.0.3.1 -> r2"), status=1)
+    result = trace(LINE.replace("r3 10.0.3.1 -> h", "r3 10.0.3.1 -> r2"), status=3)
     assert result["hops"][-1]["nodes"][0]["end"] == "loop" and len(result["hops"]) <= 7
 
 
 def test_balancing_packet_by_packet_is_found(trace):
-    result = trace(diamond(4, 1).replace("b 10.0.2.1", "b 10.0.2.1 packets"), "--repeat", "10", status=1)
+    result = trace(diamond(4, 1).replace("b 10.0.2.1", "b 10.0.2.1 packets"), "--repeat", "10", status=3)
     assert result["moved"] > 0 and any("packet by packet" in reason["text"] for reason in result["reasons"])
 
 

@@ -143,7 +143,7 @@ def test_a_server_that_stops_ends_the_load(ktrxer, line, serve, token):
             server.process.kill()
             server.process.wait()
     end = json.loads(lines[-1])
-    assert trace.wait() == 1 and end["verdict"] == "degraded" and end["load"]["ended_early"]
+    assert trace.wait() == 3 and end["verdict"] == "degraded" and end["load"]["ended_early"]
     assert any("the load ended early" in one["text"] for one in end["reasons"]), end["reasons"]
 
 
@@ -168,5 +168,5 @@ def test_what_is_refused(ktrxer, line, token, tmp_path):
     assert go(key=secret(tmp_path / "short", "short")).returncode == 2
     absent = go("--json")
     result = json.loads(absent.stdout)
-    assert absent.returncode == 1 and result["reasons"][0]["id"] == "refused"
+    assert absent.returncode == 3 and result["reasons"][0]["id"] == "refused"
     assert result["arrived"] and "load" not in result

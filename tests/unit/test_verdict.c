@@ -57,20 +57,18 @@ static const char *object(int i)
 
 TEST(a_reason_is_data)
 {
-	reason_server_held(&cli, 12000000, 5, 100, 1500000);
+	reason_flow_ended_early(&cli, 3, "up", 12000000, 1500000, "it was closed");
 	reason_abw_changed(&cli, "up", 20e6, 15.5e6);
-	reason_flow_waited(&cli, 21.26);
+	reason_flow_not_covered(&cli, 21.26, "up");
 	assert_string_equal(
 		object(0),
-		"[{\"id\":\"server_held\",\"text\":\"limited by the server: it held a probe for up to 12.000 ms before "
-		"its answer, and 5 of 100 for longer than 1.500 ms (not in the round trip): its processor was too "
-		"busy, or it was stopped\",\"severity\":\"degraded\",\"cause\":\"far_cpu\","
-		"\"longest_ns\":12000000,\"held\":5,"
-		"\"received\":100,\"limit_ns\":1500000}]");
+		"[{\"id\":\"flow_ended_early\",\"text\":\"flow 3 (up) ended 12.000 ms early, after 1.500 ms: it was "
+		"closed\",\"severity\":\"degraded\",\"cause\":\"path\",\"flow\":3,\"direction\":\"up\","
+		"\"early_ns\":12000000,\"after_ns\":1500000,\"why\":\"it was closed\"}]");
 	assert_non_null(strstr(object(1), "the capacity of the narrow link changed from 20"));
 	assert_non_null(strstr(object(1), "\"direction\":\"up\",\"before_bit_s\":20000000"));
-	assert_non_null(strstr(object(2), "during 21.3 % of"));
-	assert_non_null(strstr(object(2), "\"waited_percent\":21.26"));
+	assert_non_null(strstr(object(2), "only 21.3 % of"));
+	assert_non_null(strstr(object(2), "\"covered_percent\":21.26"));
 }
 
 TEST(a_word_that_is_too_long_is_cut)
@@ -131,112 +129,71 @@ TEST(silence_is_invalid_too)
 	assert_int_equal(verdict_reasons(&cli), 1);
 }
 
-/* `late` of `all` values are at `late_ns`, the others at 1 us. */
-static struct ktrxer_hist *lateness(int all, int late, int64_t late_ns)
-{
-	struct ktrxer_hist *hist = ktrxer_hist_new();
-
-	assert_non_null(hist);
-	for (int i = 0; i < all; i++)
-		ktrxer_hist_record(hist, i < late ? late_ns : 1000);
-	return hist;
-}
-
-static struct ktx_accounts accounts_of(uint64_t sent)
-{
-	return (struct ktx_accounts){ .requested = sent, .sent = sent, .driver = sent };
-}
-
-static enum verdict judged(int all, int late, int64_t late_ns, uint64_t interval_ns)
-{
-	struct ktrxer_hist *hist = lateness(all, late, late_ns);
-	struct ktx_accounts accounts = accounts_of((uint64_t)all);
-	const uint64_t limit_ns = interval_ns ? verdict_late_ns(interval_ns) : 0;
-	enum verdict verdict;
-
-	accounts.late = late_ns > 0 && (uint64_t)late_ns > limit_ns ? (uint64_t)late : 0;
-	close_builder(NULL);
-	open_builder(NULL);
-	verdict_probes(&cli, &accounts, 0, hist, limit_ns);
-	verdict = verdict_now(&cli);
-	assert_int_equal(verdict == VERDICT_VALID, verdict_reasons(&cli) == 0);
-	ktrxer_hist_free(hist);
-	return verdict;
-}
-
-TEST(late_probes)
-{
-	/* At 10 ms late is a millisecond, exactly 1 % is still well. */
-	assert_int_equal(judged(1000, 0, 0, 10000000), VERDICT_VALID);
-	assert_int_equal(judged(1000, 10, 5000000, 10000000), VERDICT_VALID);
-	assert_int_equal(judged(1000, 11, 5000000, 10000000), VERDICT_DEGRADED);
-	assert_int_equal(judged(1000, 100, 5000000, 10000000), VERDICT_DEGRADED);
-	assert_int_equal(judged(1000, 101, 5000000, 10000000), VERDICT_INVALID);
-	assert_int_equal(judged(1000, 1000, 5000000, 10000000), VERDICT_INVALID);
-	assert_int_equal(judged(1000, 1000, 900000, 10000000), VERDICT_VALID);
-	/* At 100 us a tenth would be 10 us, but the floor is 100 us. */
-	assert_int_equal(judged(1000, 1000, 90000, 100000), VERDICT_VALID);
-	assert_int_equal(judged(1000, 1000, 110000, 100000), VERDICT_INVALID);
-	/* A rate has no times to be late for; nothing timed, nothing judged. */
-	assert_int_equal(judged(1000, 1000, 5000000, 0), VERDICT_VALID);
-	assert_int_equal(judged(0, 0, 0, 10000000), VERDICT_VALID);
-	assert_int_equal(judged(1, 1, 5000000, 10000000), VERDICT_INVALID);
-	assert_int_equal(judged(1, 0, 0, UINT64_MAX), VERDICT_VALID);
-}
-
-TEST(skipped_probes_are_late)
-{
-	struct ktrxer_hist *hist = lateness(900, 0, 0);
-	struct ktx_accounts accounts = { .requested = 1000, .sent = 900, .driver = 900, .skipped = 100, .late = 100 };
-
-	verdict_probes(&cli, &accounts, 0, hist, verdict_late_ns(10000000));
-	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
-	assert_non_null(strstr(verdict_reason(&cli, 0), "100 of 1000 probes (10 %)"));
-	close_builder(NULL);
-	open_builder(NULL);
-	accounts = (struct ktx_accounts){ .requested = 10, .skipped = 10, .late = 10 };
-	verdict_probes(&cli, &accounts, 0, NULL, verdict_late_ns(10000000));
-	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
-	ktrxer_hist_free(hist);
-}
-
 TEST(accounts_must_close)
 {
 	struct ktx_accounts good = { .requested = 10, .sent = 5, .nic = 1, .driver = 1, .queued = 3, .cancelled = 5 };
 	struct ktx_accounts lost = good, pending = good, sourceless = good;
 
-	verdict_probes(&cli, &good, 0, NULL, 0);
+	verdict_probes(&cli, &good);
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	lost.requested++;
-	verdict_probes(&cli, &lost, 0, NULL, 0);
+	verdict_probes(&cli, &lost);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	close_builder(NULL);
 	open_builder(NULL);
 	pending.requested++;
 	pending.pending++;
-	verdict_probes(&cli, &pending, 0, NULL, 0);
+	verdict_probes(&cli, &pending);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 	close_builder(NULL);
 	open_builder(NULL);
 	sourceless.queued--;
-	verdict_probes(&cli, &sourceless, 0, NULL, 0);
+	verdict_probes(&cli, &sourceless);
 	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
 }
 
-TEST(failed_probes)
+TEST(packets_that_did_not_leave)
 {
 	struct ktx_accounts accounts = {
 		.requested = 100, .sent = 99, .queued = 99, .failed = 1, .last_error = -ENOBUFS
 	};
 
-	verdict_probes(&cli, &accounts, 0, NULL, 0);
+	verdict_packets(&cli, &accounts);
 	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 	accounts.sent = accounts.queued = 98;
 	accounts.failed = 2;
-	verdict_probes(&cli, &accounts, 0, NULL, 0);
+	verdict_packets(&cli, &accounts);
 	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
 	assert_non_null(strstr(verdict_reason(&cli, 0), "2 of 100 probes could not be sent"));
 	assert_non_null(strstr(verdict_reason(&cli, 0), "own queue was full"));
+	accounts.skipped = 2;
+	accounts.failed = 0;
+	verdict_packets(&cli, &accounts);
+	assert_non_null(strstr(verdict_reason(&cli, 1), "2 of 100 packets were not sent"));
+}
+
+TEST(probes_of_which_none_left)
+{
+	struct ktx_accounts accounts = { .requested = 10, .skipped = 10, .late = 10 };
+
+	verdict_probes(&cli, &accounts);
+	assert_int_equal(verdict_now(&cli), VERDICT_INVALID);
+	assert_non_null(strstr(object(0), "\"id\":\"all_skipped\""));
+	accounts.skipped = 5;
+	accounts.failed = 5;
+	verdict_probes(&cli, &accounts);
+	assert_non_null(strstr(object(1), "\"id\":\"unsent\""));
+}
+
+/* The error bounds judge them. */
+TEST(late_and_skipped_probes_are_no_reason)
+{
+	const struct ktx_accounts accounts = {
+		.requested = 1000, .sent = 500, .driver = 500, .skipped = 500, .late = 1000
+	};
+
+	verdict_probes(&cli, &accounts);
+	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
 }
 
 TEST(answered_probes_have_left)
@@ -245,23 +202,11 @@ TEST(answered_probes_have_left)
 		.requested = 100, .sent = 100, .driver = 90, .queued = 10, .stamps_missing = 10
 	};
 
-	verdict_probes(&cli, &a, 100, NULL, 0);
-	assert_int_equal(verdict_now(&cli), VERDICT_VALID);
-	verdict_probes(&cli, &a, 93, NULL, 0);
-	assert_int_equal(verdict_now(&cli), VERDICT_DEGRADED);
-	assert_non_null(strstr(verdict_reason(&cli, 0), "7 of 100 probes"));
-}
-
-TEST(a_full_queue_makes_probes_late)
-{
-	struct ktrxer_hist *hist = lateness(1000, 500, 5000000);
-	struct ktx_accounts a = accounts_of(1000);
-
-	a.tries = 1600;
-	a.late = 500;
-	verdict_probes(&cli, &a, 0, hist, verdict_late_ns(10000000));
-	assert_non_null(strstr(verdict_reason(&cli, 0), "its own queue was full and refused 600 submissions"));
-	ktrxer_hist_free(hist);
+	assert_int_equal(verdict_unseen(&a, 100), 0);
+	assert_int_equal(verdict_unseen(&a, 93), 7);
+	assert_int_equal(verdict_unseen(&a, 0), 10);
+	verdict_packets(&cli, &a);
+	assert_non_null(strstr(verdict_reason(&cli, 0), "10 of 100 probes"));
 }
 
 TEST(figures)
@@ -307,56 +252,18 @@ TEST(ticks)
 	assert_int_equal(parse(&cpu, "cpu  1 2 3 99999999999999999999\n"), -EBADMSG);
 }
 
-/* `busy` of 100 ticks in each of `windows` windows of half a second. */
-static void add_windows(struct host_load *load, struct host_cpu *cpu, int windows, unsigned int busy,
-			unsigned int stolen)
-{
-	for (int i = 0; i < windows; i++) {
-		cpu->total += 100;
-		cpu->idle += 100 - busy - stolen;
-		cpu->steal += stolen;
-		host_load_add(load, cpu, load->window_ns + 500000000);
-	}
-}
-
 TEST(load_of_the_host)
 {
 	struct host_load load = { 0 };
-	struct host_cpu cpu = { .total = 1000000, .idle = 500000, .steal = 10 };
+	struct host_cpu cpu = { .total = 1000, .idle = 500, .steal = 10 };
 
 	assert_int_equal(host_load_cpu(&load), -1);
-	assert_false(host_load_too_busy(&load));
-	host_load_add(&load, &cpu, 1);
+	host_load_add(&load, &cpu);
 	assert_int_equal(host_load_steal(&load), -1);
-	add_windows(&load, &cpu, 95, 50, 5);
+	cpu = (struct host_cpu){ .total = 2000, .idle = 950, .steal = 60 };
+	host_load_add(&load, &cpu);
 	assert_int_equal(host_load_cpu(&load), 5500);
 	assert_int_equal(host_load_steal(&load), 500);
-	assert_false(host_load_too_busy(&load));
-	add_windows(&load, &cpu, 5, 90, 0); /* exactly 90 % is not above */
-	assert_false(host_load_too_busy(&load));
-	add_windows(&load, &cpu, 5, 80, 11);     /* stolen time is time that we did not have */
-	assert_false(host_load_too_busy(&load)); /* 5 of 105 windows are below 5 % */
-	add_windows(&load, &cpu, 1, 100, 0);
-	assert_true(host_load_too_busy(&load));
-}
-
-TEST(short_runs_are_not_judged)
-{
-	struct host_load load = { 0 };
-	struct host_cpu cpu = { .total = 1000, .idle = 500 };
-
-	host_load_add(&load, &cpu, 1);
-	for (int i = 0; i < 9; i++) { /* 0.9 s, all of it busy */
-		cpu.total += 20;
-		host_load_add(&load, &cpu, load.window_ns + 100000000);
-	}
-	assert_int_equal(host_load_cpu(&load), 10000);
-	assert_false(host_load_too_busy(&load));
-	cpu.total += 20;
-	host_load_add(&load, &cpu, load.window_ns + 99000000); /* the window is still open */
-	assert_false(host_load_too_busy(&load));
-	host_load_add(&load, &cpu, load.window_ns + 100000000);
-	assert_true(host_load_too_busy(&load));
 }
 
 TEST(counters_may_run_backwards)
@@ -364,12 +271,10 @@ TEST(counters_may_run_backwards)
 	struct host_load load = { 0 };
 	struct host_cpu cpu = { .total = 1000, .idle = 500, .steal = 10 };
 
-	host_load_add(&load, &cpu, 1000);
+	host_load_add(&load, &cpu);
 	cpu.total -= 5;
 	cpu.idle -= 5;
 	cpu.steal = 0;
-	host_load_add(&load, &cpu, 500);
-	host_load_add(&load, &cpu, 2000000000);
+	host_load_add(&load, &cpu);
 	assert_int_equal(host_load_cpu(&load), -1);
-	assert_false(host_load_too_busy(&load));
 }

@@ -87,7 +87,7 @@ static int measure_all(struct abw_run *run)
 		return cli_fail(run->train.cli, &err);
 	abw_say_what(run);
 	if (train_run_wait(&run->train) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	for (int way = 0; way < TRAIN_WAYS && rc == 0; way++)
 		if (train_run_wants(&run->o->train, (enum train_way)way) && !run->ways[TRAIN_UP].trains.stopped)
 			rc = measure(run, (enum train_way)way, &err);

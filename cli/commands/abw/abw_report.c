@@ -65,6 +65,11 @@ static void say_how(const struct abw_run *run, const char *name, const struct ab
 			 name, r->fleets_by_loss, ABW_LOSS_PERCENT, ABW_LOSS_MODERATE_PERCENT);
 }
 
+static bool has_range(const struct abw_result *r)
+{
+	return r->reading == ABW_RESOLVED || r->reading == ABW_OPEN;
+}
+
 static void say_way(const struct abw_way *way)
 {
 	const struct abw_run *run = way->run;
@@ -72,7 +77,7 @@ static void say_way(const struct abw_way *way)
 	const char *name = train_ways[way->way];
 	char low[KTRXER_UNITS_TEXT], high[KTRXER_UNITS_TEXT], load[KTRXER_UNITS_TEXT], lasted[KTRXER_UNITS_TEXT];
 
-	if (r->reading == ABW_RESOLVED || r->reading == ABW_OPEN) {
+	if (has_range(r)) {
 		out_text(run->train.cli, "%s: available bandwidth from %s to %s, for IP packets of %u bytes", name,
 			 out_rate(low, r->low_bit_s), out_rate(high, r->high_bit_s), run->estimate.large_bytes);
 		say_how(run, name, r);
@@ -95,7 +100,7 @@ static void way_json(struct json *json, const struct abw_way *way)
 
 	json_object(json, train_ways[way->way]);
 	abw_way_reading(json, abw_reading_names[r->reading]);
-	if (r->reading == ABW_RESOLVED || r->reading == ABW_OPEN) {
+	if (has_range(r)) {
 		abw_way_available_bit_s_open(json);
 		abw_range_low(json, r->low_bit_s);
 		abw_range_high(json, r->high_bit_s);
@@ -203,6 +208,7 @@ int abw_finish(struct abw_run *run)
 	struct cli *cli = run->train.cli;
 	struct json *end;
 
+	cli->no_figure = true;
 	for (int i = 0; i < TRAIN_WAYS; i++) {
 		const struct abw_way *way = &run->ways[i];
 
@@ -215,6 +221,8 @@ int abw_finish(struct abw_run *run)
 		} else {
 			say_way(way);
 			judge(way);
+			if (has_range(&way->trains.abw.result))
+				cli->no_figure = false;
 		}
 		if (way->trains.remote_missing)
 			reason_abw_ends_missing(cli, train_ways[i], way->trains.remote_missing);

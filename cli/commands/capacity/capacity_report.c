@@ -275,33 +275,19 @@ static void judge(const struct capacity_way *way)
 	judge_own(way);
 }
 
-/* WAITED_PERCENT is a share of the tests' time: the mean of all processors does not show one that is taken. */
-enum { WAITED_PERCENT = 20 };
-
-static void judge_wait(const struct capacity_run *run)
-{
-	uint64_t waited_ns, tests_ns = 0;
-
-	for (int way = 0; way < CAPACITY_WAYS; way++)
-		if (run->ways[way].measured)
-			tests_ns += run->ways[way].test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S;
-	if (run_delay_since(&run->cli->run_delay, &waited_ns) && waited_ns * 100 > tests_ns * WAITED_PERCENT)
-		reason_capacity_waited(run->cli, tests_ns ? (unsigned int)(waited_ns * 100 / tests_ns) : 100);
-}
-
 int capacity_finish(struct capacity_run *run)
 {
 	const struct udpstp_client_options *c = &run->client;
 	struct json *end;
 	char text[KTRXER_ADDR_TEXT];
 
+	run->cli->no_figure = !run->ways[0].has_result && !run->ways[1].has_result;
 	for (int way = 0; way < CAPACITY_WAYS; way++)
 		if (run->ways[way].measured) {
 			if (run->ways[way].has_result)
 				say_way(&run->ways[way]);
 			judge(&run->ways[way]);
 		}
-	judge_wait(run);
 	end = out_end(run->cli);
 	capacity_end_target(end, run->o->host);
 	capacity_end_to(end, ktrxer_addr_format(&c->to, text));

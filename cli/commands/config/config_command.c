@@ -61,7 +61,7 @@ static int run_config(struct cli *cli, const void *options)
 	(void)options;
 	if (!config) {
 		cli_complain(cli, "no memory for the configuration");
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	if (config_load(config, &err) < 0) {
 		cli_complain(cli, "%s", err.text);

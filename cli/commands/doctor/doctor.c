@@ -275,7 +275,7 @@ static int run_doctor(struct cli *cli, const void *options)
 		say_preceding(cli, json, device.name);
 	say_clocks(cli, json);
 	say_privileges(cli, json);
-	return out_finish(cli, json) | (o->device && !found ? EXIT_BAD : EXIT_VALID);
+	return out_finish(cli, json) | (o->device && !found ? EXIT_NO_RESULT : EXIT_VALID);
 }
 
 const struct command cmd_doctor = {

@@ -53,6 +53,8 @@ static const struct opt flow_opts[] = {
 	OPTION_SAMPLE_INTERVAL(FIELD(sample_ns), .fallback = "200ms", .min = 1000000, .max = 3600ULL * 1000000000,
 	  .heading = "Samples", .help = "Time between two samples of all flows, at both ends"),
 
+	OPTION_TOLERANCE(FIELD(tolerance))
+
 	OPTIONS_SERVER(FIELD(token_file), FIELD(port), FIELD(from), FIELD(v4), FIELD(v6)),
 	{ 0 },
 };
@@ -112,7 +114,7 @@ static int flow_all(struct flow_run *run)
 		return cli_fail(run->cli, &err);
 	flow_say_what(run);
 	if (cli_wait_start_ahead(run->cli, ahead_ms(run), &start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	run->plan.start_ns = run->cli->common.start_at_real_ns ? start_ns : 0;
 	rc = flow_begin(run, &err);
 	if (rc == 0)
@@ -125,7 +127,7 @@ static int flow_all(struct flow_run *run)
 	}
 	if (rc < 0) {
 		cli_complain_code(run->cli, rc, "%s", err.code ? err.text : strerror(-rc));
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	return flow_finish_report(run);
 }

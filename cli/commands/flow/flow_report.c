@@ -126,7 +126,7 @@ int flow_finish_report(struct flow_run *run)
 			cli_fail(run->cli, &run->result.error);
 		else
 			cli_complain(run->cli, "it was stopped before the flows had started");
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	flow_pending_flush(run);
 	end = out_end(run->cli);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The verdict of `flow`: flows that ended early, and rates and losses that are not the path's. */
+#include "bounds.h"
 #include "flow.h"
 #include "flow_udp.h"
 #include "reasons.h"
@@ -52,28 +53,6 @@ static void judge_ends(struct flow_run *run)
 	}
 	if (stopped)
 		reason_flow_stopped(run->cli, stopped, q->flows);
-}
-
-static void judge_samples(struct flow_run *run)
-{
-	uint64_t all = 0, lost = 0;
-	uint32_t worst = 0, flows = 0;
-
-	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
-		const uint64_t miss = run->results[i].missing_samples, have = run->results[i].samples;
-
-		all += have + miss;
-		lost += miss;
-		/* The design's bound for a series: 99 %. */
-		if (miss * 100 > have + miss) {
-			worst = i;
-			flows++;
-		}
-	}
-	if (flows)
-		reason_flow_samples_missing(run->cli, lost, all, flows, worst, flow_direction_of(run, worst));
-	if (run->pending_lost)
-		reason_flow_samples_lost(run->cli, run->pending_lost);
 }
 
 static void judge_ecn(struct flow_run *run)
@@ -139,8 +118,6 @@ static void judge_sender(struct flow_run *run, uint32_t i)
 		(here ? reason_flow_unsent : reason_flow_server_unsent)(run->cli, i, flow_direction_of(run, i),
 									s->end.packets, due,
 									100.0 * (double)s->end.packets / (double)due);
-	if (!here && s->end.late_packets > due / 100)
-		reason_flow_server_late(run->cli, i, flow_direction_of(run, i), s->end.late_packets, due);
 }
 
 static void judge_engine(struct flow_run *run, uint32_t i)
@@ -157,7 +134,7 @@ static void judge_engine(struct flow_run *run, uint32_t i)
 #endif
 }
 
-/* Our own senders of UDP: did each packet leave, and on time? And what did the network answer? */
+/* Our own senders of UDP: did each packet leave? And what did the network answer? */
 static void judge_udp(struct flow_run *run)
 {
 	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
@@ -166,8 +143,7 @@ static void judge_udp(struct flow_run *run)
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 		if (lateness)
-			verdict_probes(run->cli, &accounts, 0, lateness,
-				       verdict_late_ns(flow_udp_gap_ns(&run->specs[i])));
+			verdict_accounts(run->cli, &accounts);
 		ktrxer_hist_free(lateness);
 		judge_engine(run, i);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
@@ -192,17 +168,6 @@ uint32_t flow_waited_most(const struct flow_run *run, bool here)
 			most = s->end.waited;
 	}
 	return most;
-}
-
-/* The mean over all processors does not show one that is taken. */
-static void judge_waits(struct flow_run *run)
-{
-	for (int here = 0; here < 2; here++) {
-		const uint32_t waited = flow_waited_most(run, here);
-
-		if (waited != UINT32_MAX && waited > 10 * THRESHOLD_WAITED_PERCENT)
-			(here ? reason_flow_waited : reason_flow_server_waited)(run->cli, waited / 10.0);
-	}
 }
 
 static void judge_windows(struct flow_run *run, bool down)
@@ -261,11 +226,36 @@ static void judge_idle(struct flow_run *run, bool down)
 #endif
 }
 
-static void judge_coverage(struct flow_run *run, const struct flow_total totals[2])
+static uint64_t dropped_by_receivers(const struct flow_run *run, bool down)
 {
-	for (int down = 0; down < 2; down++)
-		if (totals[down].flows && !flow_has_rate(&totals[down]))
-			reason_flow_not_covered(run->cli, totals[down].coverage / 10.0, down ? "down" : "up");
+	uint64_t dropped = 0, value;
+
+	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
+		value = flow_value(&run->records[i], FLOW_OVERFLOWS);
+		if (run->specs[i].down == down && value != UINT64_MAX)
+			dropped += value;
+	}
+	return dropped;
+}
+
+static void judge_rates(struct flow_run *run, const struct flow_total totals[2])
+{
+	static const struct bound_name names[] = { { "rate_up", "rate up", NULL }, { "rate_down", "rate down", NULL } };
+
+	for (int down = 0; down < 2; down++) {
+		const struct flow_total *t = &totals[down];
+		struct bound_parts p = { .far = down ? NULL : "the server's socket", .tolerance = run->o->tolerance };
+
+		if (!t->flows)
+			continue;
+		if (!flow_has_rate(t)) {
+			reason_flow_not_covered(run->cli, t->coverage / 10.0, down ? "down" : "up");
+			continue;
+		}
+		p.count[BOUND_BY_COVERAGE] = t->coverage < 1000 ? 1000 - t->coverage : 0;
+		p.count[BOUND_BY_RECEIVE_BUFFER] = dropped_by_receivers(run, down);
+		bound_rate(run->cli, &names[down], t->rate_bps, t->sent > t->lost ? t->sent - t->lost : 0, &p);
+	}
 }
 
 void flow_judge(struct flow_run *run, const struct flow_total totals[2])
@@ -277,17 +267,18 @@ void flow_judge(struct flow_run *run, const struct flow_total totals[2])
 		bytes += run->results[i].bytes;
 	if (run->result.error.code)
 		reason_failure(run->cli, VERDICT_DEGRADED, run->result.error.code, run->result.error.text);
+	run->cli->no_figure = !bytes;
 	if (!bytes)
 		reason_flow_nothing_received(run->cli, q->flows);
 	judge_ends(run);
 	if (run->result.remote_missing && !run->result.server_gone && !run->interrupted)
 		reason_flow_ends_missing(run->cli, run->result.remote_missing, q->flows);
-	judge_coverage(run, totals);
-	judge_samples(run);
+	judge_rates(run, totals);
+	if (run->pending_lost)
+		reason_flow_samples_lost(run->cli, run->pending_lost);
 	judge_ecn(run);
 	judge_start(run);
 	judge_udp(run);
-	judge_waits(run);
 	judge_windows(run, false);
 	judge_windows(run, true);
 	judge_buffers(run, false);

@@ -19,7 +19,8 @@ static const struct opt owamp_opts[] = {
 	OPTION_DSCP(FIELD(dscp)),
 	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "2s", .max = 600000 * MS,
 		       .help = "A packet that has not arrived so long after the last one was sent is lost"),
-	OPTION_PORT(FIELD(port), .fallback = "861", .heading = "The server", .help = "TCP port of OWAMP-Control"),
+	OPTION_TOLERANCE(FIELD(tolerance)) OPTION_PORT(FIELD(port), .fallback = "861", .heading = "The server",
+						       .help = "TCP port of OWAMP-Control"),
 	OPTION_FROM(FIELD(from), ""),
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)),
 	{ 0 },
@@ -62,7 +63,7 @@ static int measure(struct owamp_run *run)
 		return cli_fail(run->cli, &err);
 	owamp_say_what(run);
 	if (cli_wait_start_ahead(run->cli, 1000, &run->client.start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	rc = owamp_client_run(&run->result, &run->client, &err);
 	for (int way = 0; way < OWAMP_WAYS && rc == 0; way++) {
 		const struct owamp_way *w = &run->result.ways[way];
@@ -75,7 +76,7 @@ static int measure(struct owamp_run *run)
 	}
 	if (rc < 0) {
 		cli_complain_code(run->cli, err.code, "%s port %u: %s", run->o->host, run->client.port, err.text);
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	return owamp_finish(run);
 }

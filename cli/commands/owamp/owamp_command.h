@@ -11,7 +11,7 @@
 struct owamp_command_options {
 	const char *host;
 	struct ktrxer_addr from;
-	uint64_t count, interval_ns, payload, timeout_ns, port;
+	uint64_t count, interval_ns, payload, timeout_ns, port, tolerance;
 	int direction, model;
 	uint8_t dscp;
 	bool v4, v6;

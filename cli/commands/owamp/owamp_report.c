@@ -2,6 +2,7 @@
 /* The output of `owamp`: the records of packets, and the figures of each direction with their verdict. */
 #include "owamp_command.h"
 
+#include "bounds.h"
 #include "fields_owamp.h"
 #include "reasons.h"
 #include "units.h"
@@ -122,35 +123,56 @@ static void way_json(struct json *json, const struct owamp_run *run, int way)
 	json_object_end(json);
 }
 
-static void judge(const struct owamp_run *run, int way)
+static struct bound_parts parts_of(const struct owamp_run *run, int way)
 {
 	const struct owamp_way *w = &run->result.ways[way];
 	const struct owamp_delays *d = &run->delays[way];
+	const struct ktx_accounts *a = &w->accounts;
+	static char error[KTRXER_ERROR_TEXT];
+	struct bound_parts p = { .tolerance = run->o->tolerance };
+
+	p.count[BOUND_BY_LEFT_OUT] = d->contradicted;
+	p.count[BOUND_BY_RECEIVE_TIME] = w->user_stamped;
+	p.count[BOUND_BY_RECEIVE_BUFFER] = w->socket_drops < d->lost ? w->socket_drops : d->lost;
+	p.ns[BOUND_BY_CLOCK] = has_delay(d) && d->bound_ns < INT64_MAX ? (int64_t)d->bound_ns : 0;
+	if (way == OWAMP_UP) {
+		p.count[BOUND_BY_SEND_TIME] = d->arrived - d->sched;
+		p.count[BOUND_BY_SKIPPED] = a->skipped;
+		p.count[BOUND_BY_UNSENT] = a->failed;
+		p.unseen = verdict_unseen(a, d->arrived);
+		p.error = verdict_last_error(a, error, sizeof error);
+		p.late = a->late;
+	} else {
+		p.count[BOUND_BY_UNSENT] = w->skipped;
+		p.error = "the queue of the server was full";
+		p.late = w->late;
+	}
+	return p;
+}
+
+static void judge(const struct owamp_run *run, int way)
+{
+	const char *const name = way_names[way];
+	const struct bound_name delay = way == OWAMP_UP
+						? (struct bound_name){ "up_p50", "p50 of the delay up", NULL }
+						: (struct bound_name){ "down_p50", "p50 of the delay down", NULL },
+				loss = { "loss", "loss", name };
+	const struct owamp_way *w = &run->result.ways[way];
+	const struct owamp_delays *d = &run->delays[way];
+	const struct bound_parts parts = parts_of(run, way);
 	struct cli *cli = run->cli;
-	const bool up = way == OWAMP_UP;
-	const char *name = way_names[way];
 
 	if (!d->arrived)
 		reason_owamp_nothing_arrived(cli, name);
-	if (up)
-		verdict_probes(cli, &w->accounts, d->arrived, w->lateness, run->client.late_ns);
-	else if (w->skipped)
-		reason_owamp_server_queue(cli, name, w->skipped, w->next);
-	if (w->late * 100ull > d->arrived)
-		reason_owamp_server_late(cli, name, w->late, d->arrived, (int64_t)w->late_most_ns);
-	if (!up && w->next < run->client.packets && !run->result.stopped && !run->result.stopped_by_peer)
+	if (way == OWAMP_UP)
+		verdict_probes(cli, &w->accounts);
+	if (way == OWAMP_DOWN && w->next < run->client.packets && !run->result.stopped && !run->result.stopped_by_peer)
 		reason_owamp_server_behind(cli, name, w->next, run->client.packets);
-	if (w->socket_drops)
-		reason_socket_drops(cli, name, w->socket_drops);
-	if (w->user_stamped)
-		reason_user_stamped(cli, name, w->user_stamped);
-	/* One distribution has delays from the same place on. */
-	if (d->sched && (d->arrived - d->sched) * 100ull > d->arrived)
-		reason_owamp_no_sched_stamp(cli, name, d->arrived - d->sched, d->arrived);
-	if (d->contradicted)
-		reason_owamp_impossible_times(cli, name, d->contradicted);
 	if (has_delay(d) && d->least_ns + (int64_t)(d->bound_ns < INT64_MAX / 2 ? d->bound_ns : INT64_MAX / 2) < 0)
 		reason_owamp_not_synchronised(cli, name);
+	if (has_delay(d))
+		bound_delay(cli, &delay, d->delay, &parts);
+	bound_loss(cli, &loss, d->sent, d->lost, &parts);
 }
 
 int owamp_finish(struct owamp_run *run)
@@ -159,6 +181,7 @@ int owamp_finish(struct owamp_run *run)
 	char text[KTRXER_ADDR_TEXT];
 	struct json *end;
 
+	run->cli->no_figure = !run->delays[OWAMP_UP].arrived && !run->delays[OWAMP_DOWN].arrived;
 	for (int way = 0; way < OWAMP_WAYS; way++)
 		if (r->ways[way].measured) {
 			if (out_wants_samples(run->cli))

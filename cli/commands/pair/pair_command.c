@@ -122,7 +122,7 @@ static int send_flows(struct pair_run *run, struct ktrxer_error *err)
 	uint32_t first = 0;
 
 	if (train_run_go(&run->train, run->o->count) != EXIT_VALID)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	for (int way = 0; way < TRAIN_WAYS; way++)
 		if (run->ways[way].wanted) {
 			if (take_flows(run, &run->ways[way], first) < 0) {
@@ -153,7 +153,7 @@ static int send_echo(struct pair_run *run, struct ktrxer_error *err)
 					.stop_fd = run->train.cli->stop_fd };
 
 	if (cli_wait_start(run->train.cli, &e.start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	if (!run->train.cli->common.start_at_real_ns)
 		e.start_ns = 0;
 	if (train_echo_run(&run->echo, &e, err) < 0)

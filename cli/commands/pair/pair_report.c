@@ -159,6 +159,7 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 
 int pair_finish(struct pair_run *run)
 {
+	bool resolved = false;
 	struct json *end;
 
 	for (int i = 0; i < TRAIN_WAYS; i++)
@@ -171,7 +172,9 @@ int pair_finish(struct pair_run *run)
 									   .count = run->ways[i].sets[size].count });
 			say_way(run, &run->ways[i]);
 			judge(&run->train, &run->ways[i]);
+			resolved |= run->ways[i].result.reading == PAIRS_RESOLVED;
 		}
+	run->train.cli->no_figure = !resolved;
 	train_run_judge(&run->train, "pairs");
 	end = out_end(run->train.cli);
 	train_run_json(&run->train, end);

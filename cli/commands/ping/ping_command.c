@@ -61,7 +61,7 @@ static int ping_all(struct ping_run *run)
 	run->report.prober = ping_prober(run->ping);
 	ping_say_what(run);
 	if (probe_wait_start(&run->report, &start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	events.probe.context = run;
 	ping_run(run->ping, start_ns, run->report.cli->stop_fd, &events);
 	probe_batch_flush(&run->report);

@@ -135,14 +135,19 @@ static void finish_json(const struct ping_run *run, struct json *end, const stru
 
 static void finish_verdict(const struct ping_run *run, const struct echo_counts *c)
 {
+	static const struct bound_name rtt = { "rtt_p50", "p50 of the round trip", NULL },
+				       loss = { "loss", "loss", NULL };
 	const struct probe_result *result = &run->report.prober->result;
+	const struct bound_parts parts = probe_bound_parts(&run->report, c->received);
 	struct cli *cli = run->report.cli;
 
+	cli->no_figure = !c->received;
 	probe_judge(&run->report, c->received);
 	if (!result->failure.code && result->stopped && result->wanted != UINT64_MAX &&
 	    result->committed < result->wanted)
 		reason_stopped(cli, "probes");
-	probe_judge_times(&run->report, c->received);
+	bound_delay(cli, &rtt, result->rtt, &parts);
+	bound_loss(cli, &loss, c->sent, c->lost, &parts);
 	probe_judge_answers(&run->report, c->sent, c->received, c->too_late, "", "");
 }
 

@@ -93,11 +93,9 @@ static int direct_all(struct ppt_direct *run)
 	if (rc < 0)
 		return cli_fail(run->cli, &err);
 	run->busy_threads = busy < 0 ? busy_threads_processors() : (uint32_t)busy;
-	if (run->busy_threads)
-		host_watch_expect_busy(run->cli);
 	ppt_direct_say_what(run);
 	if (cli_wait_start(run->cli, &start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	for (int phase = 0; phase < (run->busy_threads ? DIRECT_PHASES : 1); phase++) {
 		if (measure_phase(run, (enum ppt_direct_phase)phase, &err) < 0)
 			return cli_fail(run->cli, &err);

@@ -137,9 +137,11 @@ int ppt_direct_finish(struct ppt_direct *run)
 	const struct host_times *idle = &run->phases[DIRECT_IDLE];
 	struct json *end;
 
+	run->cli->no_figure = true;
 	for (int phase = 0; phase < run->done; phase++) {
 		say_phase(run, phase);
 		judge(run, phase);
+		run->cli->no_figure &= !run->phases[phase].answered;
 	}
 	end = out_end(run->cli);
 	json_target(end, run->o->host, &run->path);

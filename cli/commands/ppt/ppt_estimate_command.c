@@ -177,7 +177,7 @@ static int estimate(struct cli *cli, const struct ppt_estimate_options *o, struc
 	ppt_say_reading(cli, "", &r);
 	result_json(json, in, &r);
 	rc = out_finish(cli, json);
-	return r.reading == PPT_RESOLVED ? rc : EXIT_BAD;
+	return r.reading == PPT_RESOLVED ? rc : EXIT_NO_RESULT;
 }
 
 static int run_ppt_estimate(struct cli *cli, const void *options)
@@ -196,7 +196,7 @@ static int run_ppt_estimate(struct cli *cli, const void *options)
 	ppt_trains_free(in.trains);
 	if (status < 0) {
 		cli_complain(cli, "%s", err.text);
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	return status;
 }

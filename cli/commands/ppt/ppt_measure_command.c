@@ -117,7 +117,7 @@ static int measure_all(struct ppt_measure *run)
 		return cli_fail(run->train.cli, &err);
 	ppt_measure_say_what(run);
 	if (train_run_go(&run->train, run->o->count) != EXIT_VALID)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	for (int way = 0; way < TRAIN_WAYS && rc == 0; way++)
 		if (run->ways[way].wanted) {
 			rc = estimate_way(run, &run->ways[way], first, &err);

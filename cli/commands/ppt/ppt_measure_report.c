@@ -130,6 +130,7 @@ static void judge(const struct ppt_measure *run, int direction)
 int ppt_measure_finish(struct ppt_measure *run)
 {
 	struct cli *cli = run->train.cli;
+	bool resolved = false;
 	struct json *end;
 
 	for (int i = 0; i < TRAIN_WAYS; i++) {
@@ -145,7 +146,9 @@ int ppt_measure_finish(struct ppt_measure *run)
 								   .count = way->sets[size].count });
 		say_way(run, train_ways[i], way);
 		judge(run, i);
+		resolved |= way->result.reading == PPT_RESOLVED;
 	}
+	cli->no_figure = !resolved;
 	out_text(cli, "this process kept %.2f %% of a processor busy", 100 * run->train.session.cpu_share);
 	train_run_judge(&run->train, "probes");
 	end = out_end(cli);

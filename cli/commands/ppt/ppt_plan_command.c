@@ -220,7 +220,7 @@ static int run_ppt_plan(struct cli *cli, const void *options)
 	plan_json(json, o, &plan);
 	if (o->trailing.given)
 		rows(cli, json, o, &plan);
-	return out_finish(cli, json) | (plan.sizing.resolvable ? EXIT_VALID : EXIT_BAD);
+	return out_finish(cli, json) | (plan.sizing.resolvable ? EXIT_VALID : EXIT_NO_RESULT);
 }
 
 const struct command cmd_ppt_plan = {

@@ -3,6 +3,7 @@
 #ifndef KTRXER_CLI_PROBE_COMMAND_H
 #define KTRXER_CLI_PROBE_COMMAND_H
 
+#include "bounds.h"
 #include "cli.h"
 #include "path_report.h"
 #include "prober.h"
@@ -11,7 +12,7 @@
 struct probe_options {
 	const char *host, *device, *engine;
 	struct ktrxer_addr from;
-	uint64_t count, for_ns, interval_ns, timeout_ns, payload, port, ttl;
+	uint64_t count, for_ns, interval_ns, timeout_ns, payload, port, ttl, tolerance;
 	int64_t cpu;
 	int model; /* enum probe_model */
 	bool precise, v4, v6, flood, brief;
@@ -27,7 +28,8 @@ struct probe_options {
 		  "needs" },                                                                                           \
 	OPTIONS_FAMILY(FIELD(v4), FIELD(v6)), OPTION_FROM(FIELD(from), ""),                                            \
 	OPTION_DEVICE_OF_ROUTE(FIELD(device), "", NULL), OPTION_ENGINE_OF_STACK(FIELD(engine), ""),                    \
-	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"), OPTION_FLOOD(FIELD(flood), "probes a second")
+	OPTION_CPU(FIELD(cpu), "waiting thread of --precise"),                                                         \
+	OPTION_TOLERANCE(FIELD(tolerance)) OPTION_FLOOD(FIELD(flood), "probes a second")
 
 /*
  * probe_options.c. HOST is resolved once, and the rate of `each` probes at a time is allowed for the address that was
@@ -76,13 +78,13 @@ void probe_batch_add(struct probe_report *report, const int64_t *values);
 void probe_batch_flush(struct probe_report *report);
 /* The arguments of path_report.h. */
 struct path_report probe_path(const struct probe_report *report);
-/* Judges lateness and an early end. */
+/* Judges the accounts and an early end. */
 void probe_judge(const struct probe_report *report, uint64_t received);
 /* Answers after the time-out; or none at all, with `where` (a port) and `why` added to the sentence. */
 void probe_judge_answers(const struct probe_report *report, uint64_t sent, uint64_t received, uint64_t too_late,
 			 const char *where, const char *why);
-/* Judges drops in this host's receiver, round trips without times, and an engine that bypasses a shaper. */
-void probe_judge_times(const struct probe_report *report, uint64_t received);
+/* The parts of the error bounds that the prober knows; and its judgement of an engine that bypasses a shaper. */
+struct bound_parts probe_bound_parts(const struct probe_report *report, uint64_t received);
 /* Returns the qdisc that shapes, else the root. */
 const char *probe_own_qdisc(const struct probe_report *report);
 void probe_own_queue_json(const struct probe_report *report, struct json *end);

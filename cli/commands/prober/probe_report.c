@@ -94,10 +94,9 @@ struct path_report probe_path(const struct probe_report *r)
 
 void probe_judge(const struct probe_report *r, uint64_t received)
 {
-	const struct prober *p = r->prober;
-	const struct probe_result *result = &p->result;
+	const struct probe_result *result = &r->prober->result;
 
-	verdict_probes(r->cli, &result->accounts, received, result->lateness, p->spec.late_ns);
+	verdict_probes(r->cli, &result->accounts);
 	if (result->failure.code)
 		reason_ended_early(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID, result->failure.text);
 }
@@ -112,20 +111,30 @@ void probe_judge_answers(const struct probe_report *r, uint64_t sent, uint64_t r
 		reason_silent(r->cli, r->o->host, where, why);
 }
 
-void probe_judge_times(const struct probe_report *r, uint64_t received)
+struct bound_parts probe_bound_parts(const struct probe_report *r, uint64_t received)
 {
-	const struct prober *p = r->prober;
-	const struct probe_result *result = &p->result;
 	const struct path_report path = probe_path(r);
+	const struct probe_result *result = &r->prober->result;
+	const struct ktx_accounts *a = &result->accounts;
+	const uint64_t lost = a->sent > received ? a->sent - received : 0,
+		       dropped = result->socket_drops + result->receiver_drops;
+	static char error[KTRXER_ERROR_TEXT];
 
-	if (result->socket_drops + result->receiver_drops)
-		reason_receive_buffer(r->cli, result->socket_drops + result->receiver_drops);
-	if (result->contradictions)
-		reason_contradicting_stamps(r->cli, result->contradictions);
-	if (result->unstamped * 100 > received)
-		reason_unstamped(r->cli, result->unstamped, received);
-	verdict_bypass(r->cli, &p->info, &result->qdiscs, "udp");
+	verdict_bypass(r->cli, &r->prober->info, &result->qdiscs, "udp");
 	path_report_judge(&path);
+	return (struct bound_parts){
+		.count = { [BOUND_BY_SEND_TIME] = result->user_sent,
+			   [BOUND_BY_RECEIVE_TIME] = result->arrivals[KTRXER_STAMP_USER],
+			   [BOUND_BY_LEFT_OUT] = result->contradictions + result->impossible + result->unstamped,
+			   [BOUND_BY_SKIPPED] = a->skipped,
+			   [BOUND_BY_UNSENT] = a->failed,
+			   /* Each dropped packet may have been the answer to a lost probe. */
+			   [BOUND_BY_RECEIVE_BUFFER] = dropped < lost ? dropped : lost },
+		.unseen = verdict_unseen(a, received),
+		.error = verdict_last_error(a, error, sizeof error),
+		.late = a->late,
+		.tolerance = r->o->tolerance,
+	};
 }
 
 const char *probe_own_qdisc(const struct probe_report *r)

@@ -108,7 +108,7 @@ static int rules_parse(struct receiver *r)
 	r->rules = calloc((size_t)r->rule_count, sizeof *r->rules);
 	if (!r->rules) {
 		cli_complain(r->cli, "no memory for %d rules", r->rule_count);
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	for (int i = 0; i < r->rule_count; i++) {
 		if (krx_rule_parse(&r->rules[i], texts[i], &err)) {
@@ -152,7 +152,7 @@ static int file_open(struct receiver *r)
 	if (ktrxer_pcapng_create(&r->to.file, r->options->write, version, NULL, &err)) {
 		r->to.file = NULL;
 		cli_fail(r->cli, &err);
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	/* A file without packets says of which device it has none. */
 	if (r->options->device && !ktrxer_device_get(&device, r->options->device, NULL))
@@ -361,6 +361,7 @@ static int report(struct receiver *r)
 		matched += counts[i].matched;
 	if (stats.lost)
 		reason_recv_lost(r->cli, stats.lost);
+	r->cli->no_figure = !matched;
 	if (!matched)
 		reason_recv_nothing(r->cli);
 
@@ -431,7 +432,7 @@ static int run_recv(struct cli *cli, const void *arguments)
 
 	if (status)
 		goto out;
-	status = EXIT_BAD;
+	status = EXIT_NO_RESULT;
 	ret = cli_wait_start(cli, &r.start_ns);
 	if (ret < 0)
 		goto out;

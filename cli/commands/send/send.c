@@ -154,14 +154,12 @@ static int send_run_all(struct send_run *run)
 		return cli_fail(run->cli, &err);
 	say_what(run);
 	if (cli_wait_start(run->cli, &run->start_ns) < 0) /* stopped while it waited: there are accounts all the same */
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	if (!run->cli->common.start_at_real_ns)
 		run->start_ns += lead_of(run);
-	if (!run->o->interval_ns && !run->o->rate.given && !run->o->pcap)
-		host_watch_expect_busy(run->cli);
 	if (send_schedule(run, &err) < 0) {
 		cli_fail(run->cli, &err);
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	send_work(run);
 	return send_finish(run);

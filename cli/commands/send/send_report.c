@@ -298,13 +298,16 @@ static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 	path.device = run->path.device.name;
 	path.from = run->path.source;
 	path.to = run->path.to;
-	if (ktrxer_path_resolve(&found, &path, &err) == -EHOSTUNREACH)
+	if (ktrxer_path_resolve(&found, &path, &err) == -EHOSTUNREACH) {
 		reason_none_left(run->cli, a->sent, err.text);
+		run->cli->no_figure = true;
+	}
 }
 
-static void finish_verdict(struct send_run *run, const struct ktx_accounts *a, const struct ktrxer_hist *lateness)
+static void finish_verdict(struct send_run *run, const struct ktx_accounts *a)
 {
-	verdict_probes(run->cli, a, 0, lateness, run->timed ? run->late_ns : 0);
+	run->cli->no_figure = !a->sent;
+	verdict_packets(run->cli, a);
 	replay_verdict(run);
 	if (a->uncounted)
 		reason_uncounted(run->cli, a->uncounted, a->queued, run->path.device.name);
@@ -393,7 +396,7 @@ int send_finish(struct send_run *run)
 	duration = a.sent > 1 ? a.last_ns - a.first_ns : 0;
 	if (duration)
 		rate_milli = (uint64_t)((long double)(a.sent - 1) * 1e12L / (long double)duration + 0.5L);
-	finish_verdict(run, &a, lateness);
+	finish_verdict(run, &a);
 	finish_text(run, &a, lateness, duration, rate_milli);
 	finish_json(run, end, &a, lateness, duration, rate_milli);
 	ktrxer_hist_free(lateness);

@@ -116,13 +116,13 @@ static int run_serve(struct cli *cli, const void *options)
 	if (rc < 0) {
 		cli_complain(cli, "%s%s", err.text, err.code == -EADDRINUSE ? ", --port chooses another" : "");
 		server_close(&s);
-		return rc == -EINVAL ? EXIT_USAGE : EXIT_BAD;
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_NO_RESULT;
 	}
 	rc = cli_helpers_start(cli);
 	if (rc < 0) {
 		cli_complain(cli, "cannot begin: %s", strerror(-rc));
 		server_close(&s);
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	}
 	s.filtered = syscall_filter_install() == 0; /* all threads run */
 	clock_look(&s.clock_timer, ktrxer_now_ns());
@@ -139,7 +139,7 @@ static int run_serve(struct cli *cli, const void *options)
 	}
 	status = server_say_end(&s);
 	server_close(&s);
-	return rc < 0 ? EXIT_BAD : status;
+	return rc < 0 ? EXIT_NO_RESULT : status;
 }
 
 const struct command cmd_serve = {

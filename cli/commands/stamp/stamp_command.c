@@ -98,7 +98,7 @@ static int stamp_all(struct stamp_command *run)
 		return status;
 	stamp_say_what(run);
 	if (probe_wait_start(&run->report, &start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	events.probe.context = run;
 	stamp_run(run->stamp, start_ns, run->report.cli->stop_fd, &events);
 	return stamp_finish(run);

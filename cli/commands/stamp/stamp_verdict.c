@@ -2,10 +2,12 @@
 /* The verdict of `stamp`: loss that is not the path's, clocks that moved, and answers that do not count. */
 #include "stamp_command.h"
 
+#include "dscp.h"
 #include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #ifndef KTRXER_SMALL
@@ -22,24 +24,80 @@ static void judge_host_delay(const struct stamp_command *run)
 }
 #endif
 
-#define DWELL_LONG_NS (250 * (int64_t)KTRXER_NS_PER_MS)
-
-/* Probes that the server refused or dropped are not lost on the path. */
+/* Probes that the server refused are not lost on the path. */
 static void judge_server(const struct stamp_command *run)
 {
 	const struct stamp_session_counts *c = &run->result->counts;
-	const struct stamp_result *r = run->result;
 	const uint64_t impossible = run->report.prober->result.impossible;
 
 	if (c->server_refused)
 		reason_server_refused(run->report.cli, c->server_refused, c->server_rate, c->lost);
 	if (impossible)
 		reason_stamps_impossible(run->report.cli, impossible, c->received);
-	if (r->dwell_max_ns > DWELL_LONG_NS || r->held * 100 > c->received)
-		reason_server_held(run->report.cli, r->dwell_max_ns, r->held, c->received,
-				   stamp_held_ns(run->report.prober));
-	if (c->server_dropped)
-		reason_server_dropped(run->report.cli, c->server_dropped, c->lost);
+}
+
+/* The rate of the reflector's clock against ours, rounded up. */
+static int64_t rate_ppm(const struct one_way_result *w)
+{
+	const double ppm = w->known && w->clock.skew_known ? 1 + fabs(w->clock.skew_ppm) + w->clock.skew_bound_ppm
+							   : CLOCK_ADJUST_RATE_PPM;
+
+	return ppm < CLOCK_ADJUST_RATE_PPM ? (int64_t)ppm : CLOCK_ADJUST_RATE_PPM;
+}
+
+static int64_t dwell_error(int64_t dwell_ns, int64_t ppm)
+{
+	return dwell_ns > 0 ? dwell_ns / 1000000 * ppm + dwell_ns % 1000000 * ppm / 1000000 : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The numbers of all classes are limits of that of each. */
+static void of_class(struct bound_parts *p, const struct stamp_class_result *class, uint32_t classes)
+{
+	const struct stamp_session_counts *c = &class->counts;
+
+	p->count[BOUND_BY_SEND_TIME] = least(p->count[BOUND_BY_SEND_TIME], c->received);
+	p->count[BOUND_BY_RECEIVE_TIME] = least(p->count[BOUND_BY_RECEIVE_TIME], c->received);
+	p->count[BOUND_BY_DWELL] = least(p->count[BOUND_BY_DWELL], c->received);
+	p->count[BOUND_BY_RECEIVE_BUFFER] = least(p->count[BOUND_BY_RECEIVE_BUFFER], c->lost);
+	p->count[BOUND_BY_LEFT_OUT] = class->untimed;
+	p->count[BOUND_BY_SKIPPED] = (p->count[BOUND_BY_SKIPPED] + classes - 1) / classes;
+	p->count[BOUND_BY_UNSENT] = (p->count[BOUND_BY_UNSENT] + classes - 1) / classes;
+	p->unseen = least(p->unseen, c->lost);
+}
+
+static void judge_bounds(const struct stamp_command *run)
+{
+	struct bound_name rtt = { "rtt_p50", "p50 of the round trip", NULL }, loss = { "loss", "loss", NULL };
+	const struct stamp_result *r = run->result;
+	struct bound_parts parts = probe_bound_parts(&run->report, r->counts.received);
+	const int64_t ppm = rate_ppm(&r->one_way);
+
+	if (r->counts.server_dropped > parts.count[BOUND_BY_RECEIVE_BUFFER])
+		parts.far = "the reflector's socket";
+	parts.count[BOUND_BY_RECEIVE_BUFFER] =
+		least(parts.count[BOUND_BY_RECEIVE_BUFFER] + r->counts.server_dropped, r->counts.lost);
+	parts.count[BOUND_BY_LEFT_OUT] += r->uncorrected;
+	parts.count[BOUND_BY_DWELL] = r->held;
+	parts.dwell_ns = dwell_error(stamp_held_ns(run->report.prober), ppm);
+	parts.ns[BOUND_BY_DWELL] = dwell_error(r->dwell_max_ns, ppm);
+	for (uint32_t i = 0; i < r->class_count; i++) {
+		const struct stamp_class_result *class = &r->classes[i];
+		struct bound_parts p = parts;
+		char name[16], dscp[8];
+
+		if (r->class_count > 1) {
+			snprintf(name, sizeof name, "DSCP %s", dscp_name(class->tos >> 2, dscp));
+			rtt.probes = loss.probes = name;
+			of_class(&p, class, r->class_count);
+		}
+		bound_delay(run->report.cli, &rtt, class->rtt, &p);
+		bound_loss(run->report.cli, &loss, class->counts.sent, class->counts.lost, &p);
+	}
 }
 
 static void judge_clock(const struct stamp_command *run, const struct clock_watch *clock, const char *whose,
@@ -71,10 +129,11 @@ void stamp_judge(const struct stamp_command *run)
 	const struct stamp_session_counts *c = &run->result->counts;
 	char port[48];
 
+	run->report.cli->no_figure = !c->received;
 	probe_judge(&run->report, c->received);
 	if (p->stopped && p->wanted != UINT64_MAX)
 		reason_stamp_stopped(run->report.cli, p->accounts.sent, p->wanted * run->report.each);
-	probe_judge_times(&run->report, c->received);
+	judge_bounds(run);
 	if (c->wrong_hmac && !c->received)
 		reason_wrong_hmac(run->report.cli, run->o->p.host);
 	else if (c->sent && !c->received && !c->too_late && c->foreign)

@@ -84,7 +84,7 @@ static int tcp_all(struct tcp_run *run)
 		return cli_fail(run->cli, &err);
 	tcp_say_what(run);
 	if (cli_wait_start_ahead(run->cli, START_AHEAD_MS, &start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	tcp_prober_run(run->prober, run->cli->common.start_at_real_ns ? start_ns : 0, run->cli->stop_fd, &events);
 	return tcp_finish(run);
 }

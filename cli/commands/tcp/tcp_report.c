@@ -112,7 +112,8 @@ static void judge(const struct tcp_run *run)
 {
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
 
-	verdict_probes(run->cli, &r->accounts, 0, r->lateness, run->spec.late_ns);
+	run->cli->no_figure = !r->known;
+	verdict_packets(run->cli, &r->accounts);
 	if (r->failure.code)
 		reason_failure(run->cli, r->known ? VERDICT_DEGRADED : VERDICT_INVALID, r->failure.code,
 			       r->failure.text);

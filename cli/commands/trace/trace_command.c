@@ -172,7 +172,7 @@ static int trace_all(struct trace_run *run)
 		return cli_fail(run->cli, &err);
 	trace_say_what(run);
 	if (cli_wait_start(run->cli, &start_ns) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	cli_sleep_until(run->cli, start_ns);
 	trace_search(run->trace, run->cli->stop_fd, &events);
 	trace_repeat(run->trace, TRACE_REPEAT, run->rounds, run->o->interval_ns, run->cli->stop_fd);

@@ -333,6 +333,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 
 	if (r->failure.code)
 		reason_failure(cli, VERDICT_INVALID, r->failure.code, r->failure.text);
+	cli->no_figure = !s->last_hop;
 	if (r->stopped)
 		reason_trace_stopped(cli);
 	if (r->failed)

@@ -82,12 +82,12 @@ int train_run_go(struct train_run *run, uint64_t pairs)
 	struct ktrxer_error err = { 0 };
 
 	if (train_run_wait(run) < 0)
-		return EXIT_BAD;
+		return EXIT_NO_RESULT;
 	run->plan.trains = (uint32_t)pairs;
 	if (train_session_run(&run->session, &run->plan, &err) == 0)
 		return EXIT_VALID;
 	cli_fail(run->cli, &err);
-	return EXIT_BAD;
+	return EXIT_NO_RESULT;
 }
 
 void train_run_samples(const struct train_run *run, const char *kind, const char *direction,

@@ -60,7 +60,7 @@ void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, con
 		   uint64_t period_ns);
 /* Waits for --start-at and sets plan.start_ns: 0, or -1 after a complaint. */
 int train_run_wait(struct train_run *run);
-/* Waits for --start-at and runs the session: EXIT_VALID, or EXIT_BAD after a complaint. */
+/* Waits for --start-at and runs the session: EXIT_VALID, or EXIT_NO_RESULT after a complaint. */
 int train_run_go(struct train_run *run, uint64_t pairs);
 /* The pairs of one size, for --jsonl: their four times. */
 struct train_samples {

@@ -19,7 +19,7 @@ from ktrxer_lab.truth.chance import command as chance
 from ktrxer_lab.truth.measure import Limits, Result, measure
 from ktrxer_lab.truth.path import Path
 
-ALL_TRUE, NOT_ALL_TRUE = 0, 1
+ALL_TRUE, NO_RESULT, NOT_ALL_TRUE = 0, 1, 3
 EXAMPLES = """\
 examples:
   ktrxer truth -- ping -q -c 300 -i 0.01 server           # over all paths
@@ -30,7 +30,7 @@ examples:
   ktrxer truth --list
   ktrxer truth chance --draws 50                          # paths and faults by chance
 The far host is `server`; the adapter starts the tool's server there. Exit status: 0: all figures are true;
-1: a figure is false, or there is no figure; 2: wrong use.
+3: a figure is false, or there is no figure; 2: wrong use; 1: the command failed.
 """
 
 
@@ -99,7 +99,7 @@ def main(arguments: list[str]) -> int:
         uml.prepare(uml.KERNEL, _show)  # before the paths, which are measured beside each other
     except LabError as error:
         _show(str(error))
-        return NOT_ALL_TRUE
+        return NO_RESULT
     results = _all(chosen, given, limits, not options.no_check, options.jobs)
     if options.json:
         print(json.dumps(report.as_json(results), indent=2))

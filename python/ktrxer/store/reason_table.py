@@ -408,13 +408,6 @@ FORMS: dict[str, Form] = {
         "{direction}: {copies} of {arrived} datagrams that arrived were copies, which the path made: the capacity contains them",
         ("capacity",),
     ),
-    "capacity_waited": Form(
-        "degraded",
-        "host_cpu",
-        "limited by this host: its thread waited for a processor during {waited_percent} % of the test (run delay)",
-        ("capacity",),
-        "waited_percent",
-    ),
     "flow_ended_early": Form(
         "degraded",
         "path",
@@ -438,13 +431,6 @@ FORMS: dict[str, Form] = {
         "stopped",
         "it was stopped: {stopped} of {flows} flows had not ended yet",
         ("rate",),
-    ),
-    "flow_samples_missing": Form(
-        "degraded",
-        "host_cpu",
-        "{lost} of {samples} samples of {flows} flows are missing (one is flow {flow}, {direction}): a host was stopped or busy, or the control connection too slow",
-        ("rate",),
-        "lost",
     ),
     "flow_samples_lost": Form(
         "degraded",
@@ -480,12 +466,6 @@ FORMS: dict[str, Form] = {
         ("rate",),
         "late_ns",
     ),
-    "flow_server_late": Form(
-        "degraded",
-        "far_cpu",
-        "flow {flow} ({direction}): limited by the server: {late} of {due} packets left late there",
-        ("rate",),
-    ),
     "flow_nothing_received": Form(
         "invalid",
         "path",
@@ -511,13 +491,6 @@ FORMS: dict[str, Form] = {
         "clock",
         "the monotonic clock of one of the hosts jumped, or was slewed by more than {limit_ppm} ppm (count: {changes}): a host was suspended, another one answers, or a time daemon corrects a large error",
         ("delay",),
-    ),
-    "socket_drops": Form(
-        "degraded",
-        "host",
-        "{direction}: this host lost {dropped} packets in its own socket",
-        ("loss",),
-        "dropped",
     ),
     "pair_few_undisturbed": Form(
         "degraded",
@@ -658,18 +631,6 @@ FORMS: dict[str, Form] = {
         ("loss",),
         "dropped",
     ),
-    "contradicting_stamps": Form(
-        "degraded",
-        "clock",
-        "{round_trips} round trips have stamps that contradict each other (a step of the clock?) and are left out of the times",
-        ("delay",),
-    ),
-    "unstamped": Form(
-        "degraded",
-        "host",
-        "{unstamped} of {received} round trips lack the stamp of their send time or of their answer and are left out of the times",
-        ("delay",),
-    ),
     "device_gone": Form(
         "degraded",
         "host",
@@ -796,19 +757,6 @@ FORMS: dict[str, Form] = {
         "far",
         "{impossible} of {received} answers left the reflector before their probes arrived there, by its stamps: no delay is computed from them",
         ("delay",),
-    ),
-    "server_held": Form(
-        "degraded",
-        "far_cpu",
-        "limited by the server: it held a probe for up to {longest_ns} before its answer, and {held} of {received} for longer than {limit_ns} (not in the round trip): its processor was too busy, or it was stopped",
-        ("delay",),
-    ),
-    "server_dropped": Form(
-        "degraded",
-        "far_cpu",
-        "limited by the server: its socket dropped {dropped} packets: its processor was too busy, or it was stopped; of {lost} lost probes so many may not be lost on the path",
-        ("loss",),
-        "dropped",
     ),
     "clock_changed": Form(
         "degraded",
@@ -1068,6 +1016,11 @@ FORMS: dict[str, Form] = {
         "tool",
         "the command ended without a result",
     ),
+    "skipped": Form(
+        "degraded",
+        "host_cpu",
+        "{skipped} of {all} packets were not sent, because their time had passed",
+    ),
     "all_skipped": Form(
         "",
         "host_cpu",
@@ -1147,20 +1100,6 @@ FORMS: dict[str, Form] = {
         "flow {flow} ({direction}): limited by the server: {error}",
         ("rate",),
     ),
-    "flow_waited": Form(
-        "degraded",
-        "host_cpu",
-        "limited by this host: the flows' thread waited for a processor during {waited_percent} % of a flow's time (run delay)",
-        ("rate",),
-        "waited_percent",
-    ),
-    "flow_server_waited": Form(
-        "degraded",
-        "far_cpu",
-        "limited by the server: it waited for a processor during {waited_percent} % of a flow's time (run delay)",
-        ("rate",),
-        "waited_percent",
-    ),
     "flow_window": Form(
         "degraded",
         "host",
@@ -1232,41 +1171,6 @@ FORMS: dict[str, Form] = {
         "host",
         "{segments} segments have no stamp of the kernel: round trips include this program's delay",
         ("delay",),
-    ),
-    "processors_busy": Form(
-        "degraded",
-        "host_cpu",
-        "the processors of this host were more than {limit_percent} % used or stolen during {busy_percent} % of the run (CPU {cpu_percent} %, of it stolen by the hypervisor {steal_percent} %)",
-        ("all",),
-        "busy_percent",
-    ),
-    "late": Form(
-        "",
-        "host_cpu",
-        "{late} of {all} probes ({late_percent} %) left more than {late_after_ns} late or were skipped (lateness: p50 {p50_ns}, max {max_ns}): this machine is too busy or too slow",
-        ("delay", "loss",),
-        "late_percent",
-    ),
-    "late_refused": Form(
-        "",
-        "host_queue",
-        "{late} of {all} probes ({late_percent} %) left more than {late_after_ns} late or were skipped (lateness: p50 {p50_ns}, max {max_ns}): limited by this host: its own queue was full and refused {refused} submissions",
-        ("delay", "loss",),
-        "late_percent",
-    ),
-    "late_waited": Form(
-        "",
-        "host_cpu",
-        "{late} of {all} probes ({late_percent} %) left more than {late_after_ns} late or were skipped (lateness: p50 {p50_ns}, max {max_ns}): limited by this host: its thread waited for a processor for {waited_ns}, because other threads ran",
-        ("delay", "loss",),
-        "late_percent",
-    ),
-    "late_stopped": Form(
-        "",
-        "host_cpu",
-        "{late} of {all} probes ({late_percent} %) left more than {late_after_ns} late or were skipped (lateness: p50 {p50_ns}, max {max_ns}): limited by this host: its threads waited for a processor for only {waited_ns}, so it was stopped, or a timer or the hypervisor was late",
-        ("delay", "loss",),
-        "late_percent",
     ),
     "bench_failed": Form(
         "degraded",
@@ -1566,37 +1470,11 @@ FORMS: dict[str, Form] = {
         "{direction}: no packet arrived: a firewall may drop UDP to the port of the session",
         ("delay", "loss",),
     ),
-    "owamp_server_queue": Form(
-        "degraded",
-        "far_queue",
-        "{direction}: limited by the server: it did not send {skipped} of {due} packets: its queue was full",
-        ("loss",),
-    ),
-    "owamp_server_late": Form(
-        "degraded",
-        "far_cpu",
-        "{direction}: limited by the server: by its own clock it sent {late} of {arrived} packets late, by up to {late_ns}: its processor was too busy, or it was stopped",
-        ("delay",),
-        "late_ns",
-    ),
     "owamp_server_behind": Form(
         "degraded",
         "far_cpu",
         "{direction}: limited by the server: when the time-out of the last packet ended, it had sent {sent} of {wanted} packets: its processor was too busy, or it was stopped",
         ("delay", "loss",),
-    ),
-    "owamp_no_sched_stamp": Form(
-        "degraded",
-        "host",
-        "{direction}: {without} of {arrived} packets have no stamp of the packet scheduler: their delays begin at the send call and include this program's time",
-        ("delay",),
-    ),
-    "owamp_impossible_times": Form(
-        "degraded",
-        "clock",
-        "{direction}: {packets} packets have impossible send times",
-        ("delay",),
-        "packets",
     ),
     "owamp_not_synchronised": Form(
         "degraded",

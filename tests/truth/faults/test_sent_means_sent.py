@@ -2,7 +2,6 @@
 """Packets that did not leave this host count neither as sent nor as lost on the path. Reference: the counters of the device, by `ip`."""
 
 import json
-import re
 
 import pytest
 
@@ -47,7 +46,6 @@ def test_this_hosts_own_queue_is_full(path, engine):
     refused = path.drops("a0", path.a)
     print(f"figure: tc dropped {refused}; {made['reasons']}")
     assert refused > 500, "the reference's queue was not full"
-    assert made["verdict"] == "invalid"
-    (late,) = [reason["text"] for reason in made["reasons"] if "left more than" in reason["text"]]
-    assert "limited by this host: its own queue was full and refused" in late
-    assert int(re.search(r"refused (\d+)", late)[1]) == pytest.approx(refused, rel=0.02)
+    assert made["tries"] - made["sent"] - made["failed"] == pytest.approx(refused, rel=0.02)
+    unsent = made["failed"] + made["skipped"]
+    assert (made["verdict"] == "valid") == (unsent * 100 <= made["sent"] + unsent), made["reasons"]

@@ -10,6 +10,21 @@ import pytest
 from real_time_work import pin, pin_commands, real_time_work
 from waiting import read_until, stand_still, waited_ns
 
+PATH_MS = 1  # the median round trip of this path without a delay is shorter
+
+
+def check_figures(end):
+    """The figures hold within their bounds. If a bound is wide, the sentence names the cause; else the result is valid."""
+    wide = [one for one in end["bounds"] if one["bound"] is None or one["bound"] > one["tolerance"]]
+    named = [one for one in end["reasons"] if one["id"].startswith("bound_")]
+    print(f"figure: {end['bounds']}; {end['reasons']}")
+    assert len(wide) == len(named) and (wide or end["verdict"] == "valid"), end["reasons"]
+    assert all("probes were skipped" in one["why"] and "waited for a processor" in one["why"] for one in named), named
+    trip, loss = end["bounds"]
+    assert trip["value"] - (trip["bound"] or 0) <= 1000 * PATH_MS, "the waits of a process are no delay of the path"
+    assert loss["value"] <= loss["bound"], "the path lost nothing"
+
+
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is left beside the other work")
 
 
@@ -32,8 +47,8 @@ def test_a_prober_that_waits_for_its_processor(path, serve, command):
     print(f"figure: run delay of the {command} {reference:.1f} to {most:.1f} ms; host {end['host']}; {end['reasons']}")
     assert reference > 300, "the reference's process was not starved"
     assert 0.8 * reference - 50 <= end["host"]["processor_wait_ms"] <= 1.2 * most + 50
-    assert end["verdict"] == "invalid" and end["late"] > 0.1 * end["sent"]
-    assert any("limited by this host" in reason["text"] and "waited" in reason["text"] and "for a processor" in reason["text"] for reason in end["reasons"])
+    assert end["late"] > 0.1 * end["sent"]
+    check_figures(end)
 
 
 @pytest.mark.parametrize("command", ["ping", "stamp"])
@@ -46,7 +61,7 @@ def test_a_prober_that_is_stopped(path, serve, command):
     end = json.loads(child.communicate(timeout=30)[0].splitlines()[-1])
     print(f"figure: {end['reasons']}")
     assert end["lateness_us"]["max"] > 600_000, "the reference: the stop itself"
-    assert end["verdict"] == "invalid" and any("it was stopped, or a timer or the hypervisor was late" in reason["text"] for reason in end["reasons"])
+    assert end["late"] > 0 and all(one["id"] == "bound_wide" for one in end["reasons"]) and end["rtt_us"]["p50"] < 1000 * PATH_MS
 
 
 def test_a_reflector_that_waits_for_its_processor(path, serve):
@@ -59,7 +74,7 @@ def test_a_reflector_that_waits_for_its_processor(path, serve):
     print(f"figure: dwell max {end['dwell_max_ns'] / 1e6:.1f} ms, round trip {end['rtt_us']}; lateness {end['lateness_us']}; {end['reasons']}")
     assert end["dwell_max_ns"] > 20e6, "the reflector was not starved"
     assert end["rtt_us"]["p99"] < 10_000, "the time for which the reflector held a probe is no delay of the path"
-    assert end["verdict"] != "valid" and any("limited by the server: it held a probe" in reason["text"] for reason in end["reasons"])
+    check_figures(end)
 
 
 def test_both_ends_wait_for_their_processors(path, serve):
@@ -72,9 +87,7 @@ def test_both_ends_wait_for_their_processors(path, serve):
         end = json.loads(path.a.popen(list(map(str, words))).communicate(timeout=30)[0])
     print(f"figure: dwell max {end['dwell_max_ns'] / 1e6:.1f} ms; {end['host']}; {end['reasons']}")
     assert end["dwell_max_ns"] > 20e6 and end["host"]["processor_wait_ms"] > 300, "one of the two was not starved"
-    assert end["verdict"] == "invalid"
-    assert any("limited by this host" in reason["text"] and "waited" in reason["text"] and "for a processor" in reason["text"] for reason in end["reasons"])
-    assert any("limited by the server: it held a probe" in reason["text"] for reason in end["reasons"])
+    check_figures(end)
 
 
 def test_a_run_names_the_host_whose_probers_wait(path, serve):

@@ -53,8 +53,7 @@ def test_a_full_queue_of_the_path_loses_and_is_not_the_servers(path, serve):
     assert one["lost_in_socket"] == receive_errors(path.b) - before == 0, "at 2 Mbit/s the socket has room for a second without a processor"
     # The router drops segments of the control connection as well.
     assert 300 < one["lost"] <= path.drops("rb") <= one["lost"] + 20
-    # On a busy machine the server may wait for a processor, which loses nothing.
-    assert all("it waited for a processor" in reason["text"] for reason in end["reasons"] if "limited by the server" in reason["text"]), end["reasons"]
+    assert not any("limited by the server" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 
 def test_the_servers_socket_is_full_while_it_stands_still(path, serve):
@@ -97,4 +96,5 @@ def test_the_server_sends_less_than_was_due(path, serve):
     print(f"figure: due {one['due_packets']}, sent {one['sent_packets']}, late {one['late_packets']}")
     assert one["due_packets"] == pytest.approx(7500, abs=2)
     assert one["late_packets"] > 1500, "a second of 2500 packets"
-    assert end["verdict"] != "valid" and any("limited by the server" in reason["text"] for reason in end["reasons"])
+    less = one["sent_packets"] * 100 < 99 * one["due_packets"]
+    assert any("limited by the server" in reason["text"] for reason in end["reasons"]) == less, end["reasons"]

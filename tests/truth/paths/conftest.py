@@ -54,5 +54,5 @@ def truth(tmp_path_factory: pytest.TempPathFactory, with_program: dict[str, str]
 def quick(truth: Truth) -> dict[str, Any]:
     """The project's methods over ten paths, in one run."""
     done = truth("--quick", "--json")
-    assert done.returncode in (0, 1) and done.stdout, done.stderr
+    assert done.returncode in (0, 3) and done.stdout, done.stderr
     return {path["name"]: path for path in json.loads(done.stdout)["paths"]}

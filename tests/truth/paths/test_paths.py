@@ -62,7 +62,7 @@ def test_another_tool(truth: Any, path: str, figures: int, command: str) -> None
 def test_a_tool_that_is_false_is_named(truth: Any) -> None:
     says = "echo '100 packets transmitted, 90 received'; echo 'rtt min/avg/max/mdev = 40/50/60/1 ms'"
     done = truth("--path", "delay-5-45", "--no-check", "--json", "--adapter", "ping", "--", "sh", "-c", says)
-    assert done.returncode == 1
+    assert done.returncode == 3
     (path,) = json.loads(done.stdout)["paths"]
     assert {row["figure"]: row["good"] for row in path["rows"]} == {
         "loss round trip": False, "round trip min": False, "round trip mean": True, "round trip max": False,
@@ -71,5 +71,5 @@ def test_a_tool_that_is_false_is_named(truth: Any) -> None:
 
 def test_a_tool_that_fails_is_named(truth: Any) -> None:
     done = truth("--path", "delay-5-45", "--no-check", "--adapter", "irtt", "--beside", ":", "--", "no-such-tool", "server")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "no figures: delay-5-45: no-such-tool server: no line" in done.stdout and "No such file or directory" in done.stdout
