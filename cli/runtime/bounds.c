@@ -237,7 +237,8 @@ void bound_delay(struct cli *cli, const struct bound_name *name, const struct kt
 void bound_loss(struct cli *cli, const struct bound_name *name, uint64_t sent, uint64_t lost,
 		const struct bound_parts *p)
 {
-	const uint64_t dropped = p->count[BOUND_BY_RECEIVE_BUFFER];
+	const uint64_t dropped = p->count[BOUND_BY_RECEIVE_BUFFER],
+		       passed = dropped + p->unseen < lost ? dropped + p->unseen : lost; /* perhaps */
 	struct figure_bound b = begin(name, UNIT_PERCENT);
 	int64_t largest = 0;
 
@@ -246,7 +247,7 @@ void bound_loss(struct cli *cli, const struct bound_name *name, uint64_t sent, u
 	b.samples = sent;
 	b.known = true;
 	b.value = lost ? bound_share(lost, sent) : 0;
-	b.bound = bound_of_loss(sent, dropped + p->unseen, p->count[BOUND_BY_SKIPPED] + p->count[BOUND_BY_UNSENT]);
+	b.bound = bound_of_loss(sent, passed, p->count[BOUND_BY_SKIPPED] + p->count[BOUND_BY_UNSENT]);
 	larger(&b.cause, &largest, BOUND_BY_RECEIVE_BUFFER, bound_of_loss(sent, dropped, 0));
 	larger(&b.cause, &largest, BOUND_BY_UNSENT, bound_of_loss(sent, p->unseen, p->count[BOUND_BY_UNSENT]));
 	larger(&b.cause, &largest, BOUND_BY_SKIPPED, bound_of_loss(sent, 0, p->count[BOUND_BY_SKIPPED]));

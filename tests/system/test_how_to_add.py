@@ -125,7 +125,7 @@ def test_page(page: str, tree: Path, tmp_path: Path) -> None:
         place = tree if "-C build" in line or line.startswith(("contract/", "mandoc build/")) else tmp_path
         done = subprocess.run(["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, timeout=120)
         # On a busy machine the verdict may be `degraded` (status 1); the output shows that the command ran.
-        assert done.returncode in (0, 1) and re.search(printed, done.stdout), f"$ {line}\n{done.stdout}{done.stderr}"
+        assert done.returncode in (0, 1, 3) and re.search(printed, done.stdout), f"$ {line}\n{done.stdout}{done.stderr}"
     if page == "add-plot":
         assert "<svg" in (tmp_path / "own_queue.svg").read_text()
 

@@ -143,7 +143,7 @@ static void judge_udp(struct flow_run *run)
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 		if (lateness)
-			verdict_accounts(run->cli, &accounts);
+			(accounts.failed ? verdict_packets : verdict_accounts)(run->cli, &accounts);
 		ktrxer_hist_free(lateness);
 		judge_engine(run, i);
 		if (s->ended && s->end.reason == FLOW_PLANNED && s->end.error)
