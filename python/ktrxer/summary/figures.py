@@ -288,7 +288,7 @@ def _responsiveness(run: Run, latency: list[Direction], outage_ms: float) -> Res
     if made is None:
         return None
     rpm, foreign_rpm, self_rpm = made
-    # A mean of both hides that one of them is slow: 2,809 and 292 round trips a minute are not good for everybody.
+    # A mean of both hides that one of them is slow: 2,809 and 292 round trips a minute have a mean that is called good.
     limits = {"": rpm, "outage": 60_000 / outage_ms if outage_ms else rpm, "probes": foreign_rpm or rpm, "flows": self_rpm or rpm}
     classes = {name: responsiveness_class(value) for name, value in limits.items()}
     least = min(limits, key=lambda name: limits[name])
