@@ -17,10 +17,10 @@ from ktrxer.panels.model import TIME, Floats, Panel, Series
 from ktrxer.panels.parts import ratio
 from ktrxer.panels.shapes import LARGEST
 from ktrxer.store import Run
-from ktrxer.store.reason_table import BUSY_PERCENT
 from ktrxer.summary import where
 from ktrxer.units import delay
 
+BUSY = 90.0  # percent of the processors: more is no calm run
 LOG_RATIO = 100.0
 DELAYS = ("latency", "oneway-up", "oneway-down", "host-queues", "tcp-rtt")
 SMALL_MS = 1.0
@@ -90,7 +90,7 @@ def no_news(panel: Panel, found: Headline) -> str:
         again = sum(float(np.nanmax(one.y) - np.nanmin(one.y)) for one in panel.series if one.samples)
         return "No segment was sent again." if again == 0 else ""
     if key == "host":
-        return f"The processors were at most {three(top)} % busy." if top <= BUSY_PERCENT and found.kind != "invalid" else ""
+        return f"The processors were at most {three(top)} % busy." if top <= BUSY and found.kind != "invalid" else ""
     if key in ("oneway-up", "oneway-down"):
         change = _change(panel)
         small = change is not None and abs(change) < max(SMALL_MS, 0.1 * found.added_ms)
