@@ -420,7 +420,8 @@ int cli_main(int argc, char *const argv[], const struct command *const *commands
 		list(commands, stderr);
 		return EXIT_USAGE;
 	}
-	if (!strcmp(word, "--version") || !strcmp(word, "-V") || (!strcmp(word, "version") && argc == 2)) {
+	if (!strcmp(word, "--version") || !strcmp(word, "-V") || !strcmp(word, "-v") ||
+	    (!strcmp(word, "version") && argc == 2)) {
 		printf("ktrxer %s\n", ktrxer_version());
 		return flushed(EXIT_VALID);
 	}

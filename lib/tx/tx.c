@@ -105,12 +105,12 @@ static int engine_pick(struct ktx *tx, struct ktrxer_error *err)
 		return ktrxer_fail(err, -ENODEV, "the %s engine needs a device: name one (`ip link` lists them)",
 				   wanted);
 	if (tx->options.queue) { /* a probe would try the first one; opening tells */
-		strcpy(tx->reason, "as asked");
+		strcpy(tx->reason, "no automatic choice");
 		return 0;
 	}
 	if (tx->engine->probe(tx->has_device ? &tx->device : NULL, &info) < 0)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the %s engine does not work here: %s", wanted, info.reason);
-	strcpy(tx->reason, "as asked");
+	strcpy(tx->reason, "no automatic choice");
 	return 0;
 }
 

@@ -263,7 +263,9 @@ static void client_ready(struct loop_source *source, uint32_t events)
 		const ssize_t n = recvfrom(source->fd, data, sizeof data, MSG_DONTWAIT, &name.sa, &length);
 
 		if (n < 0 && errno == ECONNREFUSED) {
-			fail(c, -ECONNREFUSED, "no program serves UDPSTP on this port");
+			fail(c, -ECONNREFUSED,
+			     "no program serves UDPSTP on this port; start `ktrxer serve "
+			     "--udpstp-port 24601` there, or give its --port");
 			return;
 		}
 		if (n < 0) {

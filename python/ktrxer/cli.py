@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0 if words else 2
     if words[0] == "--complete":
         return complete(words[1:])
-    if words[0] == "--version" or words == ["version"]:
+    if words[0] in ("--version", "-V", "-v") or words == ["version"]:
         from ktrxer import __version__
 
         print(f"ktrxer {__version__}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from ktrxer.cli import main
+from ktrxer.commands.summary import WHERE
 from ktrxer.store import RunWriter, open_run
 from synthetic import synthetic
 
@@ -123,7 +124,7 @@ def test_summary_of_what_is_not_whole(directory, capsys, tmp_path):
     assert status == 1 and err.count("\n") == 1 and "broken.ktrxer: not a run" in err
     assert out.count("verdict: valid") == 2 and "The run is not finished: if no `ktrxer run` writes to it, `ktrxer recover` closes it" in out
     assert say(capsys, "summary", tmp_path / "none.ktrxer")[0] == 1
-    assert say(capsys, "summary", tmp_path) == (1, "", f"ktrxer summary: {tmp_path}: no runs there\n")
+    assert say(capsys, "summary", tmp_path) == (1, "", f"ktrxer summary: {tmp_path}: no runs there (*.ktrxer, *.ktrxer.part, *.flent.gz); {WHERE}\n")
 
 
 def test_tests(capsys):
@@ -158,7 +159,7 @@ def test_a_file_of_another_kind_is_named_as_such(directory, capsys, tmp_path):
 
 @pytest.mark.parametrize(("words", "expected"), [
     (["run"], "ktrxer run: TEST is missing: a name that `ktrxer tests` lists, or the path of a test of your own (see `ktrxer run --help`)\n"),
-    (["run", "rrul", "far"], "ktrxer run: --host is missing: the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends (see `ktrxer run --help`)\n"),
+    (["run", "rrul", "far"], "ktrxer run: 'far' is one word too many; the far end is an option: `ktrxer run rrul -H far` (see `ktrxer run --help`)\n"),
     (["run", "--bogus"], "ktrxer run: --bogus: no such option (see `ktrxer run --help`)\n"),
     (["run", "-Z"], "ktrxer run: -Z: no such option (see `ktrxer run --help`)\n"),
     (["run", "-Zx", "rrul"], "ktrxer run: -Z: no such option (see `ktrxer run --help`)\n"),

@@ -60,6 +60,38 @@ def test_losses_beside_a_server_that_dropped_some(tmp_path):
     assert not list(disagreements(run))
 
 
+@pytest.mark.parametrize("split", [(50, 200, 12), (0, 250, 12), (262, 0, 0), (131, 131, 0), (0, 0, 262)])
+@pytest.mark.parametrize("begin_ns", [0, 3 * S, 4 * S])
+def test_the_parts_have_the_losses_of_the_whole_run(tmp_path, split, begin_ns):
+    """A reflector that counts up to a stretch without answers: which of its probes were lost up is known from the accounts of the session
+    alone. The stretch is in one phase, or in two of them."""
+    lost = range(300, 562)
+    up, down, unknown = split
+    phases = [Phase("idle_before", 0, begin_ns), Phase("load", begin_ns, 10 * S)] if begin_ns else [Phase("load", 0, 10 * S)]
+    end = {"lost_up": up, "lost_down": down, "lost_unknown": unknown}
+    run = stamp_run(tmp_path, phases, end, lost, lambda seq: seq if seq < 300 else seq - up if not unknown else None)
+    summary = figures.summarise(run)
+    whole, lines = summary.loss_of_run, text.lines(summary)
+    assert (whole.lost, whole.lost_up, whole.lost_down, whole.unknown) == (262, up, down, unknown)
+    assert sum(one.lost for one in summary.loss) == whole.lost and sum(one.sent for one in summary.loss) == whole.sent
+    assert sum(one.lost_up for one in summary.loss) <= up and sum(one.lost_down for one in summary.loss) <= down
+    more = sum(one.unknown for one in summary.loss) - unknown
+    assert more >= 0 and any(f"give {more} more of the losses a direction, but not a phase" in line for line in lines) == (more > 0)
+    if begin_ns != 4 * S:  # all losses are in one phase
+        assert [(one.lost_up, one.lost_down, one.unknown) for one in summary.loss if one.lost] == [split] and not more
+    assert not list(disagreements(run))
+
+
+def test_a_maximum_beside_lost_quantiles_is_that_of_the_answered_probes(tmp_path):
+    for lost, words in ((range(300, 320), "lost  10.0 ms of those answered"), (range(300, 305), "10.0 ms  10.0 ms")):
+        folder = tmp_path / str(len(lost))
+        folder.mkdir()
+        end = {"lost_up": len(lost), "lost_down": 0, "lost_unknown": 0}
+        run = stamp_run(folder, [Phase("idle_before", 0, 10 * S)], end, lost, lambda seq: seq)
+        (line,) = [one for one in text.lines(figures.summarise(run)) if one.startswith("round trip")]
+        assert words in line and line.endswith("of those answered") == (len(lost) > 10), line
+
+
 def test_losses_of_several_phases_are_no_more_than_those_of_the_run(tmp_path):
     lost = range(300, 724)
     end = {"lost_up": 312, "lost_down": 0, "lost_unknown": 112, "server_dropped": 112, "server_refused": 0}

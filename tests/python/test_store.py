@@ -336,7 +336,7 @@ def test_files_that_are_no_zips(tmp_path, data):
 
 def test_no_file(tmp_path):
     refused(tmp_path / "none.ktrxer", "No such file")
-    refused(tmp_path, "its meta.json cannot be read")
+    refused(tmp_path, "a directory without meta.json")
 
 
 @pytest.mark.parametrize("change, text", [

@@ -25,7 +25,7 @@ void ping_say_what(const struct ping_run *run)
 	const struct prober *p = run->report.prober;
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
-	out_text(run->report.cli, "ping %s (%s) from %s on %s: %s echo, %u bytes of payload, by %s (%s)",
+	out_text(run->report.cli, "ping %s (%s) from %s on %s: %s echo, %u bytes of payload, by engine %s (%s)",
 		 run->o->p.host, ktrxer_addr_format(&p->path.to, to), ktrxer_addr_format(&p->path.source, from),
 		 p->path.device.name, run->o->udp ? "UDP" : "ICMP", p->spec.payload, p->info.engine, p->info.reason);
 }

@@ -13,11 +13,11 @@ void stamp_say_what(const struct stamp_command *run)
 	const struct prober *p = run->report.prober;
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT];
 
-	out_text(run->report.cli, "stamp %s (%s port %u) from %s on %s: %s mode, %u bytes of payload, by %s (%s)",
-		 run->o->p.host, ktrxer_addr_format(&p->path.to, to), p->spec.port,
-		 ktrxer_addr_format(&p->path.source, from), p->path.device.name,
-		 run->o->auth_key_file ? "authenticated" : "open", run->result->payload, p->info.engine,
-		 p->info.reason);
+	out_text(run->report.cli,
+		 "stamp %s (%s port %u) from %s on %s: %s mode, %u bytes of payload, by engine %s (%s)", run->o->p.host,
+		 ktrxer_addr_format(&p->path.to, to), p->spec.port, ktrxer_addr_format(&p->path.source, from),
+		 p->path.device.name, run->o->auth_key_file ? "authenticated" : "open", run->result->payload,
+		 p->info.engine, p->info.reason);
 }
 
 void stamp_say_step(void *context)

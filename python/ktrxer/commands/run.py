@@ -101,10 +101,12 @@ FIXED = {
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, after checks of those that depend on --again."""
     p = parser()
-    known, _ = p.parse_known_args(arguments)
+    known, more = p.parse_known_args(arguments)
     if known.again is None and known.host is None and (far := configured.value("run", "host")) is not None:
         arguments = ["--host", far.text, *arguments]
         known.host = [far.text]
+    if known.again is None and known.host is None and more and not more[0].startswith("-"):
+        p.error(f"'{more[0][:64]}' is one word too many; the far end is an option: `ktrxer run {known.test} -H {more[0][:64]}`")
     for name, what in (("test", "TEST"), ("host", "-H/--host")):
         if known.again is None and getattr(known, name) is None:
             p.error(f"the following arguments are required: {what}")

@@ -11,6 +11,8 @@ from ktrxer import printed
 from ktrxer.arguments import Parser
 from ktrxer.commands.common import NO_RESULT, VALID, attempt, command_line, complain
 
+WHERE = "`ktrxer run` stores a run in the directory in which it is started, or in that of -D"
+
 
 def parser() -> Parser:
     p = command_line(
@@ -24,12 +26,12 @@ def parser() -> Parser:
 
 def main(arguments: list[str]) -> int:
     given = parser().parse_args(arguments)
-    from ktrxer.store.listing import find
+    from ktrxer.store.listing import ENDS, find
 
     status = VALID
     paths = [path for given_path in given.runs for path in find(given_path)]
     if not paths:
-        complain("summary", f"{given.runs[0]}: no runs there")
+        complain("summary", f"{given.runs[0]}: no runs there ({', '.join(f'*{end}' for end in ENDS)}); {WHERE}")
         return NO_RESULT
     for number, path in enumerate(paths):
         status = max(status, attempt("summary", path, partial(_summary, path, given, number, len(paths))))

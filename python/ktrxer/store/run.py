@@ -151,6 +151,8 @@ def _open_part(path: Path, lenient: bool) -> Run:
     try:
         with files.open_inside(path, META) as file:
             text = file.read(limits.META_BYTES + 1)
+    except FileNotFoundError:
+        raise StoreError(f"{path}: not a run, but a directory without {META}; a run is a file *.ktrxer") from None
     except OSError as error:
         raise StoreError(f"{path}: not a run: its {META} cannot be read: {error.strerror}") from None
     meta = meta_file.read(text, f"{path}: {META}")

@@ -27,22 +27,45 @@ class Loss:
     lost_down: int
     too_late: int = 0  # answered after the time-out; not counted as lost
 
+    @property
+    def unknown(self) -> int:
+        """Lost in a direction that is not known."""
+        return self.lost - self.lost_up - self.lost_down
+
 
 def of_phases(run: Run) -> list[Loss]:
-    found = [(run.arrays(one)["t_ns"], *_placed(run, one)) for one in run.meta.of_kind("latency")]
-    made = []
-    for name, phases in PHASES:
-        times = sorted((phase.from_ns, phase.to_ns) for phase in run.meta.phases if phase.name in phases)
-        total = np.zeros(5, np.int64)
-        for t, state, spare in found:
-            counts, end = np.zeros(TOO_LATE + 1, np.int64), 0
-            for start, after in np.searchsorted(t, times).reshape(-1, 2).tolist():
-                counts += np.bincount(state[max(start, end) : after], minlength=TOO_LATE + 1)
-                end = max(end, after)  # phases of a file of unknown origin may overlap
-            total += _numbers(counts, spare)
-        if total[0]:
-            made.append(Loss(name, *total.tolist()))
-    return made
+    times = [sorted((phase.from_ns, phase.to_ns) for phase in run.meta.phases if phase.name in phases) for _, phases in PHASES]
+    total = np.zeros((len(PHASES), 5), np.int64)
+    for series in run.meta.of_kind("latency"):
+        t, (state, spare) = run.arrays(series)["t_ns"], _placed(run, series)
+        total += _as_the_session(np.array([_numbers(_counted(t, state, some), spare) for some in times]), run, series)
+    return [Loss(name, *row) for (name, _), row in zip(PHASES, total.tolist(), strict=True) if row[0]]
+
+
+def _counted(t: NDArray[np.int64], state: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """The probes of these times by state."""
+    counts, end = np.zeros(TOO_LATE + 1, np.int64), 0
+    for start, after in np.searchsorted(t, times).reshape(-1, 2).tolist():
+        counts += np.bincount(state[max(start, end) : after], minlength=TOO_LATE + 1)
+        end = max(end, after)  # phases of a file of unknown origin may overlap
+    return counts
+
+
+def _as_the_session(numbers: NDArray[np.int64], run: Run, series: Series) -> NDArray[np.int64]:
+    """The session knows the direction of losses that have no place in the order of the samples: if all of them were in one phase, that
+    phase has the directions of the whole run. A part has no more losses of unknown direction than the whole."""
+    session = losses.session_of(run.meta, series)
+    lost = numbers[:, 1]
+    if session is not None and np.count_nonzero(lost) == 1:
+        split, phase = session.split, int(lost.argmax())
+        if split.up + split.down + split.unknown == lost[phase]:
+            numbers[phase, 2:4] = split.up, split.down
+    return numbers
+
+
+def unplaced(parts: Sequence[Loss], whole: Loss | None) -> int:
+    """Losses that have a direction in the whole run, but are of unknown direction in its parts, because their phase is not known."""
+    return max(0, sum(one.unknown for one in parts) - whole.unknown) if whole is not None and len(parts) > 1 else 0
 
 
 def of_run(run: Run) -> Loss | None:

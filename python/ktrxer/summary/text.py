@@ -13,6 +13,7 @@ from ktrxer.figures.bound import Bound, widest
 from ktrxer.figures.delays import ROUND_TRIP, Direction
 from ktrxer.store import one_line
 from ktrxer.summary.figures import Responsiveness, Summary
+from ktrxer.summary.losses import unplaced
 from ktrxer.summary.methods import Hop
 from ktrxer.summary.outages import line as outage
 from ktrxer.summary.steps import Step
@@ -74,9 +75,11 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made.append(f"mean delay that load adds: {places(s.where)}")
     whole = [s.loss_of_run] if s.loss_of_run is not None and s.loss_of_run.lost else []
     for loss in (*s.loss, *whole):
-        where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.lost - loss.lost_up - loss.lost_down} unknown)" if loss.lost else ""
+        where = f" ({loss.lost_up} up, {loss.lost_down} down, {loss.unknown} unknown)" if loss.lost else ""
         after = f"; {loss.too_late} answered after the time-out" if loss.too_late else ""
         made.append(f"{'loss, ' + one_line(loss.name):<12}  {loss.lost} of {loss.sent} probes, {share(loss.lost, loss.sent)}{where}{after}")
+    if more := unplaced(s.loss, s.loss_of_run):
+        made.append(f"              the counts of the far end give {more} more of the losses a direction, but not a phase")
     if s.own_drops is not None and s.own_drops.dropped:
         made.append(dropped_here(s.own_drops))
     if s.left_out:
@@ -149,7 +152,10 @@ def _direction(one: Direction, loaded: bool) -> list[str]:
     bound = f"each +- {ms(one.bound_ms)}" if one.bound_ms is not None else ""
     if one.bound_ms is not None and one.idle_bound_ms is not None and one.loaded is not None:
         bound = f"+- {ms(one.idle_bound_ms)} idle, {ms(one.bound_ms)} loaded"
-    return [named(one), *idle, *(load if loaded else []), ms(both.max) if both is not None else "-", bound]
+    largest = ms(both.max) if both is not None else "-"
+    if both is not None and math.isinf(both.p99):
+        largest += " of those answered"
+    return [named(one), *idle, *(load if loaded else []), largest, bound]
 
 
 def _hop(one: Hop, loaded: bool, several: bool) -> list[str]:

@@ -272,8 +272,7 @@ def _throughputs(s: Summary) -> dict[str, Any]:
 def _losses(s: Summary) -> dict[str, Any]:
     rows = []
     for one in (*s.loss, *([s.loss_of_run] if s.loss_of_run is not None and s.loss_of_run.lost else [])):
-        unknown = one.lost - one.lost_up - one.lost_down
-        directions = map(str, (one.lost_up, one.lost_down, unknown))
+        directions = map(str, (one.lost_up, one.lost_down, one.unknown))
         rows.append([one.name, f"{one.sent:,}", f"{one.lost:,}", share(one.lost, one.sent), *directions])
     return table("Lost probes", ["phase", "sent", "lost", "share", "lost up", "lost down", "unknown direction"], rows)
 
