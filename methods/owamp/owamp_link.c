@@ -64,8 +64,8 @@ int owamp_link_open(struct owamp_link *l, const struct ktrxer_addr *to, const st
 	if (rc == 0 && getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error) {
 		errno = error;
 		rc = ktrxer_fail(err, -error,
-				 error == ECONNREFUSED ? "no program serves OWAMP on this port; start `ktrxer serve "
-							 "--owamp-port 861` there, or give its --port"
+				 error == ECONNREFUSED ? "no program serves OWAMP on this port; start `ktrxer serve` "
+							 "there with a port of OWAMP, or name its port"
 						       : "the server cannot be reached: %m");
 	}
 	length = sizeof name;

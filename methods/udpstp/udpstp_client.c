@@ -264,8 +264,8 @@ static void client_ready(struct loop_source *source, uint32_t events)
 
 		if (n < 0 && errno == ECONNREFUSED) {
 			fail(c, -ECONNREFUSED,
-			     "no program serves UDPSTP on this port; start `ktrxer serve "
-			     "--udpstp-port 24601` there, or give its --port");
+			     "no program serves UDPSTP on this port; start `ktrxer serve` "
+			     "there with a port of UDPSTP, or name its port");
 			return;
 		}
 		if (n < 0) {
