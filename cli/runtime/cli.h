@@ -71,6 +71,9 @@ void cli_complain_code(const struct cli *cli, int code, const char *format, ...)
  * EXIT_NO_RESULT.
  */
 int cli_fail(const struct cli *cli, const struct ktrxer_error *err);
+/* The same with advice for people after "; ". The reason in the end object does not contain it. */
+int cli_fail_advice(const struct cli *cli, const struct ktrxer_error *err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /*
  * When to begin, on CLOCK_MONOTONIC: at once, or for --start-at by waiting until 50 ms before it. 0, a positive number

@@ -38,8 +38,30 @@ void cli_complain_code(const struct cli *cli, int code, const char *format, ...)
 	va_end(args);
 }
 
+static int status_of(const struct ktrxer_error *err)
+{
+	return err->code == -EINVAL || err->code == -ENOKEY ? EXIT_USAGE : EXIT_NO_RESULT;
+}
+
 int cli_fail(const struct cli *cli, const struct ktrxer_error *err)
 {
 	cli_complain_code(cli, err->code, "%s", err->text);
-	return err->code == -EINVAL || err->code == -ENOKEY ? EXIT_USAGE : EXIT_NO_RESULT;
+	return status_of(err);
 }
+
+#ifndef KTRXER_SMALL
+int cli_fail_advice(const struct cli *cli, const struct ktrxer_error *err, const char *format, ...)
+{
+	char text[COMPLAINT_MAX], advice[COMPLAINT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	ktrxer_text_va(advice, sizeof advice, format, args);
+	va_end(args);
+	ktrxer_text(text, sizeof text, "%s; %s", err->text, advice);
+	ktrxer_text_clean(text, false);
+	dprintf(STDERR_FILENO, "ktrxer %s: %s\n", cli->command->name, text);
+	verdict_complaint(cli, err->code, err->text);
+	return status_of(err);
+}
+#endif

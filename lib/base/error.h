@@ -29,6 +29,11 @@ void ktrxer_text(char *to, size_t size, const char *format, ...) __attribute__((
  */
 void ktrxer_text_clean(char *text, bool lines);
 
+/* Why this host sends no ICMP echo request for an ordinary user: one text for the engine and for `ktrxer doctor`. */
+#define KTRXER_PING_CLOSED                                                                                             \
+	"ping sockets are closed to this group and raw sockets need CAP_NET_RAW: `echo \"0 2147483647\" | sudo tee "   \
+	"/proc/sys/net/ipv4/ping_group_range` opens them to all until the next boot"
+
 /* The C library's word for a negative errno; thread safe, into a caller's buffer. */
 const char *ktrxer_strerror(int code, char *text, size_t size);
 

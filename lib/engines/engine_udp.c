@@ -152,10 +152,7 @@ static int udp_socket(const struct udp_shape *shape, struct ktrxer_error *err)
 			return fd;
 		}
 		rc = -errno;
-		return ktrxer_fail(
-			err, rc,
-			"ping sockets are closed to this group and raw sockets need CAP_NET_RAW: "
-			"`sysctl net.ipv4.ping_group_range=\"0 2147483647\"` opens them to all, or run as root");
+		return ktrxer_fail(err, rc, "%s", KTRXER_PING_CLOSED);
 	}
 	if (fd < 0) {
 		rc = -errno;
@@ -431,7 +428,7 @@ static const struct ktx_submit_ops udp_submit = {
 
 const struct ktx_engine ktx_engine_udp = {
 	.name = "udp",
-	.summary = "the host's datagram sockets: UDP and ICMP echo, no privilege needed",
+	.summary = "the host's datagram sockets: UDP, no privilege needed; ICMP echo",
 	.submit = &udp_submit,
 	.can = KTX_CAN_HOST_STACK | KTX_CAN_SEND_TIME,
 	.rank_timing = 10,

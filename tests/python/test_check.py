@@ -306,8 +306,9 @@ def test_routers_of_a_trace():
 def test_a_host_that_may_not_ping_is_not_a_silent_target(tmp_path):
     program = tmp_path / "ktrxer"
     closed = """echo '{"type": "end", "verdict": "invalid"}'; echo 'ktrxer ping: ping sockets are closed' >&2; exit 1"""
+    advised = """echo '{"type": "end", "reasons": [{"id": "not_permitted", "text": "closed"}]}'; echo 'closed; run sudo' >&2; exit 1"""
     silent = """echo '{"type": "end", "received": 0}'; echo 'ktrxer ping: no answer' >&2; exit 1"""
-    for script, why in ((closed, "ktrxer ping: ping sockets are closed"), (silent, "")):
+    for script, why in ((closed, "ktrxer ping: ping sockets are closed"), (advised, "closed"), (silent, "")):
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
         assert answering(Options(host="far", ktrxer=str(program)), ["192.0.2.1"]) == ({"192.0.2.1": False}, why)

@@ -218,6 +218,6 @@ def test_another_name_of_a_recipe_sets_its_parameters():
 def test_a_dry_run_names_the_addresses_of_all_far_ends(capsys, monkeypatch):
     from ktrxer.commands import run as command
 
-    monkeypatch.setattr(checks, "far_end", lambda _: None)
+    monkeypatch.setattr(checks, "far_end", lambda _, **__: None)
     status = command.main(["rtt_fair_var", "-H", "127.0.0.1", "-H", "127.0.0.2", "--for", "1", "--delay", "0", "--dry-run", "--no-extras"])
     assert (status, capsys.readouterr().out.splitlines()[0]) == (0, "Nothing was measured. 1 seconds to 127.0.0.1, 127.0.0.2:")

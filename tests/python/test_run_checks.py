@@ -38,7 +38,7 @@ def test_lateness_is_no_reason_against_a_trial_with_an_answer(answered):
 def test_a_failure_of_a_newer_version_is_shown():
     end = {"verdict": "invalid", "reasons": [{"id": "of_a_newer_version", "text": "the moon was full"}]}
     assert tried(end).line.endswith(": the moon was full")
-    assert tried(end | {"reasons": ["a sentence of an older version"]}) == checks.Failure("ktrxer ping: a sentence of an older version", "text")
+    assert tried(end | {"reasons": ["a sentence of an older version"]}) == checks.Failure("ktrxer ping: a sentence of an older version", "text", "a sentence of an older version")
     assert tried(end | {"reasons": [5, None]}).reason == "text"
 
 

@@ -268,7 +268,8 @@ def test_ping_without_privileges(pair, unprivileged):
     a, b = pair
     a.sysctl("ipv4/ping_group_range", "'1 0'")
     done = a.run([*unprivileged, "ping", b.address, "-c", "1"], check=False)
-    assert done.returncode == 1 and "ping_group_range" in done.stderr
+    assert done.returncode == 1 and "sudo tee /proc/sys/net/ipv4/ping_group_range" in done.stderr
+    assert f"run `sudo {unprivileged[-1]} ping {b.address}`; without ICMP, `ktrxer stamp {b.address}`" in done.stderr, done.stderr
     a.sysctl("ipv4/ping_group_range", "'0 2147483647'")
     with peer.echoing(b):
         for words in ([b.address], [b.address6], [b.address, "--udp"], [b.address6, "--udp"], [b.address, "--precise"]):

@@ -8,10 +8,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,6 +125,30 @@ static void say_engines(struct cli *cli, struct json *json, const char *device)
 		json_object_end(json);
 	}
 	json_array_end(json);
+}
+
+static bool opens(int type)
+{
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, IPPROTO_ICMP);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* The engine udp takes a raw socket where ping sockets are closed. */
+static void say_icmp_echo(struct cli *cli, struct json *json)
+{
+	const bool ping = opens(SOCK_DGRAM), works = ping || opens(SOCK_RAW);
+
+	out_text(cli, "ICMP echo      %s %s", works ? "works:  " : "missing:",
+		 ping    ? "by ping sockets, no privilege needed"
+		 : works ? "by raw sockets, because ping sockets are closed to this group; they need CAP_NET_RAW"
+			 : KTRXER_PING_CLOSED);
+	doctor_end_icmp_echo_open(json);
+	doctor_module_available(json, works);
+	doctor_module_reason(json, works ? NULL : KTRXER_PING_CLOSED);
+	json_object_end(json);
 }
 
 /* Only the module's receiver can be tried without a change of the device. */
@@ -270,6 +296,7 @@ static int run_doctor(struct cli *cli, const void *options)
 		doctor_end_device_null(json);
 	}
 	say_engines(cli, json, found ? device.name : o->device);
+	say_icmp_echo(cli, json);
 	say_receive_module(cli, json);
 	if (found)
 		say_preceding(cli, json, device.name);

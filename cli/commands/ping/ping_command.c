@@ -5,6 +5,8 @@
 #include "error.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <unistd.h>
 
 #define FIELD(name) offsetof(struct ping_options, name)
 #define PROBING(name) FIELD(p.name)
@@ -45,6 +47,31 @@ static int make_spec(struct ping_spec *spec, const struct ping_options *o, struc
 	return probe_spec_make(&spec->probe, &o->p, 1, err);
 }
 
+#ifdef KTRXER_SMALL
+static int ping_refused(const struct ping_run *run, const struct ktrxer_error *err)
+{
+	return cli_fail(run->report.cli, err);
+}
+#else
+/* `sudo` has a PATH of its own, which does not contain a build directory. */
+static int ping_refused(const struct ping_run *run, const struct ktrxer_error *err)
+{
+	const char *host = run->o->p.host;
+	char program[PATH_MAX], as_root[2 * PATH_MAX] = "";
+	ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+
+	if (run->o->udp || (err->code != -EACCES && err->code != -EPERM))
+		return cli_fail(run->report.cli, err);
+	program[length > 0 ? length : 0] = '\0';
+	if (geteuid() != 0 && length > 0)
+		snprintf(as_root, sizeof as_root, "or run `sudo %s ping %s`; ", program, host);
+	return cli_fail_advice(
+		run->report.cli, err,
+		"%swithout ICMP, `ktrxer stamp %s` measures by UDP where `ktrxer serve` runs on that host", as_root,
+		host);
+}
+#endif
+
 static int ping_all(struct ping_run *run)
 {
 	struct ping_events events = { .probe = probe_report_events, .answer = ping_say_answer };
@@ -57,7 +84,7 @@ static int ping_all(struct ping_run *run)
 	if (rc == 0)
 		rc = ping_new(&run->ping, &spec, &err);
 	if (rc < 0)
-		return cli_fail(run->report.cli, &err);
+		return ping_refused(run, &err);
 	run->report.prober = ping_prober(run->ping);
 	ping_say_what(run);
 	if (probe_wait_start(&run->report, &start_ns) < 0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import typing
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ktrxer import places, runners
 from ktrxer.arguments import duration
@@ -82,6 +82,13 @@ def every(options: Options) -> tuple[list[Invocation], list[str]]:
         else:
             found.append(one)
     return found, missing
+
+
+def without(plan: Plan, kinds: Collection[str]) -> Plan:
+    """The plan without the processes of these runners. PlanError: others wait for one of them."""
+    made = dataclasses.replace(plan, runs=tuple(one for one in plan.runs if one.runner not in kinds))
+    check(made)
+    return made
 
 
 def beside(plan: Plan, requested: Sequence[Invocation], default: Sequence[Invocation]) -> Plan:

@@ -32,22 +32,25 @@ class Blocked:
     load: bool = True  # a load is possible
     udp: bool = True  # probes of UDP are answered
 
-    def with_icmp(self, host: str, why: str, server: bool) -> Blocked:
-        reason = f" ({why})" if why else ""
-        instead = "UDP" if server and self.udp else "TCP handshakes"
-        text = f"no ICMP echo request to {host} is answered{reason}, so the round trips are those of {instead}: allow ICMP echo {ALLOW}"
+    def with_icmp(self, host: str, unsent: str, server: bool) -> Blocked:
+        """`unsent`: why this host sends none."""
+        instead = f"the round trips are those of {'UDP' if server and self.udp else 'TCP handshakes'}"
+        text = f"no ICMP echo request to {host} is answered, so {instead}: allow ICMP echo {ALLOW}"
+        if unsent:
+            text = f"this host itself sends no ICMP echo request, so {instead}: {unsent}"
         return Blocked((*self.traffic, text), self.load, self.udp)
 
 
-def found(options: Options, host: str, port: int, server: bool, icmp: bool) -> Blocked | None:
-    """The cause of a trial that failed. None: packets are not the cause, or a web server is not there."""
+def found(options: Options, host: str, port: int, server: bool, icmp: bool, icmp_unsent: str = "") -> Blocked | None:
+    """The cause of a trial that failed. None: packets are not the cause, or a web server is not there. `icmp_unsent`: why this host sends
+    no ICMP echo request."""
     tcp = _tcp(options, host, port)
     end, unsent, why = _probes(options, host) if server else ({"received": 1}, False, "")
     udp = not end.get("received")
     if tcp and not udp and not server and (not icmp or tcp.refused):
         return None
     if tcp and udp and not unsent and (not icmp or tcp.refused):
-        return Blocked((_no_server(options, host, tcp, bool(end.get("network_errors")), icmp),), load=False, udp=False)
+        return Blocked((_no_server(options, host, tcp, bool(end.get("network_errors")), icmp, icmp_unsent),), load=False, udp=False)
     texts = []
     if udp:
         blocked = _udp(options, host, tcp is None, why if unsent else "")
@@ -57,17 +60,20 @@ def found(options: Options, host: str, port: int, server: bool, icmp: bool) -> B
     return Blocked(tuple(texts), load=not tcp, udp=not udp) if texts else None
 
 
-def _no_server(options: Options, host: str, tcp: Unconnected, errors: bool, icmp: bool) -> str:
+def _no_server(options: Options, host: str, tcp: Unconnected, errors: bool, icmp: bool, icmp_unsent: str) -> str:
     """Neither kind of packets of `ktrxer serve` is answered. `errors`: ICMP errors answered the datagrams."""
     port = options.port
     if not tcp.refused:
-        seen = f"{host} answers nothing: no ICMP echo request, no connection to TCP port {port} and no datagram to UDP port {port}"
+        echo = "" if icmp_unsent else "no ICMP echo request, "
+        seen = f"{host} answers nothing: {echo}no connection to TCP port {port} and no datagram to UDP port {port}"
         seen += f" ({tcp.why})"
         means = "the address is wrong, the host is down, or a firewall drops everything"
     else:
         seen = f"TCP port {port} of {host} refuses connections, and UDP port {port} "
         seen += "refuses datagrams (ICMP errors)" if errors else "gives no answer"
         up = "the host is up (it answers ICMP echo requests)" if icmp else "ICMP echo gives no answer, so that host or a firewall refuses"
+        if icmp_unsent:
+            up = "whether the host is up is not known, because this host sends no ICMP echo request"
         drops = "" if errors else " (then a firewall drops UDP or the ICMP errors)"
         does = "its TCP and UDP" if errors else "its TCP and drops its UDP"
         means = f"{up}, and no `ktrxer serve` runs there on this port{drops}, or a firewall refuses {does}"

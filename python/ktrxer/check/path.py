@@ -14,6 +14,7 @@ from ktrxer.check.answer import Here
 from ktrxer.collect.errors import StateError
 from ktrxer.collect.netlink import Netlink
 from ktrxer.runners.runner import Options
+from ktrxer.store.reasons import read_all as read_reasons
 
 TRACE_S, PING_S = 15.0, 8.0
 PINGS = ("--count", "3", "--interval", "200ms", "--timeout", "2s", "--json")
@@ -85,7 +86,8 @@ def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], 
         end = _object(output)
         made[host] = bool(end.get("received"))
         if host == hosts[0] and "received" not in end:
-            why = _last_line(errors)
+            reasons = read_reasons(end.get("reasons"))
+            why = reasons[0].text if reasons else _last_line(errors)
     return made, why
 
 

@@ -161,9 +161,12 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     port = options.port if given.server else _port_in(given.nq or given.download or given.upload)
     handshakes = not answers[address] and not given.server and not given.target and not given.gateway
     if not answers[address] and not given.server and not handshakes:
+        if why:
+            raise checks.CheckError(f"{why}; or leave out --target and --gateway")
         remedy = "name one that does by --target, for example the first router of your provider, or leave out --target and --gateway"
-        reason = why or f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known"
-        raise checks.CheckError(f"{reason}; {remedy}")
+        raise checks.CheckError(f"{given.host} ({address}) does not answer ICMP echo requests, so its round trip is not known; {remedy}")
+    if why and routers:
+        note = f"the first routers are not measured: {why}"
     routers = [one for one in routers if answers[one]]
     interval = given.interval or (INTERVAL_S if given.server else FOREIGN_INTERVAL_S)
     setting = Setting(given.host, given.length, given.delay, round(interval * 1e9), timeout_ns=4 * 10**9)
@@ -190,7 +193,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         try:
             rate = checks.far_end(schedule, estimate)
         except checks.CheckError:
-            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address])
+            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address], why)
             if found is None:
                 raise
             if not (answers[address] or found.load or found.udp):

@@ -10,7 +10,7 @@ import platform
 import shlex
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations
@@ -27,6 +27,7 @@ from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Job, Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
+from ktrxer.store.reasons import Reason, reason
 
 if TYPE_CHECKING:
     from ktrxer.store.run import Run
@@ -283,10 +284,15 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
             if wanted.old is not None:
                 _show_different(given, _different(wanted, describe(test, setting, parameters, given, arguments), schedule))
             return _dry_run(schedule, addresses)
-        rate = checks.far_end(schedule, estimate=given.interval is None)
-        if rate is not None:
-            setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-            plan = extras.beside(test.make(setting, parameters), requested, default)
+        forbidden: dict[str, str] = {}
+        rate = checks.far_end(schedule, estimate=given.interval is None, forbidden=forbidden)
+        notes = _not_measured(schedule, forbidden)
+        for note in notes:
+            complain("run", f"{note.name}: {note.text}")
+        if rate is not None or forbidden:
+            if rate is not None:
+                setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
+            plan = extras.without(extras.beside(test.make(setting, parameters), requested, default), forbidden)
             versions = schedule.versions()
             schedule = checks.pin(make(plan, setting, options), pins)
             schedule.set_versions(versions)
@@ -309,7 +315,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         if wanted.old is not None:
             of_old = {"id": wanted.old.meta.id, "file": wanted.old.path.name, "created": wanted.old.meta.created}
             meta.metadata["again"] = of_old | {"different": _different(wanted, meta, schedule)}
-        run = measure(given, meta, schedule, address, places, wanted.old)
+        run = measure(given, meta, schedule, address, places, wanted.old, notes)
     return report(run.path, run, given)
 
 
@@ -318,6 +324,12 @@ def _tolerance(given: float | None, of_plan: float | None, old: Run | None) -> f
     stored = old.meta.settings.get("tolerance_percent") if old is not None else None
     of_old = float(stored) if isinstance(stored, int | float) else None
     return next((one for one in (given, of_old, of_plan) if one is not None), None)
+
+
+def _not_measured(schedule: Schedule, forbidden: Mapping[str, str]) -> list[Reason]:
+    """The reason for each process that this host may not run."""
+    those = [job for job in schedule.jobs if job.runner.name in forbidden]
+    return [reason("not_measured", name=job.stored.name, error=forbidden[job.runner.name]) for job in those]
 
 
 def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tuple[list[Invocation], list[str]]:
@@ -378,8 +390,11 @@ def _dry_run(schedule: Schedule, addresses: Mapping[str, str]) -> int:
         where = f" in {job.invocation.place}" if job.invocation.place != LOCAL else ""
         command = "read by this program" if job.inside else _carrier(schedule, job) or shlex.join(job.command())
         print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {command}")
-    checks.far_end(schedule)
-    print("All is ready.")
+    forbidden: dict[str, str] = {}
+    checks.far_end(schedule, forbidden=forbidden)
+    for note in _not_measured(schedule, forbidden):
+        print(f"{note.name}: {note.text}")
+    print("All else is ready." if forbidden else "All is ready.")
     return VALID
 
 
@@ -398,9 +413,10 @@ def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places:
 
 
 def measure(
-    given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None = None
-) -> Run:
-    """The run, which is stored in the file `path`. `old`: the run that it repeats."""
+    given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None = None,
+    notes: Sequence[Reason] = (),
+) -> Run:  # fmt: skip
+    """The run, which is stored in the file `path`. `old`: the run that it repeats. `notes`: reasons that are known before it."""
     from ktrxer.run.session import DiskError, NoView, Session, View
 
     view: View = NoView()
@@ -421,6 +437,7 @@ def measure(
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
         _show_different(given, different)
     session = Session(schedule, meta, given.directory, view, places)
+    session.notes += notes
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)
     try:

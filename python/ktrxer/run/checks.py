@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -44,9 +45,13 @@ LATE = "no_result_in_time"
 NO_SERVER = ("silent", "refused", "token_missing", LATE)
 
 
+NOT_PERMITTED = "not_permitted"
+
+
 class Failure(NamedTuple):
     line: str
     reason: str = TEXT
+    cause: str = ""  # the line without the command
 
 
 class CheckError(Exception):
@@ -234,17 +239,21 @@ def tokens(schedule: Schedule, places: Mapping[str, Place]) -> None:
                 raise CheckError(str(error)) from None
 
 
-def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
+def far_end(schedule: Schedule, estimate: bool = False, forbidden: dict[str, str] | None = None) -> float | None:
     """Does each kind of measurement get an answer? A short one of each, all at the same time.
 
-    `estimate`: the trials of the flows move enough for a first estimate of the rate in bit/s, of the slower direction."""
+    `estimate`: the trials of the flows move enough for a first estimate of the rate in bit/s, of the slower direction.
+    `forbidden`: takes the runners of probes that this host may not send, with the cause, if others remain; else they are failures."""
     rates: list[float] = []
     trials: dict[tuple[str, ...], Trial] = {}
+    probers: dict[str, str] = {}  # by command
     for job in schedule.jobs:
         if job.runner.trial is not None and job.invocation.place == LOCAL:
             trial = job.runner.trial(job.invocation.parameters, job.options, estimate)
             key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "", job.options.family)
             trials.setdefault(key, trial)
+            if not job.runner.loads:
+                probers[shlex.join(trial.command)] = job.runner.name
     answered = no_server = False  # by the server: ICMP echoes are answered by the kernel
     begun: list[tuple[subprocess.Popen[bytes], Trial]] = []
     failures = _listen(schedule)
@@ -258,6 +267,11 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
         for child, trial in begun:
             failure = _trial(child, trial, give_up, rates)
             answered = answered or (failure is None and trial.server)
+            prober = probers.get(shlex.join(trial.command))
+            not_permitted = failure is not None and failure.reason == NOT_PERMITTED
+            if failure and not_permitted and prober and forbidden is not None and _others(schedule, {prober, *forbidden}):
+                forbidden[prober] = failure.cause
+                continue
             failures += [failure.line] if failure else []
             no_server = no_server or (failure is not None and failure.reason in NO_SERVER and (trial.server or failure.reason == LATE))
     finally:
@@ -269,6 +283,11 @@ def far_end(schedule: Schedule, estimate: bool = False) -> float | None:
     if failures:
         raise CheckError("\n".join(dict.fromkeys(failures)))
     return min(rates, default=None) if estimate else None
+
+
+def _others(schedule: Schedule, kinds: set[str]) -> bool:
+    """Does anything else measure?"""
+    return any(not job.runner.auxiliary and job.runner.name not in kinds for job in schedule.jobs)
 
 
 def _listen(schedule: Schedule) -> list[str]:
@@ -344,5 +363,6 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
         # The first reason may be lateness on a busy machine; a missing answer matters more here.
         reasons = read_reasons(end["reasons"])
         first = next((one for one in reasons if one.id in ("silent", *FAILURES)), reasons[0] if reasons else None)
-        return Failure(f"{what}: {one_line(first.text if first else last)}", first.id if first else TEXT)
+        cause = one_line(first.text if first else last)
+        return Failure(f"{what}: {cause}", first.id if first else TEXT, cause)
     return Failure(last or f"{what}: exit status {child.returncode}, without a message")

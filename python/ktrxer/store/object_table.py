@@ -55,7 +55,7 @@ GROUPS = {
     "config_end": "files:[{config_file}] values:[{config_value}]",
     "config_file": "path:s read:b",
     "config_value": "key:s value:s source:s",
-    "doctor_end": "device:{doctor_device} engines:[{doctor_engine}] receive_module:{doctor_module} receive_preceded_by:s clocks:{doctor_clocks} privileges:{doctor_privileges}",
+    "doctor_end": "device:{doctor_device} engines:[{doctor_engine}] icmp_echo:{doctor_module} receive_module:{doctor_module} receive_preceded_by:s clocks:{doctor_clocks} privileges:{doctor_privileges}",
     "doctor_device": "name:s mtu:i kind:s driver:s qdisc:s tx_queues:i running:b",
     "doctor_engine": "name:s available:b reason:s features:[s]",
     "doctor_module": "available:b reason:s",

@@ -1264,6 +1264,11 @@ FORMS: dict[str, Form] = {
         "tool",
         "it was no longer recorded: {error}",
     ),
+    "not_measured": Form(
+        "degraded",
+        "host",
+        "it was not measured: {error}",
+    ),
     "process_failed": Form(
         "degraded",
         "tool",
