@@ -20,7 +20,7 @@ build: ## build the library and the command into build/ (the default)
 built:
 	@scripts/as-owner scripts/build $(BUILD)
 
-demo: ## install missing packages, build, and measure an emulated access line under load, with a report (under two minutes)
+demo: ## install missing packages, build, and measure an emulated access line under load, with a report (35 s; the first time some minutes more: it fetches 140 MB and builds)
 	@scripts/setup build demo
 	@$(MAKE) --no-print-directory -j2 built .venv/.ok
 	@scripts/demo
