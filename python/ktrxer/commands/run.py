@@ -27,7 +27,7 @@ from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Job, Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
 from ktrxer.store import Host, Meta, StoreError, Zero
-from ktrxer.store.reasons import Reason, reason
+from ktrxer.store.reasons import Reason
 
 if TYPE_CHECKING:
     from ktrxer.store.run import Run
@@ -286,7 +286,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
             return _dry_run(schedule, addresses)
         forbidden: dict[str, str] = {}
         rate = checks.far_end(schedule, estimate=given.interval is None, forbidden=forbidden)
-        notes = _not_measured(schedule, forbidden)
+        notes = checks.not_measured(schedule, forbidden)
         for note in notes:
             complain("run", f"{note.name}: {note.text}")
         if rate is not None or forbidden:
@@ -324,12 +324,6 @@ def _tolerance(given: float | None, of_plan: float | None, old: Run | None) -> f
     stored = old.meta.settings.get("tolerance_percent") if old is not None else None
     of_old = float(stored) if isinstance(stored, int | float) else None
     return next((one for one in (given, of_old, of_plan) if one is not None), None)
-
-
-def _not_measured(schedule: Schedule, forbidden: Mapping[str, str]) -> list[Reason]:
-    """The reason for each process that this host may not run."""
-    those = [job for job in schedule.jobs if job.runner.name in forbidden]
-    return [reason("not_measured", name=job.stored.name, error=forbidden[job.runner.name]) for job in those]
 
 
 def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tuple[list[Invocation], list[str]]:
@@ -392,7 +386,7 @@ def _dry_run(schedule: Schedule, addresses: Mapping[str, str]) -> int:
         print(f"  {begin:>8}  for {job.length_ns / 1e9:g} s  {job.stored.name}{where}: {command}")
     forbidden: dict[str, str] = {}
     checks.far_end(schedule, forbidden=forbidden)
-    for note in _not_measured(schedule, forbidden):
+    for note in checks.not_measured(schedule, forbidden):
         print(f"{note.name}: {note.text}")
     print("All else is ready." if forbidden else "All is ready.")
     return VALID

@@ -26,7 +26,7 @@ from ktrxer.runners import RunnerError, defect
 from ktrxer.runners.own import complaint
 from ktrxer.runners.runner import Listener, Tool, Trial, lookup_name
 from ktrxer.store import one_line
-from ktrxer.store.reasons import FAILURES, TEXT
+from ktrxer.store.reasons import FAILURES, TEXT, Reason, reason
 from ktrxer.store.reasons import read_all as read_reasons
 
 CONNECT_S = 4  # to a server of another project
@@ -283,6 +283,12 @@ def far_end(schedule: Schedule, estimate: bool = False, forbidden: dict[str, str
     if failures:
         raise CheckError("\n".join(dict.fromkeys(failures)))
     return min(rates, default=None) if estimate else None
+
+
+def not_measured(schedule: Schedule, forbidden: Mapping[str, str]) -> list[Reason]:
+    """The reason for each process that this host may not run."""
+    those = [job for job in schedule.jobs if job.runner.name in forbidden]
+    return [reason("not_measured", name=job.stored.name, error=forbidden[job.runner.name]) for job in those]
 
 
 def _others(schedule: Schedule, kinds: set[str]) -> bool:

@@ -1268,6 +1268,7 @@ FORMS: dict[str, Form] = {
         "degraded",
         "host",
         "it was not measured: {error}",
+        ("delay", "loss",),
     ),
     "process_failed": Form(
         "degraded",
