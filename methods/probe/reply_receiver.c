@@ -47,7 +47,10 @@ static int open_krx(struct reply_receiver *receiver, const struct reply_receiver
 	options.nic_stamps = info.features & KTX_CAN_NIC_STAMP;
 	/* Else all devices, because an answer may arrive by another one than its probe left by. */
 	options.device = options.nic_stamps ? o->path->device.name : NULL;
-	/* The ring has slots of the largest packet. Without a device that is 64 KiB: so few slots that answers are lost. */
+	/*
+	 * The ring has slots of the largest packet. Without a device that is 64 KiB: so few slots that answers are
+	 * lost.
+	 */
 	options.snap_length = o->path->device.mtu + LINK_HEADERS;
 	/* An answer to a multicast or broadcast probe has any source address. */
 	for (int i = 0; i < 2; i++) {
