@@ -219,7 +219,7 @@ def test_every_bad_process_is_named_and_the_others_go_on(fake, runs, monkeypatch
     assert said("mad", "lines that cannot be read as results; the first: xxxx")
     assert said("endless_line", "cannot be read as results; the first: yyyy")
     assert said("killed", "killed by signal 9") and said("silent_death", "a bug")
-    assert said("early", "probes are recorded")
+    assert any("probes did not leave or are not recorded" in line for line in run.meta.sentences), "early"
     assert said("deaf", "it did not end by itself") and said("deaf", "killed by signal 9")
     assert said("late", "30 of 100 probes")
     assert said("miscounts", "the accounts do not close")
@@ -318,7 +318,7 @@ def test_one_object_a_line_while_it_happens(fake, runs):
     assert child.poll() is None and list(runs.glob("*.part")), "printed while it happens"
     child.send_signal(signal.SIGINT)
     *more, end = made
-    assert (child.wait(timeout=30), child.stderr.read()) == (1, "")
+    assert (child.wait(timeout=30), child.stderr.read()) == (3, "")
     assert (start["type"], start["command"], end["type"]) == ("start", "run", "end")
     samples += more
     assert not [text for one in (start, *samples, end) for text in printed_check.wrong("run", one)]
@@ -338,7 +338,7 @@ def test_ctrl_c_closes_the_file(fake, runs):
     assert len(processes) == 3
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=50)
-    assert child.returncode == 1 and not err and gone(processes)
+    assert child.returncode == 3 and not err and gone(processes)
     (path,) = runs.iterdir()
     run = open_run(path)
     assert run.meta.verdict == "degraded" and any("stopped by Ctrl-C" in reason for reason in run.meta.sentences) and str(path) in out
