@@ -210,7 +210,7 @@ def test_a_server_without_a_route(shared_pair, capacity, host, reason):
 def test_a_server_that_dies(shared_pair, capacity, peer_serves):
     a, b = shared_pair
     peer_serves("die")
-    end = json.loads(capacity(a, b.address, "--for", "4s", "--direction", "down", "--json", status=1).stdout)
+    end = json.loads(capacity(a, b.address, "--for", "4s", "--direction", "down", "--json", status=3).stdout)
     assert end["verdict"] != "valid" and any("nothing came from the server" in reason["text"] for reason in end["reasons"]), end["reasons"]
 
 

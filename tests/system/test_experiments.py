@@ -23,7 +23,8 @@ pytest.importorskip("pyarrow", reason="the Python part's packages are not instal
 
 from ktrxer.statistics.throughput import bytes_rate, sum_of_flows
 from ktrxer.store import open_run
-from ktrxer.summary import facts, figures
+from ktrxer.figures import facts
+from ktrxer.summary import figures
 from noise import busy, least
 from routed import routed
 

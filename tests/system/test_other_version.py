@@ -53,7 +53,7 @@ def test_run_beside_a_command_of_another_version(ktrxer, serve, requires_namespa
         serve(b, "--token-file", token)
         words = ["run", "tcp_upload", "--for", "2", "--delay", "0.5", "--no-extras", "-H", "10.78.0.2", "-D", tmp_path, "--token-file", token]
         done = a.run([sys.executable, "-m", "ktrxer", *map(str, words)], env=environment, check=False, timeout=110)
-    assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr, done.stderr
+    assert done.returncode == 3 and "Traceback" not in done.stdout + done.stderr, done.stderr
     assert sentence in done.stdout
     said = [line for line in done.stdout.splitlines() if line.startswith("not read")]
     assert len(said) == (1 if unknown else 0)

@@ -73,7 +73,9 @@ def test_the_processor_of_the_client_is_taken(path, serve, direction):
     end = json.loads(out.splitlines()[-1])
     print(f"figure: run delay {waited:.2f} s; {end['reasons']}")
     assert waited > 1.2, "the reference's process was not starved"
-    assert end["verdict"] == "valid" or any("this host" in reason["text"] for reason in end["reasons"]), "named by its effect on the search"
+    named = [reason["text"] for reason in end["reasons"] if "limited by this host" in reason["text"]]
+    maximum = end[direction]["maximum"]["bit_s"]
+    assert named or 19e6 < maximum < 20.6e6, "the figure is right, or the host is named"
 
 
 def test_what_the_servers_socket_drops_is_in_its_own_figures(path, serve):
