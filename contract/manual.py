@@ -14,7 +14,8 @@ from tables import Field, Tables
 KINDS = {"u64": "integer", "i64": "integer", "bool": "true or false", "histogram": "distribution", "any": "any value"}
 ITEMS = {"string": "texts", "u64": "integers", "i64": "integers", "double": "numbers", "any": "values"}
 NEXT = ".Sh EXIT STATUS"
-WITHOUT_PAGE = ("bench figures", "truth chance", "query rows")  # a script; a part of the page of `truth`; the lines of --jsonl, which have the columns of the query
+# A script; a part of the page of `truth`; the lines of --jsonl, which have the columns of the query.
+WITHOUT_PAGE = ("bench figures", "truth chance", "query rows")
 POINTER = "With --jsonl, each line is an object; with --json, the end object alone is printed. ktrxer(1) has the fields of all commands."
 
 

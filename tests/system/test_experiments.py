@@ -21,9 +21,9 @@ from ktrxer_lab import hosts
 
 pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
 
+from ktrxer.figures import facts
 from ktrxer.statistics.throughput import bytes_rate, sum_of_flows
 from ktrxer.store import open_run
-from ktrxer.figures import facts
 from ktrxer.summary import figures
 from noise import busy, least
 from routed import routed
