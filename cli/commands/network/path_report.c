@@ -51,7 +51,7 @@ void path_report_text(const struct path_report *r)
 	if (!w->compared)
 		return;
 	if (!w->left_count)
-		out_text(r->cli, "path: not observed, because this kernel reports no device with a stamp");
+		out_text(r->cli, "path: not observed, because no stamp of a departure names a device");
 	else if (w->elsewhere || w->other_from || w->answers_elsewhere)
 		out_text(r->cli, "path: probes left %s%s%s", ways_text(left, w->left, w->left_count),
 			 w->answers ? "; answers arrived " : "", ways_text(arrived, w->arrived, w->arrived_count));
