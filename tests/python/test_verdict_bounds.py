@@ -107,6 +107,16 @@ def test_half_of_the_probes_missing_is_no_figure(made: Run) -> None:
     assert any(one.bound is None for one in read(run.meta.accounts["bounds"]))
 
 
+def test_a_program_of_others_keeps_an_interval_of_its_own(made: Run) -> None:
+    """A twentieth fewer probes than the interval has room for, with numbers without a gap; then with gaps."""
+    for runner in made.meta.runners:
+        runner.kind = "iputils" if runner.kind == "ping" else runner.kind
+    fewer = without(made, column(made, "seq") >= 2280)
+    assert bound(fewer, "loss", "ICMP").bound == 0
+    gaps = without(made, column(made, "seq") % 20 == 3)
+    assert bound(gaps, "loss", "ICMP").bound == pytest.approx(5, abs=0.1)
+
+
 def test_skipped_probes_that_have_a_row(made: Run) -> None:
     state = column(made, "state").copy()
     some = (column(made, "seq") % 50 == 1) & (state == ANSWERED)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ktrxer.figures.bound import Bound, number
 from ktrxer.figures.delays import kinds_of, pooled
@@ -21,6 +22,7 @@ from ktrxer.store.columns import ANSWERED, DUPLICATE, FAILED, LOST, LOST_DOWN, L
 from ktrxer.store.meta import Phase, Runner, Series
 
 CONNECT_NS = 500_000_000  # a flow may take so long to be there: handshakes, and the first sample
+PROBERS = ("ping", "stamp")  # kinds of processes that keep the schedule of the run, and stamp their probes with the clock of this host
 SLACK = 2  # probes at the two ends of a phase
 
 
@@ -141,7 +143,7 @@ def _seen(run: Run, members: Sequence[Series], phase: Phase) -> _Seen:
         if runner is None:
             continue
         untimed, share = runner.result.get("untimed", 0), _share(run, runner)
-        missing = max(0, _due(runner, phase) - len(state) - SLACK)
+        missing = max(0, _due(runner, phase) - len(state) - SLACK) if runner.kind in PROBERS else _gaps(arrays["seq"][here])
         # Answers without stamps have no rows.
         known = min(missing, math.ceil(untimed * share))
         made.untimed += known
@@ -157,6 +159,12 @@ def _due(runner: Runner, phase: Phase) -> int:
     late: int = runner.result.get("unanswered_at_end", 0) * runner.interval_ns  # the last ones have no result yet
     span = min(phase.to_ns, runner.to_ns - late) - max(phase.from_ns, runner.from_ns)
     return max(0, span) // runner.interval_ns
+
+
+def _gaps(seq: NDArray[Any]) -> int:
+    """Numbers that are missing between the first and the last one. A program of others begins when it can, and keeps its own interval:
+    the time says nothing of probes that did not leave."""
+    return int(seq.max() - seq.min()) + 1 - len(np.unique(seq)) if len(seq) else 0
 
 
 def _share(run: Run, runner: Runner) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ktrxer.figures.bounds import Judged, of_run
+from ktrxer.figures.bounds import PROBERS, Judged, of_run
 from ktrxer.places import is_here
 from ktrxer.run import losses
 from ktrxer.run.exact import exact_quantiles
@@ -26,7 +26,6 @@ from ktrxer.store.run import as_array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PROBERS = ("ping", "stamp")  # kinds of processes that stamp their probes with this host's clock
 Noted = Iterable[Reason]
 
 
