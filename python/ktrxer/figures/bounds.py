@@ -125,7 +125,7 @@ def _median(run: Run, kind: str, members: Sequence[Series], figure: str, share: 
 
 
 def _phase(run: Run, members: Sequence[Series], figure: str) -> str | None:
-    """The phase that the summary takes the figure from; a run without a load has its whole time as its idle phase."""
+    """The phase that the summary takes the figure from."""
     for name in ("load",) if figure == "loaded_p50" else ("idle_before", "idle_after"):
         if run.meta.phase(name) is not None and not np.isnan(pooled(run, members, "rtt_ns", [name])).all():
             return name
@@ -180,14 +180,8 @@ def _dropped(end: Mapping[str, Any]) -> int:
 
 
 def _waited(run: Run, phase: Phase) -> tuple[float, str]:
-    """The share of the time in which the processor that takes the packets was not this host's: a packet that came then has a late stamp."""
-    stolen = 0.0
-    for series in run.meta.of_kind("host"):
-        runner = run.meta.runner_of(series)
-        if runner is None or runner.place == "local":
-            arrays = run.arrays(series)
-            here = arrays["steal_percent"][(arrays["t_ns"] >= phase.from_ns) & (arrays["t_ns"] < phase.to_ns)]
-            stolen = max(stolen, float(here[~np.isnan(here)].mean()) / 100 if (~np.isnan(here)).any() else 0.0)
+    """The share of the time in which the softirqs that stamp packets had no processor, and the cause: a stamp of that time is late."""
+    stolen = max(_processors(run, phase, "steal_percent"), default=0.0) / 100
     waited = min(1.0, softirq_wait_ns(run)[1] / max(1, phase.to_ns - phase.from_ns)) if phase.name == "load" else 0.0
     if waited > stolen:
         return waited, f"the softirqs that receive and stamp packets waited for a processor for {waited:.1%} of the time"
@@ -207,14 +201,19 @@ def softirq_wait_ns(run: Run) -> tuple[str, int]:
 
 def _busy(run: Run, phase: Phase) -> str:
     """The use of this host's processors in the phase, as the explanation of probes that did not leave."""
+    used = next(_processors(run, phase, "cpu_percent"), None)
+    return f"; this host's processors were used to {used:.0f} %" if used is not None else ""
+
+
+def _processors(run: Run, phase: Phase, column: str) -> Iterator[float]:
+    """The mean of a column of the processors of this host, by series."""
     for series in run.meta.of_kind("host"):
         runner = run.meta.runner_of(series)
         if runner is None or runner.place == "local":
             arrays = run.arrays(series)
-            used = arrays["cpu_percent"][(arrays["t_ns"] >= phase.from_ns) & (arrays["t_ns"] < phase.to_ns)]
-            if (~np.isnan(used)).any():
-                return f"; this host's processors were used to {float(used[~np.isnan(used)].mean()):.0f} %"
-    return ""
+            here = arrays[column][(arrays["t_ns"] >= phase.from_ns) & (arrays["t_ns"] < phase.to_ns)]
+            if (~np.isnan(here)).any():
+                yield float(here[~np.isnan(here)].mean())
 
 
 def _added(idle: Judged, loaded: Judged, share: float) -> Judged:

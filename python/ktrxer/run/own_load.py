@@ -19,7 +19,6 @@ from ktrxer.store.reason_table import OWN_LOAD_PERCENT
 from ktrxer.store.reasons import Reason, reason
 
 S = 10**9
-SHARE_MOST = 0.02  # of the run's rate: more degrades the verdict
 WIRE = 1.036  # TCP's bytes of data as IP packets: 52 bytes of headers on 1448
 
 Way = Literal["up", "down"]

@@ -7,13 +7,13 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ktrxer_lab import uml
-from ktrxer_lab.arguments import WRONG_USE, Parser, between
+from ktrxer_lab.arguments import Parser, between
 from ktrxer_lab.errors import LabError
 from ktrxer_lab.truth.chance import rates, text
 from ktrxer_lab.truth.chance.draw import Draw, drawn
@@ -51,17 +51,13 @@ def parser() -> Parser:
     return p
 
 
-def _wrong(message: str) -> NoReturn:
-    print(f"ktrxer truth chance: {message} (see `ktrxer truth chance --help`)", file=sys.stderr)
-    raise SystemExit(WRONG_USE)
-
-
 def _show(message: str) -> None:
     print(f"ktrxer truth chance: {message}", file=sys.stderr)
 
 
 def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+    p = parser()
+    options = p.parse_args(arguments)
     if options.rates:
         if not Path(options.rates).is_file():
             _show(f"{options.rates}: No such file or directory")
@@ -71,7 +67,7 @@ def main(arguments: list[str]) -> int:
     try:
         draws = [text.to_draw(options.draw)] if options.draw else [drawn(options.seed + number) for number in range(options.draws)]
     except LabError as error:
-        _wrong(f"--draw: {error}")
+        p.error(f"--draw: {error}")
     if options.list:
         for draw in draws:
             print(f"{draw.seed}: {draw.words()}\n    {'; '.join(draw.commands)}")
@@ -107,7 +103,7 @@ def _run(draws: list[Draw], jobs: int, log: Path | None, as_json: bool, smallest
     made: list[Mapping[str, Any]] = []
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            for one in _results(pool, draws):
+            for one in pool.map(tried, draws):
                 made.append(rates.record(one))
                 if log is not None:
                     _append(log, json.dumps(made[-1]))
@@ -126,10 +122,6 @@ def _run(draws: list[Draw], jobs: int, log: Path | None, as_json: bool, smallest
     if not any(one["runs"] for one in made):
         return NO_RESULT
     return FALSE if any(one["findings"] or one["problem"] for one in made) else NOTHING_FALSE
-
-
-def _results(pool: ThreadPoolExecutor, draws: list[Draw]) -> Iterable[Tried]:
-    return pool.map(tried, draws)
 
 
 def lines(one: Tried) -> Iterator[str]:
