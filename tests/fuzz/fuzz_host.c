@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* /proc/stat, as no kernel has ever written it: looked at again and again, a line each time. */
+/* Random text in place of /proc/stat: one reading per line. */
 #include "host.h"
 
 #include <stdlib.h>
@@ -10,7 +10,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct host_load load = { 0 };
-	uint64_t now = 1;
 
 	while (size) {
 		const uint8_t *end = memchr(data, '\n', size);
@@ -18,16 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct host_cpu cpu;
 
 		if (!host_cpu_parse(&cpu, (const char *)data, length))
-			host_load_add(&load, &cpu, now);
-		now += 500000000;
+			host_load_add(&load, &cpu);
 		length += end != NULL;
 		data += length;
 		size -= length;
 	}
 	if (host_load_cpu(&load) < -1 || host_load_cpu(&load) > 10000 || host_load_steal(&load) < -1 ||
 	    host_load_steal(&load) > 10000)
-		abort();
-	if (load.busy_ns > load.watched_ns)
 		abort();
 	return 0;
 }

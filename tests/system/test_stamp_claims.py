@@ -27,6 +27,8 @@ for number in range(10**9):
     s.sendto(data[:4] + stamp(left) + b"\\x80\\x01" + bytes(2) + stamp(came) + data[:14] + bytes(2) + bytes([64]) + bytes(3), peer)
 """
 
+SHIFT_NS = 500_000_000
+
 
 @contextmanager
 def reflector(host: hosts.Netns, family: str, shift_ns: int, every: int) -> Iterator[None]:
@@ -55,23 +57,23 @@ def impossible(end: dict[str, Any]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
-@pytest.mark.parametrize("shift_ns", [-500_000_000, -1_000_000, -100_000])
+@pytest.mark.parametrize("shift_ns", [-SHIFT_NS, -1_000_000, -100_000])
 @pytest.mark.parametrize("every", [1, 4])
 def test_a_departure_before_the_arrival_gives_no_delay(shared_pair: Any, ktrxer: Any, family: str, shift_ns: int, every: int) -> None:
     end = stamp(shared_pair, ktrxer, family, shift_ns, every)
     count = len(range(0, 20, every))
     assert impossible(end) == [(count, 20)] and end["impossible_stamps"] == count and end["verdict"] != "valid"
-    assert end["dwell_max_ns"] < 250_000_000
+    assert end["dwell_max_ns"] < SHIFT_NS / 2
     trips = end["rtt_us"]
-    assert end["untimed"] == count and (trips["max"] is None if every == 1 else trips["max"] < 50_000), trips
+    assert end["untimed"] == count and (trips["max"] is None if every == 1 else trips["max"] < SHIFT_NS / 2000), trips
 
 
 @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
 def test_a_dwell_beyond_the_round_trip_gives_no_delay(shared_pair: Any, ktrxer: Any, family: str) -> None:
-    end = stamp(shared_pair, ktrxer, family, 500_000_000, 4)
-    trips = end["rtt_us"]
-    assert end["untimed"] == 5 and trips["max"] < 50_000 and end["dwell_max_ns"] < 250_000_000 and end["verdict"] != "valid", end
-    assert not impossible(end) and end["reasons"]
+    end = stamp(shared_pair, ktrxer, family, SHIFT_NS, 4)
+    assert end["untimed"] == 5 and end["dwell_max_ns"] < SHIFT_NS / 2, end
+    assert end["rtt_us"]["max"] < SHIFT_NS / 2000, "no round trip contains the shift; a busy machine adds less"
+    assert end["verdict"] != "valid" and end["reasons"] and not impossible(end)
 
 
 def test_stamps_of_a_true_reflector_are_possible(shared_pair: Any, ktrxer: Any) -> None:
