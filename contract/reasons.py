@@ -55,6 +55,7 @@ class Reason:
 @dataclass(frozen=True)
 class Table:
     thresholds: dict[str, list[Any]]
+    bound_causes: dict[str, str]
     words: dict[str, str]
     causes: dict[str, dict[str, str]]
     reasons: dict[str, Reason]
@@ -76,7 +77,7 @@ def load(root: Path = ROOT) -> Table:
         if twice := reasons.keys() & other["reasons"].keys() or other.keys() - {"reasons"}:
             raise TableError(f"{', '.join(sorted(twice))}: a second time, or not a reason")
         reasons |= {name: Reason(name, **one) for name, one in other["reasons"].items()}
-    table = Table(made["thresholds"], made["words"], made["causes"], reasons)
+    table = Table(made["thresholds"], made["bound_causes"], made["words"], made["causes"], reasons)
     for one in reasons.values():
         _check(table, one)
     return table
@@ -104,7 +105,7 @@ def _check(table: Table, one: Reason) -> None:
 # ----------------------------------------------------------------------------------------------------------------- C
 
 HEADER = """/* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Made by contract/reasons.py from the files of reasons: a function for each reason, and the thresholds. */
+/* Made by contract/reasons.py from the files of reasons: a function for each reason, thresholds, causes of error bounds. */
 #ifndef KTRXER_REASONS_H
 #define KTRXER_REASONS_H
 
@@ -116,6 +117,9 @@ HEADER = """/* SPDX-License-Identifier: MIT OR Apache-2.0 */
 
 def header(table: Table) -> str:
     parts = [HEADER, "enum {\n" + "".join(f"\tTHRESHOLD_{name.upper()} = {value},\n" for name, (value, _) in table.thresholds.items()) + "};\n"]
+    by = "".join(f"\tBOUND_BY_{name.upper()},\n" for name in table.bound_causes)
+    names, words = (", ".join(map(json.dumps, texts)) for texts in (table.bound_causes, table.bound_causes.values()))
+    parts.append(f"enum bound_cause {{\n{by}\tBOUND_CAUSES,\n}};\n#define BOUND_CAUSE_NAMES {names}\n#define BOUND_CAUSE_WORDS {words}\n")
     for one in table.reasons.values():
         # The compiler checks number and types of the arguments here, so the variable arguments of reason_add() are what the sentence needs.
         form = f"{one.id}\\0{one.cause}\\0" + PLACE.sub(lambda found: f"{{{table.kind(found[1])[0]}{found[1]}}}", json.dumps(one.text)[1:-1])
@@ -174,6 +178,8 @@ def module(table: Table) -> str:
         for one in table.reasons.values()
     )
     failures = "".join(f"    {json.dumps(one.id)},\n" for one in table.reasons.values() if one.errors or one.id == "error")
+    causes = "".join(f"    {json.dumps(name)}: {json.dumps(text)},\n" for name, text in table.bound_causes.items())
+    lines.append(f"\nBOUND_CAUSES = {{  # words for the causes of error bounds\n{causes}}}\n")
     lines.append(f"\nFAILURES = (  # of a command that ended without a result\n{failures})\n")
     return MODULE + "".join(lines) + f"\nWORDS = {{\n{words}}}\n\nFORMS: dict[str, Form] = {{\n{forms}}}\n"
 
@@ -217,6 +223,8 @@ def page(table: Table) -> str:
         parts.append("| identifier | sentence | severity | figures | what it means, what to do |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
     rows = [f"| `{name}` | {value} | {text} |" for name, (value, text) in table.thresholds.items()]
     parts.append("## Thresholds\n\n| name | value | |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    rows = [f"| `{name}` | {text or 'the bound is 0'} |" for name, text in table.bound_causes.items()]
+    parts.append("## Causes of error bounds\n\n| `cause` of a bound | words |\n|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
 

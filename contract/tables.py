@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+REASONS = ROOT / "contract" / "reasons.toml"  # `values` of an enum may name one of its tables
 SCALARS = ("u64", "i64", "double", "bool", "string", "enum")
 HOLDERS = ("object", "array", "map")
 INSIDE = {"array": "[]", "map": ".*"}  # in the path of a field
@@ -134,7 +135,9 @@ def _field(where: str, name: str, given: dict[str, Any]) -> Field:
         raise TableError(f"{where}.{name}: unknown key {', '.join(sorted(wrong))}; known are {', '.join(sorted(known))}")
     if missing := {"is", "text"} - given.keys():
         raise TableError(f"{where}.{name}: lacks {', '.join(sorted(missing))}")
-    rest: dict[str, Any] = {key: tuple(value) if key == "values" else value for key, value in given.items() if key != "is"}
+    rest: dict[str, Any] = {key: value for key, value in given.items() if key != "is"}
+    if (values := given.get("values")) is not None:
+        rest["values"] = tuple(values if isinstance(values, list) else tomllib.loads(REASONS.read_text())[values])
     made = Field(name=name, type=given["is"], **rest)
     if made.type not in (*SCALARS, *HOLDERS, "histogram", "any") and made.decimals is None:
         raise TableError(f"{where}.{name}: unknown type {made.type}")

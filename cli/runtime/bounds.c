@@ -4,7 +4,6 @@
 #include "error_bound.h"
 #include "fields_common.h"
 #include "hist.h"
-#include "reasons.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -282,20 +281,8 @@ void bound_rate(struct cli *cli, const struct bound_name *name, uint64_t bit_s, 
 
 #ifndef KTRXER_SMALL
 static const char *const unit_names[] = { "us", "percent", "Mbit/s" };
-static const char *const cause_names[] = { "none",    "send_time", "receive_time",   "left_out",
-					   "skipped", "unsent",    "receive_buffer", "clock",
-					   "dwell",   "coverage",  "resolution" };
-static const char *const cause_words[] = { NULL,
-					   "send times of this program",
-					   "arrival times of this program",
-					   "answers without time stamps",
-					   "skipped probes",
-					   "probes that were not sent",
-					   "full receive buffer",
-					   "synchronisation of the clocks",
-					   "time in the reflector",
-					   "time without byte counts",
-					   "resolution of the figure" };
+static const char *const cause_names[] = { BOUND_CAUSE_NAMES };
+static const char *const cause_words[] = { BOUND_CAUSE_WORDS };
 
 static void figure_json(struct json *end, const struct figure_bound *b)
 {
@@ -354,7 +341,6 @@ void bounds_report(struct cli *cli, struct json *end)
 	else
 		out_text(cli, "widest error bound: %s +- %s of %s tolerated%s%s%s%s", full_name(name, widest),
 			 amount(bound, widest->unit, widest->bound), amount(tolerance, widest->unit, widest->tolerance),
-			 widest->cause ? " (" : "", widest->cause ? cause_words[widest->cause] : "",
-			 widest->cause ? ")" : "", interval);
+			 widest->cause ? " (" : "", cause_words[widest->cause], widest->cause ? ")" : "", interval);
 }
 #endif

@@ -7,22 +7,7 @@
 #define KTRXER_CLI_BOUNDS_H
 
 #include "cli.h"
-
-/* Parts of a bound, as results name them. */
-enum bound_cause {
-	BOUND_BY_NONE,
-	BOUND_BY_SEND_TIME,
-	BOUND_BY_RECEIVE_TIME,
-	BOUND_BY_LEFT_OUT,
-	BOUND_BY_SKIPPED,
-	BOUND_BY_UNSENT,
-	BOUND_BY_RECEIVE_BUFFER,
-	BOUND_BY_CLOCK,
-	BOUND_BY_DWELL,
-	BOUND_BY_COVERAGE,
-	BOUND_BY_RESOLUTION,
-	BOUND_CAUSES,
-};
+#include "reasons.h"
 
 struct bound_parts {
 	uint64_t count[BOUND_CAUSES]; /* probes that this part concerns */

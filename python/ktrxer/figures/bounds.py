@@ -64,7 +64,7 @@ def _rates(run: Run, share: float) -> Iterator[Judged]:
         missing = max(0, planned - round(made.seconds * 1e9) - CONNECT_NS)
         # The offset of the far clock is the same for all counts, so its error does not change the time between two of them.
         bound = of_rate(made.mean_mbps, missing, planned) if planned else 0.0
-        why = f"byte counts of {missing / 1e9:.1f} s of {planned / 1e9:.1f} s are missing"
+        why = f"{missing / 1e9:.1f} s of {planned / 1e9:.1f} s have no byte counts"
         cause = _largest({"coverage": bound})
         yield Judged(f"rate_{way}", "", "Mbit/s", made.mean_mbps, bound, made.mean_mbps * share, cause, why=why if missing else "")
 
@@ -109,19 +109,22 @@ def _median(run: Run, kind: str, members: Sequence[Series], figure: str, share: 
     }  # fmt: skip
     whole = of_median(known, seen.missing + seen.unsent + seen.untimed, min(len(known), dropped + delayed))
     due = len(known) + seen.missing + seen.unsent + seen.untimed
-    words = {
-        "skipped": f"{seen.missing} of {due} probes did not leave or are not recorded{_busy(run, phase)}",
-        "unsent": f"{seen.unsent} of {due} probes could not be sent",
-        "left_out": f"{seen.untimed} of {due} round trips have no usable stamps",
-        "receive_buffer": f"this host's receive buffer dropped {seen.dropped} answers",
-        "receive_time": waits,
-    }
+    words = {**_words(run, phase, seen, due), "receive_time": waits}
     cause = _largest(bounds) if whole != 0 else "none"
     low, high = p50_interval(pooled(run, members, "t_ns", [phase.name]), us) or (None, None)
     return Judged(
         figure, kind, "us", _finite(found.p50), whole, _tolerance_us(found.p50, share) if math.isfinite(found.p50) else 0.0, cause,
         _finite(low), _finite(high), words.get(cause, ""),
     )  # fmt: skip
+
+
+def _words(run: Run, phase: Phase, seen: _Seen, due: int) -> dict[str, str]:
+    return {
+        "skipped": f"{seen.missing} of {due} probes did not leave or are not recorded{_busy(run, phase)}",
+        "unsent": f"{seen.unsent} of {due} probes could not be sent",
+        "left_out": f"{seen.untimed} of {due} answers have no usable time stamp and are left out",
+        "receive_buffer": f"the receive buffer of this host was full and dropped {seen.dropped} packets",
+    }
 
 
 def _phase(run: Run, members: Sequence[Series], figure: str) -> str | None:
@@ -242,11 +245,7 @@ def _loss(run: Run, kind: str, members: Sequence[Series], allowed: float) -> Jud
     if found is None:
         return None
     counts = {"skipped": seen.missing, "unsent": seen.unsent, "receive_buffer": dropped}
-    words = {
-        "skipped": f"{seen.missing} probes did not leave or are not recorded{_busy(run, whole)}",
-        "unsent": f"{seen.unsent} probes could not be sent",
-        "receive_buffer": f"this host's receive buffer dropped {seen.dropped} answers",
-    }
+    words = _words(run, whole, seen, sent + seen.missing + seen.unsent)
     cause = _largest(counts)
     return Judged("loss", kind, "percent", found.value, found.bound, allowed, cause, found.low, found.high, words.get(cause, ""))
 

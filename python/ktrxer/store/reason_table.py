@@ -19,6 +19,20 @@ MARKS_CHANGED_PERCENT = 1
 COVERAGE_PERCENT = 99
 OWN_LOAD_PERCENT = 2
 
+BOUND_CAUSES = {  # words for the causes of error bounds
+    "none": "",
+    "send_time": "send times without a stamp",
+    "receive_time": "late stamps of arrivals",
+    "left_out": "answers without stamps",
+    "skipped": "probes that did not leave",
+    "unsent": "probes that were not sent",
+    "receive_buffer": "drops of a receive buffer",
+    "clock": "synchronisation of the clocks",
+    "dwell": "time in the reflector",
+    "coverage": "time without byte counts",
+    "resolution": "resolution of the figure",
+}
+
 FAILURES = (  # of a command that ended without a result
     "error",
     "refused",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from ktrxer.figures.bound import Bound, widest
 from ktrxer.figures.delays import ROUND_TRIP, Direction
 from ktrxer.store import one_line
+from ktrxer.store.reason_table import BOUND_CAUSES
 from ktrxer.summary.figures import Responsiveness, Summary
 from ktrxer.summary.losses import unplaced
 from ktrxer.summary.methods import Hop
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
     from ktrxer.summary.voice import Voice
 
 OUTAGES_SHOWN = 5
-# The words of `cause` (contract/fields/common.toml, figure_bound).
-CAUSES = {
-    "none": "no cause", "send_time": "send times without a stamp", "receive_time": "late stamps of arrivals",
-    "left_out": "answers without stamps", "skipped": "probes that did not leave", "unsent": "probes that could not be sent",
-    "receive_buffer": "drops of this host's receive buffer", "clock": "clocks", "dwell": "the time in the reflector",
-    "coverage": "missing byte counts", "resolution": "the resolution of the tool",
-}  # fmt: skip
 _COLOURS = {"valid": "32", "degraded": "33", "invalid": "31"}
 
 
@@ -133,8 +127,9 @@ def bound(one: Bound) -> str:
     """The widest bound, beside its tolerance."""
     if not one.bound:
         return "none of the headline figures has an error of this host"
-    cause = CAUSES.get(one.cause, one_line(one.cause, 40))
-    return f"widest: {one.name} {one.text(one.value)} +- {one.text(one.bound)} ({cause}); the tolerance is {one.text(one.tolerance)}"
+    words = BOUND_CAUSES.get(one.cause, one_line(one.cause, 40))
+    cause = f" ({words})" if words else ""
+    return f"widest: {one.name} {one.text(one.value)} +- {one.text(one.bound)}{cause}; the tolerance is {one.text(one.tolerance)}"
 
 
 def series_lines(s: Summary) -> list[str]:
