@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Figures that stand in two places of one run: the last objects of its processes, its samples, and its summary. The same name means the same
-number, to the last digit. Figures of a part of the run (a phase) are no more than those of the whole."""
+number, to the last digit. Figures of a part of the run (a phase) are no more than those of the whole. No statement of the summary contradicts
+a figure (ktrxer/summary/consistent.py)."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ import numpy as np
 from ktrxer.run.losses import session_of
 from ktrxer.store import Run, StoreError, open_run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.summary.figures import Summary, summarise
+from ktrxer.summary.figures import summarise
+from ktrxer.summary.model import Summary
 
 RUNS_MOST = 10  # of one test: the others of a large set are made by the same code
 
 
 def of_test(folder: Path | None) -> list[str]:
-    """Of the runs that a test has recorded in its folder."""
-    runs = [one for one in folder.rglob("*.ktrxer") if one.is_file()] if folder is not None and folder.is_dir() else []
+    """Of the runs that a test has recorded in its folder. A file `hostile` has values that no path gives."""
+    runs = [one for one in folder.rglob("*.ktrxer") if one.is_file() and one.stem != "hostile"] if folder is not None and folder.is_dir() else []
     return [text for one in runs[:RUNS_MOST] for text in of_file(one)]
 
 
@@ -64,6 +66,7 @@ def disagreements(run: Run, summary: Summary | None = None) -> Iterator[str]:
         if mine and runner.end is not None and runner.status == "ended":
             yield from _samples(run, runner.name, runner.end, [run.arrays(series) for series in mine])
     late = [(end["late"], end["sent"]) for runner in probes if (end := runner.end) and {"late", "sent", "late_after_us"} <= {*end}]
+    yield from (f"{run.name}: {text}" for text in summary.contradicted)
     yield from equal("late probes", (sum(one for one, _ in late), sum(sent for _, sent in late)),
                      (sum(one["count"] for one in shown["late"]), sum(one["sent"] for one in shown["late"])))
 

@@ -29,7 +29,7 @@ from ktrxer.run.egress import OwnDrops
 from ktrxer.run.own_load import OwnLoad
 from ktrxer.store import open_run
 from ktrxer.store.reasons import Reason
-from ktrxer.summary import figures
+from ktrxer.summary import model
 from ktrxer.summary.changes import Change
 from ktrxer.summary.outages import Outage
 from ktrxer.summary.policer import Policed
@@ -129,7 +129,7 @@ def test_an_object_with_a_field_less_or_more_is_refused(command):
 
 # The data classes that asdict() prints, each with its group. An infinite number is null.
 PRINTED = {
-    figures.Summary: "summary", Check: "compare_margin", LeftOut: "compare_left_out", Trend: "compare_drift",
+    model.Summary: "summary", Check: "compare_margin", LeftOut: "compare_left_out", Trend: "compare_drift",
 }  # fmt: skip
 TYPES = {int: ("u64", "i64"), float: ("double",), str: ("string", "enum"), bool: ("bool",)}
 
@@ -173,7 +173,7 @@ def test_the_groups_of_data_classes_have_their_fields():
     known = tables.load()
     assert not [text for made, group in PRINTED.items() for text in differences(known, made, group)]
     less = dataclasses.replace(known.groups["summary_level"], fields=known.groups["summary_level"].fields[1:])
-    assert list(differences(tables.Tables(known.groups | {"summary_level": less}), figures.Summary, "summary"))
+    assert list(differences(tables.Tables(known.groups | {"summary_level": less}), model.Summary, "summary"))
 
 
 def test_an_object_of_a_python_command_with_another_field_is_found(tmp_path, capsys):

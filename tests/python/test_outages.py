@@ -11,12 +11,12 @@ import panel_runs
 import pytest
 from ktrxer.cli import main
 from ktrxer.panels.headline import headline
-from ktrxer.summary import figures
+from ktrxer.summary import figures, model
 from ktrxer.summary.outages import capped
 from ktrxer.summary.text import lines
 
 
-def made(folder: Path, **more: Any) -> figures.Summary:
+def made(folder: Path, **more: Any) -> model.Summary:
     return figures.summarise(panel_runs.run(folder, **more))
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from ktrxer.panels.headline import Headline, headline, three, wilson
 from ktrxer.summary import where
-from ktrxer.summary.figures import Loss, summarise
+from ktrxer.summary.figures import summarise
+from ktrxer.summary.losses import Loss
 from panel_runs import run
 
 

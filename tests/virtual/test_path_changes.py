@@ -17,7 +17,7 @@ import pytest
 from guests import Lab
 from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run, open_run
-from ktrxer.summary import figures
+from ktrxer.summary import figures, model
 from ktrxer.summary.text import lines as summary_lines
 
 FILE = """
@@ -133,7 +133,7 @@ SCENARIOS: dict[str, Scenario] = {
 @dataclass(frozen=True)
 class Made:
     run: Run
-    summary: figures.Summary
+    summary: model.Summary
     message: str  # output of the commands
 
     def says(self, *words: str) -> bool:

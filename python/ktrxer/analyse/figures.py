@@ -7,7 +7,8 @@ from ktrxer.analyse.figure import Better, Figure, word
 from ktrxer.figures.delays import ROUND_TRIP, headline
 from ktrxer.statistics.latency import Delays
 from ktrxer.store import Run
-from ktrxer.summary.figures import COMPARED, Summary, compared
+from ktrxer.summary.figures import COMPARED, compared
+from ktrxer.summary.model import Summary
 
 _QUANTILES = ("p50", "p95", "p99")
 

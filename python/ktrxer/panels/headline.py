@@ -15,8 +15,8 @@ from ktrxer.panels.parts import count_of
 from ktrxer.statistics.latency import GRADES, NORMAL, Delays
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import where
-from ktrxer.summary.figures import Summary
 from ktrxer.summary.losses import Loss
+from ktrxer.summary.model import Summary
 from ktrxer.summary.outages import line
 from ktrxer.summary.where import Part
 from ktrxer.units import delay, share

@@ -13,9 +13,9 @@ from ktrxer.figures.bound import Bound, widest
 from ktrxer.figures.delays import ROUND_TRIP, Direction
 from ktrxer.store import one_line
 from ktrxer.store.reason_table import BOUND_CAUSES
-from ktrxer.summary.figures import Responsiveness, Summary
 from ktrxer.summary.losses import unplaced
 from ktrxer.summary.methods import Hop
+from ktrxer.summary.model import Responsiveness, Summary
 from ktrxer.summary.outages import line as outage
 from ktrxer.summary.steps import Step
 from ktrxer.summary.table import table
@@ -82,6 +82,8 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
         made.append(not_known(s))
     if s.failed:
         made.append(not_computed(s))
+    if s.contradicted:
+        made.append(withdrawn(s))
     if s.estimates:
         made += ["", *table(["estimate", "value", "low", "high", ""], [
             [e.name, *(f"{number(x)} {e.unit}" if x is not None else "-" for x in (e.value, e.low, e.high)), ""] for e in s.estimates
@@ -221,6 +223,10 @@ def not_known(s: Summary) -> str:
 
 def not_computed(s: Summary) -> str:
     return f"not computed  {'; '.join(map(one_line, s.failed))}"
+
+
+def withdrawn(s: Summary) -> str:
+    return f"withdrawn, because a figure contradicts the statement  {'; '.join(map(one_line, s.contradicted))}"
 
 
 def left_out(one: Direction) -> str:

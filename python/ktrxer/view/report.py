@@ -22,8 +22,20 @@ from ktrxer.statistics.latency import Delays
 from ktrxer.store import Meta, Run, Runner, StoreError
 from ktrxer.store.reasons import as_json
 from ktrxer.store.run import being_written
-from ktrxer.summary.figures import Summary, summarise
-from ktrxer.summary.text import by_class, dropped_here, late_of, limited_by, named, not_computed, not_in_figures, not_known, places
+from ktrxer.summary.figures import summarise
+from ktrxer.summary.model import Summary
+from ktrxer.summary.text import (
+    by_class,
+    dropped_here,
+    late_of,
+    limited_by,
+    named,
+    not_computed,
+    not_in_figures,
+    not_known,
+    places,
+    withdrawn,
+)
 from ktrxer.units import share
 from ktrxer.view import pack
 from ktrxer.view.arguments import MOST_POINTS
@@ -241,7 +253,7 @@ def _delays(s: Summary) -> dict[str, Any]:
         )
     if s.own_drops is not None and s.own_drops.dropped:
         notes.append(f"{dropped_here(s.own_drops)}.")
-    noted = ((s.left_out, not_in_figures), (s.unknown, not_known), (s.failed, not_computed))
+    noted = ((s.left_out, not_in_figures), (s.unknown, not_known), (s.failed, not_computed), (s.contradicted, withdrawn))
     notes += [f"{text(s)}." for there, text in noted if there]
     if s.where:
         notes.append(f"Mean delay that load adds: {places(s.where)}.")

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "system"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
 from ktrxer.store import Run, open_run
-from ktrxer.summary import figures, text
+from ktrxer.summary import figures, model, text
 from noise import before_others
 from routed import routed
 
@@ -63,7 +63,7 @@ class Result:
     run: Run
     verdict: str
     reasons: list[str]
-    summary: figures.Summary
+    summary: model.Summary
     lines: list[str]  # lines of the printed summary
 
     def says(self, *words: str) -> bool:
