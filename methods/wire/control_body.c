@@ -2,34 +2,50 @@
 /* The bodies of the control connection's frames. */
 #include "control.h"
 #include "flow_spec.h"
+#include "wire_fields.h"
 
 #include <errno.h>
 
-struct writer {
-	uint8_t *at;
+/* clang-format off */
+#define F(member) WIRE_FIELD(control_request, member)
+static const struct wire_field request_fields[] = {
+	F(flows), F(for_ns), F(bytes), F(whole_ns), F(sample_ns), F(rate_bps), F(cc_count),
 };
+#undef F
+#define F(member) WIRE_FIELD(control_grant, member)
+static const struct wire_field grant_fields[] = { F(session), F(max_ns), F(pace_bps) };
+#undef F
+#define F(member) WIRE_FIELD(control_refuse, member)
+static const struct wire_field refuse_fields[] = { F(why), F(value) };
+#undef F
+#define F(member) WIRE_FIELD(control_pong, member)
+static const struct wire_field pong_fields[] = { F(t1_ns), F(t2_ns), F(t3_ns) };
+#undef F
+#define F(member) WIRE_FIELD(control_port, member)
+static const struct wire_field port_fields[] = { F(flow), F(port) };
+#undef F
+/* A record is these after a byte of flags. */
+#define F(member) WIRE_FIELD(flow_spec, member)
+static const struct wire_field spec_fields[] = {
+	F(tos), F(model), F(cc_index), F(start_ns), F(rate_bps), F(payload_min), F(payload_max), F(train),
+	F(train_shrink), F(train_gap_ns), { WIRE_RESERVED, 4 },
+};
+#undef F
+#define F(member) WIRE_FIELD(flow_end, member)
+enum { END_OLD = 6, END_CC = 9 }; /* fields of the first version, and of the one with `cc`; then each came alone */
+static const struct wire_field end_fields[] = {
+	F(reason), F(error), F(time_ns), F(bytes), F(packets), F(missed),
+	F(due_packets), F(late_packets), F(cc), F(waited), F(idle), F(first_ns),
+};
+#undef F
+/* clang-format on */
 
-static void put8(struct writer *w, uint8_t value)
+static int read_all(void *to, const struct wire_field *fields, size_t count, const struct control_frame *frame)
 {
-	*w->at++ = value;
-}
-
-static void put16(struct writer *w, uint16_t value)
-{
-	store_be16(w->at, value);
-	w->at += 2;
-}
-
-static void put32(struct writer *w, uint32_t value)
-{
-	store_be32(w->at, value);
-	w->at += 4;
-}
-
-static void put64(struct writer *w, uint64_t value)
-{
-	store_be64(w->at, value);
-	w->at += 8;
+	if (frame->length < wire_bytes(fields, count))
+		return -EPROTO;
+	wire_read(to, fields, count, frame->body);
+	return 0;
 }
 
 static struct bytes body_of(const struct control_frame *frame)
@@ -37,27 +53,12 @@ static struct bytes body_of(const struct control_frame *frame)
 	return bytes_of(frame->body, frame->length);
 }
 
-static int done(const struct bytes *b)
-{
-	return b->ok ? 0 : -EPROTO;
-}
-
 uint32_t control_request_write(uint8_t *out, const struct control_request *r)
 {
-	struct writer w = { out };
+	const uint32_t length = WIRE_WRITE(out, request_fields, r);
 
-	put32(&w, r->flows);
-	put64(&w, r->for_ns);
-	put64(&w, r->bytes);
-	put64(&w, r->whole_ns);
-	put64(&w, r->sample_ns);
-	put64(&w, r->rate_bps);
-	put8(&w, r->cc_count);
-	for (int i = 0; i < r->cc_count; i++) {
-		memcpy(w.at, r->ccs[i], FLOW_CC_MAX);
-		w.at += FLOW_CC_MAX;
-	}
-	return (uint32_t)(w.at - out);
+	memcpy(out + length, r->ccs, r->cc_count * sizeof r->ccs[0]);
+	return length + (uint32_t)(r->cc_count * sizeof r->ccs[0]);
 }
 
 /* Goes to the kernel by setsockopt() and into messages: letters of the kind that such names are made of, and ends. */
@@ -79,13 +80,9 @@ int control_request_read(struct control_request *r, const struct control_frame *
 	struct bytes b = body_of(frame);
 
 	memset(r, 0, sizeof *r);
-	r->flows = bytes_be32(&b);
-	r->for_ns = bytes_be64(&b);
-	r->bytes = bytes_be64(&b);
-	r->whole_ns = bytes_be64(&b);
-	r->sample_ns = bytes_be64(&b);
-	r->rate_bps = bytes_be64(&b);
-	r->cc_count = bytes_u8(&b);
+	if (read_all(r, request_fields, WIRE_COUNT(request_fields), frame) < 0)
+		return -EPROTO;
+	bytes_skip(&b, WIRE_BYTES(request_fields));
 	if (r->cc_count > CONTROL_CCS)
 		return -EPROTO;
 	for (int i = 0; i < r->cc_count; i++)
@@ -94,65 +91,37 @@ int control_request_read(struct control_request *r, const struct control_frame *
 	if (!r->flows || (!r->for_ns && !r->bytes) || !r->sample_ns ||
 	    r->sample_ns > KTRXER_FLOW_SAMPLE_MAX_S * (uint64_t)KTRXER_NS_PER_S)
 		return -EPROTO;
-	return done(&b);
+	return 0;
 }
 
 uint32_t control_grant_write(uint8_t *out, const struct control_grant *g)
 {
-	struct writer w = { out };
-
-	put32(&w, g->session);
-	put64(&w, g->max_ns);
-	put64(&w, g->pace_bps);
-	return (uint32_t)(w.at - out);
+	return WIRE_WRITE(out, grant_fields, g);
 }
 
 int control_grant_read(struct control_grant *g, const struct control_frame *frame)
 {
-	struct bytes b = body_of(frame);
-
-	g->session = bytes_be32(&b);
-	g->max_ns = bytes_be64(&b);
-	g->pace_bps = bytes_be64(&b);
-	return done(&b);
+	return read_all(g, grant_fields, WIRE_COUNT(grant_fields), frame);
 }
 
 uint32_t control_refuse_write(uint8_t *out, const struct control_refuse *r)
 {
-	struct writer w = { out };
-
-	put8(&w, r->why);
-	put64(&w, r->value);
-	return (uint32_t)(w.at - out);
+	return WIRE_WRITE(out, refuse_fields, r);
 }
 
 int control_refuse_read(struct control_refuse *r, const struct control_frame *frame)
 {
-	struct bytes b = body_of(frame);
-
-	r->why = bytes_u8(&b);
-	r->value = bytes_be64(&b);
-	return done(&b);
+	return read_all(r, refuse_fields, WIRE_COUNT(refuse_fields), frame);
 }
 
 uint32_t control_pong_write(uint8_t *out, const struct control_pong *p)
 {
-	struct writer w = { out };
-
-	put64(&w, p->t1_ns);
-	put64(&w, p->t2_ns);
-	put64(&w, p->t3_ns);
-	return (uint32_t)(w.at - out);
+	return WIRE_WRITE(out, pong_fields, p);
 }
 
 int control_pong_read(struct control_pong *p, const struct control_frame *frame)
 {
-	struct bytes b = body_of(frame);
-
-	p->t1_ns = bytes_be64(&b);
-	p->t2_ns = bytes_be64(&b);
-	p->t3_ns = bytes_be64(&b);
-	return done(&b);
+	return read_all(p, pong_fields, WIRE_COUNT(pong_fields), frame);
 }
 
 uint32_t control_time_write(uint8_t *out, uint64_t ns)
@@ -166,34 +135,22 @@ int control_time_read(uint64_t *ns, const struct control_frame *frame)
 	struct bytes b = body_of(frame);
 
 	*ns = bytes_be64(&b);
-	return done(&b);
+	return b.ok ? 0 : -EPROTO;
 }
 
 enum { RECORD_DOWN = 1, RECORD_UDP = 2 };
 
 uint32_t control_flows_write(uint8_t *out, uint32_t first, uint32_t count, const struct flow_spec *specs)
 {
-	struct writer w = { out };
+	uint8_t *at = out + 6;
 
-	put32(&w, first);
-	put16(&w, (uint16_t)count);
+	store_be32(out, first);
+	store_be16(out + 4, (uint16_t)count);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct flow_spec *s = &specs[i];
-
-		put8(&w, (uint8_t)((s->down ? RECORD_DOWN : 0) | (s->udp ? RECORD_UDP : 0)));
-		put8(&w, s->tos);
-		put8(&w, s->model);
-		put8(&w, s->cc_index);
-		put64(&w, s->start_ns);
-		put64(&w, s->rate_bps);
-		put16(&w, s->payload_min);
-		put16(&w, s->payload_max);
-		put16(&w, s->train);
-		put16(&w, s->train_shrink);
-		put64(&w, s->train_gap_ns);
-		put32(&w, 0);
+		*at++ = (uint8_t)((specs[i].down ? RECORD_DOWN : 0) | (specs[i].udp ? RECORD_UDP : 0));
+		at += WIRE_WRITE(at, spec_fields, &specs[i]);
 	}
-	return (uint32_t)(w.at - out);
+	return (uint32_t)(at - out);
 }
 
 static bool spec_ok(const struct flow_spec *s, const struct control_request *request)
@@ -223,22 +180,14 @@ int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct co
 	if (!b.ok || !count || count > CONTROL_RECORDS)
 		return -EPROTO;
 	for (uint32_t i = 0; i < count; i++) {
-		struct bytes r = bytes_sub(&b, CONTROL_RECORD);
+		const uint8_t *r = bytes_take(&b, CONTROL_RECORD);
 		struct flow_spec *s = &specs[i];
-		const uint8_t flags = bytes_u8(&r);
 
-		*s = (struct flow_spec){ .down = flags & RECORD_DOWN, .udp = flags & RECORD_UDP };
-		s->tos = bytes_u8(&r);
-		s->model = bytes_u8(&r);
-		s->cc_index = bytes_u8(&r);
-		s->start_ns = bytes_be64(&r);
-		s->rate_bps = bytes_be64(&r);
-		s->payload_min = bytes_be16(&r);
-		s->payload_max = bytes_be16(&r);
-		s->train = bytes_be16(&r);
-		s->train_shrink = bytes_be16(&r);
-		s->train_gap_ns = bytes_be64(&r);
-		if (!r.ok || !spec_ok(s, request))
+		if (!r)
+			return -EPROTO;
+		*s = (struct flow_spec){ .down = r[0] & RECORD_DOWN, .udp = r[0] & RECORD_UDP };
+		WIRE_READ(s, spec_fields, r + 1);
+		if (!spec_ok(s, request))
 			return -EPROTO;
 		if (s->cc_index)
 			memcpy(s->cc, request->ccs[s->cc_index - 1], FLOW_CC_MAX);
@@ -248,14 +197,12 @@ int control_flows_read(struct flow_spec *specs, uint32_t *first, const struct co
 
 uint32_t control_ports_write(uint8_t *out, uint32_t count, const struct control_port *ports)
 {
-	struct writer w = { out };
+	uint8_t *at = out + 2;
 
-	put16(&w, (uint16_t)count);
-	for (uint32_t i = 0; i < count; i++) {
-		put32(&w, ports[i].flow);
-		put16(&w, ports[i].port);
-	}
-	return (uint32_t)(w.at - out);
+	store_be16(out, (uint16_t)count);
+	for (uint32_t i = 0; i < count; i++)
+		at += WIRE_WRITE(at, port_fields, &ports[i]);
+	return (uint32_t)(at - out);
 }
 
 int control_ports_read(struct control_port *ports, uint32_t most, const struct control_frame *frame)
@@ -263,60 +210,39 @@ int control_ports_read(struct control_port *ports, uint32_t most, const struct c
 	struct bytes b = body_of(frame);
 	const uint16_t count = bytes_be16(&b);
 
-	if (count > most)
+	if (!b.ok || count > most)
 		return -EPROTO;
 	for (uint32_t i = 0; i < count; i++) {
-		ports[i].flow = bytes_be32(&b);
-		ports[i].port = bytes_be16(&b);
+		const uint8_t *one = bytes_take(&b, WIRE_BYTES(port_fields));
+
+		if (!one)
+			return -EPROTO;
+		WIRE_READ(&ports[i], port_fields, one);
 	}
-	return b.ok ? count : -EPROTO;
+	return count;
 }
 
 uint32_t control_flow_end_write(uint8_t *out, uint32_t flow, const struct flow_end *end)
 {
-	struct writer w = { out };
-
-	put32(&w, flow);
-	put8(&w, end->reason);
-	put8(&w, end->error);
-	put64(&w, end->time_ns);
-	put64(&w, end->bytes);
-	put64(&w, end->packets);
-	put32(&w, end->missed);
-	put64(&w, end->due_packets);
-	put64(&w, end->late_packets);
-	memcpy(w.at, end->cc, FLOW_CC_MAX);
-	w.at += FLOW_CC_MAX;
-	put32(&w, end->waited);
-	put32(&w, end->idle);
-	put64(&w, end->first_ns);
-	return (uint32_t)(w.at - out);
+	store_be32(out, flow);
+	return 4 + WIRE_WRITE(out + 4, end_fields, end);
 }
 
 int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct control_frame *frame)
 {
 	struct bytes b = body_of(frame);
+	size_t count = WIRE_COUNT(end_fields);
 
 	*flow = bytes_be32(&b);
-	end->reason = bytes_u8(&b);
-	end->error = bytes_u8(&b);
-	end->time_ns = bytes_be64(&b);
-	end->bytes = bytes_be64(&b);
-	end->packets = bytes_be64(&b);
-	end->missed = bytes_be32(&b);
-	end->due_packets = end->late_packets = UINT64_MAX;
-	memset(end->cc, 0, sizeof end->cc);
-	/* Newer versions have these fields. */
-	if (bytes_left(&b) >= 16 + FLOW_CC_MAX) {
-		end->due_packets = bytes_be64(&b);
-		end->late_packets = bytes_be64(&b);
-		if (!bytes_copy(&b, end->cc, FLOW_CC_MAX) || (end->cc[0] && !cc_name_ok(end->cc)))
-			return -EPROTO;
-	}
-	end->waited = bytes_left(&b) >= 4 ? bytes_be32(&b) : UINT32_MAX;
-	end->idle = bytes_left(&b) >= 4 ? bytes_be32(&b) : UINT32_MAX;
-	end->first_ns = bytes_left(&b) >= 8 ? bytes_be64(&b) : 0;
-	if (end->reason == FLOW_RUNNING || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS)
+	while (count > END_OLD && wire_bytes(end_fields, count) > bytes_left(&b))
+		count = count == END_CC ? END_OLD : count - 1;
+	if (wire_bytes(end_fields, count) > bytes_left(&b))
 		return -EPROTO;
-	return done(&b);
+	*end = (struct flow_end){
+		.due_packets = UINT64_MAX, .late_packets = UINT64_MAX, .waited = UINT32_MAX, .idle = UINT32_MAX
+	};
+	wire_read(end, end_fields, count, b.at);
+	if (end->cc[0] && !cc_name_ok(end->cc))
+		return -EPROTO;
+	return end->reason == FLOW_RUNNING || end->reason >= FLOW_REASONS || end->error >= FLOW_ERRORS ? -EPROTO : 0;
 }

@@ -2,110 +2,57 @@
 #include "udpstp_packet.h"
 
 #include "bytes.h"
+#include "wire_fields.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Where the parts of the common end are, from its begin. */
 enum { AUTH_TIME = 1, AUTH_DIGEST = 5, AUTH_KEY_ID = 37, AUTH_CHECKSUM = 39, LOAD_CHECKSUM = 30 };
 
-/* A field after the identifier: its place in the struct, and its bytes there, which are as many as in the PDU. */
-struct field {
-	uint16_t at;
-	uint8_t bytes;
-};
-
-enum { RESERVED = UINT16_MAX }; /* the place of bytes that are 0 */
-
-#define FIELD(type, member) { offsetof(struct type, member), sizeof(((struct type *)NULL)->member) }
 #define RATE(F) \
 	F(rate.interval_us[0]), F(rate.payload[0]), F(rate.burst[0]), F(rate.interval_us[1]), F(rate.payload[1]), \
 		F(rate.burst[1]), F(rate.add)
-#define COUNT(fields) (sizeof(fields) / sizeof(fields)[0])
 
 /* clang-format off */
-#define F(member) FIELD(udpstp_setup, member)
-static const struct field setup_fields[] = {
+#define F(member) WIRE_FIELD(udpstp_setup, member)
+static const struct wire_field setup_fields[] = {
 	F(version), F(index), F(count), F(ident), F(request), F(answer), F(max_mbit_s), F(port), F(modifiers),
 };
 #undef F
-#define F(member) FIELD(udpstp_activation, member)
-static const struct field activation_fields[] = {
-	F(version), F(request), F(response), F(low_ms), F(upper_ms), F(trial_ms), F(test_s), { RESERVED, 1 }, F(tos),
-	F(row), F(one_way), F(high_speed_delta), F(slow_adjust), F(sequence_errors), F(ignore_reordering),
-	F(modifiers), F(algorithm), { RESERVED, 1 }, RATE(F), F(interval_ms),
+#define F(member) WIRE_FIELD(udpstp_activation, member)
+static const struct wire_field activation_fields[] = {
+	F(version), F(request), F(response), F(low_ms), F(upper_ms), F(trial_ms), F(test_s), { WIRE_RESERVED, 1 },
+	F(tos), F(row), F(one_way), F(high_speed_delta), F(slow_adjust), F(sequence_errors), F(ignore_reordering),
+	F(modifiers), F(algorithm), { WIRE_RESERVED, 1 }, RATE(F), F(interval_ms),
 };
 #undef F
-#define F(member) FIELD(udpstp_load, member)
-static const struct field load_fields[] = {
+#define F(member) WIRE_FIELD(udpstp_load, member)
+static const struct wire_field load_fields[] = {
 	F(action), F(stopped), F(sequence), F(payload), F(status_errors), F(status_s), F(status_ns), F(sent_s),
 	F(sent_ns), F(answer_delay_ms),
 };
 #undef F
-#define F(member) FIELD(udpstp_status, member)
-static const struct field status_fields[] = {
+#define F(member) WIRE_FIELD(udpstp_status, member)
+static const struct wire_field status_fields[] = {
 	F(action), F(stopped), F(sequence), RATE(F), F(interval_number),
 	F(interval.datagrams), F(interval.bytes), F(interval.lasts_us), F(interval.lost), F(interval.reordered),
 	F(interval.duplicates), F(interval.variation_min), F(interval.variation_max), F(interval.variation_sum),
 	F(interval.variation_count), F(interval.rtt_min), F(interval.rtt_max), F(interval.accumulated_ms),
 	F(lost), F(reordered), F(duplicates), F(clock_delta_min), F(variation_min), F(variation_max), F(variation_sum),
-	F(variation_count), F(rtt_min), F(rtt_variation), F(minimum_new), { RESERVED, 3 }, F(trial_us),
+	F(variation_count), F(rtt_min), F(rtt_variation), F(minimum_new), { WIRE_RESERVED, 3 }, F(trial_us),
 	F(trial_datagrams), F(trial_bytes), F(sent_s), F(sent_ns),
 };
 #undef F
 /* clang-format on */
 
-/* The PDU is long enough. */
-static void fields_read(void *to, const struct field *fields, size_t count, const uint8_t *data)
-{
-	data += sizeof(uint16_t);
-	for (size_t i = 0; i < count; data += fields[i++].bytes) {
-		uint8_t *place;
-
-		if (fields[i].at == RESERVED)
-			continue;
-		place = (uint8_t *)to + fields[i].at;
-		if (fields[i].bytes == 1)
-			*place = *data;
-		else if (fields[i].bytes == 2)
-			memcpy(place, &(uint16_t){ load_be16(data) }, 2);
-		else if (fields[i].bytes == 4)
-			memcpy(place, &(uint32_t){ load_be32(data) }, 4);
-		else
-			memcpy(place, &(uint64_t){ load_be64(data) }, 8);
-	}
-}
-
-static void fields_write(uint8_t *data, size_t length, enum udpstp_pdu pdu, const void *from,
-			 const struct field *fields, size_t count)
+static void pdu_write(uint8_t *data, size_t length, enum udpstp_pdu pdu, const struct wire_field *fields, size_t count,
+		      const void *from)
 {
 	memset(data, 0, length);
 	store_be16(data, (uint16_t)pdu);
-	data += sizeof(uint16_t);
-	for (size_t i = 0; i < count; data += fields[i++].bytes) {
-		const uint8_t *place;
-		uint16_t two;
-		uint32_t four;
-		uint64_t eight;
-
-		if (fields[i].at == RESERVED)
-			continue;
-		place = (const uint8_t *)from + fields[i].at;
-		if (fields[i].bytes == 1) {
-			*data = *place;
-		} else if (fields[i].bytes == 2) {
-			memcpy(&two, place, sizeof two);
-			store_be16(data, two);
-		} else if (fields[i].bytes == 4) {
-			memcpy(&four, place, sizeof four);
-			store_be32(data, four);
-		} else {
-			memcpy(&eight, place, sizeof eight);
-			store_be64(data, eight);
-		}
-	}
+	wire_write(data + sizeof(uint16_t), fields, count, from);
 }
 
 /* The Internet checksum over a PDU that includes its checksum is 0. */
@@ -136,7 +83,7 @@ int udpstp_setup_read(struct udpstp_setup *s, const uint8_t *data, size_t length
 {
 	if (!is_whole(data, length, UDPSTP_SETUP_BYTES, UDPSTP_SETUP))
 		return -EBADMSG;
-	fields_read(s, setup_fields, COUNT(setup_fields), data);
+	WIRE_READ(s, setup_fields, data + sizeof(uint16_t));
 	return s->request == UDPSTP_SETUP_REQUEST || s->request == UDPSTP_SETUP_RESPONSE ? 0 : -EBADMSG;
 }
 
@@ -144,7 +91,7 @@ int udpstp_activation_read(struct udpstp_activation *a, const uint8_t *data, siz
 {
 	if (!is_whole(data, length, UDPSTP_ACTIVATION_BYTES, UDPSTP_ACTIVATION))
 		return -EBADMSG;
-	fields_read(a, activation_fields, COUNT(activation_fields), data);
+	WIRE_READ(a, activation_fields, data + sizeof(uint16_t));
 	return a->request == UDPSTP_UP || a->request == UDPSTP_DOWN ? 0 : -EBADMSG;
 }
 
@@ -154,7 +101,7 @@ int udpstp_load_read(struct udpstp_load *l, const uint8_t *data, size_t length, 
 		return -EBADMSG;
 	if (load_be16(data + LOAD_CHECKSUM) && !checksum_fits(data, UDPSTP_LOAD_HEAD))
 		return -EBADMSG;
-	fields_read(l, load_fields, COUNT(load_fields), data);
+	WIRE_READ(l, load_fields, data + sizeof(uint16_t));
 	return l->payload == whole && l->action <= UDPSTP_STOP && l->sequence && l->sent_ns < 1000000000u &&
 			       l->status_ns < 1000000000u
 		       ? 0
@@ -165,13 +112,13 @@ int udpstp_status_read(struct udpstp_status *s, const uint8_t *data, size_t leng
 {
 	if (!is_whole(data, length, UDPSTP_STATUS_BYTES, UDPSTP_STATUS))
 		return -EBADMSG;
-	fields_read(s, status_fields, COUNT(status_fields), data);
+	WIRE_READ(s, status_fields, data + sizeof(uint16_t));
 	return s->action <= UDPSTP_STOP && s->sequence && s->sent_ns < 1000000000u ? 0 : -EBADMSG;
 }
 
 void udpstp_setup_write(uint8_t *data, const struct udpstp_setup *s)
 {
-	fields_write(data, UDPSTP_SETUP_BYTES, UDPSTP_SETUP, s, setup_fields, COUNT(setup_fields));
+	pdu_write(data, UDPSTP_SETUP_BYTES, UDPSTP_SETUP, setup_fields, WIRE_COUNT(setup_fields), s);
 }
 
 void udpstp_null_write(uint8_t *data)
@@ -179,22 +126,23 @@ void udpstp_null_write(uint8_t *data)
 	/* Version and request, which is at the place of an index. */
 	const struct udpstp_setup request = { .version = UDPSTP_VERSION, .index = 1 };
 
-	fields_write(data, UDPSTP_NULL_BYTES, UDPSTP_NULL, &request, setup_fields, COUNT(setup_fields));
+	pdu_write(data, UDPSTP_NULL_BYTES, UDPSTP_NULL, setup_fields, WIRE_COUNT(setup_fields), &request);
 }
 
 void udpstp_activation_write(uint8_t *data, const struct udpstp_activation *a)
 {
-	fields_write(data, UDPSTP_ACTIVATION_BYTES, UDPSTP_ACTIVATION, a, activation_fields, COUNT(activation_fields));
+	pdu_write(data, UDPSTP_ACTIVATION_BYTES, UDPSTP_ACTIVATION, activation_fields, WIRE_COUNT(activation_fields),
+		  a);
 }
 
 void udpstp_load_write(uint8_t *data, const struct udpstp_load *l)
 {
-	fields_write(data, UDPSTP_LOAD_HEAD, UDPSTP_LOAD, l, load_fields, COUNT(load_fields));
+	pdu_write(data, UDPSTP_LOAD_HEAD, UDPSTP_LOAD, load_fields, WIRE_COUNT(load_fields), l);
 }
 
 void udpstp_status_write(uint8_t *data, const struct udpstp_status *s)
 {
-	fields_write(data, UDPSTP_STATUS_BYTES, UDPSTP_STATUS, s, status_fields, COUNT(status_fields));
+	pdu_write(data, UDPSTP_STATUS_BYTES, UDPSTP_STATUS, status_fields, WIRE_COUNT(status_fields), s);
 }
 
 void udpstp_keys_derive(struct udpstp_keys *keys, const void *secret, size_t length, uint32_t unix_s)
