@@ -140,7 +140,7 @@ def _samples(command: str, end: Object, objects: list[Object]) -> Iterator[str]:
 
 
 def _inside(end: Object) -> Iterator[str]:
-    """Parts of an end object that add up to another figure of it, and the numbers of its reasons."""
+    """Statements of an end object against its figures: parts and sums, quantiles, rates and counts, the verdict, the bounds, the reasons."""
     for whole, parts in (("requested", ENDED), ("sent", ANSWERS), ("lost", DIRECTIONS)):
         for one in (end, *end.get("classes", ())):
             if {whole, *parts} <= one.keys():
@@ -152,10 +152,59 @@ def _inside(end: Object) -> Iterator[str]:
     flows = end.get("flows")
     if isinstance(flows, list) and flows and "received_bytes" in flows[0]:
         yield from _sum(end, "bytes", [one["bytes"] for one in flows])
+    yield from _ordered(end, "")
+    yield from _judged(end)
     for reason in filter(lambda one: isinstance(one, dict), end["reasons"]):
         for name, value in reason.items():
             if type(value) is int and type(end.get(name)) is int and end[name] != value:
                 yield f"{name}: {value} in the reason {reason['id']}, {end[name]} in the end object"
+
+
+ASCENDING = (("min", "p50", "p95", "p99", "max"), ("min_ns", "p50_ns", "max_ns"), ("low", "value", "high"), ("low_bit_s", "bit_s", "high_bit_s"))
+LESS = (("received_packets", "sent_packets"), ("acked_bytes", "sent_bytes"), ("lost", "sent"), ("lost", "requested"), ("answered", "probes"))
+TIMES = ("rtt_us", "own_queue_us", "far_queue_us")  # histograms of times that are not below 0
+
+
+def _ordered(value: Any, path: str) -> Iterator[str]:
+    """In the object and in all its parts."""
+    if isinstance(value, list):
+        for i, one in enumerate(value):
+            yield from _ordered(one, f"{path}[{i}]")
+    if not isinstance(value, dict):
+        return
+    for names in ASCENDING:
+        known = [value[name] for name in names if isinstance(value.get(name), int | float)]
+        if known != sorted(known):
+            yield f"{path}: {dict(zip(names, known, strict=False))} are not in ascending order"
+    for small, large in LESS:
+        if all(type(value.get(name)) is int for name in (small, large)) and value[small] > value[large]:
+            yield f"{path}.{small}: {value[small]} of {value[large]} {large}"
+    for name, one in value.items():
+        if name in TIMES and isinstance(one, dict) and isinstance(one.get("min"), int | float) and one["min"] < 0:
+            yield f"{path}.{name}: a time of {one['min']} us"
+        yield from _ordered(one, f"{path}.{name}" if path else name)
+
+
+def _judged(end: Object) -> Iterator[str]:
+    """The verdict is that of the worst reason, and each bound beyond its tolerance is one. A judged value is the printed figure."""
+    severities = {one.get("severity") for one in end["reasons"] if isinstance(one, dict)}
+    worst = "invalid" if "invalid" in severities else "degraded" if severities else "valid"
+    if end["verdict"] != worst:
+        yield f"verdict: {end['verdict']}, and its worst reason makes it {worst}"
+    bounds = end.get("bounds")
+    for one in bounds if isinstance(bounds, list) else ():
+        if end["verdict"] == "valid" and (one["bound"] is None or one["bound"] > one["tolerance"]):
+            yield f"bounds: valid, and {one['figure']} has the bound {one['bound']} of {one['tolerance']} {one['unit']}"
+        printed = {
+            "rtt_p50": at(end, "rtt_us.p50"), "up_p50": at(end, "up_us.p50"), "down_p50": at(end, "down_us.p50"),
+            "rate_up": _mbit(end.get("up_bps")), "rate_down": _mbit(end.get("down_bps")),
+        }.get(one["figure"])  # fmt: skip
+        if printed is not None and one["value"] is not None and "probes" not in one and abs(printed - one["value"]) > 0.0011:
+            yield f"bounds: {one['figure']} is {one['value']} {one['unit']} there, and {printed} in the end object"
+
+
+def _mbit(bit_s: Any) -> float | None:
+    return bit_s / 1e6 if isinstance(bit_s, int | float) else None
 
 
 def _sum(of: Object, name: str, parts: list[int]) -> Iterator[str]:

@@ -192,5 +192,31 @@ def test_a_difference_in_the_last_digit_is_found(shared_pair, run, serve, comman
         of[name] = round(of[name] + 0.001, 3) if way else of[name] + 1
         assert list(disagreements(planted)), figure
     end = objects[-1]
+    end["verdict"] = "degraded"
     end["reasons"] = [{"id": "late", "text": "", "severity": "degraded", "cause": "host_cpu", "late": end["late"] + 1}]
     assert list(disagreements(objects)) == [f"{command}: late: {end['late'] + 1} in the reason late, {end['late']} in the end object"]
+
+
+STATEMENTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {  # the change of an end object, and a part of the text
+    "a verdict without its reason": (lambda end: end.update(verdict="degraded"), "makes it valid"),
+    "valid, beside a reason": (lambda end: end.update(reasons=[{"id": "late", "text": "", "severity": "invalid"}]), "makes it invalid"),
+    "valid, and a bound is too wide": (lambda end: end["bounds"][0].update(bound=1e6), "valid, and rtt_p50"),
+    "valid, and an error has no bound": (lambda end: end["bounds"][0].update(bound=None), "has the bound None"),
+    "another value is judged": (lambda end: end["bounds"][0].update(value=5e6), "bounds: rtt_p50 is 5000000.0"),
+    "more lost than sent": (lambda end: end.update(lost=end["sent"] + 1), "lost: 201 of 200 sent"),
+    "a time below 0": (lambda end: end["rtt_us"].update(min=-1.0), "a time of -1.0 us"),
+    "quantiles in another order": (lambda end: end["lateness_us"].update(p99=end["lateness_us"]["max"] + 1), "are not in ascending order"),
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_statement_against_a_figure_is_found(shared_pair, run, statement):
+    a, b = shared_pair
+    objects = run(a, "ping", b.address, "--interval", "1ms", "--count", 200)
+    objects[-1].update(verdict="valid", reasons=[])  # on a busy machine it may be another one
+    for one in objects[-1]["bounds"]:
+        one["bound"] = 0.0
+    assert not list(disagreements(objects))
+    change, words = STATEMENTS[statement]
+    change(objects[-1])
+    assert any(words in text for text in disagreements(objects)), list(disagreements(objects))
