@@ -75,6 +75,10 @@ static int tx_open(struct flow_udp *u, const struct flow_udp_route *route, struc
 	       (t.slots * gap_ns < 2 * AHEAD_NS || t.slots < 2 * spec->train) &&
 	       2 * (uint64_t)t.slots * t.frame_size * flow_set_options(u->flow->set)->flows <= KTRXER_FLOW_UDP_BYTES)
 		t.slots *= 2;
+	u->slots = t.slots;
+	u->due_times = calloc(t.slots, sizeof *u->due_times);
+	if (!u->due_times)
+		return ktrxer_fail(err, -ENOMEM, "no memory for a UDP flow");
 	rc = ktx_open(&u->tx, &t, err);
 	if (rc < 0)
 		return rc;
@@ -229,7 +233,7 @@ static bool commit(struct flow_udp *u)
 		flow_finish(u->flow, FLOW_BROKEN, err.code);
 		return false;
 	}
-	u->next++;
+	u->due_times[u->next++ % u->slots] = u->due_ns;
 	u->committed_bytes += u->due_payload;
 	u->have_due = false;
 	return true;
@@ -373,6 +377,10 @@ void flow_udp_account(struct flow *flow, struct flow_end *end)
 	ktx_accounts(u->tx, &a);
 	end->late_packets = a.late - u->before.late;
 	end->due_packets = u->next;
+	/* Packets are committed before their time: a stop can come between. */
+	while (end->due_packets && u->next - end->due_packets < u->slots &&
+	       u->due_times[(end->due_packets - 1) % u->slots] >= until_ns)
+		end->due_packets--;
 	for (uint64_t bytes = u->committed_bytes, draws = 0; !most || bytes < most; end->due_packets++, draws++) {
 		if (!u->have_due)
 			u->due_ns = flow->start_ns + traffic_model_next(&u->model, &u->due_payload);

@@ -35,6 +35,7 @@ void flow_udp_free(struct flow *flow)
 		ktx_close(u->tx);
 	}
 	traffic_model_end(&u->model);
+	free(u->due_times);
 	free(u);
 	flow->udp = NULL;
 }

@@ -26,6 +26,8 @@ struct flow_udp {
 	bool have_due, exhausted, pumps;
 	bool crowded; /* AHEAD_PACKETS are committed, and more are due soon */
 	uint64_t committed_bytes;
+	uint64_t *due_times; /* of the last `slots` packets: by number, modulo `slots` */
+	uint32_t slots;
 	struct ktx_accounts before; /* of packets before its begin: introductions */
 	int network_error;
 	/* receiver */

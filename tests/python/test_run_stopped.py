@@ -2,6 +2,8 @@
 """Ends of `ktrxer run` before its time: its output is closed, and Ctrl-C while its file is closed."""
 
 import json
+import signal
+import time
 
 import pytest
 from ktrxer.store import open_run
@@ -21,6 +23,21 @@ def test_a_closed_output_ends_the_run_and_closes_its_file(fake, runs):
     assert child.wait(timeout=30) == 141 and not child.stderr.read() and gone(processes)
     (path,) = runs.iterdir()
     assert any("the run was stopped by an output that cannot be written (Broken pipe) after " in reason for reason in open_run(path).meta.sentences)
+
+
+@pytest.mark.slow
+def test_ctrl_c_before_the_first_probe_is_no_early_end(fake, runs):
+    """The plan of a process whose time has not come ends with the run."""
+    child = command(fake, runs, "rrul", "--for", "60", "--delay", "5")
+    for _ in range(3000):
+        if [*runs.glob("*.part")] and children_of(child.pid):
+            break
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    (path,) = runs.iterdir()
+    assert any("stopped by Ctrl-C" in reason for reason in open_run(path).meta.sentences), (out, err)
+    assert not [reason for reason in open_run(path).meta.sentences if "before its time" in reason], open_run(path).meta.sentences
 
 
 @pytest.mark.slow

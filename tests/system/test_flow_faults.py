@@ -132,6 +132,34 @@ def test_the_first_exchange_of_clocks_takes_longer_than_a_second(shared_pair, fl
     assert run.end["server_began_late_ns"] <= 10 * MS + waited_ns(server.process.pid) - before + run.stolen_ms * MS, run.end
 
 
+def test_ctrl_c_blames_no_other_end(narrow_pair, ktrxer, serve, token):
+    """The stop closes connections whose buffers are full: they end with a reset at the server."""
+    a, b = narrow_pair
+    serve(b, "--token-file", token)
+    child = a.popen([*command(ktrxer, token, "both", b.address, "--flows", "2", "--for", "20s", "--sample-interval", "20ms"), "--jsonl"])
+    received(child, flows=4)
+    child.send_signal(signal.SIGINT)
+    out = child.stdout.read()  # communicate() would lose what waits in the buffer of readline()
+    run = Run('{"type":"start"}\n' + out, child.wait(timeout=20), child.stderr.read())
+    assert run.status == 3 and not run.events("flow_failed"), run.events("flow_failed")
+    ended = run.events("flow_ended")
+    assert len(ended) == 8 and {(one["reason"], one["error"]) for one in ended} == {("stopped", None)}, ended
+    assert not [one for one in run.reasons if "the server" in one or "reset" in one], run.reasons
+
+
+def test_a_stop_counts_no_packet_whose_time_has_not_come(shared_pair, ktrxer, serve, token):
+    """Packets are committed before their time. Those that a stop cancels were not due."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    child = a.popen([*command(ktrxer, token, "both", b.address, "--udp", "--bitrate", "3M", "--payload", "1250", "--for", "20s"), "--jsonl"])
+    received(child, flows=2)
+    child.send_signal(signal.SIGINT)
+    for one in json.loads(child.stdout.read().splitlines()[-1])["flows"]:
+        by_now = one["duration_ns"] * 3e6 / (1250 * 8e9)
+        assert one["due_packets"] <= by_now + 1.5, (one, by_now)
+    assert child.wait(timeout=20) == 3
+
+
 def test_stop_on_eof(shared_pair, ktrxer, serve, token):
     a, b = shared_pair
     serve(b, "--token-file", token)

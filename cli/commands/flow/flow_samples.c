@@ -195,18 +195,20 @@ void flow_on_ended(void *context, uint32_t flow, bool remote, const struct flow_
 							   [FLOW_BROKEN] = "broken",
 							   [FLOW_CLOSED] = "closed" };
 	struct flow_run *run = context;
+	/* Our stop closes the connections: they end with a reset at the far end. */
+	const bool stopped = run->interrupted && end->reason != FLOW_PLANNED;
 	struct json *event;
 
 	flow_record_end(&run->records[flow], remote, end);
 	pending_drain(run); /* its samples come before its end, where there is room for them */
-	event = event_begin(run, end->reason == FLOW_BROKEN ? "flow_failed" : "flow_ended", flow);
+	event = event_begin(run, end->reason == FLOW_BROKEN && !stopped ? "flow_failed" : "flow_ended", flow);
 	if (!event)
 		return;
 	flow_ended_end(event, remote ? "remote" : "local");
 	flow_ended_ended_ns(event, end->time_ns);
 	flow_ended_bytes(event, end->bytes);
-	flow_ended_reason(event, reasons[end->reason]);
-	flow_ended_error(event, end->error ? flow_error_words[end->error] : NULL);
+	flow_ended_reason(event, reasons[stopped ? FLOW_STOPPED : end->reason]);
+	flow_ended_error(event, end->error && !stopped ? flow_error_words[end->error] : NULL);
 	out_put(run->cli, event);
 }
 

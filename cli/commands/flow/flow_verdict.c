@@ -114,7 +114,8 @@ static void judge_sender(struct flow_run *run, uint32_t i)
 
 	if (!s->ended || due == UINT64_MAX || (!here && began_late(run)))
 		return;
-	if (s->end.packets + due / 100 < due)
+	/* A stop can come between the time of a packet and its send call. */
+	if (s->end.packets + due / 100 + run->interrupted < due)
 		(here ? reason_flow_unsent : reason_flow_server_unsent)(run->cli, i, flow_direction_of(run, i),
 									s->end.packets, due,
 									100.0 * (double)s->end.packets / (double)due);

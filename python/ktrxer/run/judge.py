@@ -155,7 +155,7 @@ def _runner(built: VerdictBuilder, runner: Runner, samples: int, known: RunnerTy
         built.add(reason("not_recorded", error=stated), runner.name)
     elif runner.status in ("failed", "killed", "planned", "running"):
         built.add(reason("process_failed", ending=_how(runner)), runner.name)
-    elif known is not None and known.ends_itself:
+    elif (known is not None and known.ends_itself) or runner.to_ns == runner.from_ns:  # or stopped before its time
         return
     elif runner.ended_ns is not None and runner.to_ns is not None and runner.ended_ns < runner.to_ns - EARLY_NS:
         built.add(reason("ended_before_time", early_s=(runner.to_ns - runner.ended_ns) / 1e9), runner.name)

@@ -214,8 +214,8 @@ class Session:
                 self._ask_to_stop(active, now)
 
     def _ends_now(self, job: Job) -> None:
-        now = max(job.stored.from_ns or 0, self.now_ns)
         for one in (job, *job.riders):
+            now = max(one.stored.from_ns or 0, self.now_ns)
             one.stored.to_ns = min(one.stored.to_ns or now, now)
 
     def _cut_short(self, inside: Inside) -> None:
