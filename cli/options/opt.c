@@ -245,8 +245,9 @@ static int parse_short(struct parser *p, const char *word)
 		if (at == word + 1 && at[1] && find_long(p, at, strlen(at), &ignored, &negated))
 			return ktrxer_fail(p->err, -EINVAL, "%.48s: no such option; did you mean -%.48s?", word, word);
 		if (!opt)
-			return ktrxer_fail(p->err, -EINVAL, "-%c: no such option",
-					   (unsigned char)*at < 0x80 ? *at : '?');
+			return ktrxer_fail(p->err, -EINVAL, "-%c: no such option%s",
+					   (unsigned char)*at < 0x80 ? *at : '?',
+					   strchr("vV", *at) ? "; `ktrxer version` prints the version" : "");
 		if (opt_is_flag(opt)) {
 			flag_set(opt, base, true);
 			continue;

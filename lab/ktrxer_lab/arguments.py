@@ -234,7 +234,7 @@ class Parser(argparse.ArgumentParser):
         if name[1] != "-" and f"-{word}" in shown:
             self.error(f"{word[:48]}: no such option; did you mean -{word[:48]}?")
         if name[1] != "-":
-            self.error(f"{name[:2]}: no such option")
+            self.error(f"{name[:2]}: no such option" + ("; `ktrxer version` prints the version" if name[1] in "vV" else ""))
         near = nearest(name[2:], [one[2:] for one in shown if one[:2] == "--" and one != "--help"])
         self.error(f"{name[:66]}: no such option" + (f"; did you mean --{near}?" if near else ""))
 

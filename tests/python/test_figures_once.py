@@ -13,6 +13,7 @@ from ktrxer.statistics import native
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST
 from ktrxer.summary import figures, text
+from ktrxer.view import report as page
 
 S, MS = 10**9, 10**6
 __all__ = ["built"]  # a fixture of all tests here
@@ -87,9 +88,13 @@ def test_a_maximum_beside_lost_quantiles_is_that_of_the_answered_probes(tmp_path
         folder = tmp_path / str(len(lost))
         folder.mkdir()
         end = {"lost_up": len(lost), "lost_down": 0, "lost_unknown": 0}
-        run = stamp_run(folder, [Phase("idle_before", 0, 10 * S)], end, lost, lambda seq: seq)
-        (line,) = [one for one in text.lines(figures.summarise(run)) if one.startswith("round trip")]
-        assert words in line and line.endswith("of those answered") == (len(lost) > 10), line
+        for phase in ("idle_before", "load"):
+            (folder / phase).mkdir()
+            summary = figures.summarise(stamp_run(folder / phase, [Phase(phase, 0, 10 * S)], end, lost, lambda seq: seq))
+            (line,) = [one for one in text.lines(summary) if one.startswith("round trip")]
+            assert words in line and line.endswith("of those answered") == (len(lost) > 10), line
+        (cells,) = [row for table in page.summary(summary)[1] for row in table["rows"] if row[0].startswith("round trip")]
+        assert "  ".join(cells[5:7]) == words, cells
 
 
 def test_losses_of_several_phases_are_no_more_than_those_of_the_run(tmp_path):

@@ -17,6 +17,9 @@ PAIRS = {
         ("ping localhost --zzyzzx", ), ("run rrul --zzyzzx",), ("lab vm --zzyzzx=3",), ("truth --zzyzzx",), ("bench rate --zzyzzx",),
     ]),
     "unknown letter": ("-Z: no such option", 2, [("ping -Zx localhost",), ("summary -Zx x",), ("lab run access -Z",), ("truth -Z",)]),
+    "a letter that other programs have": ("-{}: no such option; `ktrxer version` prints the version", 2, [
+        ("ping -v localhost", "v"), ("ping -qV localhost", "V"), ("run -V", "V"), ("summary -v x", "v"), ("lab run access -V", "V"),
+    ]),
     "one dash": ("-{}: no such option; did you mean --{}?", 2, [
         ("ping localhost -count 3", "count", "count"), ("summary x -json", "json", "json"), ("truth -list", "list", "list"),
     ]),

@@ -237,6 +237,8 @@ def _delays(s: Summary) -> dict[str, Any]:
     for one in s.latency:
         cells = [_quantity(_delay(v)) for d in (one.idle,) if d is not None for v in (d.p50, d.p99)] or [NONE] * 2
         cells += [_quantity(_delay(v)) for d in (one.loaded,) if d is not None for v in (d.p50, d.p95, d.p99, d.max)] or [NONE] * 4
+        if one.loaded is not None and math.isinf(one.loaded.p99):
+            cells[-1] += " of those answered"
         bounds = [(one.idle_bound_ms, " idle, "), (one.bound_ms, " loaded")] if one.loaded is not None else [(one.bound_ms, "")]
         bound = "".join(f"±{_quantity(_delay(value))}{phase}" for value, phase in bounds if value is not None)
         rows.append([named(one), *cells, bound])
