@@ -72,10 +72,12 @@ truth: virtual-kernel build ## the project's methods over all paths with known p
 	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth --markdown $(TRUTH)
 
 # Draws are left out that are in the log already, so that a soak can be stopped and continued.
-truth-soak: virtual-kernel build ## paths and faults by chance, a thousand draws in 25 minutes on 2 cores (DRAWS=1000 SEED=1 LOG=FILE), and the rates of false claims
+truth-soak: virtual-kernel build ## paths and faults by chance, a thousand draws in 25 minutes on 2 cores (DRAWS=1000 SEED=1 LOG=FILE), the rates of false claims, and error bounds beside CPU load (RUNS=500)
 	@PATH="$(CURDIR)/$(BUILD)/cli:$$PATH" PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth chance \
 		--seed $(or $(SEED),1) --draws $(or $(DRAWS),1000) --jobs $(shell nproc) --log $(or $(LOG),$(BUILD)/truth-soak.jsonl)
 	@PYTHONPATH=$(CURDIR)/lab .venv/bin/python -m ktrxer_lab.truth chance --rates $(or $(LOG),$(BUILD)/truth-soak.jsonl)
+	@PYTHONPATH=$(CURDIR)/lab scripts/netns-root .venv/bin/python -m ktrxer_lab.truth.chance.beside \
+		--seed $(or $(SEED),1) --runs $(or $(RUNS),500) --ktrxer $(CURDIR)/$(BUILD)/cli/ktrxer
 
 # Packages for building a kernel, beside the lab's own.
 SOAK_PACKAGES = gcc make flex bison bc libelf-dev xz-utils

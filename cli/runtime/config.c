@@ -20,6 +20,7 @@ enum { USERS, SYSTEMS, FILE_MAX = 65536 };
 static const struct {
 	const char *name;
 	bool path;            /* relative to the folder of the file; ~/ is the home */
+	bool may_be_empty;    /* an empty value takes the shipped one away */
 	const char *variable; /* NULL: none */
 } keys[CONFIG_KEYS] = {
 	{ .name = "host" },
@@ -27,7 +28,11 @@ static const struct {
 	{ .name = "token-file", .path = true, .variable = "KTRXER_TOKEN" },
 	{ .name = "directory", .path = true },
 	{ .name = "style" },
+	{ .name = "nq", .may_be_empty = true },
 };
+
+/* The server that networkQuality of macOS uses, for `ktrxer check` without a server. `check` asks before it is used. */
+static const char shipped[] = "[check]\nnq = \"https://mensura.cdn-apple.com/api/v1/gm/config\"\n";
 
 const char *config_key(int number)
 {
@@ -149,20 +154,23 @@ static int unknown_key(const char *key, const struct config_file *file, int line
 	if (near)
 		return ktrxer_fail(err, -EINVAL, "%s:%d: '%s': no such key; did you mean %s?", file->path, line, key,
 				   near);
-	return ktrxer_fail(err, -EINVAL, "%s:%d: '%s': no such key; there are host, port, token-file, directory, style",
+	return ktrxer_fail(err, -EINVAL,
+			   "%s:%d: '%s': no such key; there are host, port, token-file, directory, style, nq",
 			   file->path, line, key);
 }
 
 static int keep(const struct reading *reading, const struct toml_value *found, struct ktrxer_error *err)
 {
 	struct config *const config = reading->config;
-	const struct config_file *const file = &config->files[reading->file];
+	static const struct config_file none = { .path = CONFIG_SHIPPED_WORD };
+	const bool of_file = reading->file < CONFIG_FILES;
+	const struct config_file *const file = of_file ? &config->files[reading->file] : &none;
 	const int number = key_number(found->key);
 	struct config_value *value;
 
 	if (number < 0)
 		return unknown_key(found->key, file, found->line, err);
-	if (found->in_array || found->kind == TOML_BOOLEAN || !*found->text)
+	if (found->in_array || found->kind == TOML_BOOLEAN || (!*found->text && !keys[number].may_be_empty))
 		return ktrxer_fail(err, -EINVAL, "%s:%d: %s: one string or number is wanted", file->path, found->line,
 				   found->key);
 	for (int i = 0; i < config->count; i++)
@@ -225,6 +233,7 @@ static int load_file(struct config *config, int which, char *text, struct ktrxer
 
 int config_load(struct config *config, struct ktrxer_error *err)
 {
+	struct reading of_this = { .config = config, .file = CONFIG_SHIPPED };
 	char *text;
 	int rc = 0;
 
@@ -239,7 +248,7 @@ int config_load(struct config *config, struct ktrxer_error *err)
 	for (int i = 0; i < CONFIG_FILES && rc == 0; i++)
 		rc = load_file(config, i, text, err);
 	free(text);
-	return rc;
+	return rc == 0 ? toml_read(shipped, sizeof shipped - 1, take, &of_this, err) : rc;
 }
 
 void config_free(struct config *config)
@@ -257,7 +266,7 @@ const struct config_value *config_find(const struct config *config, const char *
 	bool set;
 
 	config_variable(key, &set);
-	for (int file = 0; file < CONFIG_FILES && !set; file++)
+	for (int file = 0; file <= CONFIG_SHIPPED && !set; file++)
 		for (int general = *command == '\0'; general < 2; general++)
 			for (int i = 0; i < config->count; i++) {
 				const struct config_value *const value = &config->values[i];
@@ -271,7 +280,10 @@ const struct config_value *config_find(const struct config *config, const char *
 
 void config_where(const struct config *config, const struct config_value *value, char *out, size_t size)
 {
-	snprintf(out, size, "%s:%d", config->files[value->file].path, value->line);
+	if (value->file == CONFIG_SHIPPED)
+		snprintf(out, size, CONFIG_SHIPPED_WORD);
+	else
+		snprintf(out, size, "%s:%d", config->files[value->file].path, value->line);
 }
 
 void config_presets(struct config *config, const char *command, struct opt_preset presets[CONFIG_KEYS + 2])

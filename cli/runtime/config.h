@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The configuration: defaults of a few options, from $XDG_CONFIG_HOME/ktrxer/config.toml (~/.config without the
- * variable) and /etc/ktrxer/config.toml. The command line wins over the environment, the environment over the user's
- * file, the user's file over the system's, and in a file the table of a command over the keys before the first table.
+ * variable) and /etc/ktrxer/config.toml, and one value that this program has itself. The command line wins over the
+ * environment, the environment over the user's file, the user's file over the system's, that over the own value, and in
+ * a file the table of a command over the keys before the first table.
  */
 #ifndef KTRXER_CLI_CONFIG_H
 #define KTRXER_CLI_CONFIG_H
@@ -16,8 +17,9 @@
  */
 #define CONFIG_VARIABLE "KTRXER_CONFIG"
 #define CONFIG_OFF "off"
+#define CONFIG_SHIPPED_WORD "shipped with ktrxer"
 
-enum { CONFIG_KEYS = 5, CONFIG_FILES = 2, CONFIG_VALUES_MAX = 128 };
+enum { CONFIG_KEYS = 6, CONFIG_FILES = 2, CONFIG_SHIPPED = CONFIG_FILES, CONFIG_VALUES_MAX = 128 };
 
 struct config_file {
 	char path[4096]; /* "": the place is not known */
@@ -26,10 +28,10 @@ struct config_file {
 };
 
 struct config_value {
-	char *command; /* "run"; "": of all commands that have the option */
-	char *key;     /* of config_key() */
-	char *text;    /* as it would stand on the command line */
-	int file, line;
+	char *command;  /* "run"; "": of all commands that have the option */
+	char *key;      /* of config_key() */
+	char *text;     /* as it would stand on the command line */
+	int file, line; /* CONFIG_SHIPPED: it has no file */
 };
 
 struct config {
@@ -51,7 +53,7 @@ int config_load(struct config *config, struct ktrxer_error *err);
 void config_free(struct config *config);
 /* NULL: no file has a value for `command` ("": any). */
 const struct config_value *config_find(const struct config *config, const char *command, const char *key);
-/* "/etc/ktrxer/config.toml:3" */
+/* "/etc/ktrxer/config.toml:3", or CONFIG_SHIPPED_WORD */
 void config_where(const struct config *config, const struct config_value *value, char *out, size_t size);
 /* The presets of a command for opt_parse(); they point into `config`. */
 void config_presets(struct config *config, const char *command, struct opt_preset presets[CONFIG_KEYS + 2]);

@@ -36,10 +36,12 @@ def home(ktrxer: Path, tmp_path: Path) -> Home:
 
 
 NONE = (None, "none: the default of each command")
+KEYS = ("host", "port", "token-file", "directory", "style", "nq")
+NQ = "https://mensura.cdn-apple.com/api/v1/gm/config"
 
 
 def test_each_value_has_its_source(home: Home) -> None:
-    assert home.values() == dict.fromkeys(("host", "port", "token-file", "directory", "style"), NONE)
+    assert home.values() == dict.fromkeys(KEYS, NONE) | {"check.nq": (NQ, "shipped with ktrxer")}
     home.file.write_text('host = "far"\nport = 9000\ntoken-file = "token"\n[run]\ndirectory = "~/runs"\n[ppt.direct]\nport = 7\n')
     found = home.values()
     assert found["host"] == ("far", f"{home.file}:1")
@@ -129,3 +131,28 @@ def test_a_file_that_another_user_can_write_is_refused_with_the_remedy(home: Hom
 def test_no_home_is_no_fault(ktrxer: Path) -> None:
     done = subprocess.run([ktrxer, "config"], env={}, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and done.stderr == ""
+
+
+def test_an_empty_value_takes_the_shipped_server_away(home: Home) -> None:
+    """Nothing is sent in this test: each command ends before it looks up a name."""
+    done = home.run("check")
+    assert done.returncode == 2 and "mensura.cdn-apple.com is the server that Apple runs" in done.stderr and "--yes" in done.stderr
+    assert "no load: name a server" in home.run("check", "--yes", KTRXER_CONFIG="off").stderr
+    home.file.write_text('[check]\nnq = ""\n')
+    assert home.values()["check.nq"] == ("", f"{home.file}:2")
+    done = home.run("check", "--yes")
+    assert done.returncode == 2 and "no load: name a server" in done.stderr
+    home.file.write_text('nq = ""\n')
+    assert "no load: name a server" in home.run("check", "--yes").stderr
+    home.file.write_text('style = ""\n')
+    assert f"{home.file}:1: style: one string or number is wanted" in home.run("check").stderr
+
+
+def test_a_server_of_the_configuration_is_not_asked_for(home: Home) -> None:
+    home.file.write_text('[check]\nnq = "https://nowhere.invalid/nq"\n')
+    done = home.run("check")
+    assert done.returncode == 1 and "nowhere.invalid" in done.stderr and "--yes" not in done.stderr
+    home.file.write_text('host = "far.invalid"\n')
+    done = home.run("check", "--yes")
+    assert done.returncode == 1 and "far.invalid" in done.stderr, "a host of the configuration comes before the shipped server"
+    assert "not an URL" in home.run("check", "--nq", "ftp://x").stderr, "and the command line before both"

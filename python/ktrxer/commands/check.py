@@ -35,10 +35,13 @@ RESPONSIVENESS = (
 )  # fmt: skip
 EXAMPLES = """\
 examples:
+  ktrxer check                                                  both directions, against the server of the configuration
   ktrxer check --server far --token-file token                  against `ktrxer serve` on the host far
   ktrxer check --download https://example.net/large.iso         the download direction alone, from any web server
   ktrxer check --download URL --upload URL --gateway            both, with probes to the first router alone
-Nothing is sent to a host that you do not name. Exit status: 0 valid, 1 no result, 2 usage, 3 degraded or
+Without a server, that of the configuration counts (`ktrxer config`): its host, else its nq. The nq that is shipped
+with ktrxer is the server of Apple's networkQuality: a terminal asks before the first use, otherwise --yes is needed.
+Nothing is sent to another host that you do not name. Exit status: 0 valid, 1 no result, 2 usage, 3 degraded or
 invalid."""
 
 LENGTH_S, NQ_LENGTH_S = 10.0, 20.0  # the draft's stability needs eleven intervals of a second at least
@@ -65,6 +68,7 @@ def parser() -> Parser:
     every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=every)
     p.add_argument("--ca-file", default="", metavar="FILE", help="certificates of an authority that this host does not trust, for https")
+    p.add_argument("--yes", action="store_true", help="use the server that is shipped with ktrxer without a question")
     server_options(p)
     stored_options(p)
     results = p.add_mutually_exclusive_group()
@@ -75,10 +79,12 @@ def parser() -> Parser:
 
 
 def main(arguments: list[str]) -> int:
+    from ktrxer.check.default import NotAgreed
+
     given = parser().parse_args(arguments)
     try:
         return _check(given, arguments)
-    except (PlanError, RunnerError) as error:
+    except (PlanError, RunnerError, NotAgreed) as error:
         complain("check", str(error))
         return USAGE
     except (checks.CheckError, StoreError) as error:
@@ -87,11 +93,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _usage(given: argparse.Namespace) -> None:
+    from ktrxer.check.default import NONE, agree, default
+
+    found = None if given.server or given.nq or given.download or given.upload else default()
+    if found is not None:
+        given.server, given.nq = found.server or None, found.nq or None
+    given.whose = found.stated if found is not None else ""
     urls = [url for url in (given.nq, given.download, given.upload) if url]
     if bool(given.server) + bool(given.nq) + bool(given.download or given.upload) > 1:
         raise PlanError("--server and --nq make both loads: give one of them, or --download and --upload")
     if not given.server and not urls:
-        raise PlanError("no load: name a server (--server HOST, --nq URL), or an URL of a web server (--download URL, --upload URL)")
+        raise PlanError(NONE)
     for url in urls:
         _host_in(url)
     given.length = given.length if given.length is not None else NQ_LENGTH_S if given.nq else LENGTH_S
@@ -105,6 +117,8 @@ def _usage(given: argparse.Namespace) -> None:
     ):
         if not low <= value <= high:
             raise PlanError(f"{name}: {outside(f'{value:g}s', value < low, bounds)}")
+    if found is not None:
+        agree(found, given.yes)
 
 
 def _host_of(given: argparse.Namespace) -> str:
@@ -215,7 +229,8 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         meta.settings["rate_estimate_bps"] = rate
         if missing:
             meta.metadata["not_collected"] = missing
-        meta.settings["check"] = {"routers": routers, "note": note, "blocked": list(gap.traffic), **provenance.plain(here)}
+        settings = {"routers": routers, "note": note, "server": given.whose, "blocked": list(gap.traffic)}
+        meta.settings["check"] = settings | provenance.plain(here)
         stored = running.measure(given, meta, schedule, address, places).path
     return report(stored, given, here, note, gap)
 
@@ -234,6 +249,7 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
     check = figures.of(run)
     reasons = run.meta.reasons
     traffic = gap.traffic if gap is not None else ()
+    whose = str(settings.get("server") or "") if isinstance(settings := run.meta.settings.get("check"), dict) else ""
     if gap is not None and not gap.load:
         check, made = None, answer.unknown(f"no load is possible, and {figures.idle_alone(run)}", traffic)
     elif check is None or run.meta.verdict == "invalid":
@@ -243,9 +259,12 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
     else:
         made = answer.of(check, here, traffic)
     if given.json or given.jsonl:
-        found = as_json(stored, run.meta.verdict, reasons, made, check, note) | {"blocked": list(traffic), "responsiveness": _ends(run)}
+        more = {"blocked": list(traffic), "responsiveness": _ends(run), "server": whose or None}
+        found = as_json(stored, run.meta.verdict, reasons, made, check, note) | more
         printed.show(printed.end(run.meta.command, found, line=given.jsonl), line=given.jsonl)
     else:
+        if whose:
+            print(textwrap.fill(whose, 100, break_long_words=False, break_on_hyphens=False))
         for sentence in made.sentences:
             print(textwrap.fill(sentence, 100, break_long_words=False, break_on_hyphens=False))
         for sentence in responsiveness_lines(run):
