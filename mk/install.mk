@@ -1,6 +1,7 @@
 # Install and uninstall. PREFIX/lib/ktrxer/installed lists the files of the C part; all other files are in separate folders.
 .PHONY: install install-python uninstall
 INSTALLED = $(DESTDIR)$(prefix)/lib/ktrxer
+FULL = { scripts/full-disk "$(DESTDIR)$(prefix)" "$(DESTDIR)/"; exit 1; }
 PACKAGES = $$("$(INSTALLED)/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 
 install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part only; no setuid bit and no file capability is set
@@ -9,9 +10,9 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 	@$(MAKE) --no-print-directory built
 	@scripts/as-owner meson configure $(BUILD) --prefix "$(prefix)"
 	@scripts/as-owner ninja --quiet -C $(BUILD)
-	@umask 022 && DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD) || { scripts/full-disk "$(DESTDIR)/"; exit 1; }
+	@umask 022 && DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD) || $(FULL)
 	@chown -R --reference=. $(BUILD)/meson-logs
-	@umask 022 && mkdir -p "$(INSTALLED)" && grep '^/' $(BUILD)/meson-logs/install-log.txt >"$(INSTALLED)/installed"
+	@umask 022 && mkdir -p "$(INSTALLED)" && grep '^/' $(BUILD)/meson-logs/install-log.txt >"$(INSTALLED)/installed" || $(FULL)
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 	@echo "install: the C part is in $(DESTDIR)$(prefix), the pages docs/... are in $(DESTDIR)$(prefix)/share/doc/ktrxer"
 	@[ -n "$(WITHOUT_PYTHON)" ] || $(MAKE) --no-print-directory install-python || { \
@@ -22,10 +23,10 @@ install-python:
 	@scripts/venv "$(INSTALLED)/venv" python/requirements.txt python/requirements-plot.txt
 	@"$(INSTALLED)/venv/bin/python" -m pip uninstall --quiet --yes pip setuptools 2>/dev/null
 	@umask 022 && "$(INSTALLED)/venv/bin/python" -m compileall -q -j0 --invalidation-mode unchecked-hash -s "$(DESTDIR)" "$(PACKAGES)" >/dev/null || true
-	@umask 022 && echo "$(prefix)/share/ktrxer/python" >"$(PACKAGES)/ktrxer.pth"
+	@umask 022 && echo "$(prefix)/share/ktrxer/python" >"$(PACKAGES)/ktrxer.pth" || $(FULL)
 	@umask 022 && install -d "$(DESTDIR)$(prefix)/bin"
 	@printf '%s\n' '#!/bin/sh' '# Python with the packages of ktrxer: from ktrxer.store import open_run' 'exec "$(prefix)/lib/ktrxer/venv/bin/python3" "$$@"' \
-		>"$(DESTDIR)$(prefix)/bin/ktrxer-python"
+		>"$(DESTDIR)$(prefix)/bin/ktrxer-python" || $(FULL)
 	@chmod 755 "$(DESTDIR)$(prefix)/bin/ktrxer-python"
 	@echo "install: the Python part is in $(INSTALLED); ktrxer-python is its interpreter"
 
