@@ -198,6 +198,7 @@ def test_a_stored_recipe_that_is_not_whole(own, capsys, tmp_path, recipe):
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["../../mine.py", "/etc/cron.d/x.py", "a\nb.py", "", "-x.py", "x" * 300 + ".py", ".py", "$(id).py"])
 def test_the_name_of_a_stored_recipe_is_no_path(own, capsys, tmp_path, file):
     stored = open_run(own).meta.metadata["recipe"]

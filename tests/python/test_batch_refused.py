@@ -43,6 +43,7 @@ def test_a_table_in_run_is_named(tmp_path):
         spec.read(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lab", "said"), [
     ("topology = 'acess'", "b: lab: no topology 'acess'; choose one of: access, "),
     ("topology = './mine.toml'", "b: lab: {}/mine.toml: No such file or directory; "),

@@ -13,6 +13,7 @@ from ktrxer.commands import batch as command
 from ktrxer.store import open_run
 
 
+@pytest.mark.slow
 def test_repetitions_end_when_the_mean_is_known(tmp_path, fake, capsys):
     text = BASE.replace("valid", "{t}") + "[matrix]\nt = ['valid', 'spread']\n"
     text += "[until]\nfigure = 'p50(rtt)'\nwithin = '2%'\nleast = 5\n"

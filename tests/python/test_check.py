@@ -123,6 +123,7 @@ def test_is_the_line_bloated(tmp_path, given, bloated):
     assert made.bloated == bloated and len(made.sentences) == 3 and all(sentence.endswith(".") for sentence in made.sentences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "place", "hop", "says"), [
     ({"up_ms": 100, "own_ms": 98}, "this host's own queue", None, "in this host's own device (pfifo_fast) (98% of the delay)"),
     ({"down_ms": 100, "far_ms": 99}, "the far host's own queue", None, "in the far host's own device"),
@@ -245,6 +246,7 @@ def test_a_load_that_did_not_get_through(tmp_path):
     assert check is not None and [load.direction for load in check.loads] == ["down"], "no claim about the direction without a load"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "status"), [({"up_ms": 200}, 0), ({"up_ms": 200, "verdict": "degraded"}, 3), ({"verdict": "invalid"}, 3)])
 def test_the_report_and_its_schema(tmp_path, capsys, given, status):
     run = stored(tmp_path, hops=(False, True), **given)

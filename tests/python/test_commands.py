@@ -278,6 +278,7 @@ def test_without_its_packages_it_says_which_and_what_now(directory):
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith("ktrxer summary: it needs the Python package ")
 
 
+@pytest.mark.slow
 def test_the_way_to_duckdb_works_in_an_environment_without_pip(tmp_path):
     """`make install` leaves no pip in its environment. Only the first half of the printed command needs no network."""
     environment = tmp_path / "venv"

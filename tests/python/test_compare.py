@@ -310,6 +310,7 @@ def test_two_groups_of_files(files, capsys):
     assert not err
 
 
+@pytest.mark.slow
 def test_by_title_json_and_the_cache(files, capsys):
     assert command.main(["--by", "title", "--json", str(files / "long"), str(files / "short")]) == 0
     first = json.loads(capsys.readouterr().out)
@@ -463,6 +464,7 @@ def test_damaged_and_missing_files_are_named_and_the_rest_is_compared(files, tmp
     assert "absent.ktrxer" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

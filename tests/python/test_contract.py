@@ -110,6 +110,7 @@ def example(known, groups):
     return {field.name: [one(field)] if group.columns else one(field) for group in known.parts(groups) for field in group.fields}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", tables.load().commands)
 def test_an_object_with_a_field_less_or_more_is_refused(command):
     """By the schema that the system tests use for each object that they read (tests/system/recorded.py)."""

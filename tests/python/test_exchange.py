@@ -153,6 +153,7 @@ def test_damaged_runs_are_named_and_the_others_are_exported(run, tmp_path, capsy
     assert {"one.latency.csv", "one.latency.parquet", "datapackage.json", "croissant.json", "m.txt"} <= {path.name for path in out.iterdir()}
 
 
+@pytest.mark.slow
 def test_hostile_names(run, tmp_path, capsys):
     names = ["a'b\"c", "two\nlines", "\x1b[31m", "-rf"]
     for name in names:

@@ -139,6 +139,7 @@ def test_a_body_that_is_no_object_is_refused(up: server.Server, body: bytes) -> 
     assert send(up, "POST", "/api/runs", body)[0] == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("route", "asked"),
     [

@@ -76,6 +76,7 @@ def test_the_page_names_the_directory_that_the_command_calls_here(tmp_path: Path
     assert Answers(Library(Path(), None)).about({})["directory"] == str(tmp_path)
 
 
+@pytest.mark.slow
 def test_keys_offer_figures_and_paths_that_are_columns(answers: Answers) -> None:
     keys = answers.keys({"runs": [FIFO[0]]})["keys"]
     assert "udp.rtt.load.p95" in keys and "settings/qdisc" in keys

@@ -84,6 +84,7 @@ def test_the_page_connects_to_nothing_and_names_no_place_of_this_machine(made: t
     assert data_of(text)["about"]["directory"] == runs.name
 
 
+@pytest.mark.slow
 def test_names_of_hostile_runs_are_no_markup(made: tuple[str, list[str]]) -> None:
     text, _ = made
     assert len(re.findall(r"<script", text)) == 2 + 13  # the page's own, the table, each run

@@ -61,6 +61,7 @@ def test_losses_beside_a_server_that_dropped_some(tmp_path):
     assert not list(disagreements(run))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [(50, 200, 12), (0, 250, 12), (262, 0, 0), (131, 131, 0), (0, 0, 262)])
 @pytest.mark.parametrize("begin_ns", [0, 3 * S, 4 * S])
 def test_the_parts_have_the_losses_of_the_whole_run(tmp_path, split, begin_ns):

@@ -135,6 +135,7 @@ def test_devices_inside_a_directory_are_not_read(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------- terminal and text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", UNPRINTABLE, ids=lambda c: f"{ord(c):x}")
 def test_no_text_of_a_file_reaches_the_terminal_raw(tmp_path: Path, bad: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = f"a{bad}[31mb"
@@ -201,6 +202,7 @@ def test_too_many_objects_are_refused_before_they_are_read(tmp_path: Path, name:
         open_run(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["0", "[]", '{"a":0}', '""'])
 def test_a_large_meta_is_refused_before_it_is_parsed(tmp_path: Path, value: str) -> None:
     """18 MB of small values had taken six seconds of processor time."""

@@ -122,6 +122,7 @@ def program(*words, seconds=60):
     return done.returncode, objects
 
 
+@pytest.mark.slow
 def test_a_download(web):
     status, made = program("down", f"{web}/large", "--flows", "3", "--for", f"{S}ns", "--sample-interval", "100000000ns")
     assert (status, made[0]["type"], made[-1]["type"], made[-1]["verdict"]) == (0, "start", "end", "valid")
@@ -140,6 +141,7 @@ def test_an_upload_counts_acknowledged_bytes(web):
     assert samples[-1]["end"] == "remote" and samples[-1]["bytes"] > 100_000 and samples[-1]["bound_ns"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "path", "complaint"), [
     ("down", "small", "the object has 12 bytes (text/html); a load needs one of 1000000 bytes at least; a captive portal"),
     ("down", "404", "status 404: there is no such object"),

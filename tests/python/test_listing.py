@@ -94,6 +94,7 @@ def test_conditions_choose_runs(runs, capsys):
     assert say(capsys, "runs", runs, "--where", "title=none")[1].startswith("no run meets the condition in ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -205,6 +206,7 @@ def test_the_head_is_that_of_the_whole(runs):
         assert head.read(path) == head.of_meta(open_run(path).meta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"test": 5}, {"verdict": "fine"}, {"targets": "x"}, {"schema": "ktrxer-run/9"}, {"length_ns": 2**70}, {"created": None}])
 def test_a_head_of_wrong_types_is_damaged(runs, capsys, change):
     path = runs / "r0.ktrxer"

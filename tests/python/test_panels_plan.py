@@ -46,6 +46,7 @@ def test_as_many_curves_as_can_be_drawn_look_different(tmp_path: Path) -> None:
     assert len({(one.color, one.dash) for one in series}) == 20
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path / "c2.json", PLAN)

@@ -235,6 +235,7 @@ def test_a_changed_picture_differs_from_the_golden_one(tmp_path: Path) -> None:
         assert what in different(golden, golden_plots.parts(tmp_path / "x.svg")), what
 
 
+@pytest.mark.slow
 def test_a_picture_imports_no_more_than_it_needs(tmp_path):
     """matplotlib's module of three dimensions, the summary of a run and the file systems of other hosts are a tenth of its time."""
     path = synthetic(tmp_path, seconds=4, delay=1, seed=1, name="whole")

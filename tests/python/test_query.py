@@ -94,6 +94,7 @@ def test_small_tables(made, place):
     assert ask("SELECT count(*) FROM series WHERE kind = 'bytes'", place) == [(24,)]
 
 
+@pytest.mark.slow
 def test_tables_are_joined_and_names_have_any_case(place):
     rows = ask("WITH l AS (SELECT * FROM Latency WHERE state = 0) SELECT cc, count(*) FROM l JOIN RUNS USING (run) GROUP BY cc ORDER BY cc", place)
     assert [row[0] for row in rows] == ["bbr", "cubic"] and rows[0][1] * 1.9 < rows[1][1] < rows[0][1] * 2.1

@@ -39,6 +39,7 @@ def calls(name: str):
                 yield path, node
 
 
+@pytest.mark.slow
 def test_each_reason_is_made_with_the_values_of_its_sentence():
     seen = set()
     for path, node in calls("reason"):
@@ -124,6 +125,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", OTHERS)
 def test_reasons_of_other_versions_are_read_and_shown(tmp_path, value):
     run = made_run(tmp_path, "r", verdict="degraded", reasons=[value])

@@ -72,6 +72,7 @@ def test_the_distributions_of_two_groups_are_those_of_their_runs(groups: Path, m
     assert len(comparison.round_trips_of(codel, ("ICMP", "load"))[1]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [

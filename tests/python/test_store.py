@@ -224,6 +224,7 @@ def test_a_stream_that_is_cut_anywhere(killed):
     assert counts == {0, 10, 20, 30}, "whole batches, and never an error"
 
 
+@pytest.mark.slow
 def test_rubbish_behind_a_stream(killed):
     with (killed / "latency.arrows").open("ab") as file:
         file.write(os.urandom(5000))
@@ -440,6 +441,7 @@ def test_a_flipped_bit_is_seen_or_does_not_matter(tmp_path, whole, at, bit):
     assert all(tables[kind].equals(good.table(kind)) for kind in columns.KINDS), "a flip that no check found changed the data"
 
 
+@pytest.mark.slow
 @settings(QUICK, max_examples=25)
 @given(st.data())
 def test_parquet_rewritten_by_an_enemy_is_refused_or_read(tmp_path, whole, data):

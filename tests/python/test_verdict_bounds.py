@@ -226,6 +226,7 @@ def test_flows_that_failed_put_the_load_in_doubt(made: Run) -> None:
     assert figures and not [key for key in figures if key.startswith("rate.") or ".load." in key or key in ("added", "rpm", "loss.load")]
 
 
+@pytest.mark.slow
 def test_a_degraded_run_takes_part_in_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for side in ("a", "b"):
         (tmp_path / side).mkdir()

@@ -118,6 +118,7 @@ def test_a_file_of_this_version_has_no_such_words(tmp_path):
         open_run(run_file(tmp_path, lambda made: made["series"].append({"id": 1, "name": "b", "kind": "jump", "unit": "m"})))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [newer, older])
 @pytest.mark.parametrize("words", [["summary"], ["summary", "--json"], ["runs"], ["export", "--format", "csv", "-D", "."], ["report", "--output", "out.html"]])
 def test_commands_show_files_of_other_versions(tmp_path, change, words):

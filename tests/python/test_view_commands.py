@@ -51,6 +51,7 @@ def data_of(text: str) -> dict[str, Any]:
     return dict(json.loads(text[at : text.index("</script>", at)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("command", [["report"], ["plot", "--plot", "ping"]])
 def test_the_name_of_a_made_file(place: Path, here: Path, command: list[str], terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +87,7 @@ def _umask() -> int:
     return mask
 
 
+@pytest.mark.slow
 def test_the_svg_has_its_text_as_text_and_is_always_the_same(place: Path, here: Path) -> None:
     for name in ("a.svg", "b.svg"):
         assert main(["plot", str(place / "rrul.ktrxer"), "--plot", "all", "-o", name]) == 0

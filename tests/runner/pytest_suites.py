@@ -100,14 +100,14 @@ def system(suite: Suite) -> None:
 
 
 def python(suite: Suite, quick: bool) -> None:
-    # Without the slow tests they sleep for two thirds of their time.
-    pytest(suite, "python", 900, {}, "tests/python", *((*SLEEPERS_POOL, "-m", QUICK) if quick else PLAIN_POOL))
+    # Each process needs four seconds to collect the tests, so more of them are no faster.
+    pytest(suite, "python", 900, {}, "tests/python", *PLAIN_POOL, *(("-m", QUICK) if quick else ()))
     pytest_again(suite, {})
 
 
 def lab(suite: Suite, quick: bool) -> None:
     """The distribution ktrxer-lab, which must not need the experiments: they are not in its path."""
-    pytest(suite, "lab", 900, {"PYTHONPATH": str(ROOT / "lab")}, "lab/tests", *((*SLEEPERS_POOL, "-m", QUICK) if quick else PLAIN_POOL))
+    pytest(suite, "lab", 900, {"PYTHONPATH": str(ROOT / "lab")}, "lab/tests", *PLAIN_POOL, *(("-m", QUICK) if quick else ()))
     pytest_again(suite, {"PYTHONPATH": str(ROOT / "lab")})
 
 
