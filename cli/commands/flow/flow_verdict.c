@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The verdict of `flow`: flows that ended early, and rates and losses that are not the path's. */
 #include "bounds.h"
+#include "error_bound.h"
 #include "flow.h"
 #include "flow_udp.h"
 #include "reasons.h"
@@ -88,11 +89,13 @@ static void judge_receiver(struct flow_run *run, uint32_t i)
 						lost > dropped ? lost - dropped : 0);
 }
 
-/* The server began the flows too late for its counts: by more than a hundredth of a flow's time. */
+/* The server began the flows too late for the rate: by more than its tolerance, as a part of a flow's time. */
 static bool began_late(const struct flow_run *run)
 {
+	const uint64_t share = run->o->tolerance ? run->o->tolerance : BOUND_TOLERANCE / 1000;
+
 	return run->result.begun_late_ns > BEGUN_LATE_NS &&
-	       run->result.begun_late_ns > run->results[0].duration_ns / 100;
+	       run->result.begun_late_ns / share > run->results[0].duration_ns / 100;
 }
 
 static void judge_start(struct flow_run *run)

@@ -27,7 +27,7 @@ from ktrxer_lab import hosts
 from ktrxer_lab.truth.figure import binomial_interval
 
 REFERENCE_US = 10.0
-RATE_SHARE = 0.01  # the first and the last datagram of a flow are edges of its time, which a late start moves
+RATE_SHARE = 0.02  # a late first datagram of a flow, behind which the others follow in time, is an edge of its time
 GOAL = 25  # of 500 runs
 PROBERS = tuple(f"{name} {{b}} {probes}" for name in ("ping", "stamp") for probes in ("-c 150 -i 8ms", "-c 300 -i 3ms"))
 COMMANDS = (*PROBERS, "flow up {b} -u -b 4M --for 1.2s")
@@ -149,6 +149,7 @@ class Result:
     outside: tuple[str, ...] = ()  # figures whose true value is outside of the bound
     beyond: tuple[str, ...] = ()  # figures further from the truth than the tolerance
     problem: str = ""
+    reasons: tuple[str, ...] = ()  # sentences
 
 
 def behind_queues(objects: list[dict[str, Any]]) -> float:
@@ -211,7 +212,8 @@ def measure(one: Draw, ktrxer: str, folder: Path) -> Result:
         objects = [json.loads(line) for line in done.stdout.splitlines()]
         near, far = (list(read((folder / device).read_bytes())) for device in ("a0", "b0"))
         outside, beyond = compare(objects, truth(one, near, far, bytes(map(int, a.address.split(".")))))
-        return Result(one.seed, objects[-1]["verdict"], tuple(outside), tuple(beyond))
+        reasons = tuple(reason["text"] for reason in objects[-1]["reasons"])
+        return Result(one.seed, objects[-1]["verdict"], tuple(outside), tuple(beyond), reasons=reasons)
 
 
 def main() -> int:
