@@ -10,10 +10,12 @@ import pytest
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.check import answer, figures
 from ktrxer.check.answer import Here
+from ktrxer.check.blocked import Blocked
 from ktrxer.check.path import addresses_of, answering
 from ktrxer.check.plan import TEST
 from ktrxer.cli import main
 from ktrxer.commands import check as command
+from ktrxer.run.schedule import make
 from ktrxer.runners.runner import Options
 from ktrxer.store import Host, Meta, Phase, Runner, RunWriter, Series, Zero, open_run
 from ktrxer.store.columns import ANSWERED, LOST
@@ -282,6 +284,13 @@ def test_command_lines_that_are_refused(capsys, monkeypatch, words, complaint):
 
     assert main(["check", *words]) in (1, 2)
     assert re.search(complaint, capsys.readouterr().err)
+
+
+def test_a_refused_connection_is_reported_before_the_measurement(capsys):
+    schedule = make(TEST.make(Setting("far", 10, 5), {"server": "yes", "load": "no"}), Setting("far", 10, 5), Options())
+    command._announce(command.parser().parse_args(["--server", "far"]), schedule, Blocked(("TCP port 8620 of far refuses connections",), load=False))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "No load is possible: TCP port 8620 of far refuses connections." and second.startswith("Measuring for")
 
 
 def test_the_plan(tmp_path):

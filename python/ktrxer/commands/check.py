@@ -19,7 +19,7 @@ from ktrxer.commands import run as running
 from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
 from ktrxer.run import checks, provenance
 from ktrxer.run.schedule import Schedule, make
-from ktrxer.runners import Options, RunnerError
+from ktrxer.runners import RunnerError
 from ktrxer.store import StoreError, one_line
 from ktrxer.store.reasons import Reason
 
@@ -222,7 +222,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         if rate is not None:
             setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
             schedule = checks.pin(planned(), pins)
-        _announce(given, schedule, options)
+        _announce(given, schedule, gap)
         meta = running.describe(TEST, setting, parameters, given, arguments)
         meta.command = ["ktrxer", "check", *arguments]
         meta.plots = list(PLOTS)
@@ -235,8 +235,10 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     return report(stored, given, here, note, gap)
 
 
-def _announce(given: argparse.Namespace, schedule: Schedule, _: Options) -> None:
+def _announce(given: argparse.Namespace, schedule: Schedule, gap: Blocked) -> None:
     if not (given.quiet or given.json or given.jsonl):
+        if not gap.load:
+            print(textwrap.fill(f"No load is possible: {'; '.join(gap.traffic)}.", 100, break_long_words=False, break_on_hyphens=False))
         print(f"Measuring for {schedule.length_ns / 1e9:.0f} s: stop other traffic, so that the line is idle at first.", flush=True)
 
 
