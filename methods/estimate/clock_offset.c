@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "clock_offset.h"
 
+#include "clock_limits.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	VERTICES = 2048, /* of one set of limits, in bounded memory */
-	CONFIRM = 3,     /* round trips that agree with each other and not with those before: a step */
-	GRID = 128,      /* parts of a settled segment */
+	VERTICES = 2048,  /* of one set of limits, in bounded memory */
+	CONFIRM = 3,      /* round trips that agree with each other and not with those before: a step */
+	GRID = 128,       /* parts of a settled segment */
+	RATE_POINTS = 16, /* round trips that a rate beyond the model is seen in, at least */
+	RATE_PART = 8,    /* in an eighth of the segment, at least */
 };
-#define RATE (CLOCK_OFFSET_RATE_PPM * 1e-6)
+#define RATE LIMITS_RATE
+#define RATE_MOST 5e-3
+#define RATE_ROOM 100e-6 /* of the rate that was seen: what two oscillators add to it */
+#define RATE_TIME 5e8    /* in a shorter time jitter looks like a rate */
 #define DRIFT (CLOCK_OFFSET_DRIFT_PPM_PER_S * 1e-15) /* a nanosecond */
 #define USUAL_RATE 50e-6   /* of two crystals: the estimate prefers such rates, the uncertainty does not */
 #define KNOWN_SKEW_PPM 1e3
 #define STAMP_ERROR_NS 1e3 /* clocks without a fine counter tick in microseconds */
-
-/* Times are ns relative to the segment's first; doubles are exact up to 2^53, a hundred days. */
-struct point {
-	double t, v;
-};
-
-/* Limits of the offset. `sign` 1: from above, -1: from below. */
-struct limits {
-	struct point *points;
-	int count, most; /* when it is full some go, which only widens the uncertainty */
-	int sign;
-	double gap; /* between two points and the next but one: grows when there is no room */
-};
 
 /*
  * All limits of a smooth offset: one whose rate changes by at most `drift`. Seen from a time x, the offset at t differs
@@ -36,7 +30,7 @@ struct limits {
  */
 struct corridor {
 	struct limits upper, lower;
-	double drift;
+	double drift, rate;
 };
 
 struct span {
@@ -48,7 +42,9 @@ struct segment {
 	int vertices;
 	struct corridor straight, curved;
 	struct limits upper,
-		lower; /* of an offset whose rate is at most RATE, in any pattern: no cone contains another one's tip */
+		lower; /* of an offset whose rate is at most `rate`, in any pattern: no cone of the slope RATE
+				contains another one's tip, so none of a larger slope does */
+	double rate;   /* RATE, or the larger one that the limits show (rate_find) */
 	uint64_t base_t, last_t1, last_t4;
 	int64_t base_v;
 	double sum_t, end;
@@ -82,6 +78,7 @@ static void segment_clear(struct segment *s)
 		sets[i]->sign = i % 2 ? -1 : 1;
 	}
 	s->curved.drift = DRIFT;
+	s->rate = s->straight.rate = s->curved.rate = RATE;
 	s->free_running = true;
 }
 
@@ -121,136 +118,11 @@ void clock_offset_free(struct clock_offset *est)
 	free(est);
 }
 
-/* The tighter one of two limits within `gap` stays. */
-static void limits_put(struct limits *l, struct point p)
-{
-	struct point *last = l->points + l->count - 1;
-
-	if (l->count < 2 || p.t - last[-1].t >= l->gap)
-		l->points[l->count++] = p;
-	else if ((p.v - last->v) * l->sign <= 0)
-		*last = p;
-}
-
-static void limits_push(struct limits *l, struct point p)
-{
-	if (l->count == l->most) {
-		const double span = p.t - l->points[0].t;
-		const int count = l->count;
-
-		l->gap = 4 * span / l->most > 2 * l->gap ? 4 * span / l->most : 2 * l->gap;
-		l->count = 0;
-		for (int i = 0; i < count; i++)
-			limits_put(l, l->points[i]);
-	}
-	limits_put(l, p);
-}
-
-/* Andrew's monotone chain: times never decrease. */
-static void hull_add(struct limits *h, struct point p)
-{
-	while (h->count >= 2) {
-		const struct point *a = &h->points[h->count - 2], *b = &h->points[h->count - 1];
-		const double turn = (b->t - a->t) * (p.v - a->v) - (b->v - a->v) * (p.t - a->t);
-
-		if (turn * h->sign > 0)
-			break;
-		h->count--;
-	}
-	if (h->count && h->points[h->count - 1].t == p.t) {
-		if ((p.v - h->points[h->count - 1].v) * h->sign >= 0)
-			return;
-		h->count--;
-	}
-	limits_push(h, p);
-}
-
-/*
- * The point in which a line of this slope touches the hull. The slopes of the edges grow (from above) or fall (from
- * below).
- */
-static const struct point *hull_touch(const struct limits *h, double slope)
-{
-	int low = 0, high = h->count - 1;
-
-	while (low < high) {
-		const int middle = (low + high) / 2;
-		const struct point *a = &h->points[middle], *b = a + 1;
-
-		if ((b->v - a->v - slope * (b->t - a->t)) * h->sign >= 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return &h->points[low];
-}
-
-/* The slope of the edge over t. */
-static double hull_slope(const struct limits *h, double t)
-{
-	int low = 0, high = h->count - 1;
-
-	if (h->count < 2)
-		return 0;
-	while (high - low > 1) {
-		const int middle = (low + high) / 2;
-
-		if (h->points[middle].t <= t)
-			low = middle;
-		else
-			high = middle;
-	}
-	return (h->points[high].v - h->points[low].v) / (h->points[high].t - h->points[low].t);
-}
-
-/*
- * Of two limits of which the one's cone contains the other's tip, only the other counts: so neighbours suffice in
- * cones_at().
- */
-static void cones_add(struct limits *c, struct point p)
-{
-	if (c->count) {
-		const struct point *last = &c->points[c->count - 1];
-
-		if ((last->v - p.v) * c->sign + RATE * (p.t - last->t) <= 0)
-			return;
-	}
-	while (c->count) {
-		const struct point *last = &c->points[c->count - 1];
-
-		if ((p.v - last->v) * c->sign + RATE * (p.t - last->t) > 0)
-			break;
-		c->count--;
-	}
-	limits_push(c, p);
-}
-
-static double cones_at(const struct limits *c, double t)
-{
-	int low = 0, high = c->count;
-	double left, right;
-
-	/* The first point behind t. */
-	while (low < high) {
-		const int middle = (low + high) / 2;
-
-		if (c->points[middle].t <= t)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	left = low ? c->points[low - 1].v + c->sign * RATE * (t - c->points[low - 1].t) : 0;
-	right = low < c->count ? c->points[low].v + c->sign * RATE * (c->points[low].t - t) : 0;
-	if (!low || low == c->count)
-		return low ? left : right;
-	return (left - right) * c->sign < 0 ? left : right;
-}
-
 /* The highest (of the lower limits: the lowest) offset at t of which the rate there is `rate`. */
 static double corridor_end(const struct corridor *c, const struct limits *l, double t, double rate)
 {
 	const double bend = l->sign * c->drift * t, slope = rate + bend;
-	const struct point *p = hull_touch(l, slope);
+	const struct point *p = limits_hull_touch(l, slope);
 
 	return p->v - slope * p->t + rate * t + bend * t / 2;
 }
@@ -266,12 +138,13 @@ static double room_at(const struct corridor *c, double t, double rate)
  */
 static double widest_rate(const struct corridor *c, double t)
 {
-	double low = -RATE, high = RATE;
+	double low = -c->rate, high = c->rate;
 
 	for (int i = 0; i < 40; i++) {
 		const double rate = (low + high) / 2;
 
-		if (hull_touch(&c->lower, rate - c->drift * t)->t > hull_touch(&c->upper, rate + c->drift * t)->t)
+		if (limits_hull_touch(&c->lower, rate - c->drift * t)->t >
+		    limits_hull_touch(&c->upper, rate + c->drift * t)->t)
 			low = rate;
 		else
 			high = rate;
@@ -310,7 +183,7 @@ static double farthest(const struct corridor *c, const struct limits *l, double 
 	else if (t >= l->points[l->count - 1].t)
 		rate = l->sign > 0 ? fastest : slowest;
 	else
-		rate = clamp(hull_slope(l, t) - l->sign * c->drift * t, slowest, fastest);
+		rate = clamp(limits_hull_slope(l, t) - l->sign * c->drift * t, slowest, fastest);
 	return corridor_end(c, l, t, rate);
 }
 
@@ -331,8 +204,8 @@ static bool corridor_at(const struct corridor *c, double t, struct span *span)
 
 	if (room_at(c, t, widest) < -1)
 		return false;
-	slowest = last_rate(c, t, widest, -RATE);
-	fastest = last_rate(c, t, widest, RATE);
+	slowest = last_rate(c, t, widest, -c->rate);
+	fastest = last_rate(c, t, widest, c->rate);
 	*span = reach(c, t, slowest, fastest);
 	/* An idle second before a load leaves many rates possible: the likely ones give the estimate. */
 	span->middle = reach(c, t, clamp(-USUAL_RATE, slowest, fastest), clamp(USUAL_RATE, slowest, fastest)).middle;
@@ -373,7 +246,9 @@ static struct span grid_at(const struct segment *s, double t)
 
 static struct span span_at(const struct segment *s, double t)
 {
-	struct span cones = { .low = cones_at(&s->lower, t), .high = cones_at(&s->upper, t) }, smooth;
+	struct span cones = { .low = limits_cones_at(&s->lower, t, s->rate),
+			      .high = limits_cones_at(&s->upper, t, s->rate) },
+		    smooth;
 	bool fits = !s->drifts;
 
 	if (fits && s->settled && t >= 0 && t <= s->end)
@@ -396,10 +271,33 @@ static const struct segment *segment_of(const struct clock_offset *est, enum clo
 	return which == CLOCK_OFFSET_LONGEST && est->longest->points > est->open->points ? est->longest : est->open;
 }
 
+/*
+ * Two clocks that nothing synchronises may differ by more than the model allows (a bad crystal, a virtual machine). The
+ * limits contradict the model only after the room of a round trip is used up, in minutes; until then the true offset
+ * may be outside of the cones. The least delays of both directions show the rate much earlier. In one of them a queue may
+ * be filling.
+ */
+static void rate_find(struct segment *s)
+{
+	const double least = s->end / RATE_PART;
+
+	s->rate = RATE;
+	for (int direction = -1; direction <= 1 && s->points >= RATE_POINTS && s->end >= RATE_TIME; direction += 2) {
+		const double upper = limits_hull_rate(&s->straight.upper, least, direction),
+			     lower = limits_hull_rate(&s->straight.lower, least, direction),
+			     rate = upper < lower ? upper : lower;
+
+		if (rate > RATE)
+			s->rate = clamp(rate + RATE_ROOM, RATE, RATE_MOST);
+	}
+	s->straight.rate = s->curved.rate = s->rate;
+}
+
 static void segment_settle(struct segment *s)
 {
 	if (!s->points || s->end <= 0)
 		return;
+	rate_find(s);
 	for (int i = 0; i <= GRID && !s->drifts; i++)
 		s->drifts = !corridor_at(&s->curved, s->end * i / GRID, &s->grid[i]);
 	s->settled = true;
@@ -409,6 +307,11 @@ void clock_offset_settle(struct clock_offset *est)
 {
 	segment_settle(est->open);
 	segment_settle(est->longest);
+}
+
+double clock_offset_rate(const struct clock_offset *est, enum clock_offset_segment which)
+{
+	return segment_of(est, which)->rate;
 }
 
 uint32_t clock_offset_steps(const struct clock_offset *est)
@@ -432,7 +335,7 @@ static void skew_find(const struct segment *s, struct clock_offset_result *r)
 	high = (last.high - first.low) / s->end;
 	skew = (last.middle - first.middle) / s->end;
 	if (room_at(&s->straight, 0, widest) >= 0)
-		skew = (hull_slope(&s->straight.upper, mean) + hull_slope(&s->straight.lower, mean)) / 2;
+		skew = (limits_hull_slope(&s->straight.upper, mean) + limits_hull_slope(&s->straight.lower, mean)) / 2;
 	skew = clamp(skew, low, high);
 	r->skew_ppm = skew * 1e6;
 	r->skew_bound_ppm = (high - skew > skew - low ? high - skew : skew - low) * 1e6;
@@ -511,15 +414,15 @@ uint64_t clock_offset_line_bound(const struct clock_offset *est, enum clock_offs
 		most = bound_ns > most ? bound_ns : most;
 	}
 	/* The offset between two of these times leaves their chord by at most this. */
-	return most + (uint64_t)(RATE * (double)part / 2);
+	return most + (uint64_t)(segment_of(est, which)->rate * (double)part / 2);
 }
 
 static void corridor_add(struct corridor *c, struct point high, struct point low)
 {
 	high.v += c->drift * high.t * high.t / 2;
 	low.v -= c->drift * low.t * low.t / 2;
-	hull_add(&c->upper, high);
-	hull_add(&c->lower, low);
+	limits_hull_add(&c->upper, high);
+	limits_hull_add(&c->lower, low);
 }
 
 struct pair {
@@ -544,8 +447,8 @@ static void take(struct segment *s, const struct clock_exchange *x)
 	low = (struct point){ time_in(s, x->t4_ns), above_base(s, limits.low) - (double)x->widen_ns };
 	corridor_add(&s->straight, high, low);
 	corridor_add(&s->curved, high, low);
-	cones_add(&s->upper, high);
-	cones_add(&s->lower, low);
+	limits_cones_add(&s->upper, high);
+	limits_cones_add(&s->lower, low);
 	s->sum_t += high.t;
 	s->end = low.t;
 	s->points++;
@@ -553,6 +456,8 @@ static void take(struct segment *s, const struct clock_exchange *x)
 	s->last_t4 = x->t4_ns;
 	s->free_running &= x->free_running;
 	s->settled = false;
+	if (!(s->points & (s->points - 1)))
+		rate_find(s);
 }
 
 static bool contradicts(const struct segment *s, const struct clock_exchange *x)
@@ -562,8 +467,8 @@ static bool contradicts(const struct segment *s, const struct clock_exchange *x)
 
 	if (!s->points)
 		return false;
-	return above_base(s, limits.low) - slack > cones_at(&s->upper, time_in(s, x->t4_ns)) ||
-	       above_base(s, limits.high) + slack < cones_at(&s->lower, time_in(s, x->t1_ns));
+	return above_base(s, limits.low) - slack > limits_cones_at(&s->upper, time_in(s, x->t4_ns), s->rate) ||
+	       above_base(s, limits.high) + slack < limits_cones_at(&s->lower, time_in(s, x->t1_ns), s->rate);
 }
 
 static bool disagree(const struct clock_exchange *a, const struct clock_exchange *b)

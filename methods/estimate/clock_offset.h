@@ -16,7 +16,8 @@
  * The uncertainty at each time is the interval of all offsets that the round trips and the model allow. It assumes no
  * symmetry of the path, and holds in every sample as long as the model does. Round trips that contradict the
  * free-running model set `drifts`: then the uncertainty is that of the disciplined model. Round trips that contradict
- * the disciplined model are a step: a new segment begins.
+ * the disciplined model are a step: a new segment begins. Where the least delays show a rate beyond that of the model,
+ * which no time daemon makes, that rate and a margin take its place: clock_offset_rate().
  */
 #ifndef KTRXER_METHODS_CLOCK_OFFSET_H
 #define KTRXER_METHODS_CLOCK_OFFSET_H
@@ -68,6 +69,8 @@ struct clock_exchange {
 };
 enum clock_offset_taken clock_offset_add(struct clock_offset *est, const struct clock_exchange *exchange);
 
+/* The largest rate that the uncertainty allows for. */
+double clock_offset_rate(const struct clock_offset *est, enum clock_offset_segment which);
 uint32_t clock_offset_steps(const struct clock_offset *est);
 /*
  * Call it after the last round trip. It looks for contradictions over the whole of both segments, and makes

@@ -28,7 +28,7 @@ static uint64_t change_in(uint64_t ns)
 uint64_t one_way_delays(const struct clock_offset *clock, enum clock_offset_segment which, const struct one_way_trip *t,
 			int64_t low_ns, int64_t high_ns, int64_t *up_ns, int64_t *down_ns)
 {
-	const int64_t change = (int64_t)change_in(t->trip_ns);
+	const int64_t change = (int64_t)(clock_offset_rate(clock, which) * (double)t->trip_ns) + 1;
 	uint64_t at_t1, at_t4;
 
 	/* The offset is at most T2 - T1 at T1, and at least T3 - T4 at T4. */
