@@ -240,11 +240,12 @@ static void put_ranked(struct rtnl_request *b, const struct place *at, const str
  * Rules with whole 5-tuples that follow one another in the order of the rules cannot both fit a packet, so their order
  * among themselves is free. Sorted by addresses and ports they become a tree of chains: each inner chain compares the
  * packet with one key and goes to one of two chains, so that 16384 rules take ten comparisons and one leaf, and no set.
+ * The tree is of IPv4: a comparison has 16 bytes at most, and a key of IPv6 has 36 (EOVERFLOW), so those are a list.
  */
-enum { LEAF = 16, KEY_REGISTER = NFT_REG32_00, KEY_MAX = 36 };
+enum { LEAF = 16, KEY_REGISTER = NFT_REG32_00, ADDRESS = 4, KEY = 2 * ADDRESS + 4 };
 
 struct leaf_rule {
-	uint8_t key[KEY_MAX]; /* addresses and ports as they stand in a packet */
+	uint8_t key[KEY]; /* addresses and ports as they stand in a packet */
 	uint32_t rank;
 };
 
@@ -254,28 +255,20 @@ struct tree {
 	const struct krx_ruleset *rules;
 	struct leaf_rule *leaves;
 	uint32_t count, chains; /* chains: of all trees of the table */
-	uint8_t version;
 };
 
 struct chain_name {
 	char text[16];
 };
 
-static uint32_t key_length(const struct tree *t)
-{
-	return t->version == 4 ? 12 : KEY_MAX;
-}
-
 static void leaf_add(struct tree *t, const struct krx_exact *exact)
 {
 	struct leaf_rule *leaf = &t->leaves[t->count++];
-	const size_t address = t->version == 4 ? 4 : 16;
 
-	memset(leaf->key, 0, sizeof leaf->key);
-	memcpy(leaf->key, exact->key.from, address);
-	memcpy(leaf->key + address, exact->key.to, address);
-	memcpy(leaf->key + 2 * address, &exact->key.from_port, 2);
-	memcpy(leaf->key + 2 * address + 2, &exact->key.to_port, 2);
+	memcpy(leaf->key, exact->key.from, ADDRESS);
+	memcpy(leaf->key + ADDRESS, exact->key.to, ADDRESS);
+	memcpy(leaf->key + 2 * ADDRESS, &exact->key.from_port, 2);
+	memcpy(leaf->key + 2 * ADDRESS + 2, &exact->key.to_port, 2);
 	leaf->rank = exact->rule;
 }
 
@@ -300,12 +293,9 @@ static void put_turn(struct tree *t, const struct place *at, const uint8_t *leas
 	const size_t list = rule_begin(t->batch, at, 0);
 
 	if (least) {
-		const uint32_t address = t->version == 4 ? 4 : 16;
-
-		load_payload_into(t->batch, KEY_REGISTER, NFT_PAYLOAD_NETWORK_HEADER, t->version == 4 ? 12 : 8,
-				  2 * address);
-		load_payload_into(t->batch, KEY_REGISTER + address / 2, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4);
-		compares(t->batch, KEY_REGISTER, NFT_CMP_GTE, least, key_length(t));
+		load_payload_into(t->batch, KEY_REGISTER, NFT_PAYLOAD_NETWORK_HEADER, 12, 2 * ADDRESS);
+		load_payload_into(t->batch, KEY_REGISTER + ADDRESS / 2, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4);
+		compares(t->batch, KEY_REGISTER, NFT_CMP_GTE, least, KEY);
 	}
 	put_verdict(t->batch, NFT_GOTO, name->text);
 	ktrxer_rtnl_request_nest_end(t->batch, list);
@@ -324,7 +314,7 @@ static void put_branch(struct tree *t, uint32_t from, uint32_t to, struct chain_
 		return;
 	}
 	/* Rules of several protocols may have one key; there are fewer of these than half a leaf. */
-	while (!memcmp(t->leaves[middle].key, t->leaves[middle - 1].key, KEY_MAX))
+	while (!memcmp(t->leaves[middle].key, t->leaves[middle - 1].key, KEY))
 		middle++;
 	put_branch(t, from, middle, &below);
 	put_branch(t, middle, to, &above);
@@ -332,17 +322,16 @@ static void put_branch(struct tree *t, uint32_t from, uint32_t to, struct chain_
 	put_turn(t, &at, NULL, &below);
 }
 
-/* The rules exact[from .. to) of one IP version. */
-static void put_tree(struct tree *t, const struct krx_exact *exact, uint32_t from, uint32_t to, uint8_t version)
+/* The rules exact[from .. to) of IPv4. */
+static void put_tree(struct tree *t, const struct krx_exact *exact, uint32_t from, uint32_t to)
 {
 	const struct place at = { .table = t->table, .chain = CHAIN };
 	struct chain_name root;
 	size_t list;
 
-	t->version = version;
 	t->count = 0;
 	for (uint32_t i = from; i < to; i++)
-		if (exact[i].key.version == version)
+		if (exact[i].key.version == 4)
 			leaf_add(t, &exact[i]);
 	if (t->count <= LEAF) {
 		for (uint32_t i = 0; i < t->count; i++)
@@ -351,7 +340,7 @@ static void put_tree(struct tree *t, const struct krx_exact *exact, uint32_t fro
 	}
 	qsort(t->leaves, t->count, sizeof *t->leaves, leaf_compare);
 	put_branch(t, 0, t->count, &root);
-	list = rule_begin(t->batch, &at, version == 4 ? AF_INET : AF_INET6);
+	list = rule_begin(t->batch, &at, AF_INET);
 	put_verdict(t->batch, NFT_JUMP, root.text);
 	ktrxer_rtnl_request_nest_end(t->batch, list);
 }
@@ -371,8 +360,10 @@ static void put_all(struct rtnl_request *b, const char *table, const struct krx_
 
 		while (exact < m->exact_count && (wild == m->wild_count || m->exact[exact].rule < m->wild[wild].rule))
 			exact++;
-		put_tree(&t, m->exact, from, exact, 4);
-		put_tree(&t, m->exact, from, exact, 6);
+		put_tree(&t, m->exact, from, exact);
+		for (uint32_t i = from; i < exact; i++)
+			if (m->exact[i].key.version == 6)
+				put_ranked(b, &at, rules, m->exact[i].rule);
 		if (wild < m->wild_count)
 			put_ranked(b, &at, rules, m->wild[wild].rule);
 	}
