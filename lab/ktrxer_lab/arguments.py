@@ -99,14 +99,6 @@ def bitrate(text: str) -> int:
     return _whole(text, "bit rate", "10M, 1G, 9.5Mbit or 500kbit/s", "a bit per second", _BITRATES)
 
 
-def percent(text: str) -> float:
-    """`5`, `2.5` or `5%`: above 0, at most 100."""
-    found = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%?", text.strip())
-    if found is None or not 0 < float(found[1]) <= 100:
-        raise argparse.ArgumentTypeError(f"{_quoted(text)} is not a percentage above 0, at most 100, such as 5 or 2.5")
-    return float(found[1])
-
-
 def _distance(a: str, b: str) -> int:
     """Edits between two words, a swap of neighbours counting as one."""
     rows = [list(range(len(b) + 1))]

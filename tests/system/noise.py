@@ -65,17 +65,28 @@ def before_others() -> list[str]:
 
 # Causes of reasons: a processor which other work took.
 BUSY = ("host_cpu", "far_cpu")
-BY_WORK = ("all_skipped", "bound_wide", "bound_unknown")
+BY_WORK = ("all_skipped",)
+# Bounds that are too wide, and those of their causes that are of this machine, not of the path or of the clocks.
+WIDE = ("bound_wide", "bound_unknown")
+WIDE_BY_WORK = ("send_time", "receive_time", "left_out", "skipped", "receive_buffer", "dwell")
 
 
-def by_work(one: dict[str, Any]) -> bool:
-    """Whether other work of this machine may be behind a reason."""
-    return one["cause"] in BUSY or one["id"] in BY_WORK
+def wide_by_work(one: dict[str, Any], result: dict[str, Any]) -> bool:
+    """The bounds that are too wide have one reason each, in the same order."""
+    told = [reason for reason in result["reasons"] if reason["id"] in WIDE]
+    wide = [bound["cause"] for bound in result.get("bounds", []) if bound["bound"] is None or bound["bound"] > bound["tolerance"]]
+    causes = [wide[told.index(one)]] if len(told) == len(wide) else wide
+    return all(cause in WIDE_BY_WORK for cause in causes)
+
+
+def by_work(one: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether other work of this machine may be behind a reason of this result."""
+    return one["cause"] in BUSY or one["id"] in BY_WORK or (one["id"] in WIDE and wide_by_work(one, result))
 
 
 def reasons(result: dict[str, Any], *more: str) -> list[str]:
     """The sentences of its reasons without those that other work of this machine causes. `more`: words of further ones."""
-    told = [one["text"] for one in result["reasons"] if not by_work(one)]
+    told = [one["text"] for one in result["reasons"] if not by_work(one, result)]
     return [text for text in told if not any(words in text for words in more)]
 
 
@@ -86,7 +97,7 @@ def busy(result: dict[str, Any]) -> bool:
 
 def late(result: dict[str, Any]) -> bool:
     """Whether the verdict says that probes were not sent, because the machine was busy."""
-    return any(one["id"] in BY_WORK for one in result["reasons"])
+    return any(one["id"] in BY_WORK or (one["id"] in WIDE and wide_by_work(one, result)) for one in result["reasons"])
 
 
 def degraded(result: dict[str, Any]) -> dict[str, Any]:

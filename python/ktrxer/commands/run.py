@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue, configured, printed
-from ktrxer.arguments import Parser, duration, outside, percent
+from ktrxer.arguments import Parser, between, duration, outside
 from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
 from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
@@ -68,7 +68,7 @@ def parser() -> Parser:
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of each flow (200ms)")
     server_options(p)
     wide = "a headline figure whose error bound is wider than this share of it makes the run degraded (5 %%, or the recipe's)"
-    p.add_argument("--tolerance", type=percent, metavar="PERCENT", help=wide)
+    p.add_argument("--tolerance", type=between(1, 100), metavar="PERCENT", help=wide)
     small = "what is stored about the hosts: small (default) leaves out names, addresses and routes, full has them"
     p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
     more = "also store the state of another host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"

@@ -82,7 +82,7 @@ def _common_ns(run: Run, members: Sequence[Series]) -> int:
 
 @dataclass
 class _Seen:
-    """The probes of a phase. `missing`: due, and without a row; `unsent`: not sent; `untimed`: answered, without a time."""
+    """The probes of a phase. `missing`: skipped, or due and without a row; `unsent`: refused; `untimed`: answered, without a time."""
 
     missing: int = 0
     unsent: int = 0
@@ -141,7 +141,8 @@ def _seen(run: Run, members: Sequence[Series], phase: Phase) -> _Seen:
         arrays, runner = run.arrays(series), run.meta.runner_of(series)
         here = (arrays["t_ns"] >= phase.from_ns) & (arrays["t_ns"] < phase.to_ns) & (arrays["state"] != DUPLICATE)
         state = arrays["state"][here]
-        made.unsent += int(np.isin(state, (FAILED, SKIPPED)).sum())
+        made.unsent += int((state == FAILED).sum())
+        made.missing += int((state == SKIPPED).sum())
         made.untimed += int((np.isin(state, (ANSWERED, TOO_LATE)) & np.isnan(arrays["rtt_ns"][here])).sum())
         if runner is None:
             continue
