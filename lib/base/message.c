@@ -33,6 +33,16 @@ void ktrxer_message_enable(int fd, uint8_t family)
 	}
 }
 
+#ifndef KTRXER_SMALL
+void ktrxer_message_enable_device(int fd, uint8_t family)
+{
+	if (family == AF_INET6)
+		option(fd, SOL_IPV6, IPV6_RECVPKTINFO);
+	else
+		option(fd, SOL_IP, IP_PKTINFO);
+}
+#endif
+
 /* Three times of two words each: software, (unused), raw NIC. Words of 64 bits, or of 32 on an old 32-bit kernel. */
 static int64_t stamp_of(struct bytes b, int which)
 {

@@ -26,6 +26,15 @@ struct ktrxer_message {
  * one of them leaves its field 0. Time stamps are requested apart (txstamp.h), destination addresses by IP_PKTINFO.
  */
 void ktrxer_message_enable(int fd, uint8_t family);
+/* Requests the device and the destination address (IP_PKTINFO), too. Small builds do not read the device. */
+#ifndef KTRXER_SMALL
+void ktrxer_message_enable_device(int fd, uint8_t family);
+#else
+static inline void ktrxer_message_enable_device(int fd, uint8_t family)
+{
+	(void)fd, (void)family;
+}
+#endif
 /* Call it after recvmsg(). The control buffer of `header` is aligned as struct cmsghdr. */
 void ktrxer_message_read(struct ktrxer_message *message, struct msghdr *header);
 

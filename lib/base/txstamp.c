@@ -78,15 +78,30 @@ static bool data_allowed(void)
 	return value != '0';
 }
 
+/* These stamps, and the packets of all stamps beside them. */
+static void path_add(int fd, uint8_t family, uint32_t flags)
+{
+	const uint32_t whole = (timestamping_get(fd) & ~(uint32_t)SOF_TIMESTAMPING_OPT_TSONLY) | OPT_CMSG;
+
+	if (data_allowed() && timestamping_set(fd, whole | flags) == 0)
+		ktrxer_message_enable_device(fd, family);
+}
+
 void ktrxer_txstamp_add_path(int fd, uint8_t family)
 {
-	const int on = 1;
+	path_add(fd, family, 0);
+}
+
+void ktrxer_txstamp_path(int fd, uint8_t family, bool on)
+{
 	const uint32_t flags = timestamping_get(fd);
 
-	if (!data_allowed() || timestamping_set(fd, (flags & ~(uint32_t)SOF_TIMESTAMPING_OPT_TSONLY) | OPT_CMSG) < 0)
-		return;
-	(void)!setsockopt(fd, family == AF_INET6 ? SOL_IPV6 : SOL_IP,
-			  family == AF_INET6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on);
+	if (on)
+		path_add(fd, family, SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_ID);
+	else if (flags & SOF_TIMESTAMPING_TX_SCHED)
+		(void)timestamping_set(fd, (flags & ~(uint32_t)SOF_TIMESTAMPING_TX_SCHED) |
+						   (flags & SOF_TIMESTAMPING_TX_SOFTWARE ? SOF_TIMESTAMPING_OPT_TSONLY
+											 : 0));
 }
 #endif
 

@@ -20,6 +20,12 @@ int ktrxer_txstamp_add_sched(int fd);
  * each packet instead of an empty message. Nothing happens where the host forbids that (net.core.tstamp_allow_data).
  */
 void ktrxer_txstamp_add_path(int fd, uint8_t family);
+/*
+ * `on`: what a socket sends from now on gives stamps of the packet scheduler with device and source address, whatever
+ * its other stamps are; else it gives none of these, and those of packets that were sent before still come. A TCP
+ * socket is connected before.
+ */
+void ktrxer_txstamp_path(int fd, uint8_t family, bool on);
 /* Requests the NIC's stamps, too (phc.h); the numbers continue. */
 int ktrxer_txstamp_add_nic(int fd);
 /* Numbers from 0 again: OPT_ID off and on (every kernel since 3.17 restarts its counter then). */

@@ -113,6 +113,8 @@ struct ktx_pump {
 	uint64_t passed_ns;
 	struct stampmap stamps; /* which request a stamp belongs to; its slots are request numbers */
 	struct schedmap scheds; /* the same where the packet scheduler stamps */
+	uint32_t path_key;      /* of the last stamp for the path alone */
+	bool path_seen;         /* there was one */
 	struct ktrxer_waiter waiter;
 };
 
@@ -183,10 +185,16 @@ int ktx_request_commit(struct ktx *tx, struct ktx_request *request, const struct
 /* tx_departures.c: the first packet scheduler has a probe. It is that of the device which the host's routing chose. */
 #ifndef KTRXER_SMALL
 void ktx_departure_count(struct ktx *tx, uint32_t device, const struct ktrxer_addr *from);
+/* A stamp that the caller has requested of some packets, for their path alone (ktrxer_txstamp_path). */
+void ktx_path_stamp(struct ktx *tx, uint32_t key, uint32_t device, const struct ktrxer_addr *from);
 #else
 static inline void ktx_departure_count(struct ktx *tx, uint32_t device, const struct ktrxer_addr *from)
 {
 	(void)tx, (void)device, (void)from;
+}
+static inline void ktx_path_stamp(struct ktx *tx, uint32_t key, uint32_t device, const struct ktrxer_addr *from)
+{
+	(void)tx, (void)key, (void)device, (void)from;
 }
 #endif
 

@@ -23,6 +23,15 @@ void ktx_departure_count(struct ktx *tx, uint32_t device, const struct ktrxer_ad
 	if (count < UINT32_MAX)
 		atomic_store_explicit(&row->count, count + 1, memory_order_release);
 }
+
+void ktx_path_stamp(struct ktx *tx, uint32_t key, uint32_t device, const struct ktrxer_addr *from)
+{
+	/* The first of stacked devices counts. */
+	if (!tx->pump.path_seen || (int32_t)(key - tx->pump.path_key) > 0)
+		ktx_departure_count(tx, device, from);
+	tx->pump.path_key = key;
+	tx->pump.path_seen = true;
+}
 #endif
 
 int ktx_departures_sized(const struct ktx *tx, struct ktx_departure *departures, size_t size, int max)

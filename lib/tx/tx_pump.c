@@ -24,7 +24,7 @@ static bool queue_full(const struct ktx *tx)
 
 /* ------------------------------------------------------------------------------------------------------- stamps */
 
-/* Two reads in a row differ by a tick on machines whose clock ticks coarsely (no TSC). */
+/* Two reads in a row differ by a tick where the clock ticks coarsely (no TSC). */
 #define STAMP_GRAIN_NS 1000
 
 static bool sched_stamps(const struct ktx *tx)
@@ -96,7 +96,7 @@ static bool stamp_mono(struct ktx *tx, int64_t real_ns, uint64_t now, uint64_t *
 	return ktrxer_clock_map_mono_checked(&tx->pump.clock, real_ns, oldest, now, mono_ns);
 }
 
-/* A packet enters a packet scheduler at each of stacked devices (VLAN, bridge, tunnel): the first one counts. */
+/* The first packet scheduler of stacked devices (VLAN, bridge, tunnel) counts. */
 static void sched_arrived(void *context, uint32_t key, int64_t real_ns, uint32_t device, const struct ktrxer_addr *from)
 {
 	struct ktx *tx = context;
@@ -104,6 +104,10 @@ static void sched_arrived(void *context, uint32_t key, int64_t real_ns, uint32_t
 	uint64_t entered;
 	uint32_t number;
 
+	if (!sched_stamps(tx)) {
+		ktx_path_stamp(tx, key, device, from);
+		return;
+	}
 	if (!stamp_mono(tx, real_ns, ktrxer_now_ns(), &entered) ||
 	    !ktrxer_schedmap_sched(&tx->pump.scheds, key, entered,
 				   ktrxer_clock_map_bound(&tx->pump.clock) + STAMP_GRAIN_NS, &number))
@@ -169,7 +173,7 @@ static void stamp_arrived(void *context, uint32_t key, int64_t real_ns, enum ktx
 		tx->engine->submit->left_early(tx->state);
 }
 
-/* Where a queue waits it may drop what it took. */
+/* A queue that waits may drop requests. */
 static void drop_arrived(void *context, struct ktx_request *request, int error)
 {
 	(void)context;
@@ -241,7 +245,7 @@ static bool worth_retrying(int rc)
 #define BACKOFF_FIRST_NS 2000
 #define BACKOFF_MOST_NS 100000
 
-/* The device is full: a little time, more each time, but never past the end of the retries. */
+/* The device is full: more time at each retry, never past their end. */
 static void back_off(struct ktx *tx, uint64_t now)
 {
 	if (now + tx->pump.backoff_ns > tx->pump.retry_until_ns && tx->pump.retry_until_ns > now)

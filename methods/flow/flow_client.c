@@ -159,6 +159,12 @@ void flow_client_result(const struct flow_client *c, struct flow_client_result *
 									   &result->control_down_bytes);
 }
 
+void flow_client_witness(const struct flow_client *c)
+{
+	for (uint32_t i = 0; c->options.witness && c->flows && i < flow_set_count(c->flows); i++)
+		flow_udp_witness(flow_set_at(c->flows, i), c->options.witness);
+}
+
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *c, uint32_t flow, struct ktx_accounts *accounts)
 {
 	return flow_udp_lateness(flow_set_at(c->flows, flow), accounts);

@@ -10,6 +10,7 @@
 #include "control_link.h"
 #include "flow_sample.h"
 #include "flow_set.h"
+#include "path_witness.h"
 
 /* A sample's time as the server had it, and what its conversion may err, as was known when it came. */
 struct flow_origin {
@@ -39,6 +40,11 @@ struct flow_client_options {
 	const struct flow_spec *specs; /* request.flows of them; copied */
 	struct control_request request;
 	uint64_t start_ns; /* 0: as soon as all is ready */
+	/*
+	 * Gets departures of flows up, and of the first packets of flows down, and arrivals of UDP flows down; the
+	 * caller compares them (path_witness_end). NULL: not wanted.
+	 */
+	struct path_witness *witness;
 	/*
 	 * Events. sample, connected and started may be NULL. `origin` NULL: taken here. Else by the server, and
 	 * sample->time_ns is on our clock.
@@ -82,6 +88,8 @@ void flow_client_free(struct flow_client *client);
 /* Ends all flows; `done` follows within seconds. */
 void flow_client_stop(struct flow_client *client);
 void flow_client_result(const struct flow_client *client, struct flow_client_result *result);
+/* Adds the departures of the transmitters to options.witness. Once, after the end. */
+void flow_client_witness(const struct flow_client *client);
 /* The books of a UDP sender here, and how late it was: see flow_udp.h. NULL: it is none. */
 struct ktrxer_hist *flow_client_lateness(const struct flow_client *client, uint32_t flow,
 					 struct ktx_accounts *accounts);

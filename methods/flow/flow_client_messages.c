@@ -164,6 +164,7 @@ static void on_grant(struct flow_client *c, const struct control_frame *frame)
 	const struct flow_client_options *o = &c->options;
 	struct control_grant grant;
 	struct flow_set_options f = { .loop = o->loop,
+				      .witness = o->witness,
 				      .flows = o->request.flows,
 				      .for_ns = o->request.for_ns,
 				      .bytes = o->request.bytes,

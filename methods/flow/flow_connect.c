@@ -2,6 +2,7 @@
 #include "flow_connect.h"
 
 #include "flow_tcp.h"
+#include "flow_witness.h"
 #include "name.h"
 
 #include <errno.h>
@@ -81,17 +82,22 @@ static void attempts_fill(struct flow_connect *c);
 /* Connected: it shows its cookie, and is a flow from then on. */
 static int introduce(struct flow_connect *c, uint32_t flow, int fd)
 {
+	struct flow *own = flow_set_flow(c->options.flows, flow);
 	const uint64_t acked = flow_tcp_acked(fd);
 	struct control_preface preface = {
 		.kind = CONTROL_DATA, .version = CONTROL_VERSION, .session = c->options.session, .flow = flow
 	};
 	uint8_t bytes[CONTROL_PREFACE];
+	ssize_t sent;
 
 	control_cookie(c->options.keys, preface.session, flow, preface.cookie);
 	control_preface_write(bytes, &preface);
 	/* Nothing was written before: there is room for it. */
-	if (send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof bytes)
+	flow_witness_begin(own, fd);
+	sent = send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent != sizeof bytes)
 		return errno ? -errno : -EIO;
+	flow_witness_end(own, fd);
 	return flow_set_attach(c->options.flows, flow, fd, acked == UINT64_MAX ? acked : acked + sizeof bytes);
 }
 

@@ -30,6 +30,7 @@ enum flow_state {
 };
 
 struct flow_set;
+struct path_witness;
 struct flow_udp;
 struct flow;
 
@@ -78,6 +79,9 @@ struct flow {
 	uint64_t settle_ns;        /* settling, or waiting for that word, ends then at the latest */
 	struct flow_end end;
 	uint32_t missed;
+	uint64_t stamped_ns; /* when the last stamp for the path was requested; 0: never (flow_witness.h) */
+	uint32_t stamp_key;  /* of the last one that arrived */
+	bool stamp_seen, stamp_due, unwatched;
 	uint64_t began_ns, began_waited_ns; /* run delay of the thread at that time; UINT64_MAX: not known */
 };
 
@@ -95,6 +99,7 @@ struct flow_set_options {
 	void (*turned)(void *context);               /* after all that was due at one time; NULL: nothing */
 	/* FLOW_TRAIN needs it. */
 	void (*packet)(void *context, uint32_t flow, const struct flow_packet *packet);
+	struct path_witness *witness; /* of a client; NULL: none */
 	void *context;
 };
 

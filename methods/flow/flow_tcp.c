@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "flow_tcp.h"
 
+#include "flow_witness.h"
+
 #include <errno.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
@@ -209,12 +211,14 @@ static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 	struct tcp_info info;
 	size_t length;
 
+	(void)flow_witness_take(flow, flow->source.fd);
 	if (!flow->sends)
 		read_rest(flow);
 	sample->kind = FLOW_BYTES;
 	sample->bytes = flow->bytes;
 	if (!flow->sends)
 		return;
+	flow_witness_due(flow);
 	length = info_read(flow->source.fd, &info);
 	sample->bytes = acked(flow, &info, length);
 	sample->kind = FLOW_TCP;
@@ -308,9 +312,11 @@ static void move_out(struct flow *flow)
 		if (!room)
 			return;
 		left = left < room ? left : room;
+		if (flow->stamp_due)
+			flow_witness_begin(flow, flow->source.fd);
 		n = send(flow->source.fd, flow_set_block(flow->set), left < FLOW_BLOCK ? (size_t)left : FLOW_BLOCK,
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
-
+		flow_witness_end(flow, flow->source.fd);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
 			return;
 		if (n < 0) {
@@ -362,6 +368,12 @@ static void tcp_ready(struct loop_source *source, uint32_t events)
 {
 	struct flow *flow = (struct flow *)source;
 
+	/* A stamp makes the descriptor readable as an error does; an error of the connection stays, and comes again. */
+	if (events & EPOLLERR && flow_witness_take(flow, source->fd)) {
+		events &= ~(uint32_t)EPOLLERR;
+		if (!events)
+			return;
+	}
 	if (flow->sends && flow->state == FLOW_GOING) {
 		/* The receiver of a sender that is behind waits KTRXER_FLOW_SETTLE_S, and then closes. */
 		if (flow->end_ns <= ktrxer_now_ns()) {

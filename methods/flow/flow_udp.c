@@ -2,6 +2,7 @@
 /* A UDP flow as one of a set of flows: the operations of both ends. */
 #include "flow_set.h"
 #include "flow_udp_state.h"
+#include "flow_witness.h"
 
 #include "message.h"
 
@@ -21,6 +22,7 @@ static void udp_sample(struct flow *flow, struct flow_sample *s)
 	if (flow->sends) {
 		struct ktx_accounts a;
 
+		flow_witness_due(flow);
 		ktx_accounts(u->tx, &a);
 		s->values[FLOW_PACKETS] = a.sent - u->before.sent;
 		s->bytes = a.bytes - u->before.bytes - s->values[FLOW_PACKETS] * u->head;

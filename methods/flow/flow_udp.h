@@ -49,6 +49,8 @@ extern const struct flow_ops flow_udp_ops;
 struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accounts *accounts);
 /* Reads a sender's engine, and the qdiscs of its device. False: the flow is no sender. */
 bool flow_udp_engine(const struct flow *flow, struct ktx_info *info, struct ktrxer_qdiscs *qdiscs);
+/* Adds the departures of a sender. */
+void flow_udp_witness(const struct flow *flow, struct path_witness *witness);
 uint64_t flow_udp_gap_ns(const struct flow_spec *spec); /* the mean time between packets (while any are sent) */
 
 #endif

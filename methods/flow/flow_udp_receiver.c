@@ -3,8 +3,10 @@
 #include "flow_udp_state.h"
 
 #include "error.h"
+#include "flow_witness.h"
 #include "message.h"
 #include "name.h"
+#include "path_witness.h"
 #include "txstamp.h"
 
 #include <errno.h>
@@ -66,6 +68,8 @@ static void received(struct flow *flow, struct msghdr *message, uint32_t length,
 	if (!ktrxer_addr_equal(&addr, &u->peer))
 		return;
 	ktrxer_message_read(&m, message);
+	if (flow_set_options(flow->set)->witness)
+		path_witness_arrived(flow_set_options(flow->set)->witness, m.ifindex);
 	flow_udp_packet(flow, message->msg_iov->iov_base, length, m.tos, ktrxer_now_ns(), m.real_ns);
 }
 
@@ -78,7 +82,8 @@ static void udp_ready(struct loop_source *source, uint32_t events)
 	struct iovec vectors[BATCH];
 	union ktrxer_name from[BATCH];
 
-	(void)events;
+	if (events & EPOLLERR)
+		(void)flow_witness_take(flow, source->fd);
 	for (int round = 0; round < ROUNDS && flow->source.fd >= 0; round++) {
 		int n;
 
@@ -121,11 +126,13 @@ int flow_udp_open_receiver(struct flow *flow, const uint8_t cookie[CONTROL_COOKI
 		return ktrxer_fail(err, rc, "UDP socket: %m");
 	}
 	ktrxer_message_enable(fd, route->to.family);
+	ktrxer_message_enable_device(fd, route->to.family);
 	if (flow->spec.model == FLOW_TRAIN)
 		ktrxer_rxstamp_enable(fd);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 	flow->udp->peer = route->to;
+	flow->unwatched = route->device; /* it is of the flows up: this socket sends by the route */
 	flow->udp->socket = fd;
 	flow->source = (struct loop_source){ .fd = fd, .ready = udp_ready };
 	return loop_watch(flow->udp->loop, &flow->source, EPOLLIN);
@@ -141,7 +148,9 @@ void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CO
 	union ktrxer_name name;
 	const socklen_t length = ktrxer_name_make(&name, &flow->udp->peer, to_port);
 
+	flow_witness_begin(flow, flow->source.fd);
 	(void)!sendto(flow->source.fd, preface, CONTROL_PREFACE, MSG_DONTWAIT, &name.sa, length);
+	flow_witness_end(flow, flow->source.fd);
 }
 
 void flow_udp_shared(struct flow *flow, int fd, uint64_t overflows)

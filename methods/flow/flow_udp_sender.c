@@ -3,7 +3,9 @@
 #include "flow_udp_state.h"
 
 #include "error.h"
+#include "flow_witness.h"
 #include "path_find.h"
+#include "path_witness.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -185,6 +187,10 @@ int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]
 	if (length < 0)
 		return length;
 	probe.length = (uint32_t)length;
+	/* Before the commit, because a thread of its own sends at once; the next turn ends it then. */
+	u->watched = ktx_reply_fd(u->tx) >= 0;
+	if (u->watched)
+		flow_witness_begin(flow, ktx_reply_fd(u->tx));
 	length = ktx_commit(u->tx, &probe, &err);
 	pump(u);
 	return length;
@@ -312,11 +318,19 @@ static void pump(struct flow_udp *u)
 {
 	struct flow *flow = u->flow;
 	uint64_t next_ns = commit_soon(u), pump_ns = KTRXER_NEVER;
+	const int fd = ktx_reply_fd(u->tx);
+	const bool watch = fd >= 0 && !u->watched && flow->stamp_due && flow_udp_pending(u);
 
+	if (watch)
+		flow_witness_begin(flow, fd);
 	if (u->pumps && ktx_pump(u->tx, &pump_ns) < 0 && flow->state == FLOW_GOING) {
 		flow_finish(flow, FLOW_BROKEN, -ENODEV);
 		return;
 	}
+	/* A thread of its own sends until the next turn. */
+	if (u->watched || (watch && u->pumps))
+		flow_witness_end(flow, fd);
+	u->watched = watch && !u->pumps;
 	if (network_errors_take(u) || u->flow->spec.model == FLOW_TRAIN)
 		reports_take(u);
 	if (u->crowded && flow_udp_pending(u) < AHEAD_PACKETS)
@@ -407,6 +421,17 @@ struct ktrxer_hist *flow_udp_lateness(const struct flow *flow, struct ktx_accoun
 		return NULL;
 	ktx_accounts(u->tx, accounts);
 	return ktx_lateness(u->tx);
+}
+
+void flow_udp_witness(const struct flow *flow, struct path_witness *witness)
+{
+	const struct flow_udp *u = flow->udp;
+	struct ktx_accounts a;
+
+	if (!u || !u->tx)
+		return;
+	ktx_accounts(u->tx, &a);
+	path_witness_sent(witness, u->tx, &u->path, a.sent);
 }
 
 bool flow_udp_engine(const struct flow *flow, struct ktx_info *info, struct ktrxer_qdiscs *qdiscs)

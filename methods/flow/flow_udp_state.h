@@ -24,6 +24,7 @@ struct flow_udp {
 	uint64_t due_ns, next; /* the packet that is next: when, and its number */
 	uint32_t due_payload;
 	bool have_due, exhausted, pumps;
+	bool watched; /* the packets of this turn get a stamp for their path */
 	bool crowded; /* AHEAD_PACKETS are committed, and more are due soon */
 	uint64_t committed_bytes;
 	uint64_t *due_times; /* of the last `slots` packets: by number, modulo `slots` */

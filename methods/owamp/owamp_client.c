@@ -3,7 +3,9 @@
 
 #include "clock_sync.h"
 #include "error.h"
+#include "message.h"
 #include "name.h"
+#include "path_find.h"
 #include "stamp_packet.h"
 
 #include <errno.h>
@@ -77,6 +79,7 @@ static int socket_open(struct owamp_client *c, uint16_t *port, struct ktrxer_err
 	if (c->fd < 0)
 		return ktrxer_fail(err, -errno, "UDP socket: %m");
 	owamp_socket_prepare(c->fd, c->link.local.family);
+	ktrxer_message_enable_device(c->fd, c->link.local.family);
 	if (bind(c->fd, &name.sa, length) != 0)
 		return ktrxer_fail(err, -errno, "UDP socket: %m");
 	length = sizeof name;
@@ -223,6 +226,7 @@ static int test(struct owamp_client *c, struct ktrxer_error *err)
 	if (c->o->ways[OWAMP_DOWN]) {
 		rc = owamp_receiver_begin(&c->receiver, c->loop, c->fd, c->o->packets, c->error);
 		c->receiver.complete = on_complete;
+		c->receiver.witness = &c->result->path;
 		c->receiver.context = c;
 		rc = rc < 0 ? ktrxer_fail(err, rc, "no memory for a session") : plan_down(c, err);
 	}
@@ -272,6 +276,8 @@ static int run(struct owamp_client *c, struct ktrxer_error *err)
 	if (rc == 0)
 		rc = greet(c, err);
 	clock_read(c);
+	if (rc == 0)
+		rc = path_find(&c->result->route, NULL, &c->link.local, &c->o->to, false, err);
 	for (int way = 0; way < OWAMP_WAYS && rc == 0; way++)
 		if (c->o->ways[way])
 			rc = request(c, way, err);

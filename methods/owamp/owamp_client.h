@@ -7,6 +7,7 @@
 #define KTRXER_METHODS_OWAMP_CLIENT_H
 
 #include "owamp_schedule.h"
+#include "path_witness.h"
 
 enum { OWAMP_UP, OWAMP_DOWN, OWAMP_WAYS };
 
@@ -40,8 +41,10 @@ struct owamp_way {
 
 struct owamp_client_result {
 	struct owamp_way ways[OWAMP_WAYS];
-	bool stopped;         /* by stop_fd */
-	bool stopped_by_peer; /* the server ended the sessions before their time */
+	struct ktrxer_path route; /* of this host, when the sessions were made */
+	struct path_witness path; /* departures up, arrivals down */
+	bool stopped;             /* by stop_fd */
+	bool stopped_by_peer;     /* the server ended the sessions before their time */
 	uint64_t lasted_ns;
 };
 

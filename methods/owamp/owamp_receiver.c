@@ -56,6 +56,8 @@ static void arrived(struct owamp_receiver *r, const uint8_t *data, size_t length
 							.sent = p.time,
 							.received = stamp_time_of_ns(real_ns, false),
 							.ttl = m->ttl };
+	if (r->witness)
+		path_witness_arrived(r->witness, m->ifindex);
 	if (is_seen(r, p.seq))
 		return;
 	r->seen[p.seq / 8] |= (uint8_t)(1 << p.seq % 8);

@@ -5,6 +5,7 @@
 
 #include "loop.h"
 #include "owamp_packet.h"
+#include "path_witness.h"
 
 struct owamp_receiver {
 	struct loop_source source; /* first */
@@ -17,6 +18,7 @@ struct owamp_receiver {
 	uint8_t *seen;              /* a bit for each number */
 	uint32_t drops_seen;
 	uint64_t socket_drops, user_stamped, ignored; /* ignored: no packet of this session, or too many copies */
+	struct path_witness *witness;                 /* of a client; NULL: none */
 	/* Each number has arrived. NULL: no call. */
 	void (*complete)(void *context);
 	void *context;

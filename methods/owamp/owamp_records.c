@@ -203,5 +203,10 @@ int owamp_records_collect(struct owamp_client *c)
 		down->ignored = c->receiver.ignored;
 		c->receiver.records = NULL;
 	}
+	if (c->sender)
+		path_witness_sent(&c->result->path, c->sender->tx, &c->result->route, up->accounts.sent);
+	path_witness_end(&c->result->path, &(struct path_claim){ .path = &c->result->route,
+								 .from = &c->link.local,
+								 .sent = up->accounts.sent });
 	return rc;
 }

@@ -26,11 +26,7 @@ static int open_socket(struct reply_receiver *receiver, const struct reply_recei
 	receiver->ip_header = type == SOCK_RAW && o->proto == KTRXER_ICMP;
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
 	ktrxer_message_enable(fd, o->path->to.family);
-#ifndef KTRXER_SMALL
-	const int on = 1, six = o->path->to.family == AF_INET6;
-
-	(void)!setsockopt(fd, six ? SOL_IPV6 : SOL_IP, six ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on);
-#endif
+	ktrxer_message_enable_device(fd, o->path->to.family);
 	return 0;
 }
 

@@ -231,6 +231,7 @@ static void take_packet(struct tcp_prober *p, const struct krx_packet *packet)
 	for (uint32_t i = 0; i < p->spec.connections; i++)
 		if (p->places[i].connection.phase != TCP_CLOSED && p->ports[p->places[i].port] == view.to_port) {
 			p->result.user_stamped += packet->source == KTRXER_STAMP_USER;
+			path_witness_arrived(&p->result.path, packet->device);
 			tcp_connection_receive(&p->places[i].connection, &s, packet->mono_ns);
 			return;
 		}
@@ -241,8 +242,10 @@ static void take_packets(struct tcp_prober *p)
 	struct krx_packet packet;
 	int rc = 0;
 
-	for (int i = 0; i < TURN && (rc = krx_next(p->rx, &packet)) > 0; i++)
-		take_packet(p, &packet);
+	/* Another device than that of the route may go away. */
+	for (int r = p->receiver_count - 1; r >= 0; r--)
+		for (int i = 0; i < TURN && (rc = krx_next(p->receivers[r].krx, &packet)) > 0; i++)
+			take_packet(p, &packet);
 	if (rc < 0)
 		fail(p, rc, rc == -ENETDOWN ? "the device went down" : "the device is gone");
 }
@@ -465,15 +468,20 @@ static void wake_tx(struct loop_source *source, uint32_t events)
 	((struct tcp_prober *)((char *)source - offsetof(struct tcp_prober, tx_source)))->timer.at_ns = 0;
 }
 
+/* The receiver of a device that is gone stays readable. */
 static void wake_rx(struct loop_source *source, uint32_t events)
 {
-	(void)events;
-	((struct tcp_prober *)((char *)source - offsetof(struct tcp_prober, rx_source)))->timer.at_ns = 0;
+	struct tcp_prober *p = ((struct tcp_receiver *)source)->prober;
+
+	if (events & (EPOLLERR | EPOLLHUP) && source != &p->receivers[0].source)
+		loop_unwatch(p->loop, source);
+	p->timer.at_ns = 0;
 }
 
 static void end_run(struct tcp_prober *p)
 {
 	struct krx_stats stats = { 0 };
+	struct ktx_accounts a;
 
 	p->closing = true;
 	p->result.stopped = !is_over(p);
@@ -488,9 +496,16 @@ static void end_run(struct tcp_prober *p)
 	for (int i = 0; i < TCP_CONNECTIONS_MAX; i++)
 		if (p->places[i].pending.used && p->places[i].pending.ended)
 			sample_end(p, &p->places[i].pending);
-	if (krx_stats(p->rx, &stats, NULL, 0) == 0)
-		p->result.receiver_drops = stats.lost;
+	for (int r = 0; r < p->receiver_count; r++)
+		if (krx_stats(p->receivers[r].krx, &stats, NULL, 0) == 0)
+			p->result.receiver_drops += stats.lost;
 	p->result.end_ns = ktrxer_now_ns();
+	ktx_accounts(p->tx, &a);
+	path_witness_end(&p->result.path, &(struct path_claim){ .path = &p->path,
+								.device = p->spec.device,
+								.from = &p->spec.from,
+								.tx = p->tx,
+								.sent = a.sent });
 }
 
 void tcp_prober_run(struct tcp_prober *p, uint64_t start_ns, int stop_fd, const struct tcp_prober_events *events)
@@ -503,15 +518,20 @@ void tcp_prober_run(struct tcp_prober *p, uint64_t start_ns, int stop_fd, const 
 	(void)ktrxer_device_qdiscs(&p->result.qdiscs, &p->path.device);
 	p->timer = (struct loop_timer){ .at_ns = p->result.begin_ns + SETTLE_NS, .due = turn };
 	p->tx_source = (struct loop_source){ .fd = ktx_fd(p->tx), .ready = wake_tx };
-	p->rx_source = (struct loop_source){ .fd = krx_fd(p->rx), .ready = wake_rx };
 	loop_timer_add(p->loop, &p->timer);
-	if ((rc = loop_watch(p->loop, &p->tx_source, EPOLLIN)) < 0 ||
-	    (rc = loop_watch(p->loop, &p->rx_source, EPOLLIN)) < 0 || (rc = loop_run(p->loop, stop_fd)) < 0)
+	rc = loop_watch(p->loop, &p->tx_source, EPOLLIN);
+	for (int r = 0; r < p->receiver_count && rc == 0; r++) {
+		p->receivers[r].prober = p;
+		p->receivers[r].source = (struct loop_source){ .fd = krx_fd(p->receivers[r].krx), .ready = wake_rx };
+		rc = loop_watch(p->loop, &p->receivers[r].source, EPOLLIN);
+	}
+	if (rc < 0 || (rc = loop_run(p->loop, stop_fd)) < 0)
 		fail(p, rc, "the event loop failed");
 	loop_timer_remove(p->loop, &p->timer);
 	end_run(p);
 	loop_unwatch(p->loop, &p->tx_source);
-	loop_unwatch(p->loop, &p->rx_source);
+	for (int r = 0; r < p->receiver_count; r++)
+		loop_unwatch(p->loop, &p->receivers[r].source);
 }
 
 const struct tcp_prober_result *tcp_prober_result_of(const struct tcp_prober *p)

@@ -7,6 +7,7 @@
 #ifndef KTRXER_METHODS_TCP_PROBER_H
 #define KTRXER_METHODS_TCP_PROBER_H
 
+#include "path_witness.h"
 #include "privilege.h"
 #include "tcp_connection.h"
 
@@ -49,6 +50,7 @@ struct tcp_prober_result {
 	struct ktx_accounts accounts;     /* of the probes alone */
 	struct ktrxer_hist *rtt, *lateness;
 	struct ktrxer_qdiscs qdiscs; /* of the device, when the run began */
+	struct path_witness path;    /* after the end; the arrivals are those of the server's segments */
 	uint64_t receiver_drops, user_stamped, begin_ns, end_ns;
 	bool stopped;
 	struct ktrxer_error failure; /* of this host; code 0: none */

@@ -5,6 +5,8 @@
 #include "tcp_prober_state.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,41 @@ static int reserve_port(struct tcp_prober *p, int i, struct ktrxer_error *err)
 	return 0;
 }
 
+static bool has_receiver(const char *const devices[], int count, const char *device)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(devices[i], device))
+			return true;
+	return false;
+}
+
+/*
+ * The server's segments may arrive by another device than the one that the route names. Rules that drop sit on one
+ * device, so each device with an address of this family has a receiver; ports of bridges and bonds have no address. A
+ * device that allows none is left out: the run itself does not depend on it.
+ */
+static void open_others(struct tcp_prober *p, const struct krx_rule *rules)
+{
+	const char *devices[TCP_RECEIVERS] = { p->path.device.name };
+	struct krx_options options = KRX_OPTIONS_INIT;
+	struct ifaddrs *all = NULL;
+
+	options.backend = "nftables"; /* a program of XDP restarts the links of some drivers */
+	if (getifaddrs(&all) != 0)
+		return;
+	for (const struct ifaddrs *a = all; a && p->receiver_count < TCP_RECEIVERS; a = a->ifa_next) {
+		struct ktrxer_error unused;
+
+		if (!a->ifa_addr || a->ifa_addr->sa_family != p->spec.to.family || !(a->ifa_flags & IFF_UP) ||
+		    a->ifa_flags & IFF_LOOPBACK || has_receiver(devices, p->receiver_count, a->ifa_name))
+			continue;
+		options.device = a->ifa_name;
+		if (krx_open(&p->receivers[p->receiver_count].krx, &options, rules, TCP_PORTS, &unused) == 0)
+			devices[p->receiver_count++] = a->ifa_name;
+	}
+	freeifaddrs(all);
+}
+
 static int open_rx(struct tcp_prober *p, struct ktrxer_error *err)
 {
 	struct krx_options options = KRX_OPTIONS_INIT;
@@ -88,9 +125,11 @@ static int open_rx(struct tcp_prober *p, struct ktrxer_error *err)
 			0; /* a rule is about packets, which do not contain it */
 	}
 	options.device = p->path.device.name;
-	if ((rc = krx_open(&p->rx, &options, rules, TCP_PORTS, err)) < 0)
+	if ((rc = krx_open(&p->receivers[0].krx, &options, rules, TCP_PORTS, err)) < 0)
 		return rc;
-	if (krx_stats(p->rx, &stats, NULL, 0) == 0)
+	p->receiver_count = 1;
+	open_others(p, rules);
+	if (krx_stats(p->receivers[0].krx, &stats, NULL, 0) == 0)
 		p->backend = stats.backend;
 	return 0;
 }
@@ -150,7 +189,8 @@ void tcp_prober_free(struct tcp_prober *p)
 	if (!p)
 		return;
 	loop_free(p->loop);
-	krx_close(p->rx);
+	for (int r = 0; r < p->receiver_count; r++)
+		krx_close(p->receivers[r].krx);
 	ktx_close(p->tx);
 	for (int i = 0; i < TCP_PORTS; i++)
 		if (p->sockets[i] >= 0)

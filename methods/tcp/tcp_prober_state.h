@@ -9,6 +9,7 @@
 enum {
 	TCP_PORTS = 32, /* of this host, in turn: the server may keep a closed connection for a while */
 	TCP_HEADER = 20,
+	TCP_RECEIVERS = 8, /* of the route's device, and of other ones */
 };
 
 /* A pair from its commit until its result and both reports are here. */
@@ -27,11 +28,19 @@ struct tcp_place {
 	struct tcp_pending pending;
 };
 
+/* Captures and drops the server's segments that arrive by one device. */
+struct tcp_receiver {
+	struct loop_source source; /* first */
+	struct tcp_prober *prober;
+	struct krx *krx;
+};
+
 struct tcp_prober {
 	struct tcp_prober_spec spec;
 	struct ktrxer_path path;
 	struct ktx *tx;
-	struct krx *rx;
+	struct tcp_receiver receivers[TCP_RECEIVERS]; /* the first is that of the route's device */
+	int receiver_count;
 	struct ktx_info info;
 	struct privilege_left privileges;
 	struct tcp_prober_events events;
@@ -49,8 +58,8 @@ struct tcp_prober {
 	uint32_t fruitless; /* connections in a row that ended without a pair */
 	const char *backend;
 	struct loop *loop;
-	struct loop_timer timer;
-	struct loop_source tx_source, rx_source;
+	struct loop_timer timer; /* of the next turn, which reads all receivers */
+	struct loop_source tx_source;
 };
 
 void tcp_prober_on_send(void *context, struct tcp_connection *c, const struct tcp_segment *segment, int which,

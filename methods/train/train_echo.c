@@ -204,6 +204,7 @@ int train_echo_run(struct train_echo *echo, const struct train_echo_options *o, 
 			rc = err->code;
 		}
 	}
+	echo->path = run.p.result.path;
 	prober_close(&run.p);
 	echo_table_free(run.table);
 	template_free(&run.frames[0]);

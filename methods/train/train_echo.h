@@ -22,6 +22,7 @@ struct train_echo {
 	uint64_t late_packets;       /* sent later than probe.late_ns after their scheduled time */
 	struct ktx_info info;        /* and the qdiscs of the device */
 	struct ktrxer_qdiscs qdiscs;
+	struct path_witness path; /* compared with the route before the beginning */
 	bool stopped;
 };
 

@@ -132,6 +132,7 @@ int train_session_run(struct train_session *s, const struct train_session_option
 					 .specs = o->specs,
 					 .request = request_of(o),
 					 .start_ns = o->start_ns,
+					 .witness = o->witness,
 					 .ended = on_ended,
 					 .packet = on_packet,
 					 .done = on_done,
@@ -160,6 +161,7 @@ int train_session_run(struct train_session *s, const struct train_session_option
 	s->cpu_share = (double)(cpu_now_ns() - cpu_ns) / (double)s->lasted_ns;
 	if (rc == 0) {
 		flow_client_result(run.client, &s->result);
+		flow_client_witness(run.client);
 		lateness(&run);
 		for (uint32_t i = 0;
 		     i < o->flows && s->result.started && !flow_client_engine(run.client, i, &s->info, &s->qdiscs); i++)

@@ -33,9 +33,10 @@ struct train_session_options {
 	int cpu;
 	const struct flow_spec *specs; /* each FLOW_TRAIN, and passes flow_train_fits() */
 	uint32_t flows;
-	uint32_t trains;   /* of each flow */
-	uint64_t start_ns; /* 0: at once */
-	int stop_fd;       /* readable: stop; -1: none */
+	uint32_t trains;              /* of each flow */
+	uint64_t start_ns;            /* 0: at once */
+	struct path_witness *witness; /* as of flow_client.h; sessions add to it */
+	int stop_fd;                  /* readable: stop; -1: none */
 	int (*describe)(struct ktrxer_error *err, const struct flow_client_options *options,
 			const struct flow_failure *failure);
 };

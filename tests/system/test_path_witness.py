@@ -66,7 +66,7 @@ def test_a_mark_of_the_firewall_is_a_reason(lines, ktrxer_json, ktrxer, version,
     assert reason["elsewhere"] == reason["probes"] == COUNT and (reason["device"], reason["claimed"]) == ("w2", "w1")
     assert reason["severity"] == "degraded"
     text = a.run([ktrxer, "ping", FAR[version], "-e", engine, "-c", "3", "-i", "10ms"], check=False).stdout
-    assert "path: probes left 3 by w2 from" in text and "not by 'w1'" in text, text
+    assert "path: packets left 3 by w2 from" in text and "not by 'w1'" in text, text
 
 
 def test_a_named_source_that_a_mark_overrides_has_no_valid_figure(lines, ktrxer_json):
@@ -98,7 +98,17 @@ def test_the_ordinary_path_has_no_reason(lines, ktrxer_json, ktrxer, version, en
     assert "path:" not in text, text
 
 
-@pytest.mark.parametrize("kind", ["bridge", "macvlan", "vxlan"])
+def added(host: hosts.Netns, kind: str, *words: str) -> None:
+    """A device of this kind, if this kernel has the kind."""
+    try:
+        host.ip("link", "add", *words)
+    except RuntimeError as error:
+        if "Unknown device type" in str(error):
+            pytest.skip(f"this kernel has no devices of the kind {kind}")
+        raise
+
+
+@pytest.mark.parametrize("kind", ["bridge", "macvlan", "vxlan", "vlan", "bond"])
 @pytest.mark.parametrize("engine", ["raw", "packet", "udp"])
 @pytest.mark.parametrize("version", [4, 6])
 def test_stacked_devices_are_one_path(pair, ktrxer_json, version, engine, kind):
@@ -115,6 +125,13 @@ def test_stacked_devices_are_one_path(pair, ktrxer_json, version, engine, kind):
                 host.ip("link", "add", "link", device, "top", "type", "macvlan")
             case "vxlan":
                 host.ip(*f"link add top type vxlan id 7 dev {device} local {host.address} remote {other.address} dstport 4789".split())
+            case "vlan":
+                added(host, kind, *f"link {device} name top type vlan id 7".split())
+            case "bond":
+                host.ip("address", "flush", "dev", device)
+                host.ip("link", "set", device, "down")
+                added(host, kind, "top", "type", "bond", "mode", "active-backup")
+                host.ip("link", "set", device, "master", "top")
         host.ip("link", "set", "top", "up")
         host.ip("address", "add", f"10.88.0.{number}/24", "dev", "top")
         host.ip("address", "add", f"fd00:88::{number}/64", "dev", "top", "nodad")
@@ -122,6 +139,21 @@ def test_stacked_devices_are_one_path(pair, ktrxer_json, version, engine, kind):
     end = ping(ktrxer_json, a, far, "-e", engine)
     assert end["received"] == COUNT and end["duplicates"] == 0 and not reasons(end), end
     assert left(end) == {"top": COUNT} and arrived(end) == {"top": COUNT}, end
+
+
+@pytest.mark.parametrize("device", ["a0", "red"])
+@pytest.mark.parametrize("engine", ["raw", "packet", "udp"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_routing_domain_of_its_own(pair, ktrxer_json, version, engine, device):
+    """A VRF's device has the probe before the device by which it leaves: that is no other path."""
+    a, b = pair
+    added(a, "vrf", "red", "type", "vrf", "table", "99")
+    a.ip("link", "set", "red", "up")
+    a.ip("link", "set", "a0", "master", "red")
+    a.ip("address", "add", "fd00:77::1/64", "dev", "a0", "nodad")
+    end = ping(ktrxer_json, a, b.address if version == 4 else b.address6, "-e", engine, "-d", device)
+    assert end["received"] == COUNT and end["duplicates"] == 0 and not reasons(end), end
+    assert set(left(end)) <= {"red", "a0"} and set(arrived(end)) <= {"red", "a0"}, end
 
 
 @pytest.mark.parametrize("to", ["127.0.0.1", "::1", "10.77.0.1", "fd00:77::1"])

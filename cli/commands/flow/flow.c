@@ -93,6 +93,7 @@ static int flow_begin(struct flow_run *run, struct ktrxer_error *err)
 	run->pending_timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = flow_pending_due };
 	loop_timer_add(run->loop, &run->pending_timer);
 	p->loop = run->loop;
+	p->witness = &run->witness;
 	p->sample = flow_on_sample;
 	p->connected = flow_on_connected;
 	p->started = flow_on_started;

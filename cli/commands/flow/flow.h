@@ -39,6 +39,8 @@ struct flow_run {
 	struct flow_client *client;
 	struct flow_client_options plan;
 	struct flow_client_result result;
+	struct ktrxer_path path; /* of the route before the beginning; device.index 0: there was none */
+	struct path_witness witness;
 	struct flow_spec *specs;
 	struct flow_record *records;
 	struct flow_result *results; /* at the end */
@@ -75,6 +77,8 @@ int flow_cc_refused(struct ktrxer_error *err, int rc, const char *name, bool the
 int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_options *options,
 			  const struct flow_failure *failure);
 
+struct path_report;
+struct path_report flow_path_report(const struct flow_run *run);
 void flow_say_what(struct flow_run *run);
 int flow_finish_report(struct flow_run *run);
 

@@ -2,8 +2,10 @@
 /* The JSON object of the end of `flow`: each flow, the sums, and the uncertainty of the times. */
 #include "dscp.h"
 
+#include "fields_common.h"
 #include "fields_flow.h"
 #include "flow.h"
+#include "path_report.h"
 
 static const char *error_of(const struct flow_run *run, uint32_t flow)
 {
@@ -101,10 +103,14 @@ static void waits_json(const struct flow_run *run, struct json *end)
 void flow_end_json(const struct flow_run *run, struct json *end, const struct flow_total totals[2])
 {
 	const struct clock_offset_result *c = &run->result.clock;
+	const struct path_report path = flow_path_report(run);
 	char address[KTRXER_ADDR_TEXT];
 
 	flow_end_server(end, run->o->host);
 	flow_end_to(end, ktrxer_addr_format(&run->plan.to, address));
+	flow_end_from(end, ktrxer_addr_format(&run->path.source, address));
+	flow_end_device(end, run->path.device.name);
+	path_report_json(&path, end);
 	flow_end_port(end, run->o->port);
 	flow_end_protocol(end, run->o->udp ? "udp" : "tcp");
 	flow_end_direction(end, run->o->direction);

@@ -5,6 +5,8 @@
 #include "flow.h"
 #include "flow_spec.h"
 #include "flow_tcp.h"
+#include "path_find.h"
+#include "path_report.h"
 #include "secret.h"
 #include "units.h"
 
@@ -270,7 +272,18 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 	if ((rc = plan_times(run, err)) < 0 || (rc = plan_rate(run, err)) < 0 || (rc = plan_cc(run, err)) < 0 ||
 	    (rc = plan_dscp(run, err)) < 0 || (rc = plan_ecn(run, err)) < 0)
 		return rc;
+	/* Without a route the connection fails, with its own message. */
+	(void)path_find(&run->path, p->device, &p->from, &p->to, false, NULL);
 	return plan_descriptors(p->request.flows, err);
+}
+
+struct path_report flow_path_report(const struct flow_run *run)
+{
+	return (struct path_report){ .cli = run->cli,
+				     .witness = &run->witness,
+				     .claim = &run->path,
+				     .host = run->o->host,
+				     .from_named = run->o->from.family };
 }
 
 void flow_release(struct flow_run *run)

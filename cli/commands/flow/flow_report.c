@@ -2,6 +2,7 @@
 /* The output of `flow` for people: what it measures, and at the end the bytes of each flow. */
 #include "dscp.h"
 #include "flow.h"
+#include "path_report.h"
 #include "units.h"
 
 #include <inttypes.h>
@@ -12,14 +13,18 @@ void flow_say_what(struct flow_run *run)
 {
 	const struct flow_options *o = run->o;
 	const struct control_request *r = &run->plan.request;
-	char to[KTRXER_ADDR_TEXT], size[KTRXER_UNITS_TEXT], span[KTRXER_UNITS_TEXT], sample[KTRXER_UNITS_TEXT];
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], size[KTRXER_UNITS_TEXT], span[KTRXER_UNITS_TEXT],
+		sample[KTRXER_UNITS_TEXT];
 
 	ktrxer_format_size(size, r->bytes);
 	ktrxer_format_duration(span, r->for_ns);
-	out_text(run->cli, "flow %s %s (%s port %" PRIu64 "): %" PRIu64 " %s flow%s%s, %s%s%s each, sampled each %s",
-		 o->direction, o->host, ktrxer_addr_format(&run->plan.to, to), o->port, o->flows,
-		 o->udp ? "UDP" : "TCP", o->flows > 1 ? "s" : "", run->up && run->down ? " each way" : "",
-		 r->bytes ? size : "", r->bytes && r->for_ns ? " or " : "", r->for_ns ? span : "",
+	out_text(run->cli,
+		 "flow %s %s (%s port %" PRIu64 " from %s on %s): %" PRIu64
+		 " %s flow%s%s, %s%s%s each, sampled each %s",
+		 o->direction, o->host, ktrxer_addr_format(&run->plan.to, to), o->port,
+		 ktrxer_addr_format(&run->path.source, from), run->path.device.name, o->flows, o->udp ? "UDP" : "TCP",
+		 o->flows > 1 ? "s" : "", run->up && run->down ? " each way" : "", r->bytes ? size : "",
+		 r->bytes && r->for_ns ? " or " : "", r->for_ns ? span : "",
 		 ktrxer_format_duration(sample, r->sample_ns));
 }
 
@@ -98,6 +103,7 @@ static void total_text(struct flow_run *run, const char *direction, const struct
 
 static void report_text(struct flow_run *run, const struct flow_total totals[2])
 {
+	const struct path_report path = flow_path_report(run);
 	char bound[KTRXER_UNITS_TEXT], pace[KTRXER_UNITS_TEXT];
 
 	if (run->o->udp)
@@ -106,6 +112,7 @@ static void report_text(struct flow_run *run, const struct flow_total totals[2])
 		table_text(run);
 	total_text(run, "up", &totals[0]);
 	total_text(run, "down", &totals[1]);
+	path_report_text(&path);
 	if (run->result.pace_bps)
 		out_text(run->cli, "the server limits each direction to %s",
 			 ktrxer_format_bitrate(pace, run->result.pace_bps));
@@ -129,6 +136,10 @@ int flow_finish_report(struct flow_run *run)
 		return EXIT_NO_RESULT;
 	}
 	flow_pending_flush(run);
+	flow_client_witness(run->client);
+	path_witness_end(&run->witness,
+			 &(struct path_claim){
+				 .path = &run->path, .device = run->plan.device, .from = &run->plan.from, .sent = 1 });
 	end = out_end(run->cli);
 	plan = (struct flow_plan){ .start_ns = run->result.start_ns,
 				   .sample_ns = run->plan.request.sample_ns,

@@ -4,6 +4,7 @@
 #include "error_bound.h"
 #include "flow.h"
 #include "flow_udp.h"
+#include "path_report.h"
 #include "reasons.h"
 #include "units.h"
 
@@ -265,6 +266,7 @@ static void judge_rates(struct flow_run *run, const struct flow_total totals[2])
 void flow_judge(struct flow_run *run, const struct flow_total totals[2])
 {
 	const struct control_request *q = &run->plan.request;
+	const struct path_report path = flow_path_report(run);
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < q->flows; i++)
@@ -280,6 +282,7 @@ void flow_judge(struct flow_run *run, const struct flow_total totals[2])
 	judge_rates(run, totals);
 	if (run->pending_lost)
 		reason_flow_samples_lost(run->cli, run->pending_lost);
+	path_report_judge(&path);
 	judge_ecn(run);
 	judge_start(run);
 	judge_udp(run);

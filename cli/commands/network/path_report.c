@@ -15,9 +15,9 @@ void path_report_judge(const struct path_report *r)
 	char a[KTRXER_ADDR_TEXT], b[KTRXER_ADDR_TEXT];
 
 	if (w->changed && w->elsewhere)
-		reason_path_device(r->cli, most, w->elsewhere, w->probes, w->way->name, r->claim->device.name);
+		reason_path_device(r->cli, most, w->elsewhere, w->probes, w->left[w->way].name, r->claim->device.name);
 	else if (w->changed)
-		reason_path_source(r->cli, w->other_from, w->probes, ktrxer_addr_format(&w->way->from, a),
+		reason_path_source(r->cli, w->other_from, w->probes, ktrxer_addr_format(&w->left[w->way].from, a),
 				   ktrxer_addr_format(&r->claim->source, b));
 	if (w->rerouted)
 		reason_path_next_hop(r->cli, r->host, ktrxer_addr_format(&r->claim->next_hop, a),
@@ -48,13 +48,12 @@ void path_report_text(const struct path_report *r)
 	const struct path_witness *w = r->witness;
 	char left[LIST_TEXT], arrived[LIST_TEXT];
 
-	if (!w->compared)
-		return;
-	if (!w->left_count)
+	if (w->departs && !w->left_count)
 		out_text(r->cli, "path: not observed, because no stamp of a departure names a device");
-	else if (w->elsewhere || w->other_from || w->answers_elsewhere)
-		out_text(r->cli, "path: probes left %s%s%s", ways_text(left, w->left, w->left_count),
-			 w->answers ? "; answers arrived " : "", ways_text(arrived, w->arrived, w->arrived_count));
+	else if (w->compared && (w->elsewhere || w->other_from || w->answers_elsewhere))
+		out_text(r->cli, "path: %s%s%s%s%s", w->left_count ? "packets left " : "",
+			 ways_text(left, w->left, w->left_count), w->left_count && w->answers ? "; " : "",
+			 w->answers ? "answers arrived " : "", ways_text(arrived, w->arrived, w->arrived_count));
 }
 
 void path_report_json(const struct path_report *r, struct json *end)

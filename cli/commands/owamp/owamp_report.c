@@ -3,7 +3,9 @@
 #include "owamp_command.h"
 
 #include "bounds.h"
+#include "fields_common.h"
 #include "fields_owamp.h"
+#include "path_report.h"
 #include "reasons.h"
 #include "units.h"
 
@@ -178,7 +180,11 @@ static void judge(const struct owamp_run *run, int way)
 int owamp_finish(struct owamp_run *run)
 {
 	const struct owamp_client_result *r = &run->result;
-	char text[KTRXER_ADDR_TEXT];
+	const struct path_report path = { .cli = run->cli,
+					  .witness = &r->path,
+					  .claim = &r->route,
+					  .host = run->o->host,
+					  .from_named = run->o->from.family };
 	struct json *end;
 
 	run->cli->no_figure = !run->delays[OWAMP_UP].arrived && !run->delays[OWAMP_DOWN].arrived;
@@ -189,13 +195,15 @@ int owamp_finish(struct owamp_run *run)
 			say_way(run, way);
 			judge(run, way);
 		}
+	path_report_judge(&path);
+	path_report_text(&path);
 	if (r->stopped)
 		reason_owamp_stopped(run->cli);
 	if (r->stopped_by_peer)
 		reason_owamp_server_stopped(run->cli);
 	end = out_end(run->cli);
-	owamp_end_target(end, run->o->host);
-	owamp_end_to(end, ktrxer_addr_format(&run->client.to, text));
+	json_target(end, run->o->host, &r->route);
+	path_report_json(&path, end);
 	owamp_end_port(end, run->client.port);
 	owamp_end_model(end, shared_models[run->o->model]);
 	owamp_end_interval_ns(end, run->o->interval_ns);

@@ -165,6 +165,7 @@ static int send_echo(struct pair_run *run, struct ktrxer_error *err)
 	run->train.session.stopped = run->echo.stopped;
 	run->train.session.info = run->echo.info;
 	run->train.session.qdiscs = run->echo.qdiscs;
+	run->train.witness = run->echo.path;
 	return EXIT_VALID;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "loop.h"
+#include "path_witness.h"
 #include "send_replay.h"
 #include "shared_options.h"
 #include "template.h"
@@ -59,6 +60,7 @@ struct send_run {
 	const struct send_options *o;
 	struct ktrxer_addr to;
 	struct ktrxer_path path;
+	struct path_witness witness; /* at the end */
 	struct send_worker *workers;
 	uint32_t workers_count;
 	struct ktx_info info;  /* of the first one's transmitter */

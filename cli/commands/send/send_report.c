@@ -6,6 +6,7 @@
 #include "fields_packets.h"
 #include "error.h"
 #include "hist.h"
+#include "path_report.h"
 #include "reasons.h"
 #include "units.h"
 
@@ -111,6 +112,15 @@ void send_report(struct send_run *run, const struct ktx_report *r)
 	out_put(run->cli, sample);
 }
 
+static struct path_report path_of(const struct send_run *run)
+{
+	return (struct path_report){ .cli = run->cli,
+				     .witness = &run->witness,
+				     .claim = &run->path,
+				     .host = run->o->host,
+				     .from_named = run->o->from.family };
+}
+
 /* Parts in a million by which the mean rate missed; only where it can be said. */
 static bool rate_error_ppm(const struct send_run *run, const struct ktx_accounts *a, int64_t *ppm)
 {
@@ -151,6 +161,7 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 			uint64_t duration, uint64_t rate_milli)
 {
 	struct cli *cli = run->cli;
+	const struct path_report path = path_of(run);
 	char x[1][KTRXER_UNITS_TEXT], text[HIST_TEXT], departures[160], late[KTRXER_UNITS_TEXT + 32] = "";
 	int64_t ppm;
 
@@ -174,6 +185,7 @@ static void finish_text(struct send_run *run, const struct ktx_accounts *a, cons
 		out_text(cli, "rate: %" PRIu64 ".%03" PRIu64 " probes/s over %s%s", rate_milli / 1000,
 			 rate_milli % 1000, ktrxer_format_ns(x[0], (int64_t)duration), miss);
 	}
+	path_report_text(&path);
 	if (network_errors(run))
 		out_text(cli, "%" PRIu64 " errors came back from the network", network_errors(run));
 	if (run->info.notes[0])
@@ -240,6 +252,7 @@ static void vary_json(const struct send_run *run, struct json *end)
 static void finish_json(struct send_run *run, struct json *end, const struct ktx_accounts *a,
 			const struct ktrxer_hist *lateness, uint64_t duration, uint64_t rate_milli)
 {
+	const struct path_report path = path_of(run);
 	char address[KTRXER_ADDR_TEXT];
 	int64_t ppm;
 
@@ -262,6 +275,7 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 	accounts_cancelled(end, a->cancelled);
 	json_late(end, a->late, run->timed ? run->late_ns : 0);
 	send_end_tries(end, a->tries);
+	path_report_json(&path, end);
 	send_end_network_errors(end, network_errors(run));
 	send_end_duration_ns(end, duration);
 	send_end_rate_pps(end, (int64_t)rate_milli);
@@ -304,11 +318,33 @@ static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 	}
 }
 
+/* Frames of a file have addresses of their own, and leave by the device that the user has named. */
+static void witness_end(struct send_run *run, uint64_t sent)
+{
+	for (uint32_t i = 0; i < run->workers_count; i++) {
+		struct ktx_accounts a;
+
+		ktx_accounts(run->workers[i].tx, &a);
+		path_witness_sent(&run->witness, run->workers[i].tx, &run->path, a.sent);
+	}
+	path_witness_end(&run->witness, &(struct path_claim){ .path = &run->path,
+							      .device = run->o->device,
+							      .from = &run->o->from,
+							      .sent = sent,
+							      .any_source = vary_has(&run->vary, KTX_FIELD_SOURCE) });
+}
+
 static void finish_verdict(struct send_run *run, const struct ktx_accounts *a)
 {
 	run->cli->no_figure = !a->sent;
 	verdict_packets(run->cli, a);
 	replay_verdict(run);
+	if (!run->o->pcap) {
+		const struct path_report path = path_of(run);
+
+		witness_end(run, a->sent);
+		path_report_judge(&path);
+	}
 	if (a->uncounted)
 		reason_uncounted(run->cli, a->uncounted, a->queued, run->path.device.name);
 	judge_neighbour(run, a);

@@ -4,6 +4,7 @@
 
 #include "fields_common.h"
 #include "fields_tcp.h"
+#include "path_report.h"
 #include "reasons.h"
 #include "units.h"
 
@@ -108,9 +109,19 @@ static void judge_server(const struct tcp_run *run, enum verdict verdict)
 	}
 }
 
+static struct path_report path_of(const struct tcp_run *run)
+{
+	return (struct path_report){ .cli = run->cli,
+				     .witness = &tcp_prober_result_of(run->prober)->path,
+				     .claim = tcp_prober_path_of(run->prober),
+				     .host = run->o->host,
+				     .from_named = run->spec.from.family };
+}
+
 static void judge(const struct tcp_run *run)
 {
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
+	const struct path_report path = path_of(run);
 
 	run->cli->no_figure = !r->known;
 	verdict_packets(run->cli, &r->accounts);
@@ -131,6 +142,7 @@ static void judge(const struct tcp_run *run)
 		reason_tcp_user_stamped(run->cli, r->user_stamped);
 	if (r->receiver_drops)
 		reason_receive_buffer(run->cli, r->receiver_drops);
+	path_report_judge(&path);
 	verdict_bypass(run->cli, tcp_prober_info_of(run->prober), &r->qdiscs, "raw");
 }
 
@@ -150,6 +162,7 @@ static void way_text(const struct tcp_run *run, int way)
 static void text(const struct tcp_run *run)
 {
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
+	const struct path_report path = path_of(run);
 	char round_trip[HIST_TEXT];
 
 	for (int way = 0; way < WAYS && r->known; way++)
@@ -162,6 +175,7 @@ static void text(const struct tcp_run *run)
 		 r->planned, r->known,
 		 r->doubts[TCP_NO_CONCLUSION] + r->doubts[TCP_SHORT_SEGMENTS] + r->doubts[TCP_CONNECTION_ENDED],
 		 r->busy + r->unprimed, r->opened);
+	path_report_text(&path);
 	if (r->known)
 		out_text(run->cli, "intervals of Wilson at 95 %%, for losses that do not come in bursts");
 }
@@ -201,11 +215,12 @@ static void way_json(const struct tcp_run *run, struct json *end, int way)
 static void end_json(const struct tcp_run *run, struct json *end)
 {
 	const struct tcp_prober_result *r = tcp_prober_result_of(run->prober);
-	const struct ktrxer_path *path = tcp_prober_path_of(run->prober);
+	const struct path_report path = path_of(run);
 
-	json_target(end, run->o->host, path);
+	json_target(end, run->o->host, path.claim);
+	path_report_json(&path, end);
 	tcp_end_port(end, run->spec.port);
-	tcp_end_path(end, run->spec.path);
+	tcp_end_request_path(end, run->spec.path);
 	tcp_end_engine(end, tcp_prober_info_of(run->prober)->engine);
 	tcp_end_backend(end, tcp_prober_backend_of(run->prober));
 	tcp_end_payload_bytes(end, tcp_prober_payload_of(run->prober));

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "flow.h"
 #include "path_find.h"
+#include "path_report.h"
 #include "reasons.h"
 #include "units.h"
 
@@ -37,6 +38,7 @@ int train_run_prepare(struct train_run *run, struct ktrxer_error *err)
 						    .precise = o->precise,
 						    .cpu = (int)o->cpu,
 						    .specs = run->specs,
+						    .witness = &run->witness,
 						    .stop_fd = run->cli->stop_fd,
 						    .describe = flow_failure_describe };
 	rc = flow_token_read(&run->token, o->token_file, err);
@@ -162,8 +164,25 @@ void train_run_judge_coalesced(const struct train_run *run, const char *name, co
 			       train_shaper(&run->session.info, &run->session.qdiscs, receiver, shaper));
 }
 
-void train_run_judge(const struct train_run *run, const char *what)
+static struct path_report path_of(const struct train_run *run)
 {
+	return (struct path_report){ .cli = run->cli,
+				     .witness = &run->witness,
+				     .claim = &run->path,
+				     .host = run->o->host,
+				     .from_named = run->o->from.family };
+}
+
+void train_run_judge(struct train_run *run, const char *what)
+{
+	const struct path_report path = path_of(run);
+
+	path_witness_end(&run->witness, &(struct path_claim){ .path = &run->path,
+							      .device = run->o->device,
+							      .from = &run->o->from,
+							      .sent = run->session.flows || run->witness.left_count });
+	path_report_judge(&path);
+	path_report_text(&path);
 	if (run->session.stopped)
 		reason_stopped(run->cli, what);
 	verdict_bypass(run->cli, &run->session.info, &run->session.qdiscs, "udp");
@@ -173,7 +192,10 @@ void train_run_judge(const struct train_run *run, const char *what)
 
 void train_run_json(const struct train_run *run, struct json *end)
 {
+	const struct path_report path = path_of(run);
+
 	json_target(end, run->o->host, &run->path);
+	path_report_json(&path, end);
 }
 
 void train_run_free(struct train_run *run)

@@ -40,6 +40,7 @@ struct train_run {
 	const struct train_options *o;
 	struct hmac_key token;
 	struct ktrxer_path path;
+	struct path_witness witness;
 	struct train_session_options plan;
 	struct train_session session;
 	struct flow_spec specs[2 * TRAIN_WAYS]; /* of each direction that is measured two: the order of plan.specs */
@@ -81,7 +82,7 @@ const char *train_shaper(const struct ktx_info *info, const struct ktrxer_qdiscs
 /* `period_ns` of the receiver's interrupts; 0: not known. */
 void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns);
 /* Reasons of the session for the verdict. WHAT: "pairs". */
-void train_run_judge(const struct train_run *run, const char *what);
+void train_run_judge(struct train_run *run, const char *what);
 void train_run_json(const struct train_run *run, struct json *end);
 void train_run_free(struct train_run *run);
 

@@ -648,14 +648,14 @@ FORMS: dict[str, Form] = {
     "path_device": Form(
         "",
         "host",
-        "{elsewhere} of {probes} probes left by device '{device}', not by '{claimed}': the figures are of another path than the first line says",
+        "{elsewhere} of {probes} observed packets left by device '{device}', not by '{claimed}': the figures are of another path than the first line says",
         ("all",),
         "elsewhere",
     ),
     "path_source": Form(
         "degraded",
         "host",
-        "{translated} of {probes} probes left with the source address {source}, not {claimed_source}: NAT of this host changed it",
+        "{translated} of {probes} observed packets left with the source address {source}, not {claimed_source}: NAT of this host changed it",
         ("all",),
         "translated",
     ),
