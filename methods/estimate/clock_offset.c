@@ -273,9 +273,9 @@ static const struct segment *segment_of(const struct clock_offset *est, enum clo
 
 /*
  * Two clocks that nothing synchronises may differ by more than the model allows (a bad crystal, a virtual machine). The
- * limits contradict the model only after the room of a round trip is used up, in minutes; until then the true offset
- * may be outside of the cones. The least delays of both directions show the rate much earlier. In one of them a queue may
- * be filling.
+ * limits contradict the model only after the room of a round trip is used up, in minutes. Until then the true offset
+ * may be outside of the cones. The least delays of both directions show the rate much earlier. In one of them a queue
+ * may be filling.
  */
 static void rate_find(struct segment *s)
 {
