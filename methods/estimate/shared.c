@@ -4,6 +4,7 @@
 #include "capacity.h"
 #include "error_bound.h"
 #include "hop_queues.h"
+#include "levels.h"
 #include "mda.h"
 #include "ppt_plan.h"
 #include "ppt_probes.h"
@@ -400,6 +401,35 @@ EXPORT int ktrxer_py_tolerances(struct figure *to, int most)
 	put(&f, "default_percent", BOUND_TOLERANCE * 100.0 / BOUND_WHOLE);
 	put(&f, "least_ns", BOUND_TOLERANCE_NS);
 	put(&f, "loss_points", BOUND_TOLERANCE_LOSS * 100.0 / BOUND_WHOLE);
+	return f.count;
+}
+
+EXPORT int ktrxer_py_levels(const double *values, size_t count, uint64_t begin_ns, uint64_t window_ns,
+			    uint32_t packet_bytes, double first, struct figure *to, int most)
+{
+	const struct rate_windows windows = { .values = values,
+					      .count = count,
+					      .begin_ns = begin_ns,
+					      .window_ns = window_ns,
+					      .packet_bytes = packet_bytes,
+					      .first = first };
+	struct figures f = { .to = to, .most = most };
+	struct rate_level found[RATE_LEVELS_MOST];
+	const size_t levels = levels_of_rate(&windows, found);
+
+	for (size_t i = 0; i < levels; i++) {
+		put(&f, "from_ns", (double)found[i].from_ns);
+		put(&f, "to_ns", (double)found[i].to_ns);
+		put(&f, "median", found[i].median);
+	}
+	return f.count;
+}
+
+EXPORT int ktrxer_py_levels_window(uint64_t begin_ns, uint64_t end_ns, uint64_t sample_ns, struct figure *to, int most)
+{
+	struct figures f = { .to = to, .most = most };
+
+	put(&f, "window_ns", (double)levels_window_ns(begin_ns, end_ns, sample_ns));
 	return f.count;
 }
 

@@ -69,6 +69,15 @@ int ktrxer_py_rate_bound(double rate, uint64_t uncovered_ns, uint64_t whole_ns, 
 /* "default_percent", "least_ns" of delays, "loss_points". */
 int ktrxer_py_tolerances(struct figure *to, int most);
 
+/*
+ * levels.h: of windows of a rate or a delay: "from_ns", "to_ns" and "median" of each level; none: there was no change.
+ * `first` negative: not known.
+ */
+int ktrxer_py_levels(const double *values, size_t count, uint64_t begin_ns, uint64_t window_ns, uint32_t packet_bytes,
+		     double first, struct figure *to, int most);
+/* "window_ns" */
+int ktrxer_py_levels_window(uint64_t begin_ns, uint64_t end_ns, uint64_t sample_ns, struct figure *to, int most);
+
 /* The functions of arrays: see their headers. */
 int ktrxer_py_one_way(const struct one_way_row *rows, size_t count, uint32_t adjusted, uint32_t free_running,
 		      struct one_way_row_delays *delays);

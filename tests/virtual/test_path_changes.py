@@ -280,6 +280,10 @@ def test_all_packets_of_one_direction_are_lost_under_load(made: dict[str, Made],
     here, other = ("lost_up", "lost_down") if way == "up" else ("lost_down", "lost_up")
     assert 15 <= sums[here] <= sums["lost"] / 2 + 5 and sums[other] <= QUEUE_DROPS
     assert one.rate(8, SECONDS) > 0.5 * FAST * SHARE, "the flow goes on"
+    (stalled,) = one.summary.byte_outages
+    assert stalled.direction == "up" and stalled.high_ms is not None and stalled.high_ms > 2000 and 1500 < stalled.low_ms < 4500
+    assert any(line.startswith("outage  no byte up for ") for line in summary_lines(one.summary)[1:3])
+    assert one.summary.grade is None or one.summary.grade.outage_ms >= stalled.low_ms
 
 
 @pytest.mark.parametrize("way", ["up", "down"])

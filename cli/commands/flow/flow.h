@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "flow_client.h"
 #include "flow_result.h"
+#include "flow_series.h"
 
 struct flow_options {
 	const char *direction, *host, *token_file, *cc, *dscp, *ecn, *engine, *device;
@@ -44,6 +45,8 @@ struct flow_run {
 	struct flow_spec *specs;
 	struct flow_record *records;
 	struct flow_result *results; /* at the end */
+	struct flow_ends ends[2];    /* up, down */
+	struct flow_findings findings[2];
 	struct flow_shown *shown;
 	struct hmac_key token;
 	bool up, down, interrupted, done;
@@ -79,6 +82,11 @@ int flow_failure_describe(struct ktrxer_error *err, const struct flow_client_opt
 
 struct path_report;
 struct path_report flow_path_report(const struct flow_run *run);
+
+/* flow_findings.c: levels and outages of a direction */
+void flow_findings_text(struct flow_run *run, bool down);
+void flow_findings_json(const struct flow_run *run, struct json *end);
+
 void flow_say_what(struct flow_run *run);
 int flow_finish_report(struct flow_run *run);
 

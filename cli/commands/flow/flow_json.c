@@ -120,6 +120,7 @@ void flow_end_json(const struct flow_run *run, struct json *end, const struct fl
 	for (uint32_t i = 0; i < run->plan.request.flows; i++)
 		flow_json(run, end, i);
 	json_array_end(end);
+	flow_findings_json(run, end);
 	flow_end_bytes(end, totals[0].bytes + totals[1].bytes);
 	flow_end_rate_bps_or_null(end,
 				  (!run->up || flow_has_rate(&totals[0])) && (!run->down || flow_has_rate(&totals[1])),

@@ -297,5 +297,7 @@ void flow_release(struct flow_run *run)
 	free(run->results);
 	free(run->shown);
 	free(run->pending);
+	for (int down = 0; down < 2; down++)
+		flow_series_free(&run->ends[down]);
 	secret_forget(&run->token, sizeof run->token);
 }

@@ -106,6 +106,8 @@ static void report_text(struct flow_run *run, const struct flow_total totals[2])
 	const struct path_report path = flow_path_report(run);
 	char bound[KTRXER_UNITS_TEXT], pace[KTRXER_UNITS_TEXT];
 
+	flow_findings_text(run, false);
+	flow_findings_text(run, true);
 	if (run->o->udp)
 		udp_table_text(run);
 	else if (run->plan.request.flows > 1 && run->plan.request.flows <= TABLE_MAX)
@@ -151,6 +153,8 @@ int flow_finish_report(struct flow_run *run)
 		flow_result(&run->results[i], &run->specs[i], &run->records[i], &plan);
 	for (int down = 0; down < 2; down++)
 		flow_total(&totals[down], down, flows, run->specs, run->records, run->results);
+	for (int down = 0; down < 2; down++)
+		flow_find(&run->findings[down], &run->ends[down], down, flows, run->specs, run->results, &plan);
 	flow_judge(run, totals);
 	report_text(run, totals);
 	flow_end_json(run, end, totals);

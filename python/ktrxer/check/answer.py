@@ -10,6 +10,7 @@ from typing import Literal
 
 from ktrxer.check.figures import LEVEL, Check, Hop, Load, Queue, scale
 from ktrxer.statistics.latency import Delays
+from ktrxer.summary.byte_outages import line as byte_outage
 from ktrxer.summary.outages import line as outage
 from ktrxer.summary.policer import line
 from ktrxer.summary.where import DOWN, FAR, OWN, UP
@@ -80,9 +81,10 @@ def _first(check: Check, bloated: Bloated) -> str:
     graded = f" for the {NOUNS[check.worst.direction]}" if check.without else differ
     dead = "".join(f"; there was {outage(one)}" for one in sorted(check.outages, key=lambda one: -one.low_ms)[:1])
     more = f" and {len(check.outages) - 1} more times" if len(check.outages) > 1 else ""
+    dead += more + "".join(f"; there was {byte_outage(one)}" for one in sorted(check.byte_outages, key=lambda one: -one.low_ms)[:1])
     with_outage = ", with the outage," if dead else ""
     rated = f"which{with_outage} is grade {letter}{between}{graded} on the scale {scale()}"
-    return f"{sentence}: {' and '.join(parts)} to {trip}, {rated}{dead}{more}."
+    return f"{sentence}: {' and '.join(parts)} to {trip}, {rated}{dead}."
 
 
 def _added(load: Load) -> str:

@@ -18,9 +18,10 @@ from ktrxer.statistics.throughput import bytes_rate, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Series
+from ktrxer.summary.byte_outages import ByteOutage, byte_outages, longest_of_all
 from ktrxer.summary.changes import Held, rates
 from ktrxer.summary.figures import FIRST_WINDOW_BYTES
-from ktrxer.summary.outages import Outage, capped, longest, outages
+from ktrxer.summary.outages import Outage, capped, outages
 from ktrxer.summary.policer import Policed, policed
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 from ktrxer.units import delay as ms
@@ -28,6 +29,7 @@ from ktrxer.units import delay as ms
 MS, S = 1e6, 10**9
 SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: its queue fills in this part, and the figures leave it out
 LEVEL = 0.90  # of the interval of a difference: two intervals of 95 % hold at the same time with 90 % (Bonferroni)
+OUT_SHARE = 0.01  # of the highest rate: a lower level is an outage, and no load
 QUEUE_LEAST_MS = 0.1  # a smaller delay under load is the work of the hosts, too
 HALF = 0.5  # of the added delay: a place with more is where the queue is
 
@@ -85,6 +87,7 @@ class Check:
     idle: Delays
     loads: tuple[Load, ...]
     outages: tuple[Outage, ...] = ()  # times without any answer, which limit the grade
+    byte_outages: tuple[ByteOutage, ...] = ()  # times without any byte of a direction, which limit the grade, too
 
     @property
     def added_ms(self) -> float:
@@ -103,7 +106,7 @@ class Check:
     def grades(self) -> tuple[str, str, str]:
         """The letter, and the letters of the interval's ends."""
         low, high = self.bounds_ms or (self.added_ms, self.added_ms)
-        dead = longest(self.outages)
+        dead = longest_of_all(self.outages, self.byte_outages)
         return capped(grade(self.added_ms), dead), capped(grade(low), dead), capped(grade(high), dead)
 
     @property
@@ -135,7 +138,7 @@ def of(run: Run) -> Check | None:
         made = tuple(load for way, window in loads.items() if (load := _load(run, way, window, members, idle_window, idle)) is not None)
         if made:
             dead = tuple(outages(run, flow_facts(run)[2]))
-            return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made, dead)
+            return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made, dead, tuple(byte_outages(run)))
     return None
 
 
@@ -193,7 +196,8 @@ def _slowest(window: Window, levels: tuple[Held, ...]) -> Window:
     inside = tuple(one for one in levels if one.to_s * S >= window.from_ns + S)
     if len(inside) < 2:
         return window
-    slow = min(inside, key=lambda one: one.median)
+    most = max(one.median for one in inside)
+    slow = min((one for one in inside if one.median > OUT_SHARE * most), key=lambda one: one.median)
     return Window(max(window.from_ns, round(slow.from_s * S)), min(window.to_ns, round(slow.to_s * S)), inside)
 
 

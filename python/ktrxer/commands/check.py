@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 import textwrap
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -309,6 +309,7 @@ def as_json(stored: Path, verdict: str | None, reasons: list[Reason], made: Answ
         "file": str(stored), "verdict": verdict, "reasons": [one.as_json() for one in reasons],
         "answer": list(made.sentences),
         "bloated": made.bloated, "note": note, "target": None, "probes": None, "idle_ms": None, "grade": None, "level": LEVEL, "loads": [],
+        "outages": [], "byte_outages": [],
     }  # fmt: skip
     if check is None:
         return result
@@ -319,6 +320,7 @@ def as_json(stored: Path, verdict: str | None, reasons: list[Reason], made: Answ
         "idle_ms": {"p50": _finite(idle.p50), "low": _finite(idle.p50_low), "high": _finite(idle.p50_high), "p99": _finite(idle.p99)},
         "grade": {"letter": letter, "low": low, "high": high, "added_ms": _finite(check.added_ms), "scale": scale()},
         "loads": [_load(load, made) for load in check.loads],
+        "outages": [asdict(one) for one in check.outages], "byte_outages": [asdict(one) for one in check.byte_outages],
     }  # fmt: skip
 
 
@@ -332,6 +334,7 @@ def _load(load: Load, made: Answer) -> dict[str, Any]:
         "added_ms": _finite(load.added_ms), "low_ms": _finite(load.low_ms), "high_ms": _finite(load.high_ms),
         "queue": None if queue is None else {"place": queue.place, "share": queue.share, "before_hop": queue.hop, "qdisc": queue.qdisc},
         "hops": [{"hop": h.number, "address": h.address, "idle_ms": h.idle_ms, "added_ms": h.added_ms} for h in load.hops],
+        "levels": [{"from_s": one.from_s, "to_s": one.to_s, "rate_bps": round(one.median * 1e6)} for one in load.levels],
         "shaper_bps": round(shaper * 1e6) if shaper is not None and made.bloated != "no" else None,
     }  # fmt: skip
 

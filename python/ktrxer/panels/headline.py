@@ -15,6 +15,7 @@ from ktrxer.panels.parts import count_of
 from ktrxer.statistics.latency import GRADES, NORMAL, Delays
 from ktrxer.store.reasons import Reason
 from ktrxer.summary import where
+from ktrxer.summary.byte_outages import line as byte_line
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.model import Summary
 from ktrxer.summary.outages import line
@@ -62,6 +63,9 @@ def headline(s: Summary) -> Headline:
         first = f"The path was dead: {line(max(s.outages, key=lambda one: one.low_ms))}."
         others = f" {count_of(len(s.outages) - 1, 'shorter outage')} more." if len(s.outages) > 1 else ""
         made = replace(made, details=(first + others, *made.details), lossy=True)
+    if s.byte_outages:
+        stalled = f"The flows stood still: {byte_line(max(s.byte_outages, key=lambda one: one.low_ms))}."
+        made = replace(made, details=(*made.details[:1], stalled, *made.details[1:]) if s.outages else (stalled, *made.details))
     return replace(made, reasons=tuple(s.reasons[:STATED]) if s.verdict in ("degraded", "invalid") else ())
 
 

@@ -3,28 +3,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrxer.figures.facts import Counts
 from ktrxer.statistics.latency import median
-from ktrxer.statistics.levels import POINTS_MOST, levels
+from ktrxer.statistics.levels import SEGMENT_BYTES, Level, levels, window_ns
 from ktrxer.statistics.throughput import bytes_rate, edges, gap_ns, sum_of_flows
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
+from ktrxer.summary.byte_outages import begin_of
 
 S, MS = 10**9, 10**6
-LEVEL_S, LEVEL_SHARE = 2.0, 0.1  # a level is at least so long, and this share of the time
 SETTLED_NS = S  # of the load, in which flows begin
 WINDOW_NS, BLOCK_NS = 400 * MS, 500 * MS
+BLOCKS_MOST = 200
 SAMPLES_LEAST = 3
-BURST, BURST_WINDOWS_LEAST = 1.3, 8  # the first second's rate, of the highest later one; of so many
-LEAST_SHARE = 1e-3  # of the largest value: less is none
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,9 @@ def changes(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]
     return [*rates(run, counted, every_ns), *_trips(run, kind_of)]
 
 
-def _found(name: str, unit: str, begin_ns: int, window_ns: int, values: NDArray[np.float64]) -> Iterator[Change]:
-    if len(values) and np.nanmax(values) > 0 and not np.isnan(values).any():
-        least = math.ceil(max(LEVEL_S * S, LEVEL_SHARE * window_ns * len(values)) / window_ns)
-        parts = levels(np.maximum(values, LEAST_SHARE * values.max()), least)
-        at = [(begin_ns + edge * window_ns) / S for edge in (0, *(part.last for part in parts))]
-        if len(parts) > 1:
-            yield Change(name, unit, [Held(at[i], at[i + 1], median(values[p.first : p.last])) for i, p in enumerate(parts)])
+def _change(name: str, unit: str, scale: float, found: list[Level]) -> Iterator[Change]:
+    if found:
+        yield Change(name, unit, [Held(one.from_ns / S, one.to_ns / S, one.median / scale) for one in found])
 
 
 def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) -> Iterator[Change]:
@@ -72,17 +66,30 @@ def rates(run: Run, counted: Mapping[int, Counts], every_ns: Mapping[int, int]) 
     for name, members in groups.items():
         begin = max(int(counted[one.id][0][0]) for one in members) + SETTLED_NS
         end = min(int(counted[one.id][0][-1]) for one in members)
-        if any(begin < at < end - SETTLED_NS for at in planned):
+        if any(begin < at < end - SETTLED_NS for at in planned) or begin >= end:
             continue  # other flows begin or end: a change of the plan
-        window = max(WINDOW_NS, 2 * max(every_ns[one.id] for one in members), -(-(end - begin) // POINTS_MOST))
-        at = edges(begin, end, window)
-        whole = received(members, counted, every_ns, at)
-        first = received(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64))
-        # Flows begin slowly: a first second with a higher rate than any later time is, as a rule, that of a shaper whose bucket was full.
-        if len(whole) >= BURST_WINDOWS_LEAST and first[0] > BURST * whole.max():
-            parts = (Held(0.0, begin / S, float(first[0])), Held(begin / S, int(at[-1]) / S, median(whole)))
-            yield Change(name, "Mbit/s", list(parts))
-        yield from _found(name, "Mbit/s", begin, window, whole)
+        yield from _change(name, "Mbit/s", 1e6, _of_process(run, members) or _of_counts(members, counted, every_ns, begin, end))
+
+
+def _of_process(run: Run, members: list[Series]) -> list[Level]:
+    """The levels that one process has found for all flows of a group: it counts arrivals behind a lost segment, too."""
+    runners = {series.runner for series in members}
+    runner = run.meta.runner_of(members[0])
+    others = [series for series in run.meta.of_kind("bytes") if series.runner in runners]
+    if runner is None or len(runners) > 1 or len(others) != len(members) or (begin := begin_of(runner)) is None:
+        return []
+    found = [Level(begin + one["from_ns"], begin + one["to_ns"], one["rate_bps"]) for one in runner.result.get("levels", ())]
+    return [replace(one, from_ns=max(0, one.from_ns)) for one in found]
+
+
+def _of_counts(
+    members: list[Series], counted: Mapping[int, Counts], every_ns: Mapping[int, int], begin: int, end: int
+) -> list[Level]:
+    window = window_ns(begin, end, max(every_ns[one.id] for one in members))
+    whole = received(members, counted, every_ns, edges(begin, end, window)) * 1e6
+    first = received(members, counted, every_ns, np.asarray([begin - SETTLED_NS, begin], np.int64)) * 1e6
+    known = None if np.isnan(first[0]) else float(first[0])
+    return [] if np.isnan(whole).any() else levels(whole, begin, window, SEGMENT_BYTES, known)
 
 
 def received(
@@ -95,7 +102,7 @@ def received(
 def _trips(run: Run, kind_of: Mapping[int, str]) -> Iterator[Change]:
     phase = run.meta.phase("load")
     begin, end = (phase.from_ns + SETTLED_NS, phase.to_ns) if phase is not None else (0, run.meta.length_ns)
-    block = max(BLOCK_NS, -(-(end - begin) // POINTS_MOST))
+    block = max(BLOCK_NS, -(-(end - begin) // BLOCKS_MOST))
     kinds: dict[str, list[Series]] = {}
     for series in run.meta.of_kind("latency"):
         if series.klass in (None, "BE"):
@@ -107,4 +114,5 @@ def _trips(run: Run, kind_of: Mapping[int, str]) -> Iterator[Change]:
         where, values = (t[known] - begin) // block, trips[known] / MS
         inside = [values[where == k] for k in range(max(0, (end - begin) // block))]
         if all(len(some) >= SAMPLES_LEAST for some in inside):
-            yield from _found(f"round trip, {kind}", "ms", begin, block, np.asarray([median(some) for some in inside]))
+            medians = np.asarray([median(some) for some in inside])
+            yield from _change(f"round trip, {kind}", "ms", 1, [] if np.isnan(medians).any() else levels(medians, begin, block))

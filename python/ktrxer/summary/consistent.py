@@ -11,12 +11,14 @@ from itertools import pairwise
 from typing import Any
 
 from ktrxer.figures.delays import ROUND_TRIP, Direction
+from ktrxer.figures.facts import flow_counts, interval_ns
 from ktrxer.statistics.latency import RESPONSIVENESS, Delays, grade, responsiveness_class
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
+from ktrxer.summary.byte_outages import longest_of_all
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.model import Summary
-from ktrxer.summary.outages import capped, longest
+from ktrxer.summary.outages import capped
 from ktrxer.units import delay as ms
 
 NEAR = 1e-6  # of a figure that is computed twice
@@ -93,7 +95,7 @@ class Relations:
         added = max(0.0, trip.loaded.p50 - trip.idle.p50)
         if not _near(added, one.added_ms):
             yield f"it is of {ms(one.added_ms)}, and the load adds {ms(added)} to the p50"
-        letter = capped(grade(added), longest(self.summary.outages))
+        letter = capped(grade(added), longest_of_all(self.summary.outages, self.summary.byte_outages))
         if letter != one.letter:
             yield f"{one.letter}, and the figures give {letter}"
 
@@ -106,7 +108,8 @@ class Relations:
         rates = [value for value in (one.foreign_rpm, one.self_rpm) if value is not None]
         if rates:
             yield from _ordered("round trips a minute", min(rates), one.rpm, max(rates))
-        worst = min([*rates, *([MINUTE_MS / dead] if (dead := longest(self.summary.outages)) else [])], default=one.rpm)
+        dead = longest_of_all(self.summary.outages, self.summary.byte_outages)
+        worst = min([*rates, *([MINUTE_MS / dead] if dead else [])], default=one.rpm)
         if _rank(one.rating) > _rank(responsiveness_class(worst)):
             yield f"{one.rating}, and {worst:.0f} round trips a minute are {responsiveness_class(worst)}"
 
@@ -129,6 +132,18 @@ class Relations:
         if inside:
             yield f"no answer for {ms(one.low_ms)} from {one.from_s:.2f} s on, and {inside} probes of this time were answered"
         yield from _ordered("bounds of an outage", one.low_ms, one.high_ms)
+
+    def byte_outage(self, one: Any) -> Iterator[str]:
+        """No byte at all: the counts of the receivers are the same in this time."""
+        for series in self.run.meta.of_kind("bytes"):
+            if series.direction != one.direction:
+                continue
+            times, counts, note = flow_counts(self.run, series)
+            every = interval_ns(self.run, series)
+            inside = counts[(times > one.from_s * S + every) & (times < one.from_s * S + one.low_ms * 1e6 - every)]
+            if not note and len(inside) and inside[0] != inside[-1]:
+                yield f"no byte {one.direction} for {ms(one.low_ms)} from {one.from_s:.2f} s on, and {inside[-1] - inside[0]} bytes arrived"
+        yield from _ordered("bounds of an outage of flows", one.low_ms, one.high_ms)
 
     def where(self, one: Any) -> Iterator[str]:
         whole = sum(part.share for part in self.summary.where)
@@ -200,6 +215,7 @@ class Relations:
 RELATIONS: dict[str, Callable[[Relations, Any], Iterator[str]]] = {
     "latency": Relations.direction, "loss": Relations.loss, "loss_of_run": Relations.loss, "bounds": Relations.bound,
     "responsiveness": Relations.responsiveness, "grade": Relations.grade, "lateness_us": Relations.lateness, "where": Relations.where,
-    "own_drops": Relations.drops, "estimates": Relations.estimate, "outages": Relations.outage, "hops": Relations.hop,
+    "own_drops": Relations.drops, "estimates": Relations.estimate, "outages": Relations.outage,
+    "byte_outages": Relations.byte_outage, "hops": Relations.hop,
     "voice": Relations.voice, "steps": Relations.step, "changes": Relations.change, "policed": Relations.policed,
 }  # fmt: skip

@@ -22,11 +22,12 @@ from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED
 from ktrxer.store.meta import Series
 from ktrxer.summary import VOICE, losses
+from ktrxer.summary.byte_outages import ByteOutage, byte_outages, longest_of_all
 from ktrxer.summary.findings import Findings
 from ktrxer.summary.lateness import first_lateness
 from ktrxer.summary.methods import estimates, hops
 from ktrxer.summary.model import Grade, Late, Responsiveness, SeriesFigures, Summary
-from ktrxer.summary.outages import Outage, capped, longest, outages
+from ktrxer.summary.outages import Outage, capped, outages
 from ktrxer.summary.steps import Step, steps
 from ktrxer.summary.times import phase_times, processor_times
 from ktrxer.summary.where import Part, own_qdisc, parts
@@ -93,13 +94,15 @@ def compared(run: Run, whole: bool = False) -> Summary:
     latency = latencies(run, whole)
     loaded = _load_got_through(run)
     dead: list[Outage] = take("outages", lambda: outages(run, flow_facts(run)[2]), [])
+    stalled: list[ByteOutage] = take("outages of flows", lambda: byte_outages(run), [])
+    outage_ms = longest_of_all(dead, stalled)
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
         latency=latency, throughput=throughput(run), loss=losses.of_phases(run),
-        responsiveness=take("responsiveness", lambda: _responsiveness(run, latency, longest(dead)), None) if loaded else None,
-        grade=take("grade", lambda: _grade(latency, longest(dead)), None) if loaded else None,
-        estimates=take("estimates", lambda: estimates(run), []), outages=dead, failed=findings.failed,
+        responsiveness=take("responsiveness", lambda: _responsiveness(run, latency, outage_ms), None) if loaded else None,
+        grade=take("grade", lambda: _grade(latency, outage_ms), None) if loaded else None,
+        estimates=take("estimates", lambda: estimates(run), []), outages=dead, byte_outages=stalled, failed=findings.failed,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from ktrxer.figures.delays import Direction
 from ktrxer.figures.throughput import Throughput
 from ktrxer.statistics.latency import Delays
 from ktrxer.store.reasons import Reason
+from ktrxer.summary.byte_outages import ByteOutage
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.methods import Estimate, Hop
 from ktrxer.summary.outages import Outage
@@ -99,6 +100,7 @@ class Summary:
     own_drops: OwnDrops | None = None  # drops in the local host's own qdisc
     estimates: list[Estimate] = field(default_factory=list)  # results of methods, with their bounds
     outages: list[Outage] = field(default_factory=list)  # times without any answer
+    byte_outages: list[ByteOutage] = field(default_factory=list)  # times without any byte of the flows of a direction
     hops: list[Hop] = field(default_factory=list)  # routers of the traced routes
     voice: list[Voice] = field(default_factory=list)  # ratings of calls
     steps: list[Step] = field(default_factory=list)  # parts of a load that changes

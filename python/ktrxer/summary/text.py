@@ -13,6 +13,7 @@ from ktrxer.figures.bound import Bound, widest
 from ktrxer.figures.delays import ROUND_TRIP, Direction
 from ktrxer.store import one_line
 from ktrxer.store.reason_table import BOUND_CAUSES
+from ktrxer.summary.byte_outages import line as byte_outage
 from ktrxer.summary.losses import unplaced
 from ktrxer.summary.methods import Hop
 from ktrxer.summary.model import Responsiveness, Summary
@@ -46,8 +47,11 @@ def lines(s: Summary, colour: bool = False) -> list[str]:
     title = f" ({one_line(s.title, 80)})" if s.title else ""
     made = [paint(f"{one_line(s.test, 80)}{title} to {', '.join(map(one_line, s.targets)) or '?'}, {s.length_s:g} s", "1")]
     made += [f"outage  {outage(one)}" for one in s.outages[:OUTAGES_SHOWN]]
-    if len(s.outages) > OUTAGES_SHOWN:
-        made.append(f"outage  and {len(s.outages) - OUTAGES_SHOWN} more, {ms(sum(one.low_ms for one in s.outages))} together at least")
+    made += [f"outage  {byte_outage(one)}" for one in s.byte_outages[:OUTAGES_SHOWN]]
+    for kind, found in (("answer", s.outages), ("byte", s.byte_outages)):
+        if len(found) > OUTAGES_SHOWN:
+            length = ms(sum(one.low_ms for one in found))
+            made.append(f"outage  and {len(found) - OUTAGES_SHOWN} more times without any {kind}, {length} together at least")
     if s.throughput:
         made += ["", *table(["throughput", "mean", "flows", ""], [
             [t.name, mbps(t.mean_mbps), str(t.flows), f"over {t.seconds:.1f} s" + (f"; {t.note}" if t.note else "")] for t in s.throughput
