@@ -314,7 +314,7 @@ static long complete_one(__u32 round, void *context)
 }
 
 /*
- * Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor.
+ * NULL: it is not about pending requests. Softirqs are off from redirect to flush, so no other call comes between.
  */
 static __always_inline struct live_control *flight_here(void)
 {

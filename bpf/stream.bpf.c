@@ -232,7 +232,7 @@ int stream_next(struct xdp_md *ctx)
 }
 
 /*
- * Is it about pending requests? Softirqs are off from redirect to flush: no other call comes between on this processor.
+ * NULL: it is not about pending requests. Softirqs are off from redirect to flush, so no other call comes between.
  */
 static __always_inline struct stream_worker *flight_here(void)
 {

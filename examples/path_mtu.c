@@ -20,7 +20,7 @@ struct search {
 	struct ktrxer_error err;
 };
 
-/* Is there an answer of this number among what came in? A raw socket has the IPv4 header before it. */
+/* True if an answer of this number has come in. A raw socket has the IPv4 header before it. */
 static bool answer_read(int fd, uint16_t number)
 {
 	uint8_t p[128];

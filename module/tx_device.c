@@ -79,8 +79,8 @@ static bool ktx_driver_allowed(const char *name)
 }
 
 /*
- * May the driver's transmit function be called with interrupts off? A driver can take that for a
- * call of netpoll and lose the frame, so the administrator must allow it by the driver's name.
+ * True if the driver's transmit function may be called with interrupts off. A driver can take
+ * that for a call of netpoll and lose the frame, so the administrator must allow it by its name.
  * Never where it is known to fail: the ports of a switch (DSA), wireless devices, devices made of
  * other devices, and PREEMPT_RT, where the lock of the queue may sleep. veth refuses netpoll since
  * 6.2 because of its receive side only.

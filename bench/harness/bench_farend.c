@@ -10,7 +10,7 @@
 #include <time.h>
 
 enum {
-	SETTLE_NS = 5 * 1000 * 1000, /* nothing has come for so long: that was all */
+	SETTLE_NS = 5 * 1000 * 1000, /* the end of the packets: none came for so long */
 	SETTLE_MAX = 40,             /* times that, at most */
 };
 

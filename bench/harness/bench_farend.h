@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The judge: when did each probe arrive, by its number? An XDP program at the far device where this build and this
- * kernel have it, else the kernel's own stamps by a packet socket. The same for all senders.
+ * The judge records the arrival of each probe by its number: an XDP program at the far device where this build and this
+ * kernel have it, else the kernel's own stamps by a packet socket. It is the same for all senders.
  */
 #ifndef KTRXER_CLI_BENCH_FAREND_H
 #define KTRXER_CLI_BENCH_FAREND_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Was the machine there all the time? On each processor a thread of high priority wakes every 5 ms; when one wakes more
- * than a millisecond late, that processor was away: stolen by the host of a virtual machine, or held by the firmware.
- * And the steal time that the kernel counts.
+ * The watch finds times in which a processor was away. On each a thread of high priority wakes every 5 ms; when it
+ * wakes more than a millisecond late, the host of a virtual machine or the firmware had the processor. The steal
+ * time that the kernel counts is added.
  */
 #ifndef KTRXER_CLI_BENCH_WATCH_H
 #define KTRXER_CLI_BENCH_WATCH_H

@@ -56,7 +56,7 @@ static int check_names(const struct bench_run *run, const struct ktx_engine_info
 	return 0;
 }
 
-/* May processes of ours run under SCHED_FIFO? By trying, for a moment. */
+/* True if processes of ours may run under SCHED_FIFO. Tried for a moment. */
 static bool realtime_allowed(void)
 {
 	struct sched_param param = { .sched_priority = 1 }, before = { 0 };

@@ -77,8 +77,8 @@ int cli_fail_advice(const struct cli *cli, const struct ktrxer_error *err, const
 
 /*
  * When to begin, on CLOCK_MONOTONIC: at once, or for --start-at by waiting until 50 ms before it. 0, a positive number
- * when asked to stop meanwhile, or a negative errno after a complaint (more than a day ahead: not nanoseconds?). A
- * start that has passed is now, and degrades the verdict.
+ * when asked to stop meanwhile, or a negative errno after a complaint (more than a day ahead: probably not in
+ * nanoseconds). A start that has passed is now, and degrades the verdict.
  */
 int cli_wait_start(struct cli *cli, uint64_t *start_ns);
 /* The same, with a longer time to get ready before the start. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which probe does a transmit stamp belong to? The kernel numbers the datagrams of a socket (OPT_ID, 32 bits, wraps)
+ * The map finds the probe of a transmit stamp. The kernel numbers the datagrams of a socket (OPT_ID, 32 bits, wraps)
  * and a stamp carries that number. Whether a refused datagram used one up depends on where it was refused: AF_PACKET
  * and raw sockets number the buffer before it reaches the queue (so ENOBUFS from the queue uses a number, EMSGSIZE and
  * EAGAIN do not), UDP gives it back on some errors in newer kernels. A program cannot find out, so after a refusal the

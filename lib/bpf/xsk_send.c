@@ -21,7 +21,7 @@ static void invalidate_rest(const struct xsk_sender *sender)
 
 int ktrxer_xsk_lost(struct xsk_sender *sender)
 {
-	/* A device that is removed goes down first: which of the two is it? */
+	/* A device that is removed goes down first, so one more call distinguishes the two. */
 	if (sender->lost == -ENETDOWN) {
 		int rc = sender->kick(sender->context);
 

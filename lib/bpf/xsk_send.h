@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Copy mode: descriptors go to the kernel within a system call, and it stops where it likes. How far did it get? Before
+ * Copy mode: descriptors go to the kernel within a system call, which may stop at any of them. Before
  * Linux 6.17 its consumer index lags behind when it stops early, so that cannot be read. But the kernel reads the ring
  * only within our calls: the rest is made invalid, the kernel is called until it has stepped over that, and its own
  * count of invalid descriptors says how many had not gone. So nothing is left behind by a refusal, and what is said of

@@ -52,7 +52,7 @@ struct ktx_engine_state {
 	char note[128];
 };
 
-/* Which queue is it, and does the socket get what it needs there? */
+/* Finds the queue of the device, and sets the socket up for it. */
 static int configure(int fd, const struct ktrxer_device *device, struct qdisc_launch *launch, struct ktrxer_error *err)
 {
 	struct {

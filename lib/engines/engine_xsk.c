@@ -16,7 +16,7 @@
 
 /* The drivers' own interrupts come about as often. */
 #define REAP_NS 50000
-/* Is the device still there? Asked while completions are awaited. */
+/* The time between two looks for the device while completions are awaited. */
 #define LOOK_NS (10 * 1000 * 1000)
 /* Frames that take the place of those the kernel does not give back: that many losses are borne. */
 #define SPARES_MAX 256
@@ -260,7 +260,7 @@ static int xsk_reap(struct ktx_engine_state *state, const struct ktx_completions
 	return n;
 }
 
-/* Zero copy: does it still lie in the ring? In copy mode nothing stays there. */
+/* Zero copy: true if the chunk still lies in the ring. In copy mode nothing stays there. */
 static bool is_untaken(const struct ktx_engine_state *state, uint32_t chunk)
 {
 	const struct xsk_ring *tx = &state->xsk.tx;

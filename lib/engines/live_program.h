@@ -41,7 +41,7 @@ void ktrxer_live_program_close(struct live_program *program);
  */
 int ktrxer_live_program_run(const struct live_program *program, int worker, uint32_t repeat, uint32_t batch,
 			    uint32_t frame_size);
-/* Does the kernel run it at all? About 30 ms; sends nothing. */
+/* Tries to load the program, which takes about 30 ms, and sends nothing. */
 int ktrxer_live_program_try(const struct live_program *program, struct ktrxer_error *err);
 
 /*

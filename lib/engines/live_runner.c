@@ -15,7 +15,7 @@
 #define IDLE_NS (500ULL * 1000 * 1000)
 /* How often to look while one call takes over from another, or must end. */
 #define TURN_NS (1000ULL * 1000)
-/* Nothing but the count of runs is to be looked at. */
+/* The time between two looks at the count of runs, which is all that changes then. */
 #define WATCH_NS (100ULL * 1000 * 1000)
 /* Below the pump, which needs some microseconds now and then, preferably on another processor. */
 #define WORKER_PRIORITY 1

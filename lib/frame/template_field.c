@@ -119,7 +119,7 @@ static bool name_find(struct template_place *place, const struct ktx_vary *vary,
 	return false;
 }
 
-/* Is [at, at + width) a part of [from, from + length)? */
+/* True if [at, at + width) is a part of [from, from + length). */
 static bool within(const struct template_place *p, uint32_t from, uint32_t length)
 {
 	return p->at >= from && p->at - from < length && p->width <= length - (p->at - from);

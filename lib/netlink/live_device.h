@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Will this device's driver take frames that an XDP program redirects to it? Asked before anything is promised. */
+/* Whether this device's driver accepts frames that an XDP program redirects to it, found before anything is sent. */
 #ifndef KTRXER_LIB_LIVE_DEVICE_H
 #define KTRXER_LIB_LIVE_DEVICE_H
 

@@ -133,7 +133,7 @@ static int fail_own(const struct resolution *r)
 			   ktrxer_addr_format(&r->options.to, text), r->path->device.name);
 }
 
-/* The device was named, or a scope says it: is it the route's? */
+/* 0 if the device that was named, or that the scope gives, is that of the route. */
 static int route_fits(struct resolution *r)
 {
 	const struct ktrxer_device *device = &r->path->device;

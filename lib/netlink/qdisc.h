@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Does the queue of a device keep the time that a frame brings along (SO_TXTIME)? A socket is never told: any queue but
- * fq and etf ignores it without a word. So the queues are asked for by rtnetlink, and this says which
- * clock they go by, or why they do not.
+ * The clock by which the queue of a device keeps the time of a frame (SO_TXTIME), or the cause if it does not. A socket
+ * gets no error: each queue but fq and etf ignores the time silently. The queues are therefore read by rtnetlink.
  */
 #ifndef KTRXER_LIB_QDISC_H
 #define KTRXER_LIB_QDISC_H

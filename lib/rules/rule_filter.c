@@ -161,7 +161,7 @@ static bool side_is_same(const struct ktrxer_addr *a, uint8_t a_prefix, const st
 	return ktrxer_addr_equal(a, b) && (!a->family || a_prefix == b_prefix);
 }
 
-/* Do two rules say the same in the fields that are looked at? */
+/* True if two rules are equal in these fields. */
 static bool rule_is_same(const struct krx_rule *a, const struct krx_rule *b, uint32_t fields)
 {
 	return (!(fields & KRX_FIELD_PROTO) || a->proto == b->proto) &&

@@ -42,7 +42,7 @@ struct krx {
 	char why[KRX_NOTE], nic_note[128], note[KRX_NOTE], preceded_by[128];
 };
 
-/* Can this back end carry out every rule? err names the first that it cannot. */
+/* 0 if this back end can carry out every rule; else err names the first that it cannot. */
 static int backend_suits(const struct krx_backend *backend, const struct krx_ruleset *rules, struct ktrxer_error *err)
 {
 	char text[KRX_RULE_TEXT];

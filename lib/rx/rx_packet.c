@@ -360,7 +360,7 @@ static int packet_next(struct krx_backend_state *s, struct krx_packet *packet)
 	header = slot_of(s, s->at);
 	status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
 	if (!(status & TP_STATUS_USER))
-		return krx_watch_look(&s->look, s->fd, s->device); /* why does nothing come? */
+		return krx_watch_look(&s->look, s->fd, s->device); /* the device may be down or gone */
 	s->look.empty = false;
 	s->held = header;
 	s->at = s->at + 1 == s->slots ? 0 : s->at + 1;

@@ -73,7 +73,7 @@ enum {
 	PHC_AS_IT_IS = 8,            /* with PHC_RECEIVED: only where they are on */
 };
 
-/* Does the device say that it can? */
+/* True if the device reports this feature. */
 bool ktrxer_phc_offered(const char *device, int what);
 /*
  * NIC stamps of this device: 0, or a negative errno: it has none (EOPNOTSUPP), they are not on (ENODATA), or this

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Is a processor idle? For engines that poll one. */
+/* True if a processor is idle, for engines that poll one. */
 #ifndef KTRXER_LIB_BUSY_H
 #define KTRXER_LIB_BUSY_H
 

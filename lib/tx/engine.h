@@ -131,13 +131,13 @@ struct ktx_submit_ops {
 	 */
 	int (*give_up)(struct ktx_engine_state *state, struct ktx_request *request);
 
-	/* Does a packet that was submitted wait in a queue of this host? Of each engine with KTX_CAN_SCHED_STAMP. */
+	/* True if a submitted packet waits in a queue of this host. Each engine with KTX_CAN_SCHED_STAMP has it. */
 	bool (*holds)(const struct ktx_engine_state *state);
 
 	/* Makes the numbers of stamps begin at 0 again (stampmap.h says when); NULL: they cannot go wrong. */
 	void (*restart_stamps)(struct ktx_engine_state *state);
 
-	/* Where the kernel waits, too; else NULL. left_early: a stamp says so; does the queue still keep times? */
+	/* Where the kernel waits, too; else NULL. left_early: a packet left before its time; looks again. */
 	void (*queue)(const struct ktx_engine_state *state, struct ktx_queue *queue);
 	void (*left_early)(struct ktx_engine_state *state);
 };
@@ -212,7 +212,7 @@ struct ktx_engine {
 	uint8_t *(*memory)(struct ktx_engine_state *state, uint32_t slot);
 
 	/*
-	 * Can this frame be reproduced by this engine? Header by header; err names the field. Called by the
+	 * 0 if the engine can reproduce this frame, header by header; else err names the field. Called by the
 	 * committing thread.
 	 */
 	int (*check)(struct ktx_engine_state *state, const uint8_t *frame, uint32_t length, struct ktrxer_error *err);

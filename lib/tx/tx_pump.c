@@ -392,7 +392,7 @@ static void submit_batch(struct ktx *tx, uint32_t count)
 		ktrxer_clock_map_refresh(&tx->pump.clock, after, KTRXER_NS_PER_MS);
 }
 
-/* May a request with this time go with one that goes now? */
+/* True if a request with this time may go with one that goes now. */
 static bool goes_along(const struct ktx *tx, uint64_t planned, uint64_t now)
 {
 	if (queue_waits(tx)) /* those of the past are for the late policy, one by one */
@@ -473,8 +473,8 @@ static enum due late_policy(struct ktx *tx, struct ktx_request *request, uint64_
 }
 
 /*
- * Is the next request's time here? DUE_LATER: *next_ns is when to look again. DUE_GONE: it was ended by the late
- * policy; look at the next one.
+ * Compares the next request's time with now. DUE_LATER: *next_ns is when to look again. DUE_GONE: the late policy
+ * ended it; look at the next one.
  */
 static enum due request_due(struct ktx *tx, struct ktx_request *request, uint64_t *next_ns)
 {

@@ -31,7 +31,7 @@ static inline void request_end(struct ktx_request *request, enum ktx_status stat
 	request->stamp_due = request->sched_due = false;
 }
 
-/* Are stamps or buffers still out? */
+/* True if stamps or buffers are still out. */
 static inline bool stamps_wanted(const struct ktx *tx)
 {
 	return atomic_load_explicit(&tx->ring.done, memory_order_relaxed) != tx->pump.submitted;

@@ -255,7 +255,7 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 	return 0;
 }
 
-/* Do the trains so far rise above the range by what they must, and not below it? */
+/* True if the trains so far rise above the range by what they must, and not below it. */
 static bool check_holds(const struct abw *a)
 {
 	const struct abw_result *r = &a->result;

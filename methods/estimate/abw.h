@@ -36,7 +36,7 @@ enum abw_step {
 	ABW_CHECK_BELOW,
 	ABW_CHIRPS,
 	ABW_FLEET,
-	ABW_LINE_AGAIN, /* the last step: is the capacity still that of the first one? */
+	ABW_LINE_AGAIN, /* the last step: the capacity must still be that of the first one */
 	ABW_OVER,
 	ABW_STEPS,
 };

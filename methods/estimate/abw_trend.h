@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Does a stream of packets at a constant rate fill the queue of the path? The tests of pathload (Jain, Dovrolis,
+ * Tests whether a stream of packets at a constant rate fills the queue of the path: those of pathload (Jain, Dovrolis,
  * "End-to-end available bandwidth", ToN 2003) on the one-way delays of the stream, and the drift of these delays.
  * Delays may contain an unknown clock offset.
  */

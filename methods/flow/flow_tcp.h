@@ -7,7 +7,7 @@
 
 /* Sets DSCP, congestion control and pacing, before it connects or once it is accepted. 0 or a negative errno. */
 int flow_tcp_prepare(int fd, const struct flow_spec *spec, bool sends, uint64_t pace_bps);
-/* Is this congestion control available here? 0, -ENOENT, -EPERM. */
+/* 0 if this congestion control is available here; -ENOENT, -EPERM. */
 int flow_tcp_cc(const char *name);
 /* The kernel's count of acknowledged bytes; UINT64_MAX: it has none. */
 uint64_t flow_tcp_acked(int fd);

@@ -253,7 +253,7 @@ uint64_t flow_udp_pending(const struct flow_udp *u)
 	return a.pending;
 }
 
-/* Returns when there is more to commit; KTRXER_NEVER: that was all. */
+/* Returns the time of the next commit; KTRXER_NEVER: there is none. */
 static uint64_t commit_soon(struct flow_udp *u)
 {
 	const uint64_t most = flow_set_options(u->flow->set)->bytes;

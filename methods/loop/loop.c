@@ -208,7 +208,7 @@ int loop_run(struct loop *loop, int stop_fd)
 				source->ready(source, loop->events[i].events);
 				call_ends(loop);
 			}
-			/* Sixty-four sources that have much to do take milliseconds; a timer does not wait for them. */
+			/* Sixty-four busy sources take milliseconds, so timers run between them. */
 			if (loop->count > 1 && ktrxer_now_ns() >= first)
 				first = timers_run(loop, ktrxer_now_ns());
 		}

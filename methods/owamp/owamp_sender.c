@@ -83,7 +83,7 @@ static bool commit(struct owamp_sender *s)
 	return true;
 }
 
-/* Returns when there is more to commit; KTRXER_NEVER: that was all. */
+/* Returns the time of the next commit; KTRXER_NEVER: there is none. */
 static uint64_t commit_soon(struct owamp_sender *s)
 {
 	const uint64_t ahead_ns = s->o.client ? AHEAD_CLIENT_NS : AHEAD_NS;

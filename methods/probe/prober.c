@@ -37,7 +37,7 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Commits what is due soon. Returns when the next one after that is to be committed; KTRXER_NEVER: that was all. */
+/* Commits the probes that are due soon. Returns the time of the next commit; KTRXER_NEVER: there is none. */
 static uint64_t commit_soon(struct prober *p)
 {
 	uint64_t now = ktrxer_now_ns();

@@ -134,8 +134,8 @@ uint64_t stamp_session_next(
  */
 void stamp_session_close(struct stamp_session *session, uint64_t first);
 /*
- * Is it still open after closing in which direction the last probes were lost, or how long the last answers waited in
- * the far queue?
+ * True if it is still open after closing in which direction the last probes were lost, or how long the last answers
+ * waited in the far queue.
  */
 bool stamp_session_unsettled(const struct stamp_session *session);
 void stamp_session_counts(const struct stamp_session *session, struct stamp_session_counts *counts);

@@ -80,7 +80,7 @@ void reflector_set_clock(struct reflector *r, bool synchronised, uint64_t bound_
 	r->error = stamp_error_write(&error);
 }
 
-/* Can one host have this address? What comes from another is forged, or a mistake. */
+/* True if one host can have this address. A packet from another address is forged, or a mistake. */
 static bool is_one_host(const struct ktrxer_addr *addr)
 {
 	const uint8_t *b = addr->bytes;

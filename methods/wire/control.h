@@ -68,7 +68,7 @@ enum control_type {
 	CONTROL_STOP,        /* client: now */
 	CONTROL_SAMPLES,     /* server */
 	CONTROL_FLOW_END,    /* server: the last of one flow */
-	CONTROL_BYE,         /* either: that was all */
+	CONTROL_BYE,         /* either: the last frame */
 	CONTROL_REFUSE,      /* server: no, and why. The one frame that may come without a good HMAC */
 	CONTROL_PACKETS,     /* server: packets of trains (flow_packets.h) */
 };

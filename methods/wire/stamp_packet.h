@@ -116,7 +116,7 @@ enum stamp_tlv_found {
  * Walks the TLVs: begin with *at = the base length. *at moves on; after anything but OK it is not to be called again.
  */
 enum stamp_tlv_found stamp_tlv_next(struct stamp_tlv *tlv, const uint8_t *packet, size_t length, uint32_t *at);
-/* Is this length right for this type? True for unknown ones. */
+/* True if this length is right for this type, and for unknown types. */
 bool stamp_tlv_length_ok(uint8_t type, uint16_t length);
 /* A sender's TLV: header (U is 1, RFC 8972 section 4) and zeros. Returns how long both are; `to` NULL: just that. */
 uint32_t stamp_tlv_write(uint8_t *to, uint8_t type, uint16_t length);

@@ -311,7 +311,7 @@ TEST(orders_are_permutations)
 	free(seen);
 }
 
-/* Is the order any good? Neighbours are far apart, halves are mixed, other seeds are other orders. */
+/* The order is good: neighbours are far apart, halves are mixed, other seeds are other orders. */
 TEST(orders_look_random)
 {
 	const uint64_t count = 3000000019;

@@ -139,7 +139,7 @@ static void judge_engine(struct flow_run *run, uint32_t i)
 #endif
 }
 
-/* Our own senders of UDP: did each packet leave? And what did the network answer? */
+/* The packets that our own senders of UDP did not send, and the errors that the network returned. */
 static void judge_udp(struct flow_run *run)
 {
 	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {

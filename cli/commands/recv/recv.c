@@ -237,7 +237,7 @@ static void trouble_say(struct receiver *r)
 	reason_device_gone(r->cli, device, word, after_ms);
 }
 
-/* The device is down: was it removed? When to look again, 0: no more. */
+/* A device that is down may have been removed. Returns the time of the next look; 0: there is none. */
 static uint64_t look_for_device(struct receiver *r)
 {
 	const uint64_t now = ktrxer_now_ns();

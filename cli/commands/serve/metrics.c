@@ -19,7 +19,7 @@ int metrics_address(struct ktrxer_addr *addr, uint16_t *port, const char *text, 
 		from++;
 		length -= 2;
 	} else if (colon && memchr(text, ':', length)) {
-		length = 0; /* IPv6 without brackets: which colon would be the last? */
+		length = 0; /* IPv6 without brackets: no colon is certain to precede a port */
 	}
 	if (length && length < sizeof host && colon[1] >= '0' && colon[1] <= '9') {
 		memcpy(host, from, length);
