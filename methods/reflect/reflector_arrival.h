@@ -7,7 +7,8 @@
 
 enum {
 	KTRXER_REFLECTOR_IDLE_S = 300, /* a session without packets for so long is forgotten */
-	KTRXER_REFLECTOR_TRIAL_S = 10, /* and so is one of fewer than 16 packets, which forged addresses make */
+	KTRXER_REFLECTOR_TRIAL_S =
+		10, /* one of fewer than 16 packets, which forged addresses make, then gives room to others */
 };
 
 struct reflector_arrival {
@@ -25,7 +26,7 @@ struct reflector_arrival {
 
 /* A session that has ended: one sender of STAMP packets. */
 enum reflector_end {
-	REFLECTOR_IDLE = 0,  /* no packet for KTRXER_REFLECTOR_IDLE_S, or KTRXER_REFLECTOR_TRIAL_S */
+	REFLECTOR_IDLE = 0,  /* no packet for KTRXER_REFLECTOR_IDLE_S, or another session needed the place */
 	REFLECTOR_RESTARTED, /* the sender has begun anew */
 	REFLECTOR_DISPLACED, /* by a session of a network that has fewer of them */
 	REFLECTOR_STOPPED,   /* the reflector stops */

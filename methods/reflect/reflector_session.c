@@ -34,20 +34,26 @@ static bool is_it(const struct reflector_session *s, const struct reflector_arri
 	       ktrxer_addr_equal(&s->from, &a->from) && ktrxer_addr_equal(&s->to, &a->to);
 }
 
-static bool is_over(const struct reflector_session *s, uint64_t now_ns)
+static bool idle_for(const struct reflector_session *s, uint64_t seconds, uint64_t now_ns)
 {
-	const uint64_t idle_s = s->received < TRIAL_PACKETS ? KTRXER_REFLECTOR_TRIAL_S : KTRXER_REFLECTOR_IDLE_S;
-
-	return !s->used || (now_ns > s->seen_ns && now_ns - s->seen_ns > idle_s * (uint64_t)KTRXER_NS_PER_S);
+	return !s->used || (now_ns > s->seen_ns && now_ns - s->seen_ns > seconds * (uint64_t)KTRXER_NS_PER_S);
 }
 
-static void forget(struct reflector_sessions *sessions, struct reflector_session *s, enum reflector_end end)
+static bool is_over(const struct reflector_session *s, uint64_t now_ns)
 {
-	if (!s->used)
-		return;
-	sessions->counts[s->group]--;
-	s->used = false;
-	if (KTRXER_SERVER_EXTRAS && sessions->ended) {
+	return idle_for(s, KTRXER_REFLECTOR_IDLE_S, now_ns);
+}
+
+/* Another session may take its place. Where none does, a slow sender keeps its count (RFC 8762, 4.3.1). */
+static bool gives_room(const struct reflector_session *s, uint64_t now_ns)
+{
+	return idle_for(s, s->received < TRIAL_PACKETS ? KTRXER_REFLECTOR_TRIAL_S : KTRXER_REFLECTOR_IDLE_S, now_ns);
+}
+
+/* A session without a packet since the last report is not reported again. */
+static void report(struct reflector_sessions *sessions, struct reflector_session *s, enum reflector_end end)
+{
+	if (KTRXER_SERVER_EXTRAS && sessions->ended && s->reported_ns != s->seen_ns) {
 		const struct reflector_client client = { .from = s->from,
 							 .from_port = s->from_port,
 							 .answers = s->sent,
@@ -56,8 +62,18 @@ static void forget(struct reflector_sessions *sessions, struct reflector_session
 							 .seen_ns = s->seen_ns,
 							 .end = end };
 
+		s->reported_ns = s->seen_ns;
 		sessions->ended(sessions->context, &client);
 	}
+}
+
+static void forget(struct reflector_sessions *sessions, struct reflector_session *s, enum reflector_end end)
+{
+	if (!s->used)
+		return;
+	sessions->counts[s->group]--;
+	s->used = false;
+	report(sessions, s, end);
 }
 
 void reflector_sessions_review(struct reflector_sessions *sessions, int places, bool all, uint64_t now_ns)
@@ -68,6 +84,8 @@ void reflector_sessions_review(struct reflector_sessions *sessions, int places, 
 		sessions->reviewed = (sessions->reviewed + 1) % KTRXER_REFLECTOR_SESSIONS;
 		if (all || is_over(s, now_ns))
 			forget(sessions, s, is_over(s, now_ns) ? REFLECTOR_IDLE : REFLECTOR_STOPPED);
+		else if (!s->reported_ns && gives_room(s, now_ns))
+			report(sessions, s, REFLECTOR_IDLE);
 	}
 }
 
@@ -79,7 +97,7 @@ static bool group_has_room(struct reflector_sessions *sessions, uint16_t group, 
 	if (now_ns - sessions->swept_ns >= (uint64_t)KTRXER_NS_PER_S) {
 		sessions->swept_ns = now_ns;
 		for (int i = 0; i < KTRXER_REFLECTOR_SESSIONS; i++)
-			if (is_over(&sessions->table[i], now_ns))
+			if (gives_room(&sessions->table[i], now_ns))
 				forget(sessions, &sessions->table[i], REFLECTOR_IDLE);
 	}
 	return sessions->counts[group] < GROUP_MAX;
@@ -128,7 +146,7 @@ struct reflector_session *reflector_session_of(struct reflector_sessions *sessio
 				end = REFLECTOR_RESTARTED;
 			break;
 		}
-		if (!room && is_over(&set[i], a->now_ns))
+		if (!room && gives_room(&set[i], a->now_ns))
 			room = &set[i];
 	}
 	if (!room && (room = greediest(sessions, set, group))) {

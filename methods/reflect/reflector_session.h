@@ -28,6 +28,7 @@ struct reflector_session {
 	uint32_t next_seq, copies; /* the highest sequence number answered + 1; requests that were answered before */
 	bool copies_unknown;       /* a request was further behind than `answered` reaches */
 	uint64_t began_ns, seen_ns, bytes;
+	uint64_t reported_ns;                               /* seen_ns at the last report; 0: none */
 	uint64_t answered[KTRXER_REFLECTOR_SEQUENCES / 64]; /* sequence numbers: sequence_set.h */
 	uint64_t stamped; /* of the last REFLECTOR_STAMPED answers: those that had their stamp; sequence_set.h */
 	uint32_t next_stamped;

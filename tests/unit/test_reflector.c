@@ -283,6 +283,24 @@ TEST(a_flood_does_not_displace_sessions)
 	reflector_free(r);
 }
 
+/* RFC 8762, 4.3.1: a session counts its own packets, however slow the sender is. */
+TEST(a_slow_sender_keeps_its_count)
+{
+	struct reflector *r = make(NULL);
+	struct reflector_arrival a = arrival();
+	struct stamp_reply reply;
+	uint8_t packet[64];
+
+	for (uint32_t i = 0; i < 5; i++, a.now_ns += 13 * S) {
+		assert_int_equal(send_one(r, packet, probe(packet, 2 * i, ""), &a, &reply), REFLECTOR_ANSWER);
+		assert_int_equal(reply.seq, i); /* each second one was lost on the way */
+	}
+	a.now_ns += (KTRXER_REFLECTOR_IDLE_S + 1) * S;
+	send_one(r, packet, probe(packet, 10, ""), &a, &reply);
+	assert_int_equal(reply.seq, 0);
+	reflector_free(r);
+}
+
 /* 192.0.2.x: a flood of ports from one prefix. */
 static void fill(struct reflector *r, struct reflector_arrival *a, uint8_t *packet, int ports)
 {
