@@ -259,7 +259,7 @@ static bool is_udp_outage(const struct byte_flows *flows, size_t count, const st
 
 	if (q->to - q->from < LEAST_MS * MS)
 		return false;
-	if (!w->sent)
+	if (!(w->sent > 0))
 		return length * w->bytes >= PACKETS_UNKNOWN * size * rest;
 	for (size_t i = 0; i < count; i++) {
 		if (!flows[i].arrived_count)
