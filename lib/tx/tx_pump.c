@@ -392,7 +392,7 @@ static void submit_batch(struct ktx *tx, uint32_t count)
 		ktrxer_clock_map_refresh(&tx->pump.clock, after, KTRXER_NS_PER_MS);
 }
 
-/* True if a request with this time may go with one that goes now. */
+/* True if a request of this time may go now. */
 static bool goes_along(const struct ktx *tx, uint64_t planned, uint64_t now)
 {
 	if (queue_waits(tx)) /* those of the past are for the late policy, one by one */
@@ -473,7 +473,7 @@ static enum due late_policy(struct ktx *tx, struct ktx_request *request, uint64_
 }
 
 /*
- * Compares the next request's time with now. DUE_LATER: *next_ns is when to look again. DUE_GONE: the late policy
+ * The next request's time and now. DUE_LATER: *next_ns is when to look again. DUE_GONE: the late policy
  * ended it; look at the next one.
  */
 static enum due request_due(struct ktx *tx, struct ktx_request *request, uint64_t *next_ns)
