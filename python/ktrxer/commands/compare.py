@@ -15,6 +15,7 @@ from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_li
 
 if TYPE_CHECKING:
     from ktrxer.analyse.compare import Check, Comparison, Margin
+    from ktrxer.analyse.factorial import Factorial
     from ktrxer.analyse.figure import Figure
     from ktrxer.analyse.grouping import Group, Member
 
@@ -28,6 +29,7 @@ A difference is that of the means over runs, B - A. Its interval is made by resa
 both groups have 3 or 4 runs, it is that of Welch's t test. p is corrected for the primary outcomes (Holm). A group needs at least 3 runs
 for an interval. Runs that are invalid, figures of degraded runs that do not hold, and runs that differ from their group in test, host,
 kernel, target, length, congestion control, topology or parameters, are named and left out.
+With several keys, --by also gives the main effect of each key, and the interaction of each two of them.
 Exit status: 0; 1 if a file cannot be read, or if a group has no run; 2 usage; 3 if a margin is not shown to hold."""
 
 
@@ -174,6 +176,7 @@ def _default_names(groups: list[Group]) -> list[str]:
 
 def _report(given: argparse.Namespace, groups: list[Group], known: dict[str, Figure]) -> int:
     from ktrxer.analyse.compare import check, compare
+    from ktrxer.analyse.factorial import factorial
 
     chosen = {key: figure for key, figure in known.items() if not given.figures or any(fnmatch.fnmatch(key, p) for p in given.figures)}
     if not chosen:
@@ -182,13 +185,14 @@ def _report(given: argparse.Namespace, groups: list[Group], known: dict[str, Fig
     chosen |= {margin.key: known[margin.key] for margin in margins}
     made = [compare(groups[0], other, chosen) for other in groups[1:]]
     checks = [check(one, margins) for one in made]
-    _print(given, groups, made, checks)
+    effects = factorial(groups, _keys(given.by), chosen) if "," in (given.by or "") else None
+    _print(given, groups, made, checks, effects)
     if given.markdown is not None or given.junit is not None:
         from ktrxer.commands import comparison_files
 
         try:
             if given.markdown is not None:
-                given.markdown.write_text(comparison_files.markdown(made, checks))
+                given.markdown.write_text(comparison_files.markdown(made, checks, effects))
             if given.junit is not None:
                 given.junit.write_text(comparison_files.junit(made, checks))
         except OSError as error:
@@ -221,18 +225,23 @@ def _margins(text: str, known: dict[str, Figure]) -> list[Margin]:
     return [Margin(key, value, bool(match[2])) for key in keys]
 
 
-def _print(given: argparse.Namespace, groups: list[Group], made: list[Comparison], checks: list[list[Check]]) -> None:
+def _print(
+    given: argparse.Namespace, groups: list[Group], made: list[Comparison], checks: list[list[Check]], effects: Factorial | None
+) -> None:
     from ktrxer.commands import comparison_text
 
     if given.json:
         all_made: list[dict[str, Any]] = [
             one.as_json() | {"margins": [vars(check) for check in some]} for one, some in zip(made, checks, strict=True)
         ]
-        printed.show({"comparisons": comparison_text.finite(all_made)})
+        whole = {"comparisons": all_made, "factorial": effects.as_json() if effects is not None else None}
+        printed.show(comparison_text.finite(whole))
         return
     for number, (one, some) in enumerate(zip(made, checks, strict=True)):
         print("\n" if number else "", end="")
         print("\n".join(comparison_text.lines(one, some, bool(given.figures))))
+    if effects is not None:
+        print("\n" + "\n".join(comparison_text.effect_lines(effects)))
     for group in groups:
         show_left_out("compare", group)
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from ktrxer.analyse.compare import Check, Comparison, notable, sentences
-from ktrxer.commands.comparison_text import HEAD, cells
+from ktrxer.analyse.factorial import Factorial
+from ktrxer.commands.comparison_text import EFFECT_HEAD, HEAD, cells, effect_cells
 from ktrxer.store import one_line
 
 
-def markdown(made: Sequence[Comparison], checks: Sequence[Sequence[Check]]) -> str:
+def markdown(made: Sequence[Comparison], checks: Sequence[Sequence[Check]], effects: Factorial | None = None) -> str:
     parts = []
     for one, some in zip(made, checks, strict=True):
         parts.append(f"### {_plain(one.name_b)} against {_plain(one.name_a)} ({len(one.runs_b)} and {len(one.runs_a)} runs)\n")
@@ -23,6 +24,10 @@ def markdown(made: Sequence[Comparison], checks: Sequence[Sequence[Check]]) -> s
         parts.append(_row(["---", *["---:"] * (len(HEAD) - 2), "---"]))
         parts += [_row([_plain(cell) for cell in cells(row)]) for row in one.rows if notable(row)]
         parts += ["", *(f"Note: {_plain(note)}." for note in one.notes), ""]
+    if effects is not None:
+        parts += ["### Effects of the factors\n", _row([name or " " for name in EFFECT_HEAD]), _row(["---"] * len(EFFECT_HEAD))]
+        parts += [_row([_plain(cell) for cell in effect_cells(one)]) for one in effects.effects]
+        parts += ["", *(f"Note: {_plain(note)}." for note in effects.notes), ""]
     return "\n".join(parts)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ktrxer.analyse.compare import Check, Comparison, Row, amount, notable, sentences, spread
+from ktrxer.analyse.factorial import Effect, Factorial
 from ktrxer.store import one_line
 from ktrxer.summary.table import table
 
@@ -29,6 +30,28 @@ def lines(made: Comparison, checks: Sequence[Check], whole: bool = False) -> lis
     if checks:
         made_lines += ["", *(f"margin {'held' if one.held else 'NOT shown'}: {one.label}: {one_line(one.text, 300)}" for one in checks)]
     return made_lines + ([""] if made.notes else []) + [f"note: {one_line(note, 500)}" for note in made.notes]
+
+
+INTERACTION = {"same": "no interaction", "higher": "the effects differ", "lower": "the effects differ"}
+EFFECT_HEAD = ("effect", "figure", "difference", "95 % interval", "p", "cells", "")
+
+
+def effect_lines(made: Factorial) -> list[str]:
+    factors = "; ".join(f"{one.key}: {', '.join(one_line(level or 'none', 40) for level in one.levels)}" for one in made.factors)
+    rows = table(EFFECT_HEAD, [effect_cells(one) for one in made.effects])
+    return [f"factors  {factors}", *rows, *(f"note: {one_line(note, 500)}" for note in made.notes)]
+
+
+def effect_cells(one: Effect) -> list[str]:
+    pairs = zip(one.factors, one.levels, one.bases, strict=True)
+    name = " x ".join(f"{key} {one_line(level or 'none', 40)} - {one_line(base or 'none', 40)}" for key, level, base in pairs)
+    half = (one.high - one.low) / 2 if one.low is not None and one.high is not None else abs(one.value)
+    half = half or abs(one.value) / 100
+    between = "-" if one.low is None or one.high is None else f"{amount(one.low, half)} to {amount(one.high, half)}"
+    p = "-" if one.p_corrected is None else "<0.01" if one.p_corrected < 0.01 else f"{one.p_corrected:.2f}"
+    words = WORDS | {one.better: "better"} if len(one.factors) == 1 else WORDS | INTERACTION
+    remark = words.get(one.outcome, "worse")
+    return [name, f"{one.label} ({one.unit})", amount(one.value, half), between, p, str(one.cells), remark]
 
 
 def _group(name: str, runs: Sequence[str]) -> str:

@@ -101,6 +101,7 @@ class Panel:
     event_rows: tuple[EventRow, ...] = ()
     folded: str = ""  # why a report shows only the title at first
     legend: bool = True  # the names of the series are shown
+    keyed: bool = False  # also where the x axis has names, because they are not those of the series
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,7 @@ def _legend(axes: Axes, panel: Panel, cell: _Cell, columns: float) -> None:
     from matplotlib.lines import Line2D
 
     handles = [handle for one in axes.figure.axes if one.bbox.bounds == axes.bbox.bounds for handle in one.get_legend_handles_labels()[0]]
-    if panel.x.names or not panel.legend or not handles:
+    if (panel.x.names and not panel.keyed) or not panel.legend or not handles:
         return
     above = 1 + (0.15 + cell.event_rows) / cell.plot
     points = [one.width for one in panel.series if one.style == "points"]
@@ -287,7 +287,8 @@ def _long(panel: Panel) -> bool:
 
 
 def _legend_lines(panel: Panel, columns: float) -> int:
-    return 0 if panel.x.names or not panel.legend else -(-min(len(_listed(panel)), MOST_NAMES + 1) // _columns(panel, columns))
+    without = (panel.x.names and not panel.keyed) or not panel.legend
+    return 0 if without else -(-min(len(_listed(panel)), MOST_NAMES + 1) // _columns(panel, columns))
 
 
 def _strip(rows: int) -> float:

@@ -32,6 +32,7 @@ examples:
   ktrxer plot rrul.ktrxer --plot ping_cdf --style column -o cdf.pdf   as wide as a column of a paper
   ktrxer plot rrul.ktrxer --plot ping --text            on a machine without a screen
   ktrxer plot rrul.ktrxer --plot ping --data-cutoff 5,20 --series 'UDP*' --bounds-y 0,50 -o part.svg
+  ktrxer plot runs --effects cc,qdisc -o effects.svg   means of all cells of a batch, with the lines of each factor
   ktrxer plot --list
 The suffix _scaled ends the axis at the 99th percentile of the samples.
 """
@@ -47,6 +48,8 @@ def main(arguments: list[str]) -> int:
         parser().error("-o names the whole file; --format and -D are for files without -o")
     if options.text and (options.output is not None or options.format or options.all or options.json):
         parser().error("--text prints the plot; -o, --format, --all and --json are for files and numbers")
+    if options.effects:
+        return _effects(options)
     if options.all:
         return _all(options)
     plans = all(path.suffix == ".json" for path in options.run)
@@ -81,6 +84,36 @@ def main(arguments: list[str]) -> int:
         return USAGE
     except (StoreError, ViewError, PlotError) as error:
         complain("plot", str(error))
+        return NO_RESULT
+    return VALID
+
+
+def _effects(options: argparse.Namespace) -> int:
+    from ktrxer.commands.compare import Incomparable, Refusal
+    from ktrxer.store import StoreError
+    from ktrxer.view import effects, numbers
+
+    if words := _of_one_picture(options):
+        parser().error(f"--effects is a picture of its own; {words[0]} is for runs")
+    try:
+        _kind(options)
+    except ViewError as error:
+        complain("plot", str(error))
+        return USAGE
+    try:
+        model = effects.model(options.run, [key for key in options.effects.split(",") if key], every=options.all)
+        if options.text:
+            print(_text(model), end="")
+        elif options.json and options.output is None:
+            printed.show(numbers.of_model("effects", model), line=True)
+        else:
+            _save(options, options.output or _target(options, "effects", options.effects), options.run, "effects", model)
+    except Refusal as error:
+        complain("plot", str(error))
+        return USAGE
+    except (Incomparable, StoreError, ViewError) as error:
+        if str(error):
+            complain("plot", str(error))
         return NO_RESULT
     return VALID
 
@@ -218,6 +251,8 @@ def parser() -> argparse.ArgumentParser:
         "--arrange", choices=ARRANGES, default=ARRANGES[0],
         help="several runs: over each other, beside each other with the same axes, or as one (by-name: of names that differ in a number)",
     )  # fmt: skip
+    factors = "runs and directories by several properties, as cc,qdisc: means of all cells; with --all also runs that are not valid"
+    parser.add_argument("--effects", metavar="KEY,KEY", help=factors)
     parser.add_argument("--all", action="store_true", help="every plot that a run's test names, each run by itself, as files RUN-PLOT.svg")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="FILE.svg, .pdf, .png, or .csv with each sample (default: RUN-PLOT.svg)"
