@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from ktrxer.store.meta import Series
 from ktrxer.summary.byte_outages import ByteOutage, byte_outages, longest_of_all
 from ktrxer.summary.changes import Held, rates
 from ktrxer.summary.figures import FIRST_WINDOW_BYTES
+from ktrxer.summary.findings import Findings
 from ktrxer.summary.outages import Outage, capped, outages
 from ktrxer.summary.policer import Policed, policed
 from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
@@ -88,6 +89,7 @@ class Check:
     loads: tuple[Load, ...]
     outages: tuple[Outage, ...] = ()  # times without any answer, which limit the grade
     byte_outages: tuple[ByteOutage, ...] = ()  # times without any byte of a direction, which limit the grade, too
+    failed: tuple[str, ...] = ()  # findings that could not be computed, each with the error
 
     @property
     def added_ms(self) -> float:
@@ -129,16 +131,23 @@ def scale() -> str:
 
 def of(run: Run) -> Check | None:
     """None: no probe of the target was answered while idle, or no load transferred data."""
-    loads = _windows(run)
+    findings = Findings()
+    loads = _windows(run, findings)
     if not loads:
         return None
+    dead: tuple[Outage, ...] = findings.take("outages", lambda: tuple(outages(run, flow_facts(run)[2])), ())
+    stalled: tuple[ByteOutage, ...] = findings.take("outages of flows", lambda: tuple(byte_outages(run)), ())
+    limits: list[Policed] = findings.take("policer", lambda: policed(run, *flow_facts(run)), [])
     begin = min(window.from_ns for window in _times(run).values())
     idle_window = Window(0, begin)
     for kind, members, idle in _idle(run, idle_window):
-        made = tuple(load for way, window in loads.items() if (load := _load(run, way, window, members, idle_window, idle)) is not None)
+        found = ((way, _load(run, way, window, members, idle_window, idle)) for way, window in loads.items())
+        made = tuple(
+            replace(load, policed=next((one for one in limits if one.direction == way), None)) for way, load in found if load is not None
+        )
         if made:
-            dead = tuple(outages(run, flow_facts(run)[2]))
-            return Check(run.meta.targets[0] if run.meta.targets else "?", kind, idle, made, dead, tuple(byte_outages(run)))
+            target = run.meta.targets[0] if run.meta.targets else "?"
+            return Check(target, kind, idle, made, dead, stalled, tuple(findings.failed))
     return None
 
 
@@ -167,10 +176,10 @@ def _times(run: Run) -> dict[Way, Window]:
     return made
 
 
-def _windows(run: Run) -> dict[Way, Window]:
+def _windows(run: Run, findings: Findings) -> dict[Way, Window]:
     """The settled part of each load that moved more than its first windows."""
     made: dict[Way, Window] = {}
-    changed = _changed(run)
+    changed: dict[str, tuple[Held, ...]] = findings.take("levels", lambda: _changed(run), {})
     for way, whole in _times(run).items():
         counted = [flow_counts(run, series)[:2] for series in run.meta.of_kind("bytes") if series.direction == way]
         flows = [(times, counts) for times, counts in counted if len(counts)]
@@ -233,8 +242,7 @@ def _load(run: Run, way: Way, window: Window, members: Sequence[Series], idle_wi
     # A figure without an interval gets at least the step to the next letter of the scale.
     above = low > 0 and added >= QUEUE_LEAST_MS if low is not None else added > 5
     queue = _queue(way, added, places, hops, own, _qdisc(run)) if above else None
-    policer = next((one for one in policed(run, *flow_facts(run)) if one.direction == way), None)
-    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, policer, window.levels)
+    return Load(way, _rate(run, way, window), loaded, added, low, high, hops, queue, None, window.levels)
 
 
 def _rate(run: Run, way: Way, window: Window) -> float | None:

@@ -273,6 +273,8 @@ def report(stored: Path, given: argparse.Namespace, here: Here, note: str = "", 
             print(sentence)
         if note and not given.quiet:
             print(f"({note})")
+        if check is not None and check.failed:
+            print(f"not computed: {one_line('; '.join(check.failed), 400)}")
         if run.meta.verdict != "valid":
             print(f"verdict: {run.meta.verdict}", *(f"  - {one_line(one.text, 1000)}" for one in reasons), sep="\n")
         if not given.quiet:
@@ -308,7 +310,8 @@ def as_json(stored: Path, verdict: str | None, reasons: list[Reason], made: Answ
     result: dict[str, Any] = {
         "file": str(stored), "verdict": verdict, "reasons": [one.as_json() for one in reasons],
         "answer": list(made.sentences),
-        "bloated": made.bloated, "note": note, "target": None, "probes": None, "idle_ms": None, "grade": None, "level": LEVEL, "loads": [],
+        "bloated": made.bloated, "note": note, "target": None, "probes": None, "idle_ms": None, "grade": None, "level": LEVEL,
+        "loads": [], "failed": [],
         "outages": [], "byte_outages": [],
     }  # fmt: skip
     if check is None:
@@ -319,7 +322,7 @@ def as_json(stored: Path, verdict: str | None, reasons: list[Reason], made: Answ
         "target": check.target, "probes": check.probes,
         "idle_ms": {"p50": _finite(idle.p50), "low": _finite(idle.p50_low), "high": _finite(idle.p50_high), "p99": _finite(idle.p99)},
         "grade": {"letter": letter, "low": low, "high": high, "added_ms": _finite(check.added_ms), "scale": scale()},
-        "loads": [_load(load, made) for load in check.loads],
+        "loads": [_load(load, made) for load in check.loads], "failed": list(check.failed),
         "outages": [asdict(one) for one in check.outages], "byte_outages": [asdict(one) for one in check.byte_outages],
     }  # fmt: skip
 

@@ -72,14 +72,16 @@ def summarise(run: Run) -> Summary:
     full = replace(
         made, grade=None if doubt else made.grade,
         series=[found for series in run.meta.series if (found := take(series.name, partial(_series, run, series), None)) is not None],
-        lateness_us=delays(pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3),
+        lateness_us=take("lateness", lambda: delays(pooled(run, run.meta.of_kind("latency"), "lateness_ns") / 1e3), None),
         first_lateness_us=take("lateness of trains", lambda: first_lateness(run), None),
         where=take("where load adds delay", lambda: _where(run, made.latency), []),
-        own_load=take("measurement load", lambda: own_loads(run), []), late=_late(run), left_out=_left_out(run),
+        own_load=take("measurement load", lambda: own_loads(run), []),
+        late=take("late probes", lambda: _late(run), []), left_out=take("answers in no figure", lambda: _left_out(run), {}),
         own_drops=take("this host's own drops", lambda: own_drops(run), None), hops=take("routers", lambda: hops(run), []),
         voice=take("ratings of calls", lambda: _voice(run), []), steps=take("steps", lambda: _steps(run, made.latency), []),
         changes=take("levels", lambda: changes(*facts), []), policed=take("policer", lambda: policed(*facts), []),
-        phases=phase_times(run), processor_time=processor_times(run), loss_of_run=take("loss", lambda: losses.of_run(run), None),
+        phases=take("phases", lambda: phase_times(run), []), processor_time=take("processor time", lambda: processor_times(run), []),
+        loss_of_run=take("loss", lambda: losses.of_run(run), None),
         bounds=read_bounds(run.meta.accounts.get("bounds")), unknown=run.meta.unknown,
     )  # fmt: skip
     return consistent(replace(full, failed=findings.failed), run)
@@ -91,15 +93,16 @@ def compared(run: Run, whole: bool = False) -> Summary:
     meta = run.meta
     findings = Findings()
     take = findings.take
-    latency = latencies(run, whole)
+    latency: list[Direction] = take("delays", lambda: latencies(run, whole), [])
     loaded = _load_got_through(run)
     dead: list[Outage] = take("outages", lambda: outages(run, flow_facts(run)[2]), [])
     stalled: list[ByteOutage] = take("outages of flows", lambda: byte_outages(run), [])
     outage_ms = longest_of_all(dead, stalled)
+    loaded = loaded and not findings.failed  # no grade without the outages that limit it
     return Summary(
         run.name, meta.test, meta.title, meta.created, meta.length_ns / S, meta.targets, meta.verdict, meta.reasons,
         series=[made for series in meta.of_kind("value") if (made := _series(run, series)) is not None],
-        latency=latency, throughput=throughput(run), loss=losses.of_phases(run),
+        latency=latency, throughput=take("throughput", lambda: throughput(run), []), loss=take("loss", lambda: losses.of_phases(run), []),
         responsiveness=take("responsiveness", lambda: _responsiveness(run, latency, outage_ms), None) if loaded else None,
         grade=take("grade", lambda: _grade(latency, outage_ms), None) if loaded else None,
         estimates=take("estimates", lambda: estimates(run), []), outages=dead, byte_outages=stalled, failed=findings.failed,
