@@ -113,7 +113,7 @@ def test_a_planted_contradiction_is_withdrawn(name: str, run: Run, summary: Summ
 def test_true_statements_stay(run: Run, summary: Summary) -> None:
     true: dict[str, Any] = {
         "policed": [POLICED], "throughput": [Throughput("up", "up", 2, 19.0, 5.0), Throughput("down", "down", 1, 90.0, 5.0)], "voice": [VOICE],
-        "where": [Part(UP, 0.5, 1.02), Part(DOWN, -0.01, -0.02)], "steps": [Step("a", 1.0, 2.0, None, {})], "bounds": [],
+        "where": [Part(UP, 0.5, 1.08), Part(DOWN, -0.04, -0.08)], "steps": [Step("a", 1.0, 2.0, None, {})], "bounds": [],
         "changes": [Change("up", "Mbit/s", [Held(0, 1, 20.0), Held(1, 3, 9.0)])], "estimates": [Estimate("c", "Mbit/s", None, 10.0, None)],
     }  # fmt: skip
     made = consistent(replace(summary, **true), run)

@@ -105,7 +105,7 @@ static int run_say(struct cli *cli, const void *arguments)
 		return EXIT_USAGE;
 	if (options->verdict == 5)
 		return -EINVAL * 256;
-	for (int i = 0; i < options->reasons.count; i++)
+	for (int i = 0; options->verdict && i < options->reasons.count; i++) /* a valid end has no reason */
 		reason_error(cli, (enum verdict)options->verdict, options->reasons.items[i]);
 	return out_finish(cli, out_end(cli));
 }

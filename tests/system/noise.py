@@ -68,7 +68,7 @@ BUSY = ("host_cpu", "far_cpu")
 BY_WORK = ("all_skipped",)
 # Bounds that are too wide, and those of their causes that are of this machine, not of the path or of the clocks.
 WIDE = ("bound_wide", "bound_unknown")
-WIDE_BY_WORK = ("send_time", "receive_time", "left_out", "skipped", "receive_buffer", "dwell")
+WIDE_BY_WORK = ("send_time", "receive_time", "left_out", "skipped", "receive_buffer", "dwell", "coverage")
 
 
 def wide_by_work(one: dict[str, Any], result: dict[str, Any]) -> bool:

@@ -55,10 +55,13 @@ def _capacity(end: Object, objects: Sequence[Object]) -> Figures:
 
 
 def _mode(path: str, mode: Object, samples: list[Object]) -> Figures:
+    inside = mode["first"] <= mode["sub_interval"] < mode["first"] + mode["count"] <= len(samples)
+    yield f"{path}.bit_s of its sub-intervals", inside, True
+    if not inside:
+        return
     best = samples[mode["sub_interval"]]
     yield f"{path}.bit_s", mode["bit_s"], best["bit_s"]
     yield f"{path}.loss", mode["loss"], _share(best["lost"], best["datagrams"])
-    yield f"{path}.bit_s of its sub-intervals", mode["first"] <= mode["sub_interval"] < mode["first"] + mode["count"] <= len(samples), True
     for name in ("delay_variation", "rtt_variation"):
         for which in ("min_ns", "max_ns"):
             yield f"{path}.{name}.{which}", mode[name][which], best[f"{name}_{which}"]

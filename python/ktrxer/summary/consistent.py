@@ -19,11 +19,13 @@ from ktrxer.summary.byte_outages import longest_of_all
 from ktrxer.summary.losses import Loss
 from ktrxer.summary.model import Summary
 from ktrxer.summary.outages import capped
+from ktrxer.summary.where import MEASURABLE
 from ktrxer.units import delay as ms
 
 NEAR = 1e-6  # of a figure that is computed twice
 STORED_DIGITS = 3  # of a figure of the file
 FLOW_RATES = 1.05  # of the levels of a rate: the mean of the whole time contains the first second, too
+NOISE_MS = 1.0  # of the mean delay of a place without a queue
 SHORTER = 0.05  # of the added delay: a queue without a load may be a little longer than under it, so that the others exceed 1 together
 S, MINUTE_MS = 1e9, 60_000.0
 
@@ -147,8 +149,10 @@ class Relations:
 
     def where(self, one: Any) -> Iterator[str]:
         whole = sum(part.share for part in self.summary.where)
-        if not -SHORTER <= one.share <= 1 + SHORTER or whole > 1 + SHORTER:
-            yield f"{one.place} has {one.share:.0%} of the delay, and all places together {whole:.0%}"
+        delay_ms = max((part.added_ms / part.share for part in self.summary.where if part.share > MEASURABLE), default=0.0)
+        beyond = max(-one.share, one.share - 1 - SHORTER, whole - 1 - SHORTER, 0.0)
+        if beyond * delay_ms > max(NOISE_MS, SHORTER * delay_ms):
+            yield f"{one.place} has {one.share:.0%} of the delay of {ms(delay_ms)}, and all places together {whole:.0%}"
 
     def policed(self, one: Any) -> Iterator[str]:
         """A policer drops and has no queue."""
