@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Main effects and interactions of the factors of a batch, from cells whose means are known."""
+"""Main effects and interactions of the factors of a batch, from combinations whose means are known."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MEANS = {("cubic", "fifo"): 100.0, ("bbr", "fifo"): 20.0, ("cubic", "fq_codel"):
 def groups(means: dict[tuple[str, ...], float], runs: int = 4, spread: float = 0.2, seed: int = 1, keys: tuple[str, ...] = ("cc", "qdisc")) -> list[Group]:
     chance = np.random.default_rng(seed)
     members = []
-    for cell, mean in means.items():
+    for combination, mean in means.items():
         for k in range(runs):
-            facts = Facts("", "valid", [], False, dict(zip(keys, cell, strict=True)))
-            members.append(Member(f"{'-'.join(cell)}-{k}", facts, {"added": mean + spread * chance.standard_normal(), "rate.up": 9.5}))
+            facts = Facts("", "valid", [], False, dict(zip(keys, combination, strict=True)))
+            members.append(Member(f"{'-'.join(combination)}-{k}", facts, {"added": mean + spread * chance.standard_normal(), "rate.up": 9.5}))
     return by(members, keys)
 
 
@@ -48,7 +48,7 @@ def effects(made: Factorial | None) -> dict[str, Effect]:
 def test_effects_and_their_interaction() -> None:
     made = factorial(groups(MEANS), ("cc", "qdisc"), KNOWN)
     found = effects(made)
-    assert [round(one.value) for one in found.values()] == [-40, -55, 80] and {one.cells for one in found.values()} == {4}
+    assert [round(one.value) for one in found.values()] == [-40, -55, 80] and {one.combinations for one in found.values()} == {4}
     assert [one.outcome for one in found.values()] == ["lower", "lower", "higher"] and found["cc x bbr"].bases == ["cubic"]
     same = [one for one in made.effects if one.key == "rate.up"] if made is not None else []
     assert [(one.value, one.outcome) for one in same] == [(0.0, "same")] * 3
@@ -67,17 +67,17 @@ def test_an_effect_is_the_mean_over_the_other_factor_whatever_the_numbers_of_run
 
 
 def test_cells_without_a_partner_do_not_count() -> None:
-    without = {cell: mean for cell, mean in MEANS.items() if cell != ("bbr", "fq_codel")}
+    without = {combination: mean for combination, mean in MEANS.items() if combination != ("bbr", "fq_codel")}
     made = factorial(groups(without), ("cc", "qdisc"), KNOWN)
     found = effects(made)
-    assert {name: (round(one.value), one.cells) for name, one in found.items()} == {"cc x bbr": (-80, 2), "qdisc x fq_codel": (-95, 2)}
-    assert made is not None and any("1 of 4 cells of the design have no run" in note for note in made.notes)
+    assert {name: (round(one.value), one.combinations) for name, one in found.items()} == {"cc x bbr": (-80, 2), "qdisc x fq_codel": (-95, 2)}
+    assert made is not None and any("1 of 4 combinations have no run" in note for note in made.notes)
 
 
 def test_three_factors_with_three_levels() -> None:
     """The value is a sum of the levels and one product: all other interactions are zero."""
-    cells = product(("a", "b", "c"), ("x", "y"), ("0", "1"))
-    means = {cell: 10.0 * "abc".index(cell[0]) + 3.0 * "xy".index(cell[1]) * int(cell[2]) for cell in cells}
+    combinations = product(("a", "b", "c"), ("x", "y"), ("0", "1"))
+    means = {combination: 10.0 * "abc".index(combination[0]) + 3.0 * "xy".index(combination[1]) * int(combination[2]) for combination in combinations}
     made = factorial(groups(means, keys=("f", "g", "h"), spread=0.0), ("f", "g", "h"), {"added": ADDED})
     found = effects(made)
     assert (found["f x b"].value, found["f x c"].value, found["g x y"].value) == (10, 20, 1.5)
@@ -85,17 +85,17 @@ def test_three_factors_with_three_levels() -> None:
 
 
 def test_one_factor_or_one_level_has_no_factorial() -> None:
-    one = {cell: mean for cell, mean in MEANS.items() if cell[0] == "cubic"}
+    one = {combination: mean for combination, mean in MEANS.items() if combination[0] == "cubic"}
     assert factorial(groups(one), ("cc", "qdisc"), KNOWN) is None
 
 
 def test_few_runs_and_lost_probes() -> None:
     made = factorial(groups(MEANS, runs=2), ("cc", "qdisc"), KNOWN)
-    assert {one.outcome for one in effects(made).values()} == {"too few runs"} and made is not None and "3 runs in each cell" in made.notes[0]
+    assert {one.outcome for one in effects(made).values()} == {"too few runs"} and made is not None and "3 runs in each combination" in made.notes[0]
     lost = groups(MEANS)
     lost[1].members[0].figures["added"] = math.inf
     made = factorial(lost, ("cc", "qdisc"), KNOWN)
-    assert {one.cells for one in effects(made).values()} == {2} and made is not None and "among lost probes in runs of bbr fifo" in made.notes[0]
+    assert {one.combinations for one in effects(made).values()} == {2} and made is not None and "among lost probes in runs of bbr fifo" in made.notes[0]
 
 
 def test_a_contrast_of_two_groups_is_that_of_welch() -> None:
@@ -108,13 +108,13 @@ def test_a_contrast_of_two_groups_is_that_of_welch() -> None:
 
 
 def test_intervals_hold() -> None:
-    """2,000 designs of four cells with four runs and unequal spreads: the interval holds the true interaction, and no effect is found where
+    """2,000 designs of four combinations with four runs and unequal spreads: the interval holds the true interaction, and no effect is found where
     there is none."""
     chance = np.random.default_rng(7)
     inside = wrong = 0
     for _ in range(2000):
-        cells = [10 + deviation * chance.standard_normal(4) for deviation in (0.3, 1.0, 2.0, 0.5)]
-        found = contrast([list(one) for one in cells], [1, -1, -1, 1])
+        combinations = [10 + deviation * chance.standard_normal(4) for deviation in (0.3, 1.0, 2.0, 0.5)]
+        found = contrast([list(one) for one in combinations], [1, -1, -1, 1])
         assert found.low is not None and found.high is not None and found.p is not None
         inside += found.low <= 0 <= found.high
         wrong += found.p < 0.05
@@ -123,8 +123,8 @@ def test_intervals_hold() -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs in each of four cells: the depth of a queue, and a label that changes nothing."""
-    root = tmp_path_factory.mktemp("cells")
+    """Three runs in each of four combinations: the depth of a queue, and a label that changes nothing."""
+    root = tmp_path_factory.mktemp("combinations")
     for (title, depth), (label, shift) in product((("long", 80), ("short", 40)), (("day", 0), ("night", 0))):
         for i in range(3):
             name = f"{title}-{label}-{i}"
@@ -146,14 +146,14 @@ def test_the_commands_print_and_draw_the_effects(runs: Path, tmp_path: Path, cap
     printed = json.loads(capsys.readouterr().out)["factorial"]
     assert [one["levels"] for one in printed["factors"]] == [["long", "short"], ["day", "night"]]
     (added,) = [one for one in printed["effects"] if one["key"] == "added" and one["factors"] == ["title"]]
-    assert added["outcome"] == "lower" and added["low"] < added["value"] < added["high"] < 0 and added["cells"] == 4
+    assert added["outcome"] == "lower" and added["low"] < added["value"] < added["high"] < 0 and added["combinations"] == 4
     assert compare_command.main([str(runs), "--by", "title", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["factorial"] is None
     for kind in ("svg", "png", "pdf"):
         assert plot_command.main([str(runs), "--effects", "title,when", "-o", str(tmp_path / f"effects.{kind}")]) == 0
     text = (tmp_path / "effects.svg").read_text()
     assert "Effects of title and when" in text and ">day<" in text and ">night<" in text and ">long<" in text
-    assert "12 runs in 4 cells" in text and (tmp_path / "effects.png").stat().st_size > 5000
+    assert "12 runs in 4 combinations" in text and (tmp_path / "effects.png").stat().st_size > 5000
 
 
 @pytest.mark.slow

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Main effects and interactions of the factors of a batch: groups of runs by two or more properties, each with two or more values.
 
-The effect of a level is its difference from the first level of the factor, as the mean over the cells of the other factors, each cell with
-the same weight. An interaction is the difference of two such effects: by how much the effect of one factor differs between two levels of
-another one. Only cells that have all their partners count, so that a design with missing cells compares like with like."""
+The effect of a level is its difference from the first level of the factor, as the mean over the combinations of the other factors, each
+with the same weight. An interaction is the difference of two such effects: by how much the effect of one factor differs between two
+levels of another one. Only combinations that have all their partners count, so that a design with missing ones compares like with like."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ktrxer.statistics.difference import RUNS_LEAST, holm
 
 EFFECTS_MOST = 400  # of all figures together
 
-Cell = tuple[str, ...]
-Values = Mapping[Cell, Sequence[float]]
+Combination = tuple[str, ...]
+Values = Mapping[Combination, Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Effect:
     factors: list[str]
     levels: list[str]
     bases: list[str]
-    cells: int  # whose means are compared
+    combinations: int  # whose means are compared
     value: float
     low: float | None
     high: float | None
@@ -64,28 +64,30 @@ class Factorial:
 
 def factorial(groups: Sequence[Group], keys: Sequence[str], known: Mapping[str, Figure]) -> Factorial | None:
     """None: fewer than two factors have two levels. The groups are those of `keys` (grouping.by), and have been made comparable."""
-    cells = {tuple(group.members[0].value(key) for key in keys): group for group in groups}
-    levels = [list(dict.fromkeys(cell[i] for cell in cells)) for i in range(len(keys))]
+    made = {tuple(group.members[0].value(key) for key in keys): group for group in groups}
+    levels = [list(dict.fromkeys(combination[i] for combination in made)) for i in range(len(keys))]
     varied = [i for i, some in enumerate(levels) if len(some) > 1]
     if len(varied) < 2:
         return None
     factors = [Factor(key, some) for key, some in zip(keys, levels, strict=True)]
     notes: list[str] = []
     whole = math.prod(map(len, levels))
-    if len(cells) < whole:
-        notes.append(f"{whole - len(cells)} of {whole} cells of the design have no run: an effect is of the cells that have all partners")
+    if len(made) < whole:
+        notes.append(f"{whole - len(made)} of {whole} combinations have no run: an effect is of those that have all partners")
     few = [group.name for group in groups if len(group.members) < RUNS_LEAST]
     if few:
-        notes.append(f"an interval needs at least {RUNS_LEAST} runs in each cell: {', '.join(few[:6])}{' ...' if len(few) > 6 else ''}")
+        more = " ..." if len(few) > 6 else ""
+        notes.append(f"an interval needs at least {RUNS_LEAST} runs in each combination: {', '.join(few[:6])}{more}")
     members = [member for group in groups for member in group.members]
     there = [figure for figure in known.values() if any(figure.key in member.figures for member in members)]
     declared = list(dict.fromkeys(key for member in members for key in member.facts.outcomes))
     effects: list[Effect] = []
     for key in primary_keys(there, declared):
-        values = {cell: [one.figures[key] for one in group.members if key in one.figures] for cell, group in cells.items()}
-        if lost := sorted({cells[cell].name for cell, some in values.items() if any(map(math.isinf, some))}):
-            notes.append(f"{known[key].label}: the value is among lost probes in runs of {', '.join(lost[:4])}; these cells do not count")
-        usable = {cell: some for cell, some in values.items() if some and not any(map(math.isinf, some))}
+        values = {at: [one.figures[key] for one in group.members if key in one.figures] for at, group in made.items()}
+        if lost := sorted({made[at].name for at, some in values.items() if any(map(math.isinf, some))}):
+            where = ", ".join(lost[:4])
+            notes.append(f"{known[key].label}: the value is among lost probes in runs of {where}; these combinations do not count")
+        usable = {at: some for at, some in values.items() if some and not any(map(math.isinf, some))}
         effects += _effects(known[key], factors, varied, usable)
     if len(effects) > EFFECTS_MOST:
         notes.append(f"the first {EFFECTS_MOST} of {len(effects)} effects are shown")
@@ -103,37 +105,37 @@ def _effects(figure: Figure, factors: Sequence[Factor], varied: Sequence[int], v
                     yield made
 
 
-def _effect(figure: Figure, factors: Sequence[Factor], chosen: Sequence[int], levels: Cell, values: Values) -> Effect | None:
+def _effect(figure: Figure, factors: Sequence[Factor], chosen: Sequence[int], levels: Combination, values: Values) -> Effect | None:
     """Each pair of a level and its base has the weights 1 and -1; an interaction has their product."""
     bases = tuple(factors[i].levels[0] for i in chosen)
-    weights: dict[Cell, float] = {}
-    rests = {tuple(part for i, part in enumerate(cell) if i not in chosen) for cell in values}
+    weights: dict[Combination, float] = {}
+    rests = {tuple(part for i, part in enumerate(at) if i not in chosen) for at in values}
     used = 0
     for rest in sorted(rests):
         corners = {}
         for picked in product(*zip(levels, bases, strict=True)):
             of_rest = iter(rest)
             inside = dict(zip(chosen, picked, strict=True))
-            cell = tuple(inside[i] if i in inside else next(of_rest) for i in range(len(factors)))
-            corners[cell] = math.prod(1.0 if one == level else -1.0 for one, level in zip(picked, levels, strict=True))
+            at = tuple(inside[i] if i in inside else next(of_rest) for i in range(len(factors)))
+            corners[at] = math.prod(1.0 if one == level else -1.0 for one, level in zip(picked, levels, strict=True))
         if corners.keys() <= values.keys():
             weights |= corners
             used += 1
     if not used:
         return None
-    cells = list(weights)
-    found = contrast([values[cell] for cell in cells], [weights[cell] / used for cell in cells], LEVEL)
-    base = [value for cell in cells if all(cell[i] == one for i, one in zip(chosen, bases, strict=True)) for value in values[cell]]
+    found = contrast([values[at] for at in weights], [weight / used for weight in weights.values()], LEVEL)
+    at_base = [at for at in weights if all(at[i] == one for i, one in zip(chosen, bases, strict=True))]
+    base = [value for at in at_base for value in values[at]]
     margin = max(SAME_SHARE * abs(sum(base) / len(base)), SAME_LEAST.get(figure.unit, 0.0))
     keys = [factors[i].key for i in chosen]
     return Effect(
-        figure.key, figure.label, figure.unit, figure.better, keys, list(levels), list(bases), len(cells),
+        figure.key, figure.label, figure.unit, figure.better, keys, list(levels), list(bases), len(weights),
         found.value, found.low, found.high, found.p, None, margin, "too few runs",
     )  # fmt: skip
 
 
 def _judged(one: Effect, p: float | None) -> Effect:
-    """By the rules of a comparison of two groups (compare.py)."""
+    """The rules are those of a comparison of two groups (compare.py)."""
     if one.low is None or one.high is None:
         return one
     outcome: Outcome = "unclear"

@@ -33,7 +33,7 @@ def lines(made: Comparison, checks: Sequence[Check], whole: bool = False) -> lis
 
 
 INTERACTION = {"same": "no interaction", "higher": "the effects differ", "lower": "the effects differ"}
-EFFECT_HEAD = ("effect", "figure", "difference", "95 % interval", "p", "cells", "")
+EFFECT_HEAD = ("effect", "figure", "difference", "95 % interval", "p", "combinations", "")
 
 
 def effect_lines(made: Factorial) -> list[str]:
@@ -51,7 +51,7 @@ def effect_cells(one: Effect) -> list[str]:
     p = "-" if one.p_corrected is None else "<0.01" if one.p_corrected < 0.01 else f"{one.p_corrected:.2f}"
     words = WORDS | {one.better: "better"} if len(one.factors) == 1 else WORDS | INTERACTION
     remark = words.get(one.outcome, "worse")
-    return [name, f"{one.label} ({one.unit})", amount(one.value, half), between, p, str(one.cells), remark]
+    return [name, f"{one.label} ({one.unit})", amount(one.value, half), between, p, str(one.combinations), remark]
 
 
 def _group(name: str, runs: Sequence[str]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The means of the cells of a factorial design, one line for each combination of the other factors."""
+"""The means of the combinations of a factorial design, one line for each combination of the other factors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _panel(made: Factorial, groups: Sequence[Group], figure: Figure) -> Panel | 
             where = np.repeat([place for place, _, _ in bars], 3)
             heights = np.asarray([value for _, low, high in bars for value in (low, high, math.nan)])
             drawn.append(Series(f"{name} 95 %", "", "line", where, heights, color, width=0.8))
-    notes = ("Lines: the means of the cells. Bars: their 95 % intervals, from three runs on. Parallel lines have no interaction.",)
+    notes = ("Lines: the means of the combinations. Bars: their 95 % intervals, from three runs on. Parallel lines have no interaction.",)
     axis = position_axis([level or f"no {across.key}" for level in across.levels])
     title = f"{figure.label[:1].upper()}{figure.label[1:]}, by {across.key}"
     return Panel(figure.key, title, axis, Axis("Mean", figure.unit), tuple(drawn), link="", notes=notes, keyed=True)

@@ -27,5 +27,5 @@ def model(paths: Sequence[Path], keys: Sequence[str], *, every: bool) -> PlotMod
     for group in groups:
         show_left_out("plot", group)
     title = f"Effects of {' and '.join(one.key for one in made.factors)}"
-    runs = f"{sum(len(group.members) for group in groups)} runs in {len(groups)} cells"
+    runs = f"{sum(len(group.members) for group in groups)} runs in {len(groups)} combinations"
     return PlotModel(title, runs, tuple(effects.panels(made, groups, read.known)), tuple(made.notes))

@@ -32,7 +32,7 @@ examples:
   ktrxer plot rrul.ktrxer --plot ping_cdf --style column -o cdf.pdf   as wide as a column of a paper
   ktrxer plot rrul.ktrxer --plot ping --text            on a machine without a screen
   ktrxer plot rrul.ktrxer --plot ping --data-cutoff 5,20 --series 'UDP*' --bounds-y 0,50 -o part.svg
-  ktrxer plot runs --effects cc,qdisc -o effects.svg   means of all cells of a batch, with the lines of each factor
+  ktrxer plot runs --effects cc,qdisc -o effects.svg   means of all combinations of a batch, with the lines of each factor
   ktrxer plot --list
 The suffix _scaled ends the axis at the 99th percentile of the samples.
 """
@@ -251,7 +251,7 @@ def parser() -> argparse.ArgumentParser:
         "--arrange", choices=ARRANGES, default=ARRANGES[0],
         help="several runs: over each other, beside each other with the same axes, or as one (by-name: of names that differ in a number)",
     )  # fmt: skip
-    factors = "runs and directories by several properties, as cc,qdisc: means of all cells; with --all also runs that are not valid"
+    factors = "runs and directories by several properties, as cc,qdisc: means of all combinations; with --all also runs that are not valid"
     parser.add_argument("--effects", metavar="KEY,KEY", help=factors)
     parser.add_argument("--all", action="store_true", help="every plot that a run's test names, each run by itself, as files RUN-PLOT.svg")
     parser.add_argument(
