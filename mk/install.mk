@@ -10,8 +10,8 @@ install: ## install (prefix=/usr/local, DESTDIR=); WITHOUT_PYTHON=1: the C part 
 	@$(MAKE) --no-print-directory built
 	@scripts/as-owner meson configure $(BUILD) --prefix "$(prefix)"
 	@scripts/as-owner ninja --quiet -C $(BUILD)
-	@umask 022 && DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD) || $(FULL)
-	@chown -R --reference=. $(BUILD)/meson-logs
+	@umask 022 && { DESTDIR="$(DESTDIR)" meson install --quiet --no-rebuild -C $(BUILD); status=$$?; \
+		chown -R --reference=. $(BUILD)/meson-logs; [ $$status -eq 0 ]; } || $(FULL)
 	@umask 022 && mkdir -p "$(INSTALLED)" && grep '^/' $(BUILD)/meson-logs/install-log.txt >"$(INSTALLED)/installed" || $(FULL)
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 	@echo "install: the C part is in $(DESTDIR)$(prefix), the pages docs/... are in $(DESTDIR)$(prefix)/share/doc/ktrxer"
