@@ -25,8 +25,8 @@ static uint64_t looked_for(const struct ktx *tx, const struct ktx_request *reque
 
 /*
  * True if the driver's stamp is given up. A packet that has entered the packet scheduler waits in this host's own
- * queue, or the queue has dropped it. The stamp of a later packet says that it was dropped, or overtaken. Slots that
- * run out must not make the next probes late.
+ * queue, or the queue has dropped it. If a later packet has its stamp, then this packet was dropped or overtaken. Slots
+ * that run out must not make the next probes late.
  */
 static bool stamp_overdue(const struct ktx *tx, const struct ktx_request *request, uint32_t number)
 {

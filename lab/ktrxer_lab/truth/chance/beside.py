@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 from ktrxer_lab import hosts
@@ -116,10 +117,6 @@ def captured(host: hosts.Netns, device: str, what: str, file: Path) -> Iterator[
         raise LookupError("tcpdump dropped packets")
 
 
-def median(values: list[float]) -> float:
-    return sorted(values)[math.ceil(len(values) / 2) - 1]
-
-
 def truth(draw_: Draw, near: list[Seen], far: list[Seen], a: bytes) -> dict[str, float]:
     if "flow" in draw_.command:
         came = [one for one in far if one.protocol == UDP and one.source == a and one.length > 1000]
@@ -136,7 +133,7 @@ def truth(draw_: Draw, near: list[Seen], far: list[Seen], a: bytes) -> dict[str,
         back = {one.key: one.at_ns for one in reversed(far) if one.protocol == protocol and one.source != a}
         stood = {key: back[key] - there[key] for key in there if key in back}
     trips = [(answered[key] - at - stood[key]) / 1e3 if key in answered and key in stood else math.inf for key, at in sent.items()]
-    return {"rtt_p50": median(trips), "loss": 100 * sum(map(math.isinf, trips)) / len(trips)}
+    return {"rtt_p50": median_low(trips), "loss": 100 * sum(map(math.isinf, trips)) / len(trips)}
 
 
 # ------------------------------------------------------------------------------------------------------------------ a run
@@ -157,7 +154,7 @@ def behind_queues(objects: list[dict[str, Any]]) -> float:
     trips = [one for one in objects if one.get("kind") == "round_trip" and one["rtt_ns"] is not None]
     lost = sum(one.get("kind") == "lost" for one in objects)
     behind = [one["rtt_ns"] - (one.get("own_queue_ns") or 0) - (one.get("far_queue_ns") or 0) for one in trips]
-    return median([ns / 1e3 for ns in behind] + [math.inf] * lost)
+    return median_low([ns / 1e3 for ns in behind] + [math.inf] * lost)
 
 
 def compare(objects: list[dict[str, Any]], true: dict[str, float]) -> tuple[list[str], list[str]]:
