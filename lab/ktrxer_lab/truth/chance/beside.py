@@ -153,7 +153,7 @@ def behind_queues(objects: list[dict[str, Any]]) -> float:
     """The p50 of the round trips in us without the queues of the two hosts' devices, which tcpdump does not see."""
     trips = [one for one in objects if one.get("kind") == "round_trip" and one["rtt_ns"] is not None]
     lost = sum(one.get("kind") == "lost" for one in objects)
-    behind = [one["rtt_ns"] - (one.get("own_queue_ns") or 0) - (one.get("far_queue_ns") or 0) for one in trips]
+    behind = [float(one["rtt_ns"] - (one.get("own_queue_ns") or 0) - (one.get("far_queue_ns") or 0)) for one in trips]
     return median_low([ns / 1e3 for ns in behind] + [math.inf] * lost)
 
 
