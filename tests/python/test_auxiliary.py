@@ -102,6 +102,7 @@ def test_state_is_stored_with_a_run(state_runner, tmp_path):
     ("ends", "it was no longer recorded: eth0 is gone"), ("defect", "it was no longer recorded: oops"), ("never", "it was no longer recorded: no netlink here"),
     ("broken", r"the runner state has a defect( \(.*line \d+\))?: KeyError"), ("strange", "cannot be read as results|no longer recorded: no sense"),
 ])
+@pytest.mark.slow
 def test_state_that_cannot_be_recorded_degrades_and_ends_nothing(state_runner, tmp_path, how, words):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state", how=how, interval_ns=20 * MS), check=False)
     assert run.meta.verdict == "degraded" and len(run.meta.sentences) == 1, run.meta.sentences
@@ -116,11 +117,13 @@ def test_state_that_cannot_be_read_is_found_before_the_run(state_runner, how, wo
         checks.tools(schedule, places)
 
 
+@pytest.mark.slow
 def test_a_busy_host_is_no_reason(state_runner, tmp_path):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "CPU", how="busy"))
     assert (run.meta.verdict, run.meta.sentences) == ("valid", [])
 
 
+@pytest.mark.slow
 def test_a_value_that_a_double_does_not_hold(state_runner, tmp_path):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state", how="huge"))
     assert run.arrays(run.series("huge"))["value"][0] == 2.0**64 and run.meta.verdict == "valid", run.meta.sentences
@@ -137,6 +140,7 @@ def test_state_alone_is_a_measurement(state_runner, tmp_path):
     assert run.meta.verdict == "valid" and len(run.arrays(run.series("twin"))["value"]) >= 5, run.meta.sentences
 
 
+@pytest.mark.slow
 def test_state_of_which_nothing_came_is_no_measurement(state_runner, tmp_path):
     run = measure(tmp_path, invoke("netstat", "netstat", counters=("No.Such",)))
     assert (run.meta.verdict, run.meta.sentences) == ("invalid", ["nothing at all was recorded"])

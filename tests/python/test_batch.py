@@ -312,6 +312,7 @@ def test_stopped_and_resumed(tmp_path, fake, capsys, monkeypatch):
     assert "exists already: `ktrxer batch --resume" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_nothing_is_left_after_a_kill(tmp_path, fake):
     child = begun(tmp_path, SLOW)
     child.kill()

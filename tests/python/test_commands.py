@@ -218,6 +218,7 @@ def test_a_run_does_not_load_pandas(tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_while_a_run_goes_on(tmp_path):
     """An import takes seconds on a busy machine. Output that is read so late would have the time of that read."""
     code = f"""if True:

@@ -173,6 +173,7 @@ def test_a_server_that_stalls(web, monkeypatch, path, complaint):
         load.final_place(f"{web}/{path}", None, 0)
 
 
+@pytest.mark.slow
 def test_a_reply_of_single_bytes_does_not_hold_an_upload(web, monkeypatch):
     """The reply's body comes one byte at a time: the connection is given up, and reported."""
     monkeypatch.setattr(load, "WAIT_S", 2.5)

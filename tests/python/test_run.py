@@ -248,6 +248,7 @@ def test_one_after_another(fake, runs, tmp_path):
     assert run.meta.verdict == "valid", run.meta.sentences
 
 
+@pytest.mark.slow
 def test_metadata_that_cannot_be_stored(fake, runs):
     session = session_of(GOOD, {None: fake()}, runs)
     session.after = lambda: {"bad": float("nan")}

@@ -204,6 +204,7 @@ def test_a_good_tool(counter, tmp_path):
     assert stored.started_ns < 0 <= values["t_ns"].min(), "started before, and held back until its time"
 
 
+@pytest.mark.slow
 def test_a_slow_disk_delays_no_start(counter, tmp_path, monkeypatch):
     """The directory of the run is synced before the run's zero is set: else a tool would begin late, by the time of the disk."""
     counter()

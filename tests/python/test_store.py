@@ -480,6 +480,7 @@ def test_parquet_whose_sizes_contradict_their_types_is_refused(tmp_path, whole):
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
                     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["id", "series", "zero", "host", "name", "x"]), inner, max_size=5),
                     max_leaves=20))
+@pytest.mark.slow
 def test_any_json_is_a_meta_or_refused(value):
     text = json.dumps(value if not isinstance(value, dict) else json.loads(meta_json()) | value).encode()
     try:

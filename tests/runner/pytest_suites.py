@@ -16,7 +16,7 @@ PAGES = ["tests/system/test_docs.py", "tests/system/test_how_to_add.py"]
 TIMED = [f"{SYSTEM}/test_{name}.py" for name in ("bench", "flow", "live", "live_faults", "own_queue", "ping", "replay", "send", "stamp", "tcp", "xsk")]
 TIMED_FAULTS = [f"{FAULTS}/test_{name}.py" for name in ("starved_processor", "on_time")]
 TIMED += TIMED_FAULTS
-# Pages, runs, topologies: together they need less than a fifth of two processors.
+# Pages, runs, topologies: together with the faults they need less than a fifth of two processors.
 SLEEPERS = [*PAGES, f"{SYSTEM}/test_experiments.py", f"{SYSTEM}/test_lab_run.py"]
 # --quick: without tests that last, and without those of programs that `scripts/setup check` does not install.
 QUICK = "not slow and not tool"
@@ -75,6 +75,7 @@ TWO_FILES = ("-n", "2", "--dist", "loadfile")
 POOL = ("-n", str(CORES + 1), "--dist", "worksteal")
 PLAIN_POOL = ("-n", str(2 * CORES), "--dist", "worksteal")
 SLEEPERS_POOL = ("-n", str(4 * CORES), "--dist", "worksteal")
+QUICK_POOL = ("-n", str(CORES), "--dist", "worksteal")  # quick tests seldom wait, and each process needs four seconds to collect the tests
 
 
 def system_tests(suite: Suite, where: Path, environment: dict[str, str], *parts: tuple[str, ...]) -> None:
@@ -94,20 +95,22 @@ def timed(suite: Suite) -> None:
 
 
 def system(suite: Suite) -> None:
-    others = (f"--ignore={file}" for file in (FIGURES, *TIMED, *SLEEPERS))
-    sleepers = (*SLEEPERS, FAULTS, *(f"--ignore={file}" for file in TIMED_FAULTS), *SLEEPERS_POOL)
-    system_tests(suite, BUILD, {}, (SYSTEM, *others, *PLAIN_POOL), sleepers)
+    system_tests(suite, BUILD, {}, (SYSTEM, *(f"--ignore={file}" for file in (FIGURES, *TIMED, *SLEEPERS)), *PLAIN_POOL))
+
+
+def pages(suite: Suite) -> None:
+    """The commands of the pages, whole runs, and faults of paths: tests that sleep most of the time."""
+    system_tests(suite, BUILD, {}, (*SLEEPERS, FAULTS, *(f"--ignore={file}" for file in TIMED_FAULTS), *SLEEPERS_POOL))
 
 
 def python(suite: Suite, quick: bool) -> None:
-    # Each process needs four seconds to collect the tests, so more of them are no faster.
-    pytest(suite, "python", 900, {}, "tests/python", *PLAIN_POOL, *(("-m", QUICK) if quick else ()))
+    pytest(suite, "python", 900, {}, "tests/python", *(("-m", QUICK, *QUICK_POOL) if quick else PLAIN_POOL))
     pytest_again(suite, {})
 
 
 def lab(suite: Suite, quick: bool) -> None:
     """The distribution ktrxer-lab, which must not need the experiments: they are not in its path."""
-    pytest(suite, "lab", 900, {"PYTHONPATH": str(ROOT / "lab")}, "lab/tests", *PLAIN_POOL, *(("-m", QUICK) if quick else ()))
+    pytest(suite, "lab", 900, {"PYTHONPATH": str(ROOT / "lab")}, "lab/tests", *(("-m", QUICK, *QUICK_POOL) if quick else PLAIN_POOL))
     pytest_again(suite, {"PYTHONPATH": str(ROOT / "lab")})
 
 

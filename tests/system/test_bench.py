@@ -85,6 +85,7 @@ def test_schedule_rows_agree_with_the_csv_and_with_themselves(ktrxer, tmp_path):
     bench(ktrxer, status=(2,))
 
 
+@pytest.mark.plain_build
 def test_methods_of_handing_over(ktrxer, tmp_path):
     """O5: the delays of sleeps between sends add up; the delays of scheduled times do not."""
     old = tmp_path / "old.json"

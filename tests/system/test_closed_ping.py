@@ -93,6 +93,7 @@ def test_check_blames_no_firewall(closed):
     assert "firewall" not in blocked and REMEDY in blocked and made["probes"] == "UDP"
 
 
+@pytest.mark.plain_build
 def test_check_without_a_server_blames_no_firewall_for_icmp(closed):
     done = closed("check", "--server", closed.b.address, "--port", "9", "--for", "5")
     assert done.returncode == 1 and "because this host sends no ICMP echo request" in done.stderr, done.stderr

@@ -72,6 +72,7 @@ def test_the_command_line_wins_and_other_ports_stay(home: Home) -> None:
     assert "DIRECTION is missing" in home.run("flow").stderr
 
 
+@pytest.mark.plain_build
 def test_the_python_half_has_the_same_values(home: Home) -> None:
     home.file.write_text('host = "127.0.0.1"\nport = 8637\n[run]\ndirectory = "~/runs"\n[plot]\nstyle = "wrong"\n')
     (home.place / "runs").mkdir()

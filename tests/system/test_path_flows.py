@@ -69,7 +69,7 @@ def served(lines: Lines, serve: Any, token: Path) -> Lines:
 
 
 @pytest.mark.parametrize("name", WITH_SERVER)
-@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("version", [4, pytest.param(6, marks=pytest.mark.plain_build)])
 def test_the_source_address_chooses_the_line(served, ktrxer, token, version, name):
     a, _ = served
     before = a.counters("w1")["tx"]["packets"]
@@ -81,7 +81,7 @@ def test_the_source_address_chooses_the_line(served, ktrxer, token, version, nam
 
 
 @pytest.mark.parametrize("name", WITH_SERVER)
-@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("version", [4, pytest.param(6, marks=pytest.mark.plain_build)])
 def test_a_mark_of_the_firewall_is_a_reason(served, ktrxer, token, version, name):
     a, _ = served
     mark(a)
@@ -92,6 +92,7 @@ def test_a_mark_of_the_firewall_is_a_reason(served, ktrxer, token, version, name
     assert reasons(end) == ["path_device"] and end["verdict"] == "invalid", end
 
 
+@pytest.mark.plain_build
 @pytest.mark.parametrize("name", WITH_SERVER)
 def test_the_ordinary_path_has_no_reason(served, ktrxer, token, name):
     a, _ = served

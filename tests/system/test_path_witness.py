@@ -208,7 +208,7 @@ def test_a_device_gets_another_name(lines, ktrxer, version):
     assert left(end) == {"w1": 40} and not reasons(end), end
 
 
-@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("version", [4, pytest.param(6, marks=pytest.mark.plain_build)])
 def test_trace_and_its_line(lines, ktrxer_json, version):
     a, _ = lines
     end = ktrxer_json(a, "trace", FAR[version], "-e", "raw", "--from", SECOND[version], status=None)

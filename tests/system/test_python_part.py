@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from programs import ROOT
 
+pytestmark = pytest.mark.plain_build
+
 
 @pytest.fixture
 def part(tmp_path: Path) -> Path:
