@@ -302,6 +302,7 @@ static void on_flow_end(struct flow_client *c, const struct control_frame *frame
 	c->heard_count++;
 	end.time_ns = ours(c, end.time_ns);
 	end.first_ns = end.first_ns ? ours(c, end.first_ns) : 0;
+	end.ce_first_ns = end.ce_first_ns ? ours(c, end.ce_first_ns) : 0;
 	c->options.ended(c->options.context, flow, true, &end);
 	flow_set_reported(c->flows, flow, &end);
 	flow_client_end_when_reported(c);

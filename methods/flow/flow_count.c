@@ -45,6 +45,7 @@ void flow_count_packet(struct flow_count *c, uint64_t number, uint32_t bytes, ui
 	c->ect1 += (tos & 3) == 1;
 	c->ect0 += (tos & 3) == 2;
 	c->ce += (tos & 3) == 3;
+	marks_count(&c->marks, tos);
 }
 
 uint64_t flow_count_lost(const struct flow_count *c, uint64_t sent)

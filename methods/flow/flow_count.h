@@ -14,6 +14,7 @@ struct flow_count {
 	uint64_t next;           /* one more than the highest number so far */
 	uint64_t packets, bytes; /* without second copies */
 	uint64_t ect0, ect1, ce;
+	struct marks marks;
 	uint64_t reordered; /* that came after a later one */
 	uint64_t duplicates;
 	uint64_t protocol_errors;

@@ -364,6 +364,8 @@ void flow_finish(struct flow *flow, enum flow_reason reason, int error)
 	flow->end.missed = flow->missed;
 	flow->end.due_packets = flow->end.late_packets = UINT64_MAX;
 	flow->end.idle = UINT32_MAX;
+	if (!flow->end.ecn_seen)
+		flow->end.ce_segments = UINT32_MAX;
 	if (was_going && flow->sends && flow->ops->account)
 		flow->ops->account(flow, &flow->end);
 	if (was_going)

@@ -205,6 +205,36 @@ static void read_rest(struct flow *flow)
 	}
 }
 
+/* tcpi_received_ce is the last member that older headers lack: it follows tcpi_total_rto_time. Since Linux 6.18. */
+enum { RECEIVED_CE_AT = 248, INFO_BYTES = RECEIVED_CE_AT + 4 };
+
+/*
+ * The ECN marks that arrived, where both ends agreed on ECN. The time of the first CE is kept, because the last ones
+ * are not reported back before the end.
+ */
+static void ecn_sample(struct flow *flow)
+{
+	_Alignas(struct tcp_info)
+		uint8_t bytes[INFO_BYTES > sizeof(struct tcp_info) ? INFO_BYTES : sizeof(struct tcp_info)];
+	struct tcp_info info;
+	socklen_t length = sizeof bytes;
+
+	if (flow->end.ecn_seen == FLOW_ECN_UNKNOWN && flow->sampled_ns)
+		return;
+	if (getsockopt(flow->source.fd, IPPROTO_TCP, TCP_INFO, bytes, &length) != 0)
+		return;
+	memcpy(&info, bytes, sizeof info);
+	if (!(info.tcpi_options & FLOW_ECN_NEGOTIATED))
+		return;
+	flow->end.ecn_seen = info.tcpi_options & FLOW_ECN_ARRIVED ? FLOW_ECN_SEEN : FLOW_ECN_NONE;
+	flow->end.ce_segments = UINT32_MAX;
+	if (length < INFO_BYTES)
+		return;
+	memcpy(&flow->end.ce_segments, bytes + RECEIVED_CE_AT, sizeof flow->end.ce_segments);
+	if (flow->end.ce_segments && !flow->end.ce_first_ns)
+		flow->end.ce_first_ns = ktrxer_now_ns();
+}
+
 /* A receiver samples after it has read all data. */
 static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 {
@@ -212,8 +242,10 @@ static void tcp_sample(struct flow *flow, struct flow_sample *sample)
 	size_t length;
 
 	(void)flow_witness_take(flow, flow->source.fd);
-	if (!flow->sends)
+	if (!flow->sends) {
 		read_rest(flow);
+		ecn_sample(flow);
+	}
 	sample->kind = FLOW_BYTES;
 	sample->bytes = flow->bytes;
 	if (!flow->sends)

@@ -36,6 +36,7 @@ static void udp_sample(struct flow *flow, struct flow_sample *s)
 	s->values[FLOW_UDP_LOST] = flow_count_lost(&u->count, u->reported_packets);
 	s->values[FLOW_REORDERED] = u->count.reordered;
 	s->values[FLOW_DUPLICATES] = u->count.duplicates;
+	flow->end.marks = u->count.marks;
 	if (u->socket < 0)
 		return;
 	ktrxer_socket_drops(u->socket, &u->overflow_seen, &u->overflows);

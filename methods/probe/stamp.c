@@ -144,12 +144,24 @@ static void take_ttl(struct stamp_ttl *seen, uint8_t ttl)
 	seen->low = seen->low && seen->low < ttl ? seen->low : ttl;
 	seen->high = seen->high > ttl ? seen->high : ttl;
 }
+
+static void take_marks(struct stamp_class_result *class, const struct stamp_sample *s)
+{
+	if (s->tos_up == STAMP_TOS_UNKNOWN || s->too_late)
+		return;
+	marks_count(&class->marks_up, s->tos_up);
+	if (s->tos_back == (class->tos & 0xfc))
+		marks_count(&class->marks_down, s->tos_down);
+}
 #endif
 
 static void take_sample(struct stamp *stamp, uint32_t which, struct stamp_sample *s)
 {
 	int rc;
 
+#ifndef KTRXER_SMALL
+	take_marks(&stamp->result.classes[which], s);
+#endif
 	if (s->impossible) {
 		stamp->p.result.impossible++;
 		stamp->result.classes[which].untimed++;

@@ -7,6 +7,7 @@
 #ifndef KTRXER_METHODS_STAMP_H
 #define KTRXER_METHODS_STAMP_H
 
+#include "marks.h"
 #include "one_way.h"
 #include "ping.h"
 #include "sha256.h"
@@ -53,6 +54,11 @@ struct stamp_class_result {
 	const struct ktrxer_hist *rtt; /* ns */
 	uint64_t untimed;              /* round trips without times */
 	struct stamp_ttl ttl_up, ttl_down;
+	/*
+	 * On arrival, of answers that report the mark of their probe; `down`: of those that the reflector sent with the
+	 * DSCP of the class, which have no ECN. Not in small builds.
+	 */
+	struct marks marks_up, marks_down;
 };
 
 struct stamp_result {

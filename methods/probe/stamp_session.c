@@ -114,7 +114,7 @@ void stamp_session_complete(struct stamp_session *s, struct stamp_entry *e)
 		s->counts.waiting--;
 		s->counts.reordered_up += e->sample.reordered_up;
 		s->counts.reordered_down += e->sample.reordered_down;
-		if (e->sample.tos_up != 0xff) {
+		if (e->sample.tos_up != STAMP_TOS_UNKNOWN) {
 			s->counts.marks_known = true;
 			s->counts.mark_changed_up += mark_changed(s->options.tos, e->sample.tos_up);
 			s->counts.mark_changed_down += mark_changed(e->sample.tos_back, e->sample.tos_down);

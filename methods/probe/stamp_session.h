@@ -24,6 +24,8 @@
  */
 #define STAMP_OVERTAKEN_NS (uint64_t)KTRXER_NS_PER_S
 
+enum { STAMP_TOS_UNKNOWN = 0xff };
+
 struct stamp_session_options {
 	uint32_t window;     /* probes that may wait at once, a power of two, 2 to 65536 */
 	uint64_t timeout_ns; /* without an answer for so long a probe is lost; see STAMP_OVERTAKEN_NS */
@@ -58,7 +60,7 @@ struct stamp_sample {
 	uint8_t sent_source; /* enum ktx_sent_source of T1 */
 	uint8_t source;      /* enum ktrxer_stamp_source of T4 */
 	uint8_t ttl_up, ttl_down;
-	uint8_t tos_up, tos_down; /* tos_up: only by a class-of-service TLV, else 0xff */
+	uint8_t tos_up, tos_down; /* tos_up: only by a class-of-service TLV, else STAMP_TOS_UNKNOWN */
 	uint8_t tos_back;         /* and so is this: the DSCP with which the reflector sent its answer */
 	uint32_t reflector_seq;
 	bool reordered_up, reordered_down;

@@ -222,7 +222,7 @@ static bool stamps_read(struct stamp_entry *e, const struct stamp_reply *reply, 
 	p->ttl_up = reply->sender_ttl;
 	p->ttl_down = a->ttl;
 	p->tos_down = a->tos;
-	p->tos_up = 0xff;
+	p->tos_up = STAMP_TOS_UNKNOWN;
 	p->reflector_seq = reply->seq;
 	p->far_queue_ns = -1;
 	return true;

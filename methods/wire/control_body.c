@@ -36,7 +36,10 @@ enum { END_OLD = 6, END_CC = 9 }; /* fields of the first version, and of the one
 static const struct wire_field end_fields[] = {
 	F(reason), F(error), F(time_ns), F(bytes), F(packets), F(missed),
 	F(due_packets), F(late_packets), F(cc), F(waited), F(idle), F(first_ns),
+	F(ecn_seen), F(ce_segments), F(ce_first_ns), F(marks.tos), F(marks.packets[0]), F(marks.packets[1]),
+	F(marks.packets[2]), F(marks.packets[3]), F(marks.packets[4]), F(marks.packets[5]), F(marks.other),
 };
+_Static_assert(MARKS_KINDS == 6, "the table has each kind");
 #undef F
 /* clang-format on */
 
@@ -238,9 +241,11 @@ int control_flow_end_read(uint32_t *flow, struct flow_end *end, const struct con
 		count = count == END_CC ? END_OLD : count - 1;
 	if (wire_bytes(end_fields, count) > bytes_left(&b))
 		return -EPROTO;
-	*end = (struct flow_end){
-		.due_packets = UINT64_MAX, .late_packets = UINT64_MAX, .waited = UINT32_MAX, .idle = UINT32_MAX
-	};
+	*end = (struct flow_end){ .due_packets = UINT64_MAX,
+				  .late_packets = UINT64_MAX,
+				  .waited = UINT32_MAX,
+				  .idle = UINT32_MAX,
+				  .ce_segments = UINT32_MAX };
 	wire_read(end, end_fields, count, b.at);
 	if (end->cc[0] && !cc_name_ok(end->cc))
 		return -EPROTO;

@@ -3,6 +3,8 @@
 #ifndef KTRXER_METHODS_FLOW_SPEC_H
 #define KTRXER_METHODS_FLOW_SPEC_H
 
+#include "marks.h"
+
 #include <ktrxer.h>
 
 enum {
@@ -117,7 +119,7 @@ enum flow_udp_value {
 enum { FLOW_VALUES_MAX = FLOW_TCP_VALUES };
 extern const char *const flow_tcp_names[FLOW_TCP_VALUES], *const flow_udp_names[FLOW_UDP_VALUES];
 
-enum { FLOW_ECN_NEGOTIATED = 8 }; /* in FLOW_OPTIONS, as tcpi_options has it */
+enum { FLOW_ECN_NEGOTIATED = 8, FLOW_ECN_ARRIVED = 16 }; /* in FLOW_OPTIONS, as tcpi_options has it */
 
 enum flow_sample_kind {
 	FLOW_BYTES = 0, /* nothing but them */
@@ -147,6 +149,8 @@ struct flow_packet {
 	uint8_t kind;     /* enum flow_packet_kind */
 };
 
+enum flow_ecn_seen { FLOW_ECN_UNKNOWN = 0, FLOW_ECN_NONE = 1, FLOW_ECN_SEEN = 2 };
+
 struct flow_end {
 	uint8_t reason;   /* enum flow_reason */
 	uint8_t error;    /* enum flow_error */
@@ -169,6 +173,14 @@ struct flow_end {
 	uint32_t waited;
 	/* A TCP sender had no unacknowledged data for so many thousandths of its time; UINT32_MAX: not known. */
 	uint32_t idle;
+	/*
+	 * A receiver's. TCP: whether a segment with an ECN mark arrived, and how many with CE until a time (UINT32_MAX:
+	 * not known). UDP: the marks of the packets that count.
+	 */
+	uint8_t ecn_seen; /* enum flow_ecn_seen */
+	uint32_t ce_segments;
+	uint64_t ce_first_ns; /* of the first sample with CE; 0: none */
+	struct marks marks;
 };
 
 #endif

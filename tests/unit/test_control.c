@@ -291,7 +291,11 @@ TEST(last_words)
 				.missed = 4,
 				.waited = 5,
 				.idle = 6,
-				.first_ns = 7 },
+				.first_ns = 7,
+				.ecn_seen = FLOW_ECN_SEEN,
+				.ce_segments = 8,
+				.ce_first_ns = 9,
+				.marks = { { 2, 3, 184 }, { 10, 11, 12 }, 13 } },
 			back = { 0 };
 	struct control_refuse refuse = { CONTROL_TOO_FAST, 1000 }, again;
 	struct control_pong pong = { 1, 2, 3 }, gnop;
@@ -303,8 +307,16 @@ TEST(last_words)
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(flow == 9 && back.reason == end.reason && back.error == end.error && back.time_ns == 1 &&
 		    back.bytes == 2 && back.packets == 3 && back.missed == 4 && back.waited == 5 && back.idle == 6 &&
-		    back.first_ns == 7);
-	f.length -= 8; /* of versions without the last fields */
+		    back.first_ns == 7 && back.ecn_seen == FLOW_ECN_SEEN && back.ce_segments == 8 &&
+		    back.ce_first_ns == 9);
+	assert_memory_equal(&back.marks, &end.marks, sizeof end.marks);
+	f.length -= 8 * (MARKS_KINDS + 1) + MARKS_KINDS; /* of versions without the last fields */
+	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
+	assert_true(back.ce_first_ns == 9 && !back.marks.packets[0]);
+	f.length -= 8 + 4 + 1;
+	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
+	assert_true(back.first_ns == 7 && !back.ecn_seen && back.ce_segments == UINT32_MAX);
+	f.length -= 8;
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(back.idle == 6 && !back.first_ns);
 	f.length -= 4;

@@ -87,6 +87,25 @@ struct path_report flow_path_report(const struct flow_run *run);
 void flow_findings_text(struct flow_run *run, bool down);
 void flow_findings_json(const struct flow_run *run, struct json *end);
 
+/* flow_marks.c: DSCP and ECN, sent against received. Not in small builds. */
+static inline bool flow_marks_known(const struct flow_side *receiver)
+{
+	return receiver->ended && (!receiver->end.packets || receiver->end.marks.packets[0]);
+}
+#ifndef KTRXER_SMALL
+void flow_marks_judge(struct flow_run *run);
+void flow_marks_text(struct flow_run *run);
+#else
+static inline void flow_marks_judge(struct flow_run *run)
+{
+	(void)run;
+}
+static inline void flow_marks_text(struct flow_run *run)
+{
+	(void)run;
+}
+#endif
+
 void flow_say_what(struct flow_run *run);
 int flow_finish_report(struct flow_run *run);
 

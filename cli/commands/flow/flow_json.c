@@ -5,12 +5,27 @@
 #include "fields_common.h"
 #include "fields_flow.h"
 #include "flow.h"
+#include "marks_report.h"
 #include "path_report.h"
 
 static const char *error_of(const struct flow_run *run, uint32_t flow)
 {
 	return run->results[flow].as_planned || run->interrupted ? NULL : flow_why_ended(run, flow);
 }
+
+#ifndef KTRXER_SMALL
+static void ecn_json(const struct flow_result *r, struct json *json)
+{
+	const struct flow_end *end = &r->receiver->end;
+	const bool known = r->receiver->ended && end->ecn_seen != FLOW_ECN_UNKNOWN;
+
+	if (known)
+		flow_result_ecn_arrived(json, end->ecn_seen == FLOW_ECN_SEEN);
+	else
+		flow_result_ecn_arrived_null(json);
+	flow_result_received_ce_or_null(json, known && end->ce_segments != UINT32_MAX, end->ce_segments);
+}
+#endif
 
 static void value_json(struct json *json, const char *key, const struct flow_record *r, int which)
 {
@@ -36,6 +51,9 @@ static void tcp_json(const struct flow_run *run, struct json *json, uint32_t i)
 			     : sender->end.cc[0]   ? sender->end.cc
 			     : run->specs[i].cc[0] ? run->specs[i].cc
 						   : NULL);
+#ifndef KTRXER_SMALL
+	ecn_json(&run->results[i], json);
+#endif
 	flow_result_ecn(json, options == UINT64_MAX ? NULL : options & FLOW_ECN_NEGOTIATED ? "on" : "off");
 }
 
@@ -43,6 +61,8 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 {
 	const struct flow_record *r = &run->records[i];
 	const struct flow_side *s = run->results[i].sender;
+	const struct flow_side *receiver = run->results[i].receiver;
+	const struct marks_report marks = { .arrived = &receiver->end.marks, .known = flow_marks_known(receiver) };
 	struct ktx_accounts accounts;
 	struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
@@ -52,6 +72,7 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	for (int v = 0; v < FLOW_UDP_VALUES; v++)
 		value_json(json, v == FLOW_PACKETS ? "received_packets" : flow_udp_names[v], r, v);
 	flow_result_ecn(json, ecn_names[run->specs[i].tos & 3]);
+	marks_report_json(&marks, "marks", json);
 	if (lateness)
 		flow_result_lateness_us(json, lateness);
 	else

@@ -115,6 +115,7 @@ static void report_text(struct flow_run *run, const struct flow_total totals[2])
 	total_text(run, "up", &totals[0]);
 	total_text(run, "down", &totals[1]);
 	path_report_text(&path);
+	flow_marks_text(run);
 	if (run->result.pace_bps)
 		out_text(run->cli, "the server limits each direction to %s",
 			 ktrxer_format_bitrate(pace, run->result.pace_bps));

@@ -284,6 +284,7 @@ void flow_judge(struct flow_run *run, const struct flow_total totals[2])
 		reason_flow_samples_lost(run->cli, run->pending_lost);
 	path_report_judge(&path);
 	judge_ecn(run);
+	flow_marks_judge(run);
 	judge_start(run);
 	judge_udp(run);
 	judge_windows(run, false);

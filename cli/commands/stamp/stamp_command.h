@@ -55,6 +55,9 @@ void stamp_judge(const struct stamp_command *run);
  * builds.
  */
 void stamp_judge_path(const struct stamp_command *run);
+void stamp_marks_text(const struct stamp_command *run);
+/* marks_up and marks_down of `count` classes together. */
+void stamp_marks_json(struct json *json, const struct stamp_class_result *classes, uint32_t count);
 /* ttl_up and ttl_down of `count` classes together. */
 void stamp_ttl_json(struct json *json, const struct stamp_class_result *classes, uint32_t count);
 

@@ -29,7 +29,7 @@ static void say_more(struct json *json, const struct stamp_sample *p)
 	stamp_sample_received_stamp(json, source_names[p->source]);
 	stamp_sample_ttl_up(json, p->ttl_up);
 	stamp_sample_ttl_down(json, p->ttl_down);
-	if (p->tos_up != 0xff) {
+	if (p->tos_up != STAMP_TOS_UNKNOWN) {
 		stamp_sample_dscp_up(json, p->tos_up >> 2);
 		stamp_sample_ecn_up(json, ecn_names[p->tos_up & 3]);
 	}
@@ -184,6 +184,7 @@ static void classes_json(const struct stamp_result *r, struct json *end)
 		stamp_class_untimed(end, class->untimed);
 #ifndef KTRXER_SMALL
 		stamp_ttl_json(end, class, 1);
+		stamp_marks_json(end, class, 1);
 #endif
 		stamp_class_rtt_us(end, class->rtt);
 		json_object_end(end);
@@ -229,6 +230,7 @@ void stamp_end_json(const struct stamp_command *run, struct json *end)
 	stamp_end_far_queue_us(end, r->far_queue);
 #ifndef KTRXER_SMALL
 	stamp_ttl_json(end, r->classes, r->class_count);
+	stamp_marks_json(end, r->classes, r->class_count);
 	host_delay_json(run, end);
 #endif
 	one_way_json(end, &r->one_way);

@@ -4,11 +4,10 @@
 
 #include "fields_stamp.h"
 
-#include "dscp.h"
+#include "marks_report.h"
 #include "reasons.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #ifndef KTRXER_SMALL
 
@@ -69,26 +68,50 @@ static void judge_ttl(const struct stamp_command *run, bool up)
 		reason_ttl_of_classes(run->report.cli, way, ttl.low, ttl.high);
 }
 
-static void judge_marks(const struct stamp_command *run, const struct stamp_class_result *class, const char *way,
-			uint64_t changed)
+static struct marks_report marks_of(const struct stamp_command *run, const struct stamp_class_result *class, bool up)
 {
-	char dscp[8], of_class[24] = "";
+	const struct marks *arrived = up ? &class->marks_up : &class->marks_down;
 
-	if (changed * 100 <= class->counts.received * THRESHOLD_MARKS_CHANGED_PERCENT)
-		return;
-	if (run->result->class_count > 1)
-		snprintf(of_class, sizeof of_class, " of class %s", dscp_name(class->tos >> 2, dscp));
-	reason_marks_changed(run->report.cli, 100.0 * (double)changed / (double)class->counts.received, way, of_class);
+	/* Answers have no ECN mark. */
+	return (struct marks_report){ .cli = run->report.cli,
+				      .arrived = arrived,
+				      .direction = up ? "up" : "down",
+				      .packets = up ? "probes" : "answers",
+				      .sent = up ? class->tos : class->tos & 0xfc,
+				      .known = arrived->packets[0] != 0,
+				      .compared = run->result->class_count > 1 };
+}
+
+static void each_mark(const struct stamp_command *run, void (*report)(const struct marks_report *))
+{
+	for (uint32_t i = 0; i < run->result->class_count; i++)
+		for (int up = 1; up >= 0; up--) {
+			const struct marks_report m = marks_of(run, &run->result->classes[i], up);
+
+			report(&m);
+		}
+}
+
+void stamp_marks_text(const struct stamp_command *run)
+{
+	each_mark(run, marks_report_text);
+}
+
+void stamp_marks_json(struct json *json, const struct stamp_class_result *classes, uint32_t count)
+{
+	for (int up = 1; up >= 0; up--) {
+		struct marks sum = { 0 };
+
+		for (uint32_t i = 0; i < count; i++)
+			marks_add(&sum, up ? &classes[i].marks_up : &classes[i].marks_down);
+		marks_report_json(&(struct marks_report){ .arrived = &sum, .known = sum.packets[0] != 0 },
+				  up ? "marks_up" : "marks_down", json);
+	}
 }
 
 void stamp_judge_path(const struct stamp_command *run)
 {
-	for (uint32_t i = 0; i < run->result->class_count; i++) {
-		const struct stamp_class_result *class = &run->result->classes[i];
-
-		judge_marks(run, class, "up", class->counts.mark_changed_up);
-		judge_marks(run, class, "down", class->counts.mark_changed_down);
-	}
+	each_mark(run, marks_report_judge);
 	judge_ttl(run, true);
 	judge_ttl(run, false);
 }

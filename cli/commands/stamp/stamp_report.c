@@ -158,6 +158,7 @@ static void finish_text(const struct stamp_command *run)
 	one_way_text(run);
 #ifndef KTRXER_SMALL
 	host_delay_text(run);
+	stamp_marks_text(run);
 #endif
 	if (ktrxer_hist_count(p->result.own_queue)) {
 		char what[64];

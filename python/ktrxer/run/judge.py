@@ -196,7 +196,9 @@ def _probes(built: VerdictBuilder, run: Run, series: Series) -> None:
     if received is not None and not dropped and rows + end.get("untimed", 0) < received:
         built.add(reason("answers_missing", received=received, recorded=rows), series.name)
     for way in ("up", "down"):
-        # A small `ktrxer stamp` has the counts, and no reason of its own.
+        # A small `ktrxer stamp` has the counts, and neither marks nor a reason of its own.
+        if f"marks_{way}" in end:
+            continue
         changed = end.get(f"mark_changed_{way}", 0)
         known = any(one.id == "marks_changed" and one.name == runner.name and one.values.get("direction") == way for one in built.found)
         if received is not None and 100 * changed > MARKS_CHANGED_PERCENT * received and not known:

@@ -35,8 +35,10 @@ add rule ip bleach forward udp {port} 8620 ip dscp ef counter ip dscp set cs0
     assert expedited[f"mark_changed_{way}"] == expedited["received"] and changed - others <= expedited["received"] <= changed
     other = "down" if way == "up" else "up"
     assert expedited[f"mark_changed_{other}"] == best["mark_changed_up"] == best["mark_changed_down"] == 0
-    assert made.verdict != "valid" and made.says("Ping (ms) UDP EF", "the DSCP or ECN", f"100 % of the probes {way} of class EF was changed")
+    assert made.verdict != "valid" and made.says("Ping (ms) UDP EF", f"the path {way} changed the DSCP of", "of class EF from EF to BE")
     assert len([reason for reason in made.reasons if "DSCP" in reason]) == 1, "said once, by the process"
+    (mark,) = expedited[f"marks_{way}"]
+    assert mark == {"dscp": 0, "ecn": "off", "packets": expedited["received"]}
 
 
 def test_a_router_that_clears_ecn(path, serve):
@@ -59,6 +61,9 @@ add rule ip bleach forward udp dport 8620 ip dscp ef ip ecn ect0 counter ip ecn 
     assert expedited["mark_changed_down"] == best["mark_changed_up"] == best["mark_changed_down"] == 0
     end = json.loads(out)
     assert end["verdict"] != "valid"
-    assert [reason["text"] for reason in end["reasons"] if "DSCP" in reason["text"]] == [
-        "the DSCP or ECN of 100 % of the probes up of class EF was changed on the path: routers behind that place see another mark than was sent"
+    received = expedited["received"]
+    assert expedited["marks_up"] == [{"dscp": 46, "ecn": "off", "packets": received}]
+    assert [reason["text"] for reason in end["reasons"] if "ECN" in reason["text"]] == [
+        f"the path up cleared the ECN mark of {received} of {received} probes of class EF, from ect0 to off: "
+        "queues behind that place drop them instead of marking them"
     ]

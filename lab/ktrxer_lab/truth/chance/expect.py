@@ -33,6 +33,7 @@ EXPLAINS = {
     "flow_nothing_received": DEAD,
     "flow_ends_missing": DEAD,
     "flow_network_answered": frozenset({"unreachable"}),
+    "ecn_bleached": frozenset({"bleach"}),
     "own_load": frozenset({"slow", "loss", "outage"}),  # the probes of a run take more than 2 % of a slow flow
 }
 
