@@ -16,7 +16,11 @@
 #include <unistd.h>
 
 #define RECORD_NS (4 * (uint64_t)KTRXER_NS_PER_MS) /* for the 25 bytes of each packet's record: 50 kbit/s */
-#define SOON_NS (500 * (uint64_t)KTRXER_NS_PER_MS) /* for the exchange with the server before the first packet */
+/* The exchange with the server before the first packet: three round trips, and time to compute. */
+enum { ROUND_TRIPS = 4 };
+#define SOON_NS (500 * (uint64_t)KTRXER_NS_PER_MS)
+/* A last packet that leaves late has its time-out, too. */
+#define LATE_NS (100 * (uint64_t)KTRXER_NS_PER_MS)
 
 /* ------------------------------------------------------------------------------------------------------- connection */
 
@@ -25,6 +29,7 @@ static int greet(struct owamp_client *c, struct ktrxer_error *err)
 	uint8_t data[OWAMP_SETUP_BYTES];
 	struct owamp_greeting greeting;
 	struct owamp_start start;
+	uint64_t begin_ns;
 	int rc = owamp_link_read(&c->link, data, OWAMP_GREETING_BYTES, err);
 
 	if (rc < 0)
@@ -38,11 +43,13 @@ static int greet(struct owamp_client *c, struct ktrxer_error *err)
 					     "does not have"
 					   : "the server does not serve this client");
 	owamp_setup_write(data, OWAMP_OPEN);
+	begin_ns = ktrxer_now_ns();
 	if ((rc = owamp_link_write(&c->link, data, OWAMP_SETUP_BYTES, err)) < 0 ||
 	    (rc = owamp_link_read(&c->link, data, OWAMP_START_BYTES, err)) < 0)
 		return rc;
-	return owamp_start_read(&start, data) < 0 ? owamp_link_bad("the start message", err)
-						  : owamp_link_accepted(start.accept, "the connection", err);
+	c->round_trip_ns = ktrxer_now_ns() - begin_ns;
+	(void)owamp_start_read(&start, data);
+	return owamp_link_accepted(start.accept, "the connection", err);
 }
 
 /* --------------------------------------------------------------------------------------------------------- requests */
@@ -57,6 +64,8 @@ static int sender_open(struct owamp_client *c, uint16_t *port, struct ktrxer_err
 						.dscp = c->o->dscp,
 						.padding = c->o->padding,
 						.late_ns = c->o->late_ns,
+						.timeout_ns = c->o->timeout_ns,
+						.zeros = c->o->zeros,
 						.client = true,
 						.ended = on_sent,
 						.context = c };
@@ -100,17 +109,15 @@ static int request(struct owamp_client *c, int way, struct ktrxer_error *err)
 	socklen_t length;
 	int rc;
 
-	*r = (struct owamp_request){
-		.version = o->to.family == AF_INET6 ? 6 : 4,
-		.conf_sender = !up,
-		.conf_receiver = up,
-		.slots = 1,
-		.packets = o->packets,
-		.padding = o->padding,
-		.start = stamp_time_of_ns(c->clock.real_ns + (int64_t)(c->start_ns - c->clock.mono_ns), false),
-		.timeout = owamp_time_of_ns(o->timeout_ns),
-		.type_p = (uint32_t)o->dscp << 24
-	};
+	*r = (struct owamp_request){ .version = o->to.family == AF_INET6 ? 6 : 4,
+				     .conf_sender = !up,
+				     .conf_receiver = up,
+				     .slots = 1,
+				     .packets = o->packets,
+				     .padding = o->padding,
+				     .start = stamp_time_of_ns(owamp_client_start_real_ns(c), false),
+				     .timeout = owamp_time_of_ns(o->timeout_ns),
+				     .type_p = (uint32_t)o->dscp << 24 };
 	memcpy(r->sender, (up ? &c->link.local : &o->to)->bytes, 16);
 	memcpy(r->receiver, (up ? &o->to : &c->link.local)->bytes, 16);
 	rc = up ? sender_open(c, &r->sender_port, err) : socket_open(c, &r->receiver_port, err);
@@ -124,8 +131,7 @@ static int request(struct owamp_client *c, int way, struct ktrxer_error *err)
 	if ((rc = owamp_link_write(&c->link, data, sizeof data, err)) < 0 ||
 	    (rc = owamp_link_read(&c->link, data, OWAMP_ACCEPT_BYTES, err)) < 0)
 		return rc;
-	if (owamp_accepted_read(&answer, data) < 0)
-		return owamp_link_bad("the answer to a request", err);
+	(void)owamp_accepted_read(&answer, data);
 	rc = owamp_link_accepted(answer.accept, up ? "the session up" : "the session down", err);
 	if (rc < 0)
 		return rc;
@@ -155,7 +161,7 @@ static void on_sent(void *context)
 	struct owamp_client *c = context;
 
 	c->sent_all = true;
-	c->up_end_ns = ktrxer_now_ns() + c->o->timeout_ns;
+	c->up_end_ns = ktrxer_now_ns() + c->o->timeout_ns + LATE_NS;
 	c->end.at_ns = c->up_end_ns > c->down_end_ns || c->got_all ? c->up_end_ns : c->down_end_ns;
 }
 
@@ -200,7 +206,7 @@ static int plan_down(struct owamp_client *c, struct ktrxer_error *err)
 	for (uint32_t i = 0; i < c->o->packets && rc == 0; i++)
 		rc = owamp_schedule_next(&schedule, &at);
 	owamp_schedule_end(&schedule);
-	c->down_end_ns = c->start_ns + owamp_time_to_ns(at) + c->o->timeout_ns;
+	c->down_end_ns = c->start_ns + owamp_time_to_ns(at) + c->o->timeout_ns + LATE_NS;
 	c->end.at_ns = c->down_end_ns;
 	return rc < 0 ? ktrxer_fail(err, rc, "the schedule of %u packets is not possible", c->o->packets) : 0;
 }
@@ -211,7 +217,7 @@ static int begin_up(struct owamp_client *c, struct ktrxer_error *err)
 					  .slots = &c->o->slot,
 					  .slot_count = 1,
 					  .packets = c->o->packets,
-					  .start_real_ns = c->clock.real_ns + (int64_t)(c->start_ns - c->clock.mono_ns),
+					  .start_real_ns = owamp_client_start_real_ns(c),
 					  .error = c->error };
 
 	memcpy(plan.sid, c->requests[OWAMP_UP].sid, OWAMP_SID);
@@ -264,7 +270,7 @@ static void clock_read(struct owamp_client *c)
 	error.synchronised = sync.synchronised;
 	error.bound_ns = sync.bound_ns;
 	c->error = stamp_error_write(&error);
-	c->start_ns = c->clock.mono_ns + SOON_NS;
+	c->start_ns = c->clock.mono_ns + SOON_NS + ROUND_TRIPS * c->round_trip_ns;
 	if (c->o->start_ns > c->start_ns)
 		c->start_ns = c->o->start_ns;
 }
@@ -285,12 +291,14 @@ static int run(struct owamp_client *c, struct ktrxer_error *err)
 		rc = test(c, err);
 	if (rc == 0)
 		rc = owamp_records_stop(c, err);
+	if (rc == 0 && c->o->ways[OWAMP_DOWN])
+		rc = owamp_records_judge(c, err);
 	if (rc == 0)
 		rc = owamp_records_stopped(c, err);
 	if (rc == 0 && c->sender)
 		rc = owamp_records_fetch(c, err);
-	if (rc == 0 && (rc = owamp_records_collect(c)) < 0)
-		ktrxer_fail(err, rc, "no memory for the times of %u packets", c->o->packets);
+	if (rc == 0)
+		owamp_records_collect(c);
 	for (int way = 0; way < OWAMP_WAYS; way++)
 		c->result->ways[way].measured = rc == 0 && c->o->ways[way];
 	return rc;
@@ -316,6 +324,7 @@ int owamp_client_run(struct owamp_client_result *result, const struct owamp_clie
 	if (c.sender)
 		owamp_sender_end(c.sender);
 	free(c.sender);
+	owamp_judge_end(&c.judge);
 	owamp_receiver_end(&c.receiver);
 	if (c.fd >= 0)
 		close(c.fd);

@@ -18,7 +18,8 @@ struct owamp_client_options {
 	struct owamp_slot slot;
 	uint32_t packets, padding;
 	uint8_t dscp;
-	uint64_t timeout_ns; /* after the last packet, until the records are fetched */
+	bool zeros;          /* the padding up; else random bytes */
+	uint64_t timeout_ns; /* of each packet */
 	uint64_t late_ns;    /* packets with more lateness are counted */
 	uint64_t start_ns;   /* CLOCK_MONOTONIC; 0: soon */
 	int stop_fd;         /* readable: stop; -1: none */
@@ -28,8 +29,9 @@ struct owamp_way {
 	bool measured;
 	struct owamp_record *records; /* of packets that arrived, in the order of their arrival */
 	uint32_t count;
-	uint32_t next,
-		skipped; /* packets that were to be sent so far, and those of them that the sender did not send */
+	/* Packets that were to be sent so far; those not sent; those sent too late to be arrived or lost. */
+	uint32_t next, skipped, undecided;
+	uint32_t too_late; /* down: arrivals after their time-out, which are lost */
 	/* Up: this host's times in its packet scheduler, by number, CLOCK_REALTIME; 0: not known. NULL: of none. */
 	int64_t *sched_real_ns;
 	struct ktrxer_hist *lateness;                 /* up */

@@ -137,8 +137,7 @@ int owamp_link_accepted(uint8_t accept, const char *what, struct ktrxer_error *e
 {
 	if (accept == OWAMP_OK)
 		return 0;
-	return ktrxer_fail(err, -ECONNREFUSED, "the server refuses %s %s", what,
-			   accept <= OWAMP_BUSY ? accepts[accept] : accepts[OWAMP_FAILURE]);
+	return ktrxer_fail(err, -ECONNREFUSED, "the server refuses %s %s", what, accepts[accept]);
 }
 
 int owamp_link_bad(const char *what, struct ktrxer_error *err)

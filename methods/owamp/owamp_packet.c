@@ -5,6 +5,12 @@
 
 #include <errno.h>
 
+/* All other values are read as this one (RFC 4656, 3.3). */
+static uint8_t accept_of(uint8_t value)
+{
+	return value <= OWAMP_BUSY ? value : OWAMP_FAILURE;
+}
+
 int owamp_greeting_read(struct owamp_greeting *g, const uint8_t data[OWAMP_GREETING_BYTES])
 {
 	g->modes = load_be32(data + 12);
@@ -14,7 +20,7 @@ int owamp_greeting_read(struct owamp_greeting *g, const uint8_t data[OWAMP_GREET
 
 int owamp_setup_read(uint32_t *mode, const uint8_t data[OWAMP_SETUP_BYTES])
 {
-	*mode = load_be32(data);
+	*mode = load_be32(data) & OWAMP_MODES;
 	return *mode ? 0 : -EBADMSG; /* 0: the client has no mode of the server's */
 }
 
@@ -23,23 +29,20 @@ int owamp_start_read(struct owamp_start *s, const uint8_t data[OWAMP_START_BYTES
 	struct bytes b = bytes_of(data, OWAMP_START_BYTES);
 
 	bytes_skip(&b, 15);
-	s->accept = bytes_u8(&b);
+	s->accept = accept_of(bytes_u8(&b));
 	bytes_skip(&b, 16);
 	s->time = bytes_be64(&b);
-	return s->accept <= OWAMP_BUSY ? 0 : -EBADMSG;
+	return 0;
 }
 
 int owamp_request_read(struct owamp_request *r, const uint8_t data[OWAMP_REQUEST_BYTES])
 {
 	struct bytes b = bytes_of(data, OWAMP_REQUEST_BYTES);
-	uint8_t command, sender, receiver;
+	const uint8_t command = bytes_u8(&b);
 
-	command = bytes_u8(&b);
 	r->version = bytes_u8(&b) & 15;
-	sender = bytes_u8(&b);
-	receiver = bytes_u8(&b);
-	r->conf_sender = sender != 0;
-	r->conf_receiver = receiver != 0;
+	r->conf_sender = bytes_u8(&b) != 0;
+	r->conf_receiver = bytes_u8(&b) != 0;
 	r->slots = bytes_be32(&b);
 	r->packets = bytes_be32(&b);
 	r->sender_port = bytes_be16(&b);
@@ -51,31 +54,29 @@ int owamp_request_read(struct owamp_request *r, const uint8_t data[OWAMP_REQUEST
 	r->start = bytes_be64(&b);
 	r->timeout = bytes_be64(&b);
 	r->type_p = bytes_be32(&b);
-	return command == OWAMP_REQUEST_SESSION && sender <= 1 && receiver <= 1 && (r->version == 4 || r->version == 6)
-		       ? 0
-		       : -EBADMSG;
+	return command == OWAMP_REQUEST_SESSION ? 0 : -EBADMSG;
 }
 
 int owamp_slot_read(struct owamp_slot *s, const uint8_t data[OWAMP_SLOT_BYTES])
 {
 	s->type = data[0];
 	s->time = load_be64(data + 8);
-	return s->type <= OWAMP_SLOT_FIXED ? 0 : -EBADMSG;
+	return 0;
 }
 
 int owamp_accepted_read(struct owamp_accepted *a, const uint8_t data[OWAMP_ACCEPT_BYTES])
 {
-	a->accept = data[0];
+	a->accept = accept_of(data[0]);
 	a->port = load_be16(data + 2);
 	memcpy(a->sid, data + 4, OWAMP_SID);
-	return a->accept <= OWAMP_BUSY ? 0 : -EBADMSG;
+	return 0;
 }
 
 int owamp_stop_read(uint8_t *accept, uint32_t *sessions, const uint8_t data[OWAMP_STOP_BYTES])
 {
-	*accept = data[1];
+	*accept = accept_of(data[1]);
 	*sessions = load_be32(data + 4);
-	return data[0] == OWAMP_STOP_SESSIONS && *accept <= OWAMP_BUSY ? 0 : -EBADMSG;
+	return data[0] == OWAMP_STOP_SESSIONS ? 0 : -EBADMSG;
 }
 
 int owamp_stopped_read(struct owamp_stopped *s, const uint8_t data[OWAMP_STOPPED_BYTES])
@@ -103,12 +104,12 @@ int owamp_fetch_read(struct owamp_fetch *f, const uint8_t data[OWAMP_FETCH_BYTES
 
 int owamp_fetched_read(struct owamp_fetched *f, const uint8_t data[OWAMP_COMMAND_BYTES])
 {
-	f->accept = data[0];
+	f->accept = accept_of(data[0]);
 	f->finished = data[1] != 0;
 	f->next = load_be32(data + 4);
 	f->skips = load_be32(data + 8);
 	f->records = load_be32(data + 12);
-	return f->accept <= OWAMP_BUSY ? 0 : -EBADMSG;
+	return 0;
 }
 
 void owamp_record_read(struct owamp_record *r, const uint8_t data[OWAMP_RECORD_BYTES])

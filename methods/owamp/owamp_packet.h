@@ -33,7 +33,8 @@ enum {
 	OWAMP_COUNT_LEAST = 1024,
 };
 
-enum { OWAMP_OPEN = 1 }; /* bit of owamp_greeting.modes, and the mode of a set-up */
+/* OWAMP_OPEN: bit of owamp_greeting.modes, and the mode of a set-up. The other bits of a mode have no meaning. */
+enum { OWAMP_OPEN = 1, OWAMP_MODES = 7 };
 
 enum owamp_command {
 	OWAMP_REQUEST_SESSION = 1,
@@ -69,7 +70,7 @@ struct owamp_start {
 };
 
 struct owamp_request {
-	uint8_t version; /* 4 or 6 */
+	uint8_t version; /* of IP: 4 or 6, or what a client has sent */
 	bool conf_sender, conf_receiver;
 	uint32_t slots, packets;
 	uint16_t sender_port, receiver_port;

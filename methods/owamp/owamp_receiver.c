@@ -12,7 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { AT_ONCE = 64, ROOM_FIRST = 256, SOCKET_BYTES = 4 << 20 };
+enum { AT_ONCE = 64, ROOM_FIRST = 256, COPIES = 4096, SOCKET_BYTES = 4 << 20 };
 
 static bool is_seen(const struct owamp_receiver *r, uint32_t seq)
 {
@@ -42,7 +42,8 @@ static void arrived(struct owamp_receiver *r, const uint8_t *data, size_t length
 	struct owamp_test_packet p;
 	int64_t real_ns = m->real_ns;
 
-	if (owamp_test_read(&p, data, length) < 0 || p.seq >= r->packets || !room_for_one(r, p.seq)) {
+	if (owamp_test_read(&p, data, length) < 0 || !(p.error & 255) || p.seq >= r->packets ||
+	    !room_for_one(r, p.seq)) {
 		r->ignored++;
 		return;
 	}
@@ -56,6 +57,7 @@ static void arrived(struct owamp_receiver *r, const uint8_t *data, size_t length
 							.sent = p.time,
 							.received = stamp_time_of_ns(real_ns, false),
 							.ttl = m->ttl };
+	r->after = p.seq < r->after ? r->after : p.seq + 1;
 	if (r->witness)
 		path_witness_arrived(r->witness, m->ifindex);
 	if (is_seen(r, p.seq))
@@ -103,9 +105,10 @@ int owamp_receiver_begin(struct owamp_receiver *r, struct loop *loop, int fd, ui
 {
 	int rc;
 
-	*r = (struct owamp_receiver){
-		.source = { .fd = fd, .ready = receiver_ready }, .packets = packets, .error = error, .most = 2 * packets
-	};
+	*r = (struct owamp_receiver){ .source = { .fd = fd, .ready = receiver_ready },
+				      .packets = packets,
+				      .error = error,
+				      .most = 2 * packets + COPIES };
 	r->seen = calloc(packets / 8 + 1, 1);
 	if (!r->seen)
 		return -ENOMEM;

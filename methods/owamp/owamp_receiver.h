@@ -14,11 +14,14 @@ struct owamp_receiver {
 	uint16_t error;   /* of this host's clock */
 	struct owamp_record *records;
 	uint32_t count, room, most; /* of records */
+	uint32_t dropped;           /* records that owamp_judge_some() has removed */
+	uint32_t after;             /* the highest number that has arrived, and one */
 	uint32_t different;         /* numbers that have arrived */
 	uint8_t *seen;              /* a bit for each number */
 	uint32_t drops_seen;
-	uint64_t socket_drops, user_stamped, ignored; /* ignored: no packet of this session, or too many copies */
-	struct path_witness *witness;                 /* of a client; NULL: none */
+	/* ignored: no packet of this session, too many copies, or no error estimate (a multiplier of 0, 4.1.2) */
+	uint64_t socket_drops, user_stamped, ignored;
+	struct path_witness *witness; /* of a client; NULL: none */
 	/* Each number has arrived. NULL: no call. */
 	void (*complete)(void *context);
 	void *context;

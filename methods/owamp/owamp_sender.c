@@ -24,18 +24,30 @@ enum {
 	TIME_AT = 4, /* in a test packet */
 };
 /* Committed so long before their time: a thread does not starve while the loop waits for a processor. */
-#define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
-#define AHEAD_CLIENT_NS (250 * (uint64_t)KTRXER_NS_PER_MS)
+#define AHEAD_NS (20 * KTRXER_NS_PER_MS)
+#define AHEAD_CLIENT_NS (250 * KTRXER_NS_PER_MS)
 #define DRAIN_NS (300 * (uint64_t)KTRXER_NS_PER_MS)
 
 /* ---------------------------------------------------------------------------------------------------------- reports */
 
+/* Ranges stay in order: a packet that expires here comes before the report of an earlier one that failed. */
 static void skip(struct owamp_sender *s, uint32_t number)
 {
-	if (s->skips && s->skip[s->skips - 1].last + 1 == number)
-		s->skip[s->skips - 1].last = number;
-	else if (s->skips < OWAMP_SKIPS_MOST)
-		s->skip[s->skips++] = (struct owamp_skip){ number, number };
+	struct owamp_skip *one;
+	uint32_t at = s->skips;
+
+	s->skipped++;
+	while (at && s->skip[at - 1].first > number)
+		at--;
+	one = &s->skip[at];
+	if (at && one[-1].last + 1 == number) {
+		one[-1].last = number;
+	} else if (at < s->skips && one->first == number + 1) {
+		one->first = number;
+	} else if (s->skips < OWAMP_SKIPS_MOST) {
+		memmove(one + 1, one, (s->skips++ - at) * sizeof *one);
+		*one = (struct owamp_skip){ number, number };
+	}
 }
 
 static void reports_take(struct owamp_sender *s)
@@ -51,7 +63,9 @@ static void reports_take(struct owamp_sender *s)
 		for (int i = 0; i < n; i++) {
 			const struct ktx_report *r = &reports[i];
 
-			if (r->status == KTX_FAILED)
+			/* Receivers drop a packet that has left after its time-out. */
+			if (r->status == KTX_FAILED || r->status == KTX_SKIPPED ||
+			    (r->status == KTX_SENT && r->sent_ns > r->at_ns + s->o.timeout_ns))
 				skip(s, (uint32_t)r->id);
 			else if (s->sched_real_ns && r->sent_source == KTX_SENT_SCHED)
 				s->sched_real_ns[r->id] = pair.real_ns - (int64_t)(pair.mono_ns - r->sent_ns);
@@ -65,7 +79,8 @@ static void reports_take(struct owamp_sender *s)
 static bool commit(struct owamp_sender *s)
 {
 	const struct owamp_test_packet p = { .seq = s->next, .error = s->error };
-	const struct ktx_probe probe = { .id = s->next, .at_ns = s->due_ns, .length = s->length };
+	const uint64_t at_ns = s->due_ns > 0 ? (uint64_t)s->due_ns : 1;
+	const struct ktx_probe probe = { .id = s->next, .at_ns = at_ns, .length = s->length };
 	struct ktx_slot slot;
 	int rc = ktx_reserve(s->tx, &slot);
 
@@ -86,9 +101,10 @@ static bool commit(struct owamp_sender *s)
 /* Returns the time of the next commit; KTRXER_NEVER: there is none. */
 static uint64_t commit_soon(struct owamp_sender *s)
 {
-	const uint64_t ahead_ns = s->o.client ? AHEAD_CLIENT_NS : AHEAD_NS;
+	const int64_t ahead_ns = s->o.client ? AHEAD_CLIENT_NS : AHEAD_NS;
 
 	for (int i = 0; s->next < s->packets; i++) {
+		const int64_t now_ns = (int64_t)ktrxer_now_ns();
 		uint64_t at;
 
 		if (!s->planned && owamp_schedule_next(&s->schedule, &at) < 0) {
@@ -96,14 +112,18 @@ static uint64_t commit_soon(struct owamp_sender *s)
 			break;
 		}
 		if (!s->planned)
-			s->due_ns = s->start_ns + owamp_time_to_ns(at);
+			s->due_ns = s->start_ns + (int64_t)owamp_time_to_ns(at);
 		s->planned = true;
-		if (s->due_ns > ktrxer_now_ns() + ahead_ns)
-			return s->due_ns - ahead_ns / 2;
+		if (s->due_ns > now_ns + ahead_ns)
+			return (uint64_t)(s->due_ns - ahead_ns / 2);
 		if (i == AT_ONCE)
 			return 0;
-		if (!commit(s))
+		if (s->due_ns < now_ns - (int64_t)s->o.timeout_ns) {
+			skip(s, s->next);
+			s->expired++;
+		} else if (!commit(s)) {
 			return s->o.client ? KTRXER_NEVER - 1 : 0; /* a thread makes room, and reports that */
+		}
 		s->planned = false;
 		s->next++;
 	}
@@ -124,8 +144,8 @@ static void sender_due(struct loop_timer *timer, uint64_t now_ns)
 	timer->at_ns = commit_ns < pump_ns ? commit_ns : pump_ns;
 	if (s->over || commit_ns != KTRXER_NEVER)
 		return;
-	if (s->due_ns > ktrxer_now_ns()) {
-		timer->at_ns = s->due_ns < pump_ns ? s->due_ns : pump_ns;
+	if (s->due_ns > (int64_t)ktrxer_now_ns()) {
+		timer->at_ns = (uint64_t)s->due_ns < pump_ns ? (uint64_t)s->due_ns : pump_ns;
 		return;
 	}
 	s->over = true;
@@ -169,7 +189,8 @@ static int tx_open(struct owamp_sender *s, struct ktrxer_error *err)
 	t.flags = s->o.client ? 0 : KTX_CALLER_PUMPS | KTX_NO_LOCK | KTX_NO_STAMPS;
 	/* No second try after a drop of this host's full queue: it would be late, and the receiver gets the number. */
 	t.retry_ns = 1;
-	t.late_ns = s->o.late_ns;
+	t.late_ns = s->o.client ? s->o.late_ns : s->o.timeout_ns;
+	t.late = s->o.client ? KTX_LATE_CATCH_UP : KTX_LATE_SKIP;
 	t.frame_size = s->length;
 	t.slots = s->o.client ? SLOTS_STAMPED : SLOTS;
 	while (t.slots > SLOTS && (uint64_t)t.slots * t.frame_size > SLOTS_BYTES)
@@ -233,7 +254,6 @@ int owamp_sender_begin(struct owamp_sender *s, const struct owamp_sender_plan *p
 {
 	struct ktrxer_frame_spec f = frame_of(s, plan->to_port);
 	struct ktrxer_clock_pair pair;
-	int64_t start_ns;
 	int rc = owamp_schedule_begin(&s->schedule, plan->sid, plan->slots, plan->slot_count);
 
 	s->packets = plan->packets;
@@ -244,10 +264,10 @@ int owamp_sender_begin(struct owamp_sender *s, const struct owamp_sender_plan *p
 		return ktrxer_fail(err, rc, "the sender of a session has no memory, or its schedule is not possible");
 	(void)ktrxer_frame_build(s->frame, s->length, &f);
 	/* Links that compress must not make packets shorter (RFC 4656, 4.1.2). */
-	(void)!getrandom(s->frame + s->length - s->o.padding, s->o.padding, GRND_NONBLOCK);
+	if (!s->o.zeros)
+		(void)!getrandom(s->frame + s->length - s->o.padding, s->o.padding, GRND_NONBLOCK);
 	ktrxer_clock_pair_read(&pair);
-	start_ns = (int64_t)pair.mono_ns + (plan->start_real_ns - pair.real_ns);
-	s->start_ns = start_ns > (int64_t)pair.mono_ns ? (uint64_t)start_ns : pair.mono_ns;
+	s->start_ns = (int64_t)pair.mono_ns + (plan->start_real_ns - pair.real_ns);
 	s->timer.at_ns = 0;
 	return 0;
 }
@@ -269,8 +289,9 @@ void owamp_sender_stop(struct owamp_sender *s)
 void owamp_sender_accounts(const struct owamp_sender *s, struct ktx_accounts *accounts)
 {
 	ktx_accounts(s->tx, accounts);
-	accounts->requested += s->uncommitted;
+	accounts->requested += s->uncommitted + s->expired;
 	accounts->failed += s->uncommitted;
+	accounts->skipped += s->expired;
 	if (s->uncommitted)
 		accounts->last_error = s->error_last;
 }

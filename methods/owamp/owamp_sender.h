@@ -17,7 +17,9 @@ struct owamp_sender_options {
 	struct ktrxer_addr from, to;
 	uint8_t dscp;
 	uint32_t padding;
-	uint64_t late_ns; /* packets with more lateness are counted */
+	uint64_t late_ns;    /* packets with more lateness are counted */
+	uint64_t timeout_ns; /* a packet that is so late is not sent (RFC 4656, 4.1.1) */
+	bool zeros;          /* the padding; else random bytes */
 	bool client; /* a thread of its own, and the packet scheduler's stamps: sched_real_ns; a server has one loop */
 	/* Once, when the last packet has left. NULL: no call. */
 	void (*ended)(void *context);
@@ -44,12 +46,14 @@ struct owamp_sender {
 	uint8_t *frame; /* all but the number of a packet and its checksum */
 	uint32_t length, packets;
 	uint16_t error;
-	uint16_t port;             /* of this host */
-	uint64_t start_ns, due_ns; /* CLOCK_MONOTONIC */
-	uint32_t next;             /* number of the next packet to commit; after owamp_sender_stop() to send */
-	uint32_t skips;            /* ranges */
-	uint32_t uncommitted;      /* packets that the transmitter did not take, because its device is gone */
-	int error_last;            /* negative errno of the last one */
+	uint16_t port;            /* of this host */
+	int64_t start_ns, due_ns; /* CLOCK_MONOTONIC; a start that has passed moves nothing */
+	uint32_t next;            /* number of the next packet to commit; after owamp_sender_stop() to send */
+	uint32_t skips;           /* ranges, in order */
+	uint32_t skipped;         /* packets that were not sent, also of ranges beyond OWAMP_SKIPS_MOST */
+	uint32_t uncommitted;     /* packets that the transmitter did not take, because its device is gone */
+	uint32_t expired;         /* packets that did not reach the transmitter within their time-out */
+	int error_last;           /* negative errno of the last one */
 	struct owamp_skip skip[OWAMP_SKIPS_MOST];
 	/* At the client, by number: time in the packet scheduler, CLOCK_REALTIME; 0: not known. */
 	int64_t *sched_real_ns;

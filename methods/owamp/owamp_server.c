@@ -6,6 +6,7 @@
 #include "error.h"
 #include "limiter.h"
 #include "name.h"
+#include "owamp_message.h"
 #include "owamp_session.h"
 #include "server_socket.h"
 #include "stamp_packet.h"
@@ -14,6 +15,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,6 +43,7 @@ struct client {
 	uint64_t since_ns, until_ns;
 	uint8_t *in, *out;
 	size_t have, out_length, out_at;
+	uint64_t ignored;               /* further bytes of a request that has been refused */
 	struct owamp_fetched_rest rest; /* of an answer, behind `out` */
 	struct owamp_session sessions[OWAMP_SERVER_SESSIONS];
 	uint32_t session_count;
@@ -71,7 +74,7 @@ static void sessions_close(struct client *c)
 
 		if (s->sends)
 			owamp_sender_accounts(s->sender, &sent);
-		c->server->counts.packets[s->sends] += s->sends ? sent.sent : s->receiver.count;
+		c->server->counts.packets[s->sends] += s->sends ? sent.sent : s->receiver.count + s->receiver.dropped;
 		c->server->counts.socket_drops += s->sends ? 0 : s->receiver.socket_drops;
 		owamp_session_close(s);
 	}
@@ -140,14 +143,14 @@ static uint8_t *answer(struct client *c, size_t length)
 
 static bool setup_taken(struct client *c)
 {
-	struct owamp_start start = { .accept = OWAMP_NOT_SUPPORTED, .time = c->server->began };
+	struct owamp_start start = { .accept = OWAMP_NOT_SUPPORTED };
 	uint32_t mode;
 	uint8_t *out = answer(c, OWAMP_START_BYTES);
 
 	if (!out || owamp_setup_read(&mode, c->in) < 0)
 		return false;
 	if (mode == OWAMP_OPEN)
-		start.accept = OWAMP_OK;
+		start = (struct owamp_start){ OWAMP_OK, c->server->began };
 	c->leaves = mode != OWAMP_OPEN;
 	c->state = REQUESTS;
 	owamp_start_write(out, &start);
@@ -191,9 +194,11 @@ static bool request_taken(struct client *c)
 
 	if (!out || owamp_request_read(&request, c->in) < 0)
 		return false;
-	for (uint32_t i = 0; i < request.slots; i++)
-		if (owamp_slot_read(&slots[i], c->in + OWAMP_REQUEST_BYTES + (size_t)i * OWAMP_SLOT_BYTES) < 0)
-			return false;
+	/* With more slots than the server takes, the answer comes before they are read. */
+	if (request.slots > OWAMP_SLOTS_MOST)
+		c->ignored = (uint64_t)request.slots * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES;
+	for (uint32_t i = 0; i < request.slots && !c->ignored; i++)
+		(void)owamp_slot_read(&slots[i], c->in + OWAMP_REQUEST_BYTES + (size_t)i * OWAMP_SLOT_BYTES);
 	/* The records of a test before are no longer wanted. */
 	if (c->session_count && c->sessions[0].stopped)
 		sessions_close(c);
@@ -331,6 +336,9 @@ static bool stop_taken(struct client *c, size_t length)
 	out = answer(c, stop_write(c, NULL));
 	if (out)
 		(void)stop_write(c, out);
+	/* The other end has failed: there are no results (RFC 4656, 3.8). */
+	if (accept != OWAMP_OK)
+		sessions_close(c);
 	return out != NULL;
 }
 
@@ -344,12 +352,12 @@ static bool fetch_taken(struct client *c)
 	if (owamp_fetch_read(&fetch, c->in) < 0)
 		return false;
 	s = session_of(c, fetch.sid);
-	if (s && !s->sends && s->stopped && is_admitted(c->server, &c->ends.client)) {
+	if (s && owamp_session_has_records(s) && is_admitted(c->server, &c->ends.client)) {
 		out = answer(c, PIECE);
-		c->out_length = out ? owamp_session_fetch(s, fetch.begin, fetch.end, out, &c->rest) : 0;
-		return c->rest.session != NULL;
+		c->out_length = 0;
+		return out && owamp_session_fetch(s, fetch.begin, fetch.end, &c->rest) == 0;
 	}
-	if (s && !s->sends && s->stopped) {
+	if (s && owamp_session_has_records(s)) {
 		refused.accept = OWAMP_BUSY;
 		c->server->counts.refused++;
 	}
@@ -357,48 +365,6 @@ static bool fetch_taken(struct client *c)
 	if (out)
 		owamp_fetched_write(out, &refused);
 	return out != NULL;
-}
-
-/* Bytes of the message that begins at c->in; 0: not known yet; negative: the bytes are no message. */
-static ssize_t message_length(const struct client *c)
-{
-	size_t length = OWAMP_STOP_BYTES;
-	uint32_t count;
-
-	if (c->state == SETUP)
-		return OWAMP_SETUP_BYTES;
-	if (c->have < OWAMP_BLOCK)
-		return 0;
-	count = load_be32(c->in + 4);
-	if (c->state == TESTING && c->in[0] != OWAMP_STOP_SESSIONS)
-		return -EBADMSG;
-	switch (c->in[0]) {
-	case OWAMP_REQUEST_SESSION:
-		return count <= OWAMP_SLOTS_MOST
-			       ? OWAMP_REQUEST_BYTES + (ssize_t)count * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES
-			       : -EBADMSG;
-	case OWAMP_START_SESSIONS:
-		return OWAMP_COMMAND_BYTES;
-	case OWAMP_FETCH_SESSION:
-		return OWAMP_FETCH_BYTES;
-	case OWAMP_STOP_SESSIONS:
-		break;
-	default:
-		return -EBADMSG;
-	}
-	if (c->state != TESTING || count > OWAMP_SERVER_SESSIONS)
-		return -EBADMSG;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t skips;
-
-		if (c->have < length + OWAMP_STOPPED_BYTES)
-			return 0;
-		skips = load_be32(c->in + length + OWAMP_STOPPED_BYTES - 4);
-		if (skips > OWAMP_SKIPS_MOST)
-			return -EBADMSG;
-		length += owamp_padded(OWAMP_STOPPED_BYTES + (size_t)skips * OWAMP_SKIP_BYTES);
-	}
-	return (ssize_t)length + OWAMP_HMAC_BYTES;
 }
 
 static bool message_taken(struct client *c, size_t length)
@@ -420,8 +386,15 @@ static bool message_taken(struct client *c, size_t length)
 /* One message, if all of it has arrived. False: the connection is closed, or waits for input or output. */
 static bool message_next(struct client *c)
 {
-	const ssize_t length = message_length(c);
+	const size_t ignored = c->ignored < c->have ? (size_t)c->ignored : c->have;
+	ssize_t length;
 
+	c->ignored -= ignored;
+	c->have -= ignored;
+	memmove(c->in, c->in + ignored, c->have);
+	length = c->ignored          ? 0
+		 : c->state == SETUP ? OWAMP_SETUP_BYTES
+				     : owamp_message_length(c->in, c->have, c->state == TESTING);
 	if (length == 0 || (length > 0 && c->have < (size_t)length))
 		return false;
 	if (length < 0 || !message_taken(c, (size_t)length)) {
@@ -543,6 +516,8 @@ static void connection_new(struct owamp_server *s, int fd, const struct ktrxer_a
 	}
 	s->counts.clients++;
 	owamp_greeting_write(out, &greeting);
+	/* Challenge and Salt, of modes that this server does not have (RFC 4656, 3.1). */
+	(void)!getrandom(out + 16, 32, GRND_NONBLOCK);
 	(void)out_flush(c);
 }
 

@@ -20,6 +20,10 @@ enum {
 	LOST_TTL = 255,
 	LOOKS = 512 /* at packets, of one call */
 };
+/*
+ * RFC 4656, 3.9, wants the scale 64, for which its six bits have no room. 63 is 68 years: no bound, for readers.
+ */
+#define LOST_ERROR (63u << 8 | 1)
 #define BPS_MOST 10000000ULL /* mean rate of a session, where the server has no limit of its own */
 
 static uint16_t own_error(void)
@@ -80,8 +84,10 @@ static uint8_t check(const struct owamp_session *s, const struct owamp_ends *end
 	    !same_address(&ends->client, s->sends ? r->receiver : r->sender, r->version) ||
 	    !same_address(&ends->server, s->sends ? r->sender : r->receiver, r->version))
 		return OWAMP_NOT_SUPPORTED;
-	if (!(s->sends ? r->receiver_port : r->sender_port) || r->type_p & 0xc0ffffff ||
-	    !(o->dscp_granted >> (r->type_p >> 24 & 63) & 1) || r->padding > OWAMP_PADDING_MOST)
+	if (!(s->sends ? r->receiver_port : r->sender_port) || r->padding > OWAMP_PADDING_MOST)
+		return OWAMP_NOT_SUPPORTED;
+	/* A receiver need not know the packets' type (RFC 4656, 3.5). */
+	if (s->sends && (r->type_p & 0xc0ffffff || !(o->dscp_granted >> (r->type_p >> 24 & 63) & 1)))
 		return OWAMP_NOT_SUPPORTED;
 	for (uint32_t i = 0; i < r->slots; i++)
 		if (s->slots[i].type > OWAMP_SLOT_FIXED)
@@ -123,7 +129,8 @@ static bool sender_open(struct owamp_session *s, const struct owamp_ends *ends)
 						.from = ends->server,
 						.to = ends->client,
 						.dscp = (uint8_t)(s->request.type_p >> 24),
-						.padding = s->request.padding };
+						.padding = s->request.padding,
+						.timeout_ns = owamp_time_to_ns(s->request.timeout) };
 
 	s->sender = calloc(1, sizeof *s->sender);
 	if (!s->sender || owamp_sender_open(s->sender, &o, NULL) < 0)
@@ -182,6 +189,7 @@ int owamp_session_start(struct owamp_session *s)
 void owamp_session_stop(struct owamp_session *s)
 {
 	s->stopped = true;
+	s->stopped_ns = ktrxer_real_now_ns();
 	if (!s->sends)
 		return;
 	owamp_sender_stop(s->sender);
@@ -216,7 +224,8 @@ static bool is_lost(const struct owamp_session *s, struct owamp_fetched_rest *f)
 {
 	while (f->skip < s->skips && s->skip[f->skip].last < f->seq)
 		f->skip++;
-	return f->begin <= f->seq && f->seq <= f->end && !(s->receiver.seen[f->seq / 8] & 1 << f->seq % 8) &&
+	return f->begin <= f->seq && f->seq <= f->end && f->seq < s->decided &&
+	       !(s->receiver.seen[f->seq / 8] & 1 << f->seq % 8) &&
 	       !(f->skip < s->skips && s->skip[f->skip].first <= f->seq);
 }
 
@@ -232,22 +241,41 @@ static uint32_t records_count(const struct owamp_session *s, uint32_t begin, uin
 	return records;
 }
 
-size_t owamp_session_fetch(struct owamp_session *s, uint32_t begin, uint32_t end, uint8_t *to,
-			   struct owamp_fetched_rest *rest)
+bool owamp_session_has_records(const struct owamp_session *s)
 {
+	return !s->sends && s->stopped && s->receiver.after <= s->next;
+}
+
+int owamp_session_fetch(struct owamp_session *s, uint32_t begin, uint32_t end, struct owamp_fetched_rest *rest)
+{
+	struct owamp_judge_plan plan = { .slots = s->slots,
+					 .slot_count = s->request.slots,
+					 .timeout_ns = (int64_t)owamp_time_to_ns(s->request.timeout),
+					 .end_ns = s->stopped_ns };
+	int rc = owamp_schedule_begin(&rest->schedule, s->request.sid, s->slots, s->request.slots);
+
+	*rest = (struct owamp_fetched_rest){ .schedule = rest->schedule, .begin = begin, .end = end };
+	/* The count of records, which comes first, must stay true. */
+	owamp_receiver_stop(&s->receiver);
+	memcpy(plan.sid, s->request.sid, OWAMP_SID);
+	(void)stamp_time_to_ns(&plan.start_ns, s->request.start, false, s->stopped_ns);
+	if (rc == 0 && !s->judged)
+		rc = owamp_judge_begin(&rest->judge, &s->receiver, &plan);
+	rest->session = s;
+	return rc;
+}
+
+static size_t head_write(struct owamp_fetched_rest *rest, uint8_t *to)
+{
+	const struct owamp_session *s = rest->session;
 	const size_t slots = OWAMP_COMMAND_BYTES + OWAMP_REQUEST_BYTES,
 		     ranges = slots + (size_t)s->request.slots * OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES,
 		     length = ranges + owamp_padded((size_t)s->skips * OWAMP_SKIP_BYTES) + OWAMP_HMAC_BYTES;
 	struct owamp_fetched fetched = { .accept = OWAMP_OK, .finished = true, .next = s->next, .skips = s->skips };
 	size_t bytes;
 
-	*rest = (struct owamp_fetched_rest){ .begin = begin, .end = end };
-	/* The count of records, which comes first, must stay true. */
-	owamp_receiver_stop(&s->receiver);
-	if (owamp_schedule_begin(&rest->schedule, s->request.sid, s->slots, s->request.slots) < 0)
-		return 0;
-	rest->session = s;
-	fetched.records = records_count(s, begin, end);
+	rest->head = true;
+	fetched.records = records_count(s, rest->begin, rest->end);
 	bytes = (size_t)fetched.records * OWAMP_RECORD_BYTES;
 	rest->padding = owamp_padded(bytes) - bytes + OWAMP_HMAC_BYTES;
 	memset(to, 0, length);
@@ -272,7 +300,7 @@ static bool record_next(struct owamp_fetched_rest *f, struct owamp_record *recor
 		return counts;
 	}
 	*record = (struct owamp_record){
-		.seq = f->seq, .send_error = s->receiver.error, .receive_error = s->receiver.error, .ttl = LOST_TTL
+		.seq = f->seq, .send_error = LOST_ERROR, .receive_error = s->receiver.error, .ttl = LOST_TTL
 	};
 	/* The limits of a session keep all times below those that a schedule cannot have. */
 	if (owamp_schedule_next(&f->schedule, &record->sent) == 0)
@@ -284,9 +312,16 @@ static bool record_next(struct owamp_fetched_rest *f, struct owamp_record *recor
 
 size_t owamp_fetched_next(struct owamp_fetched_rest *f, uint8_t *to, size_t size)
 {
-	const struct owamp_session *s = f->session;
+	struct owamp_session *s = f->session;
 	size_t at = 0;
 
+	if (!s->judged) {
+		s->judged = !owamp_judge_some(&f->judge, LOOKS);
+		s->decided = f->judge.decided;
+		return 0;
+	}
+	if (!f->head)
+		return head_write(f, to);
 	for (int looks = 0; looks < LOOKS && (f->record < s->receiver.count || f->seq < s->next); looks++) {
 		struct owamp_record record;
 
@@ -307,7 +342,9 @@ size_t owamp_fetched_next(struct owamp_fetched_rest *f, uint8_t *to, size_t size
 
 void owamp_fetched_end(struct owamp_fetched_rest *f)
 {
-	if (f->session)
+	if (f->session) {
 		owamp_schedule_end(&f->schedule);
+		owamp_judge_end(&f->judge);
+	}
 	f->session = NULL;
 }

@@ -3,7 +3,7 @@
 #ifndef KTRXER_METHODS_OWAMP_SESSION_H
 #define KTRXER_METHODS_OWAMP_SESSION_H
 
-#include "owamp_receiver.h"
+#include "owamp_judge.h"
 #include "owamp_sender.h"
 #include "owamp_server.h"
 
@@ -16,19 +16,24 @@ struct owamp_session {
 	struct owamp_sender *sender;
 	struct owamp_receiver receiver;
 	uint32_t next, skips;    /* of a receiver: as its sender reported */
+	int64_t stopped_ns;      /* CLOCK_REALTIME */
+	bool judged;             /* the receiver has the records that count */
+	uint32_t decided;        /* numbers below are lost if they have no record */
 	struct owamp_skip *skip; /* in their order */
 };
 
 /* The rest of the answer to a Fetch-Session. */
 struct owamp_fetched_rest {
-	const struct owamp_session *session; /* NULL: nothing */
-	uint32_t begin, end;                 /* numbers of the wanted packets */
-	uint32_t record, seq, skip;          /* that are looked at next */
+	struct owamp_session *session; /* NULL: nothing */
+	struct owamp_judge judge;      /* until session->judged */
+	bool head;                     /* has been written */
+	uint32_t begin, end;           /* numbers of the wanted packets */
+	uint32_t record, seq, skip;    /* that are looked at next */
 	struct owamp_schedule schedule;
 	size_t padding; /* bytes behind the records */
 };
 
-/* The most that comes before the records. */
+/* The most bytes before the records. */
 enum {
 	OWAMP_FETCHED_HEAD = OWAMP_COMMAND_BYTES + OWAMP_REQUEST_BYTES + OWAMP_SLOTS_MOST * OWAMP_SLOT_BYTES +
 	OWAMP_SKIPS_MOST * OWAMP_SKIP_BYTES + 2 * OWAMP_HMAC_BYTES
@@ -52,13 +57,17 @@ int owamp_session_start(struct owamp_session *session);
 /* The mean duration of all packets. */
 uint64_t owamp_session_lasts_ns(const struct owamp_session *session);
 void owamp_session_stop(struct owamp_session *session);
+/* Has stopped, and no packet has arrived that its sender does not count (RFC 4656, 3.8). */
+bool owamp_session_has_records(const struct owamp_session *session);
 /*
- * The answer to a Fetch-Session of this range of numbers, of a receiver that has stopped. It takes no packets from now
- * on. Returns the bytes of the head, which is written to `to`: OWAMP_FETCHED_HEAD at most, 0: no memory.
+ * Begins the answer to a Fetch-Session of this range of numbers. The receiver takes no packets from now on. 0 or
+ * -ENOMEM.
  */
-size_t owamp_session_fetch(struct owamp_session *session, uint32_t begin, uint32_t end, uint8_t *to,
-			   struct owamp_fetched_rest *rest);
-/* The next bytes of the answer, with some 100 us of work: from 0 to `size`. At the end there is no session. */
+int owamp_session_fetch(struct owamp_session *session, uint32_t begin, uint32_t end, struct owamp_fetched_rest *rest);
+/*
+ * The next bytes of the answer, with some 100 us of work: from 0 to `size`, which is OWAMP_FETCHED_HEAD at least. At
+ * the end there is no session.
+ */
 size_t owamp_fetched_next(struct owamp_fetched_rest *rest, uint8_t *to, size_t size);
 void owamp_fetched_end(struct owamp_fetched_rest *rest);
 void owamp_session_close(struct owamp_session *session);

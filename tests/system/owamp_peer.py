@@ -130,7 +130,7 @@ def client(host: str, port: int, direction: str, count: int) -> dict[str, Any]:
     result["started"] = exactly(control, 32)[0]
     if up:
         send_test(sock, count, start)
-        time.sleep(0.2)
+        time.sleep(1.2)  # the time-out of the request: packets within it have no record
     else:
         result["came"] = receive_test(sock, start + SLOT_S * count + 0.3)
     control.sendall(stop([(sid, count, [SKIPPED])] if up else []))

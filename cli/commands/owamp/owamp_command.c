@@ -17,8 +17,13 @@ static const struct opt owamp_opts[] = {
 	OPTION_PAYLOAD(FIELD(payload), OPT_SIZE, .argument = "BYTES", .fallback = "14", .min = OWAMP_TEST_BYTES,
 		       .max = 8986, .help = "Bytes of UDP payload"),
 	OPTION_DSCP(FIELD(dscp)),
-	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "2s", .max = 600000 * MS,
-		       .help = "A packet that has not arrived so long after the last one was sent is lost"),
+	{ .name = "zero-padding",
+	  .type = OPT_FLAG,
+	  .offset = FIELD(zeros),
+	  .help = "Fill packets up with zeros, not with random bytes" },
+	OPTION_TIMEOUT(
+		FIELD(timeout_ns), .fallback = "2s", .max = 600000 * MS,
+		.help = "A packet that arrives later than this is lost; one that cannot leave within it is not sent"),
 	OPTION_TOLERANCE(FIELD(tolerance)) OPTION_PORT(FIELD(port), .fallback = "861", .heading = "The server",
 						       .help = "TCP port of OWAMP-Control"),
 	OPTION_FROM(FIELD(from), ""),
@@ -47,6 +52,7 @@ static int plan(struct owamp_run *run, struct ktrxer_error *err)
 		.packets = (uint32_t)o->count,
 		.padding = (uint32_t)o->payload - OWAMP_TEST_BYTES,
 		.dscp = o->dscp,
+		.zeros = o->zeros,
 		.timeout_ns = o->timeout_ns,
 		.late_ns = verdict_late_ns(o->interval_ns),
 		.stop_fd = run->cli->stop_fd,
@@ -69,8 +75,8 @@ static int measure(struct owamp_run *run)
 		const struct owamp_way *w = &run->result.ways[way];
 
 		if (w->measured)
-			rc = owamp_delays_of(&run->delays[way], w->records, w->count, w->next, w->skipped,
-					     w->sched_real_ns);
+			rc = owamp_delays_of(&run->delays[way], w->records, w->count, w->next,
+					     w->skipped + w->undecided, w->sched_real_ns);
 		if (rc < 0)
 			ktrxer_fail(&err, rc, "no memory for the delays");
 	}

@@ -14,7 +14,7 @@ struct owamp_command_options {
 	uint64_t count, interval_ns, payload, timeout_ns, port, tolerance;
 	int direction, model;
 	uint8_t dscp;
-	bool v4, v6;
+	bool v4, v6, zeros;
 };
 
 struct owamp_run {

@@ -93,6 +93,7 @@ static void way_json(struct json *json, const struct owamp_run *run, int way)
 	json_object(json, way_names[way]);
 	owamp_way_sent(json, d->sent);
 	owamp_way_not_sent(json, w->skipped);
+	owamp_way_undecided(json, w->undecided);
 	owamp_way_arrived(json, d->arrived);
 	owamp_way_lost(json, d->lost);
 	owamp_way_loss(json, d->sent ? (double)d->lost / d->sent : 0);
@@ -121,6 +122,7 @@ static void way_json(struct json *json, const struct owamp_run *run, int way)
 		owamp_way_lost_in_socket(json, w->socket_drops);
 		owamp_way_without_kernel_stamp(json, w->user_stamped);
 		owamp_way_ignored(json, w->ignored);
+		owamp_way_too_late(json, w->too_late);
 	}
 	json_object_end(json);
 }
@@ -146,7 +148,7 @@ static struct bound_parts parts_of(const struct owamp_run *run, int way)
 		p.late = a->late;
 	} else {
 		p.count[BOUND_BY_UNSENT] = w->skipped;
-		p.error = "the queue of the server was full";
+		p.error = "the server reports that it did not send them";
 		p.late = w->late;
 	}
 	return p;
@@ -164,7 +166,7 @@ static void judge(const struct owamp_run *run, int way)
 	const struct bound_parts parts = parts_of(run, way);
 	struct cli *cli = run->cli;
 
-	if (!d->arrived)
+	if (!d->arrived && !w->undecided)
 		reason_owamp_nothing_arrived(cli, name);
 	if (way == OWAMP_UP)
 		verdict_probes(cli, &w->accounts);
@@ -208,6 +210,8 @@ int owamp_finish(struct owamp_run *run)
 	owamp_end_model(end, shared_models[run->o->model]);
 	owamp_end_interval_ns(end, run->o->interval_ns);
 	owamp_end_payload(end, run->o->payload);
+	owamp_end_dscp(end, run->o->dscp);
+	owamp_end_timeout_ns(end, run->o->timeout_ns);
 	owamp_end_lasted_ns(end, r->lasted_ns);
 	for (int way = 0; way < OWAMP_WAYS; way++)
 		if (r->ways[way].measured)

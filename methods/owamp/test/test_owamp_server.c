@@ -90,18 +90,25 @@ static int client(uint8_t network, uint16_t port)
 	return fd;
 }
 
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return stamp_time_of_ns(ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec), false);
+}
+
 /* A request for a session in the loopback device, and what the server answers. */
 static struct owamp_accepted request(int fd, struct owamp_request r, uint64_t gap_ns)
 {
 	uint8_t data[OWAMP_REQUEST_BYTES + OWAMP_SLOT_BYTES + OWAMP_HMAC_BYTES] = { 0 };
 	const struct owamp_slot slot = { OWAMP_SLOT_EXPONENTIAL, owamp_time_of_ns(gap_ns) };
 	struct owamp_accepted accepted;
-	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
 	r.version = 4;
 	r.slots = 1;
-	r.start = stamp_time_of_ns(ktrxer_timespec_ns(ts.tv_sec, ts.tv_nsec), false);
+	if (!r.start)
+		r.start = now();
 	owamp_request_write(data, &r);
 	owamp_slot_write(data + OWAMP_REQUEST_BYTES, &slot);
 	put(fd, data, sizeof data);
@@ -176,7 +183,11 @@ static void play_fetches(uint16_t port, int count, int least)
 	const uint64_t begin_ns = ktrxer_now_ns();
 	const int fd = client(0, port);
 	const struct owamp_accepted a =
-		request(fd, (struct owamp_request){ .conf_receiver = true, .sender_port = 4000, .packets = PACKETS },
+		request(fd,
+			(struct owamp_request){ .conf_receiver = true,
+						.sender_port = 4000,
+						.packets = PACKETS,
+						.start = now() - (3 * 3600ULL << 32) /* all are decided */ },
 			S / 10);
 	struct owamp_fetch fetch = { .end = PACKETS };
 	int answered = 0;
