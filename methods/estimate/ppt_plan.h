@@ -21,6 +21,7 @@ enum {
 struct ppt_path {
 	uint64_t capacity_bit_s[PPT_LINKS_MAX];
 	uint32_t links;
+	uint32_t gap_bits; /* between two frames of a link: PPT_GAMMA_BITS as in ppt.h; 0 as in the paper's examples */
 };
 
 struct ppt_sizing {

@@ -170,10 +170,12 @@ EXPORT int ktrxer_py_ppt_probes(const struct pair_times *one, size_t one_count, 
 }
 
 EXPORT int ktrxer_py_ppt_plan(const uint64_t *capacity_bit_s, size_t links, uint32_t heading_bytes,
-			      uint32_t resolution_ns, struct figure *to, int most, char *text, size_t size)
+			      uint32_t resolution_ns, uint32_t gap_bits, struct figure *to, int most, char *text,
+			      size_t size)
 {
 	struct figures f = { .to = to, .most = most };
-	struct ppt_path path = { .links = links > PPT_LINKS_MAX ? PPT_LINKS_MAX + 1 : (uint32_t)links };
+	struct ppt_path path = { .links = links > PPT_LINKS_MAX ? PPT_LINKS_MAX + 1 : (uint32_t)links,
+				 .gap_bits = gap_bits };
 	struct ktrxer_error err = { 0 };
 	struct ppt_sizing r;
 	int rc;

@@ -40,7 +40,7 @@ int ktrxer_py_ppt_probes(const struct pair_times *one, size_t one_count, uint32_
 			 const struct pair_times *two, size_t two_count, uint32_t two_bytes, uint32_t heading_bytes,
 			 uint32_t resolution_ns, struct figure *to, int most, char *text, size_t size);
 int ktrxer_py_ppt_plan(const uint64_t *capacity_bit_s, size_t links, uint32_t heading_bytes, uint32_t resolution_ns,
-		       struct figure *to, int most, char *text, size_t size);
+		       uint32_t gap_bits, struct figure *to, int most, char *text, size_t size);
 int ktrxer_py_mda_probes(uint32_t hops, double failure);
 /*
  * Round trips by hop and repetition, `hops` rows; the first hop is the host that probes: `own` false: its row is not

@@ -179,7 +179,7 @@ def test_the_papers_paths(path: tuple[str, ...]) -> None:
     largest, alpha, on_grid, with_cross = PATHS[path]
     cross = ("--cross", "2:1:1", "--cross", "3:1:1")
     for more, expected in (((), on_grid), (cross, with_cross)):
-        found = plan(*path, "--heading", "1500", "--trailing", "50..1500/25", *more)
+        found = plan(*path, "--heading", "1500", "--frame-gap", "0", "--trailing", "50..1500/25", *more)
         assert found["trailing_max_wire_bytes"] == largest and found["alpha_min"] == alpha
         assert len(found["rows"]) == 59
         unbiased = [row["trailing_wire_bytes"] for row in found["rows"] if row["dispersion_ns"] == 0]

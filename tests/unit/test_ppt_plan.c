@@ -64,6 +64,26 @@ TEST(without_dispersion_the_gap_is_the_end_links)
 	assert_true(fabs(d.delta_ns - 800) < 1e-6 && d.capacity_bit_s < 100e6);
 }
 
+TEST(the_gap_between_two_frames_makes_trailing_packets_smaller)
+{
+	/* 1,514 bytes at 100 Mbit/s take as long as 151.4 bytes at 10 Mbit/s, of which 12 are the gap. */
+	static const struct ppt_path steps = { { 10 * M, 100 * M }, 2, 96 }, steep = { { 10 * M, 1000 * M }, 2, 96 };
+	struct ppt_dispersion d;
+	struct ppt_sizing s;
+	struct ktrxer_error err;
+
+	assert_int_equal(ppt_size(&steps, 1502, 1, NULL, &s, &err), 0);
+	assert_true(fabs(s.trailing_max_bytes - 139.4) < 1e-9 && s.size2 == 139 && s.largest_undispersed == 139);
+	assert_true(fabs(s.alpha_rule - 1502 / 139.4) < 1e-9 && s.resolvable);
+	ppt_disperse(&steps, 1502, 139, NULL, &d);
+	assert_true(d.unbiased && fabs(d.gap_ns - 12080) < 1e-6 && fabs(d.capacity_bit_s - 100e6) < 1e-3);
+	ppt_disperse(&steps, 1502, 140, NULL, &d);
+	assert_true(!d.unbiased && fabs(d.delta_ns - 480) < 1e-6);
+
+	assert_int_equal(ppt_size(&steep, 1502, 1, NULL, &s, &err), 0);
+	assert_true(s.trailing_max_bytes < PPT_TRAILING_MIN && !s.resolvable && !s.largest_undispersed);
+}
+
 TEST(the_step_that_the_clock_resolves)
 {
 	static const struct {

@@ -13,7 +13,7 @@
 
 enum {
 	HEADING_USUAL = 1502,
-	TRAILING_USUAL = 232, /* undispersed behind links that are 6.4 times slower */
+	TRAILING_USUAL = 232, /* undispersed behind links that are 6.2 times slower */
 	WIRE_MORE = 26,       /* Ethernet header and check sequence, preamble: bytes on the wire beside the IP packet */
 };
 
@@ -164,7 +164,7 @@ const struct command cmd_ppt_measure = {
 		"seconds.\n"
 		"ktrxer ppt measure far --direction down --interval 10ms --token-file token\tThe link of this host, "
 		"in one second; for links of 100 Mbit/s and more.\n"
-		"ktrxer ppt measure far --size1 78 --size2 150 --token-file token\tA receiver's link that is ten times "
+		"ktrxer ppt measure far --size1 78 --size2 139 --token-file token\tA receiver's link that is ten times "
 		"as fast as the slowest link of the path.\n"),
 	.options = ppt_measure_opts,
 	.positionals = ppt_measure_positionals,

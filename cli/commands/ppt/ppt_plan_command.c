@@ -15,7 +15,7 @@
 struct ppt_plan_options {
 	struct opt_list links, cross;
 	struct opt_range trailing;
-	uint64_t heading, resolution_ns, cross_bytes;
+	uint64_t heading, resolution_ns, cross_bytes, gap_bits;
 };
 
 #define FIELD(name) offsetof(struct ppt_plan_options, name)
@@ -37,6 +37,9 @@ static const struct opt ppt_plan_opts[] = {
 	{ .name = "cross-size", .type = OPT_SIZE, .offset = FIELD(cross_bytes), .argument = "BYTES", .fallback = "64",
 	  .min = 1, .max = 65535,
 	  .help = "Size of a packet of the cross traffic on the wire" },
+	{ .name = "frame-gap", .type = OPT_UINT, .offset = FIELD(gap_bits), .argument = "BITS", .fallback = "96",
+	  .max = 65535,
+	  .help = "Bits of the gap between two frames on each link; the examples of the paper have none" },
 	{ 0 },
 };
 /* clang-format on */
@@ -95,6 +98,7 @@ static int plan_make(struct cli *cli, const struct ppt_plan_options *o, struct p
 		cli_complain(cli, "%s", err.text);
 		return EXIT_USAGE;
 	}
+	plan->path.gap_bits = (uint32_t)o->gap_bits;
 	plan->cross.bytes = (uint32_t)o->cross_bytes;
 	for (int i = 0; i < o->cross.count; i++)
 		if (!read_cross(plan, o->cross.items[i])) {
@@ -125,11 +129,15 @@ static void say_sizes(struct cli *cli, const struct ppt_plan_options *o, const s
 	out_text(cli, "narrow link: %u of %u (%s); end link: %s", s->narrow, plan->path.links,
 		 ktrxer_format_bitrate(x[0], plan->path.capacity_bit_s[s->narrow - 1]),
 		 ktrxer_format_bitrate(x[1], plan->path.capacity_bit_s[plan->path.links - 1]));
-	out_text(cli,
-		 "heading packet %" PRIu64 " bytes: trailing packets of at most %.3f bytes stay without dispersion "
-		 "(heading / trailing at least %.4f; at least "
-		 "%.4f by the rule for each node)",
-		 o->heading, s->trailing_max_bytes, s->alpha_min, s->alpha_rule);
+	if (s->trailing_max_bytes < PPT_SIZE_MIN)
+		out_text(cli, "heading packet %" PRIu64 " bytes: every trailing packet is dispersed", o->heading);
+	else
+		out_text(cli,
+			 "heading packet %" PRIu64
+			 " bytes: trailing packets of at most %.3f bytes stay without dispersion "
+			 "(heading / trailing at least %.4f; at least "
+			 "%.4f by the rule for each node)",
+			 o->heading, s->trailing_max_bytes, s->alpha_min, s->alpha_rule);
 	if (plan->crossed && s->largest_undispersed)
 		out_text(cli, "with this cross traffic: at most %u bytes", s->largest_undispersed);
 	else if (plan->crossed)
@@ -195,6 +203,7 @@ static void plan_json(struct json *json, const struct ppt_plan_options *o, const
 	json_array_end(json);
 	ppt_plan_heading_wire_bytes(json, o->heading);
 	ppt_plan_clock_resolution_ns(json, o->resolution_ns);
+	ppt_plan_frame_gap_bits(json, o->gap_bits);
 	ppt_plan_narrow_link(json, s->narrow);
 	ppt_plan_trailing_max_wire_bytes(json, s->trailing_max_bytes);
 	ppt_plan_alpha_min(json, s->alpha_min);
@@ -233,9 +242,10 @@ const struct command cmd_ppt_plan = {
 				 "--cross (Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat; --trailing prints the data "
 				 "of its figure of estimated capacity against the ratio of "
 				 "sizes). Sizes are bytes on the wire. It sends nothing."),
-	.examples = "ktrxer ppt plan 10M 155M 10M 100M\tA path whose narrow link is not the last one.\n"
-		    "ktrxer ppt plan 10M 155M 10M 100M --trailing 50..1500/25 --cross 3:1:1 --json\tThe figure's data, "
-		    "under cross traffic.\n",
+	.examples =
+		"ktrxer ppt plan 10M 155M 10M 100M\tA path whose narrow link is not the last one.\n"
+		"ktrxer ppt plan 10M 155M 10M 100M --frame-gap 0 --trailing 50..1500/25 --cross 3:1:1 --json\tThe figure's data, "
+		"under cross traffic.\n",
 	.options = ppt_plan_opts,
 	.positionals = ppt_plan_positionals,
 	.options_size = sizeof(struct ppt_plan_options),

@@ -59,7 +59,7 @@ class PptPlan:
     least_step_bytes: int  # between both sizes, for the receiver's clock
 
 
-def ppt_plan(capacities_bit_s: Sequence[int], heading_bytes: int = 1502, resolution_ns: int = 1) -> PptPlan:
-    """Sizes for a path whose links are known, from the sender to the receiver."""
-    sizes = native.uint32(heading_bytes), native.uint32(resolution_ns)
+def ppt_plan(capacities_bit_s: Sequence[int], heading_bytes: int = 1502, resolution_ns: int = 1, frame_gap_bits: int = 96) -> PptPlan:
+    """Sizes for a path whose links are known, from the sender to the receiver. The examples of the paper have no gap between two frames."""
+    sizes = native.uint32(heading_bytes), native.uint32(resolution_ns), native.uint32(frame_gap_bits)
     return native.result(PptPlan, native.call("ppt_plan", *native.numbers(capacities_bit_s, np.uint64), *sizes, text=True))

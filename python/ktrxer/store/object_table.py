@@ -98,7 +98,7 @@ GROUPS = {
     "ping_end": "engine:s protocol:s lost:i payload_bytes:i stamps:{ping_stamps}",
     "ping_stamps": "sent_nic:i sent_driver:i sent_queued:i received_nic:i received_kernel:i received_user:i",
     "compound_probe": "trailing_wire_bytes:i",
-    "ppt_plan": "links_bit_s:[i] cross:[{ppt_cross}] heading_wire_bytes:i clock_resolution_ns:i narrow_link:i trailing_max_wire_bytes:n alpha_min:n alpha_rule:n largest_without_dispersion_wire_bytes:i step_min_bytes:i resolvable:b size1_wire_bytes:i size2_wire_bytes:i rows:[{ppt_row}]",
+    "ppt_plan": "links_bit_s:[i] cross:[{ppt_cross}] heading_wire_bytes:i clock_resolution_ns:i frame_gap_bits:i narrow_link:i trailing_max_wire_bytes:n alpha_min:n alpha_rule:n largest_without_dispersion_wire_bytes:i step_min_bytes:i resolvable:b size1_wire_bytes:i size2_wire_bytes:i rows:[{ppt_row}]",
     "ppt_cross": "link:i ahead:i between:i wire_bytes:i",
     "ppt_row": "trailing_wire_bytes:i alpha:n gap_ns:n dispersion_ns:n apparent_capacity_bit_s:n",
     "ppt_result": "reading:s clock_resolution_ns:i trains:[{ppt_train}] capture:{ppt_capture}",
