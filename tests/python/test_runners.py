@@ -245,10 +245,10 @@ def test_a_defect_before_the_run_is_one_line(counter, where, kind, said):
 def test_a_bad_tool_is_named(counter, tmp_path, how, reason, monkeypatch):
     import re
 
-    from ktrxer.run import session
+    from ktrxer.run import session, timers
 
     if how in ("hangs", "after its end"):
-        monkeypatch.setattr(session, "GRACE_NS", 300 * MS)
+        monkeypatch.setattr(timers, "GRACE_NS", 300 * MS)
         monkeypatch.setattr(session, "PATIENCE_NS", 300 * MS)
     counter()
     run = measure(tmp_path, how)

@@ -25,6 +25,9 @@ static const struct opt flow_opts[] = {
 	{ .name = "stagger", .type = OPT_DURATION, .offset = FIELD(stagger_ns), .argument = "D",
 	  .max = 86400ULL * 1000000000,
 	  .help = "Time between the starts of two flows; by default all at once" },
+	{ .name = "connect-ahead", .type = OPT_DURATION, .offset = FIELD(ahead_ns), .argument = "D", .fallback = "3s",
+	  .max = 50ULL * 1000000000, /* the server waits for a minute */
+	  .help = "Connect the flows so long before --start-at: 12 round trips are enough" },
 	{ .name = "cc", .type = OPT_STRING, .offset = FIELD(cc), .argument = "A[,B...]",
 	  .help = "Congestion control of the senders, assigned in turn; by default that of each host" },
 	OPTION_DSCP_LIST(FIELD(dscp), .argument = "X[,Y...]", .help = "Markings, assigned in turn: BE, BK, CS5, EF, "
@@ -72,7 +75,7 @@ static const struct opt_positional flow_positionals[] = {
 /* Connecting many flows takes this long: begin so much before --start-at. */
 static uint32_t ahead_ms(const struct flow_run *run)
 {
-	return 3000 + run->plan.request.flows;
+	return (uint32_t)(run->o->ahead_ns / 1000000) + run->plan.request.flows;
 }
 
 static void on_done(void *context)

@@ -12,7 +12,7 @@ struct flow_options {
 	const char *direction, *host, *token_file, *cc, *dscp, *ecn, *engine, *device;
 	struct ktrxer_addr from;
 	struct opt_range payload;
-	uint64_t flows, for_ns, bytes, sample_ns, stagger_ns, rate_bps, port, tolerance;
+	uint64_t flows, for_ns, bytes, sample_ns, stagger_ns, ahead_ns, rate_bps, port, tolerance;
 	int64_t cpu;
 	int model;
 	bool v4, v6, udp, precise, flood;

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ktrxer.check.path import ran
-from ktrxer.runners.runner import Options
+from ktrxer.run import timers
+from ktrxer.runners.runner import Options, S
 from ktrxer.store.reasons import read_all as read_reasons
 
 STAMP_S, FLOW_S, CONNECT_S = 8.0, 10.0, 4.0
+PROBE_NS = 2 * 10**9  # a probe without an answer for so long is lost
 NOTHING_UP = "udp_blocked_up"  # a reason of `ktrxer flow`
 NOT_SENT = "unsent"  # a reason of `ktrxer stamp`
 ALLOW = "in the firewall of that host and in those before it (docs/howto/firewalls.md)"
@@ -41,11 +43,13 @@ class Blocked:
         return Blocked((*self.traffic, text), self.load, self.udp)
 
 
-def found(options: Options, host: str, port: int, server: bool, icmp: bool, icmp_unsent: str = "") -> Blocked | None:
+def found(
+    options: Options, host: str, port: int, server: bool, icmp: bool, icmp_unsent: str = "", trip_ns: int = 0
+) -> Blocked | None:
     """The cause of a trial that failed. None: packets are not the cause, or a web server is not there. `icmp_unsent`: why this host sends
-    no ICMP echo request."""
+    no ICMP echo request. `trip_ns`: the round trip; 0: not known."""
     tcp = _tcp(options, host, port)
-    end, unsent, why = _probes(options, host) if server else ({"received": 1}, False, "")
+    end, unsent, why = _probes(options, host, trip_ns) if server else ({"received": 1}, False, "")
     udp = not end.get("received")
     if tcp and not udp and not server and (not icmp or tcp.refused):
         return None
@@ -53,7 +57,7 @@ def found(options: Options, host: str, port: int, server: bool, icmp: bool, icmp
         return Blocked((_no_server(options, host, tcp, bool(end.get("network_errors")), icmp, icmp_unsent),), load=False, udp=False)
     texts = []
     if udp:
-        blocked = _udp(options, host, tcp is None, why if unsent else "")
+        blocked = _udp(options, host, tcp is None, why if unsent else "", trip_ns)
         texts.append(f"{blocked}; the other probes have no delays of each direction")
     if tcp:
         texts.append(f"TCP port {port} of {host} is blocked ({tcp.why}), so no load is possible: allow TCP port {port} {ALLOW}")
@@ -86,22 +90,23 @@ def _common(options: Options, host: str) -> list[str]:
     return [host, "--port", str(options.port), "--json", *([options.family] if options.family else [])]
 
 
-def _probes(options: Options, host: str) -> tuple[dict[str, Any], bool, str]:
+def _probes(options: Options, host: str, trip_ns: int) -> tuple[dict[str, Any], bool, str]:
     """The end object, whether this host did not send the probes, and the reason."""
-    words = [options.ktrxer, "stamp", *_common(options, host), "--count", "3", "--interval", "100ms", "--timeout", "2s"]
-    end, why = ran(words, STAMP_S)
+    words = [options.ktrxer, "stamp", *_common(options, host), "--count", "3", "--interval", "100ms"]
+    words += ["--timeout", f"{max(PROBE_NS, 2 * trip_ns)}ns"]
+    end, why = ran(words, max(STAMP_S, 4 * trip_ns / S))
     unsent = next((one.text for one in read_reasons(end.get("reasons")) if one.id == NOT_SENT), "")
     return end, bool(unsent), unsent or why
 
 
-def _udp(options: Options, host: str, tcp: bool, unsent: str) -> str:
+def _udp(options: Options, host: str, tcp: bool, unsent: str, trip_ns: int) -> str:
     """Probes were not answered. `unsent`: the reason, if this host did not send them. A UDP flow, which is controlled by TCP, shows the
     direction."""
     if unsent:
         return f"this host itself refuses to send UDP to port {options.port} ({unsent}): look at its own firewall (`nft list ruleset`)"
     token = ["--token-file", options.token_file] if options.token_file else []
     flow = [options.ktrxer, "flow", "up", *_common(options, host), "--udp", "--bitrate", "100k", "--for", "500ms", *token]
-    end = ran(flow, FLOW_S)[0] if tcp else {}
+    end = ran(flow, timers.trial_s(trip_ns, FLOW_S))[0] if tcp else {}
     if end.get("bytes"):
         return (
             f"UDP is blocked down: datagrams arrive at port {options.port} of {host}, and its answers do not arrive here: "

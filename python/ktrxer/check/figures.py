@@ -28,7 +28,8 @@ from ktrxer.summary.where import DOWN, FAR, OWN, UP, Part, own_qdisc, parts
 from ktrxer.units import delay as ms
 
 MS, S = 1e6, 10**9
-SETTLE_SHARE, SETTLE_NS = 0.3, 2 * S  # of a load: its queue fills in this part, and the figures leave it out
+# The queue of a load fills in its first part, which the figures leave out.
+SETTLE_SHARE, SETTLE_NS, SETTLE_TRIPS = 0.3, 2 * S, 5
 LEVEL = 0.90  # of the interval of a difference: two intervals of 95 % hold at the same time with 90 % (Bonferroni)
 OUT_SHARE = 0.01  # of the highest rate: a lower level is an outage, and no load
 QUEUE_LEAST_MS = 0.1  # a smaller delay under load is the work of the hosts, too
@@ -138,8 +139,7 @@ def of(run: Run) -> Check | None:
     dead: tuple[Outage, ...] = findings.take("outages", lambda: tuple(outages(run, flow_facts(run)[2])), ())
     stalled: tuple[ByteOutage, ...] = findings.take("outages of flows", lambda: tuple(byte_outages(run)), ())
     limits: list[Policed] = findings.take("policer", lambda: policed(run, *flow_facts(run)), [])
-    begin = min(window.from_ns for window in _times(run).values())
-    idle_window = Window(0, begin)
+    idle_window = Window(0, _idle_end(run))
     for kind, members, idle in _idle(run, idle_window):
         found = ((way, _load(run, way, window, members, idle_window, idle)) for way, window in loads.items())
         made = tuple(
@@ -149,6 +149,18 @@ def of(run: Run) -> Check | None:
             target = run.meta.targets[0] if run.meta.targets else "?"
             return Check(target, kind, idle, made, dead, stalled, tuple(findings.failed))
     return None
+
+
+def _idle_end(run: Run) -> int:
+    """It is a round trip before the first load, whose probes meet the load; 0: there is no idle time."""
+    before = run.meta.phase("idle_before")
+    return before.to_ns if before is not None else 0
+
+
+def _settle_ns(run: Run, whole: Window) -> int:
+    load = run.meta.phase("load")
+    trip = load.from_ns - _idle_end(run) if load is not None else 0
+    return min(max(SETTLE_NS, SETTLE_TRIPS * trip), round(SETTLE_SHARE * (whole.to_ns - whole.from_ns)))
 
 
 def _idle(run: Run, window: Window) -> Iterator[tuple[str, list[Series], Delays]]:
@@ -184,7 +196,7 @@ def _windows(run: Run, findings: Findings) -> dict[Way, Window]:
         counted = [flow_counts(run, series)[:2] for series in run.meta.of_kind("bytes") if series.direction == way]
         flows = [(times, counts) for times, counts in counted if len(counts)]
         if sum(int(counts.max() - counts.min()) for _, counts in flows) > FIRST_WINDOW_BYTES * len(counted):
-            settle = min(SETTLE_NS, round(SETTLE_SHARE * (whole.to_ns - whole.from_ns)))
+            settle = _settle_ns(run, whole)
             # The path has no load where the server ends or the user stops the run, and probes may have no answer.
             last = max(int(times.max()) for times, _ in flows)
             to_ns = whole.to_ns if last > whole.to_ns - S else last

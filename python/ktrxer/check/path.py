@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 from ktrxer.check.answer import Here
 from ktrxer.collect.errors import StateError
 from ktrxer.collect.netlink import Netlink
+from ktrxer.run.timers import Handshake
 from ktrxer.runners.runner import Options
 from ktrxer.store.reasons import read_all as read_reasons
 
-TRACE_S, PING_S = 15.0, 8.0
-PINGS = ("--count", "3", "--interval", "200ms", "--timeout", "2s", "--json")
+TRACE_S = 15.0
+PING_S, PING_MOST_S = 3.0, 8.0  # the second one on a path with a long round trip
+PINGS = ("--count", "3", "--interval", "200ms", "--timeout", "6s", "--json")
+LONG_NS = 1_000_000_000
 
 
 def route(address: str) -> tuple[Here, str | None]:
@@ -65,8 +69,10 @@ def addresses_of(made: Any, target: str) -> list[str] | None:
     return found
 
 
-def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], str]:
-    """The hosts that answer three ICMP echo requests, all probed at once, and the reason why none could be sent to the first one."""
+def answering(options: Options, hosts: Sequence[str], path: Handshake | None = None) -> tuple[dict[str, bool], str]:
+    """The hosts that answer three ICMP echo requests, all probed at once, and the reason why none could be sent to the first one. `path`:
+    to the first one. Where it has no answer either, the round trip may be a long one."""
+    begun = time.monotonic()
     family = [options.family] if options.family else []
     children = {
         host: subprocess.Popen(
@@ -77,10 +83,10 @@ def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], 
     made: dict[str, bool] = {}
     why = ""
     for host, child in children.items():
-        try:
-            output, errors = child.communicate(timeout=PING_S)
-        except subprocess.TimeoutExpired:
-            output = errors = b""
+        output, errors = _within(child, begun + PING_S)
+        if child.returncode is None and path is not None and (not path.trip_ns or path.trip_ns > LONG_NS):
+            output, errors = _within(child, begun + PING_MOST_S)
+        if child.returncode is None:
             child.kill()
             child.communicate()
         end = _object(output)
@@ -89,6 +95,14 @@ def answering(options: Options, hosts: Sequence[str]) -> tuple[dict[str, bool], 
             reasons = read_reasons(end.get("reasons"))
             why = reasons[0].text if reasons else _last_line(errors)
     return made, why
+
+
+def _within(child: subprocess.Popen[bytes], until_s: float) -> tuple[bytes, bytes]:
+    """Its output, if it ends in time."""
+    try:
+        return child.communicate(timeout=max(0.0, until_s - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return b"", b""
 
 
 def ran(words: list[str], seconds: float) -> tuple[dict[str, Any], str]:

@@ -24,6 +24,7 @@ from ktrxer.catalogue.recipe import (
 )
 
 HOP_NS = 200 * MS
+PAUSE_S = 3.0
 TAIL_S = 1.0  # after the last load, for the last answers
 PLOTS = ("totals", "ping", "download", "upload", "ping_cdf")
 
@@ -42,7 +43,7 @@ class Parameters:
     udp: bool = parameter(True, "whether `ktrxer serve` answers probes of UDP")
     load: bool = parameter(True, "whether a load is possible")
     handshakes: int = parameter(0, "TCP port of the target for probes by handshakes; 0: none", low=0, high=65535)
-    pause: float = parameter(3.0, "seconds between the two loads", low=0, high=60)
+    pause: float = parameter(PAUSE_S, "seconds between the two loads", low=0, high=60)
 
 
 def plan(s: Setting, p: Parameters) -> Plan:

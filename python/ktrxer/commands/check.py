@@ -17,7 +17,7 @@ from ktrxer.catalogue import extras
 from ktrxer.catalogue.recipe import PlanError, Setting
 from ktrxer.commands import run as running
 from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
-from ktrxer.run import checks, provenance
+from ktrxer.run import checks, provenance, timers
 from ktrxer.run.schedule import Schedule, make
 from ktrxer.runners import RunnerError
 from ktrxer.store import StoreError, one_line
@@ -45,6 +45,7 @@ Nothing is sent to another host that you do not name. Exit status: 0 valid, 1 no
 invalid."""
 
 LENGTH_S, NQ_LENGTH_S = 10.0, 20.0  # the draft's stability needs eleven intervals of a second at least
+DELAY_S = 5.0
 INTERVAL_S, FOREIGN_INTERVAL_S = 0.01, 0.2  # of the probes: to `ktrxer serve`, and to hosts of other people
 
 
@@ -63,7 +64,7 @@ def parser() -> Parser:
     p.add_argument("--gateway", action="store_true", help="measure the round trip to the first router of this host, and nothing beyond it")
     p.add_argument("--hops", type=between(0, 8), default=3, metavar="N", help="also probe the first N routers on the path, 0 to 8 (3)")
     for_option(p, "length of each load, 5s to 5m (10s; with --nq 20s)")
-    p.add_argument("--delay", type=duration, default=5.0, metavar="D", help="idle time before the first load, 4s to 1m (5s)")
+    p.add_argument("--delay", type=duration, metavar="D", help="idle time before the first load, 4s to 1m (5s)")
     p.add_argument("--flows", type=between(1, 32), default=4, metavar="N", help="connections of each load, 1 to 32 (4)")
     every = "time between probes (10ms to `ktrxer serve`, or more so that the probes take 1 %% of the path's rate; else 200ms)"
     p.add_argument("-i", "--interval", type=duration, metavar="D", help=every)
@@ -106,7 +107,9 @@ def _usage(given: argparse.Namespace) -> None:
         raise PlanError(NONE)
     for url in urls:
         _host_in(url)
+    given.stated = given.length, given.delay
     given.length = given.length if given.length is not None else NQ_LENGTH_S if given.nq else LENGTH_S
+    given.delay = given.delay if given.delay is not None else DELAY_S
     if given.gateway and (given.target or given.server):
         raise PlanError("--gateway goes with --nq, --download and --upload, and without --target")
     for name, value, low, high, bounds in (
@@ -171,8 +174,9 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         given.host = address = router
     else:
         routers, note = ways.traced(options, address, given.hops)
-    answers, why = ways.answering(options, [address, *routers])
     port = options.port if given.server else _port_in(given.nq or given.download or given.upload)
+    way = timers.Handshake(address, port)
+    answers, why = ways.answering(options, [address, *routers], way)
     handshakes = not answers[address] and not given.server and not given.target and not given.gateway
     if not answers[address] and not given.server and not handshakes:
         if why:
@@ -207,7 +211,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         try:
             rate = checks.far_end(schedule, estimate)
         except checks.CheckError:
-            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address], why)
+            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address], why, way.trip_ns)
             if found is None:
                 raise
             if not (answers[address] or found.load or found.udp):
@@ -219,9 +223,13 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
             rate = checks.far_end(schedule, estimate)
         if not answers[address]:
             gap = gap.with_icmp(address, why, bool(given.server))
-        if rate is not None:
-            setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
-            schedule = checks.pin(planned(), pins)
+        if estimate:
+            setting = replace(setting, probe_interval_ns=checks.light(schedule, setting.probe_interval_ns, rate))
+        setting, pause = _for_trip(given, setting, schedule.trip_ns)
+        parameters |= {"pause": f"{pause:g}"}
+        tried = schedule
+        schedule = checks.pin(planned(), pins)
+        schedule.take_over(tried)
         _announce(given, schedule, gap)
         meta = running.describe(TEST, setting, parameters, given, arguments)
         meta.command = ["ktrxer", "check", *arguments]
@@ -233,6 +241,20 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         meta.settings["check"] = settings | provenance.plain(here)
         stored = running.measure(given, meta, schedule, address, places).path
     return report(stored, given, here, note, gap)
+
+
+def _for_trip(given: argparse.Namespace, setting: Setting, trip_ns: int) -> tuple[Setting, float]:
+    """The times that were not stated, and the pause between the loads, for a path with this round trip."""
+    from ktrxer.check.plan import PAUSE_S
+
+    length, delay = given.stated
+    setting = replace(
+        setting,
+        length_s=timers.load_s(setting.length_s, trip_ns) if length is None else setting.length_s,
+        delay_s=timers.idle_s(setting.delay_s, trip_ns) if delay is None else setting.delay_s,
+        timeout_ns=timers.lost_ns(setting.timeout_ns, trip_ns),
+    )
+    return setting, timers.pause_s(PAUSE_S, trip_ns)
 
 
 def _announce(given: argparse.Namespace, schedule: Schedule, gap: Blocked) -> None:

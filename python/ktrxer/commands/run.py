@@ -289,13 +289,13 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         notes = checks.not_measured(schedule, forbidden)
         for note in notes:
             complain("run", f"{note.name}: {note.text}")
-        if rate is not None or forbidden:
-            if rate is not None:
-                setting = replace(setting, probe_interval_ns=schedule.light_interval(setting.probe_interval_ns, rate))
+        interval_ns = checks.light(schedule, setting.probe_interval_ns, rate) if given.interval is None else setting.probe_interval_ns
+        if interval_ns != setting.probe_interval_ns or forbidden:
+            setting = replace(setting, probe_interval_ns=interval_ns)
             plan = extras.without(extras.beside(test.make(setting, parameters), requested, default), forbidden)
-            versions = schedule.versions()
+            tried = schedule
             schedule = checks.pin(make(plan, setting, options), pins)
-            schedule.set_versions(versions)
+            schedule.take_over(tried)
         meta = describe(test, setting, parameters, given, arguments)
         meta.settings["tolerance_percent"] = _tolerance(given.tolerance, plan.tolerance_percent, wanted.old)
         meta.plots = list(plan.plots)

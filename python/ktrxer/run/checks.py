@@ -14,13 +14,14 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ktrxer.arguments import host_fault
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
+from ktrxer.run import timers
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners import RunnerError, defect
 from ktrxer.runners.own import complaint
@@ -30,8 +31,8 @@ from ktrxer.store.reasons import FAILURES, TEXT, Reason, reason
 from ktrxer.store.reasons import read_all as read_reasons
 
 CONNECT_S = 4  # to a server of another project
-SECONDS = 12  # for all of them together, at most
 ANSWERS = ("received", "bytes", "known")  # counts of answers in the last objects: of probes, of flows, of pairs of TCP segments
+ESTIMATED_NS = 500_000_000  # of the round trip: the trial of a longer path moves its bytes in too few of them to estimate the rate
 ROW_BYTES = 160  # of the directory and the file together
 ROOM = 1 << 20  # for everything else: settings, state of hosts, the headers of tables; a run of 5 s has 40 kB in all
 AUXILIARY_ROWS = 30  # of one sample of a host's state: its series are not known before
@@ -40,7 +41,7 @@ AUXILIARY_ROWS = 30  # of one sample of a host's state: its series are not known
 START = "the far end of a run is `ktrxer serve`: start it on that host{how}; its port (8620 without --port) must be open for TCP and UDP"
 WITH_TOKEN = " with the same token as here (`ktrxer serve --token-file FILE`)"
 WITHOUT_TOKEN = ", copy the file of its token, which it names at its start, to this host (mode 0600), and add --token-file FILE"
-# Reasons of a trial that mean: no `ktrxer serve` was found. LATE is of this file: no result within SECONDS.
+# Reasons of a trial that mean: no `ktrxer serve` was found. LATE is of this file: no result in time.
 LATE = "no_result_in_time"
 NO_SERVER = ("silent", "refused", "token_missing", LATE)
 
@@ -240,7 +241,7 @@ def tokens(schedule: Schedule, places: Mapping[str, Place]) -> None:
 
 
 def far_end(schedule: Schedule, estimate: bool = False, forbidden: dict[str, str] | None = None) -> float | None:
-    """Does each kind of measurement get an answer? A short one of each, all at the same time.
+    """Does each kind of measurement get an answer? A short one of each, all at the same time. Their round trip is that of the schedule.
 
     `estimate`: the trials of the flows move enough for a first estimate of the rate in bit/s, of the slower direction.
     `forbidden`: takes the runners of probes that this host may not send, with the cause, if others remain; else they are failures."""
@@ -257,15 +258,18 @@ def far_end(schedule: Schedule, estimate: bool = False, forbidden: dict[str, str
     answered = no_server = False  # by the server: ICMP echoes are answered by the kernel
     begun: list[tuple[subprocess.Popen[bytes], Trial]] = []
     failures = _listen(schedule)
-    give_up = time.monotonic() + SECONDS
+    trip = _Trip(time.monotonic())
     try:
         for trial in trials.values():
             try:
                 begun.append((_begin(trial.command), trial))
             except OSError as error:
                 failures.append(f"{trial.command[0]}: cannot be started: {error.strerror}")
+        if trials and not probers:
+            job = next(job for job in schedule.jobs if job.runner.loads)
+            trip.handshake = timers.Handshake(_host(job), job.options.port)
         for child, trial in begun:
-            failure = _trial(child, trial, give_up, rates)
+            failure = _trial(child, trial, trip, rates)
             answered = answered or (failure is None and trial.server)
             prober = probers.get(shlex.join(trial.command))
             not_permitted = failure is not None and failure.reason == NOT_PERMITTED
@@ -282,7 +286,32 @@ def far_end(schedule: Schedule, estimate: bool = False, forbidden: dict[str, str
         failures.append(START.format(how=_how(schedule.jobs)))
     if failures:
         raise CheckError("\n".join(dict.fromkeys(failures)))
-    return min(rates, default=None) if estimate else None
+    schedule.set_trip(trip.ns)
+    return min(rates, default=None) if estimate and trip.ns <= ESTIMATED_NS else None
+
+
+def light(schedule: Schedule, interval_ns: int, rate_bps: float | None) -> int:
+    """The time between probes that take little of the path. `rate_bps`: the estimate of far_end()."""
+    if rate_bps is not None:
+        return schedule.light_interval(interval_ns, rate_bps)
+    return timers.probe_ns(interval_ns, schedule.trip_ns) if schedule.trip_ns > ESTIMATED_NS else interval_ns
+
+
+@dataclass
+class _Trip:
+    """The longest round trip that the trials have measured, which decides how long the others may take."""
+
+    begun_s: float
+    probed_ns: int = 0
+    handshake: timers.Handshake | None = None
+
+    @property
+    def ns(self) -> int:
+        return max(self.probed_ns, self.handshake.trip_ns if self.handshake else 0)
+
+    @property
+    def left_s(self) -> float:
+        return self.begun_s + timers.trial_s(self.ns) - time.monotonic()
 
 
 def not_measured(schedule: Schedule, forbidden: Mapping[str, str]) -> list[Reason]:
@@ -346,15 +375,27 @@ def _rates(end: dict[str, Any]) -> Iterator[int]:
             yield round(max(8e9 * size / span for (span, _), size in zip(ends, accumulate(size for _, size in ends), strict=True)))
 
 
-def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: list[float]) -> Failure | None:
+def _trip_of(end: dict[str, Any]) -> int:
+    """The p50 of the round trips of a trial; 0: it has none."""
+    trips = end.get("rtt_us")
+    median = trips.get("p50") if isinstance(trips, dict) else None
+    return round(median * 1000) if isinstance(median, int | float) else 0
+
+
+def _trial(child: subprocess.Popen[bytes], trial: Trial, trip: _Trip, rates: list[float]) -> Failure | None:
     """None, or why it failed; the rate of a flow is added to `rates`. All trials run already, and each prints less than its pipe
     holds."""
     what = trial.label or f"{Path(trial.command[0]).name} {trial.command[1]}"
-    try:
-        out, err = child.communicate(timeout=max(0.0, give_up - time.monotonic()))
-    except subprocess.TimeoutExpired:
+    while True:
+        try:
+            out, err = child.communicate(timeout=max(0.0, trip.left_s))
+            break
+        except subprocess.TimeoutExpired:
+            if trip.left_s > 0:  # a handshake has ended meanwhile
+                continue
+        limit = f"{timers.trial_s(trip.ns):.0f} s"
         return Failure(
-            f"{what}: no result within {SECONDS} s: the far end is not reachable, `ktrxer serve` does not run there, or a router drops "
+            f"{what}: no result within {limit}: the far end is not reachable, `ktrxer serve` does not run there, or a router drops "
             "some of the connections, by their DSCP or their number", LATE,
         )  # fmt: skip
     last = complaint(err.decode("utf-8", "replace"))
@@ -364,6 +405,7 @@ def _trial(child: subprocess.Popen[bytes], trial: Trial, give_up: float, rates: 
         end = None
     if isinstance(end, dict) and (any(end.get(name) for name in ANSWERS) or end.get("verdict") in ("valid", "degraded")):
         rates += _rates(end)
+        trip.probed_ns = max(trip.probed_ns, _trip_of(end))
         return None  # there is an answer: the lateness of three packets says nothing about the run
     if isinstance(end, dict) and end.get("reasons"):
         # The first reason may be lateness on a busy machine; a missing answer matters more here.

@@ -13,7 +13,7 @@ from ktrxer.places import is_here
 from ktrxer.run import losses
 from ktrxer.run.exact import exact_quantiles
 from ktrxer.run.judge import judge
-from ktrxer.run.phases import with_drain
+from ktrxer.run.phases import as_measured
 from ktrxer.runners import Runner
 from ktrxer.statistics.one_way import one_way
 from ktrxer.store import Run, columns
@@ -47,7 +47,7 @@ def closed(run: Run, noted: Noted = (), runners: Mapping[str, Runner] | None = N
     run = run.with_tables(tables)
     if "latency" in tables:
         exact_quantiles(run)
-    run.meta.phases = with_drain(run)
+    run.meta.phases = as_measured(run)
     bounds = _bounds(run, notes)
     built = judge(run, notes, runners, bounds)
     run.meta.verdict = built.verdict

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from ktrxer import runners
 from ktrxer.catalogue.recipe import Invocation, Plan, PlanError, S, Setting
 from ktrxer.places import LOCAL, is_here
+from ktrxer.run import timers
 from ktrxer.run.provenance import plain
 from ktrxer.runners.runner import Options, Runner, RunnerError, Times
 from ktrxer.store.meta import Phase, Series
@@ -73,6 +74,13 @@ class Schedule:
     series: list[Series]
     phases: list[Phase]
     length_ns: int
+    trip_ns: int = 0  # the round trip, by the trials before the run; 0: not known
+
+    @property
+    def connect_ns(self) -> int:
+        """The time before the run in which its flows are connected."""
+        starts = [job.from_ns for job in self.jobs if job.runner.loads and job.from_ns is not None]
+        return timers.connect_ns(self.trip_ns, min(starts, default=None))
 
     def reflected_hz(self) -> float:
         """Probes a second that `ktrxer serve` answers, all together: at the far end with most of them."""
@@ -94,13 +102,17 @@ class Schedule:
         step: int = 10 ** max(0, len(str(wanted)) - 2)
         return min(-(-wanted // step) * step, S)
 
-    def versions(self) -> dict[tuple[str, str], str | None]:
-        """The versions of the tools, by place and runner."""
-        return {(job.invocation.place, job.runner.name): job.stored.tool_version for job in self.jobs}
-
-    def set_versions(self, versions: Mapping[tuple[str, str], str | None]) -> None:
+    def take_over(self, tried: Schedule) -> None:
+        """The results of the trials of another plan for the same path: the round trip, and the versions of the tools."""
+        versions = {(job.invocation.place, job.runner.name): job.stored.tool_version for job in tried.jobs}
         for job in self.jobs:
             job.stored.tool_version = versions.get((job.invocation.place, job.runner.name))
+        self.set_trip(tried.trip_ns)
+
+    def set_trip(self, trip_ns: int) -> None:
+        self.trip_ns = trip_ns
+        for job in self.jobs:
+            job.options = replace(job.options, ahead_ns=timers.ahead_ns(trip_ns))
 
 
 def ns(seconds: float) -> int:

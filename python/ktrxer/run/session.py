@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ktrxer.imports import without_pandas
 from ktrxer.places import LOCAL, Place, PlaceError, open_place
+from ktrxer.run import timers
 from ktrxer.run.active import Active, Output
 from ktrxer.run.closing import closed
 from ktrxer.run.inside import Inside
@@ -38,10 +39,8 @@ S, MS = 10**9, 10**6
 
 LEAD_NS = 400 * MS  # from the start of the processes to the start of the measurement; and for each of them:
 LEAD_EACH_NS = 25 * MS
-CONNECT_NS = 2 * S  # more where flows begin with the run: they are connected before it, which takes some round trips
 SYNC_NS = S
 VIEW_NS = 250 * MS
-GRACE_NS = 8 * S  # after its time, for the last answers and the figures of the far end
 PATIENCE_NS = 4 * S  # from SIGINT to SIGKILL
 EVENTS_MOST = 20_000
 NAME_MOST = 100  # characters of the name of a series
@@ -88,8 +87,7 @@ class Session:
         self._names = {(series.name, series.kind) for series in meta.series}
         self._offsets = {name: place.clock() for name, place in self.places.items()}
         slowest = max(self.places[job.invocation.place].start_ns for job in schedule.jobs)
-        at_once = any(job.runner.loads and job.from_ns is not None and job.from_ns < CONNECT_NS for job in schedule.jobs)
-        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest + (CONNECT_NS if at_once else 0)
+        lead = LEAD_NS + LEAD_EACH_NS * len(schedule.jobs) + 2 * slowest + schedule.connect_ns
         self._set_zero(lead)
         meta.phases = schedule.phases
         meta.length_ns = schedule.length_ns
@@ -277,7 +275,8 @@ class Session:
             clock = Clock(self.start_real_ns, self.zero_ns, steps=self.own_clock.steps)
         for one in jobs:
             one.stored.status = "running"
-        active = Active(process, [Output(one, self._samples(one, clock)) for one in jobs], until, job.timeout_ns + GRACE_NS)
+        grace = job.timeout_ns + timers.grace_ns(self.schedule.trip_ns)
+        active = Active(process, [Output(one, self._samples(one, clock)) for one in jobs], until, grace)
         self._active.append(active)
         self._pipes.add(active)
 

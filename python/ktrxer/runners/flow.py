@@ -83,7 +83,8 @@ def _words(p: Flows, o: Options, count: int) -> list[str]:
 
 
 def command(p: Flows, o: Options, times: Times) -> list[str]:
-    return own.words(_words(p, o, max(1, len(p.series))), times)
+    ahead = ["--connect-ahead", f"{o.ahead_ns}ns"] if o.ahead_ns is not None else []
+    return own.words([*_words(p, o, max(1, len(p.series))), *ahead], times)
 
 
 def series(p: Flows, name: str) -> Mapping[Hashable, Series]:

@@ -50,6 +50,7 @@ class Options:
     precise: bool = False  # probes spin before each send time
     host: str = ""
     timeout_ns: int = 10 * S  # a probe without an answer for so long is lost
+    ahead_ns: int | None = None  # the flows of a path with a long round trip are connected so long before they begin
 
 
 @dataclass(frozen=True)
