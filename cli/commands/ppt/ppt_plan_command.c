@@ -242,10 +242,9 @@ const struct command cmd_ppt_plan = {
 				 "--cross (Salehin, Rojas-Cessa, Lin, Dong, Kijkanjanarat; --trailing prints the data "
 				 "of its figure of estimated capacity against the ratio of "
 				 "sizes). Sizes are bytes on the wire. It sends nothing."),
-	.examples =
-		"ktrxer ppt plan 10M 155M 10M 100M\tA path whose narrow link is not the last one.\n"
-		"ktrxer ppt plan 10M 155M 10M 100M --frame-gap 0 --trailing 50..1500/25 --cross 3:1:1 --json\tThe "
-		"figure's data, under cross traffic.\n",
+	.examples = "ktrxer ppt plan 10M 155M 10M 100M\tA path whose narrow link is not the last one.\n"
+		    "ktrxer ppt plan 10M 155M 10M 100M --frame-gap 0 --trailing 50..1500/25 --cross 3:1:1 --json\tThe "
+		    "figure's data, under cross traffic.\n",
 	.options = ppt_plan_opts,
 	.positionals = ppt_plan_positionals,
 	.options_size = sizeof(struct ppt_plan_options),
