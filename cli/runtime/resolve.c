@@ -93,7 +93,9 @@ static int look_up(const char *host, int family, struct ktrxer_addr *addr, struc
 	return it ? 0 : ktrxer_fail(err, -ENOENT, "'%.64s' has no address of IPv4 or IPv6", host);
 }
 
-static int resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr, struct ktrxer_error *err)
+/* A name is a list of addresses: the first one of the family of `from` counts. */
+static int resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
+		   struct ktrxer_error *err)
 {
 	const int family = v4 ? AF_INET : v6 ? AF_INET6 : 0;
 	struct ktrxer_addr parsed = { 0 };
@@ -102,7 +104,7 @@ static int resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr,
 	if (ret)
 		return ret;
 	if (ktrxer_addr_parse(&parsed, host))
-		return look_up(host, family, addr, err);
+		return look_up(host, family ? family : from->family, addr, err);
 	if (family && parsed.family != family)
 		return ktrxer_fail(err, -EAFNOSUPPORT, "'%.64s' is an address of %s, but -%c was asked for", host,
 				   family_name(parsed.family), family == AF_INET6 ? '6' : '4');
@@ -113,7 +115,7 @@ static int resolve(const char *host, bool v4, bool v6, struct ktrxer_addr *addr,
 int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
 		struct ktrxer_error *err)
 {
-	int rc = resolve(host, v4, v6, addr, err);
+	int rc = resolve(host, from, v4, v6, addr, err);
 
 	if (rc == 0 && from->family && from->family != addr->family)
 		rc = ktrxer_fail(err, -EINVAL, "--from is not of the same family as %s", host);

@@ -65,6 +65,7 @@ struct trace_result {
 	uint64_t begin_ns, end_ns;
 	int failed_error;            /* negative errno of the last probe that could not be sent */
 	struct path_witness path;    /* departures only */
+	uint32_t own_next_hops;      /* of this host's route, by the device that was named */
 	bool stopped;                /* by stop_fd */
 	struct ktrxer_error failure; /* code 0: none; the first one */
 };

@@ -3,6 +3,7 @@
 #include "trace_state.h"
 
 #include "error.h"
+#include "next_hops.h"
 #include "path_find.h"
 
 #include <errno.h>
@@ -23,6 +24,9 @@ static int open_tx(struct trace *t, struct ktrxer_error *err)
 		return rc;
 	if (t->probe.path.needs_stack)
 		return ktrxer_fail(err, -EOPNOTSUPP, "the destination is this host itself: there is no route to trace");
+#ifndef KTRXER_SMALL
+	t->result.own_next_hops = next_hops_count(&s->to, &s->from, s->device ? t->probe.path.device.index : 0);
+#endif
 	if (t->spec.device || !ktx_engine_by_stack(t->spec.engine, false))
 		options.device = t->probe.path.device.name;
 	options.engine = t->spec.engine;

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from conftest import Json
+from flows import secret
 from ktrxer_lab import hosts
-from two_lines import FAR, FIRST, SECOND, mark, return_by_second, two_lines
+from two_lines import FAR, FIRST, SECOND, mark, return_by_second, sent, two_lines
 
 COUNT = 20
 
@@ -216,6 +217,48 @@ def test_trace_and_its_line(lines, ktrxer_json, version):
     mark(a)
     end = ktrxer_json(a, "trace", FAR[version], "-e", "raw", status=None)
     assert end["device"] == "w1" and set(left(end)) == {"w2"} and reasons(end) == ["path_device"], end
+
+
+@pytest.mark.parametrize("engine", ["raw", "packet"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_trace_of_a_route_with_two_next_hops(lines, ktrxer_json, ktrxer, version, engine):
+    """The own kernel balances: "1 route, all next hops known" was false. By one named device there is one next hop."""
+    a, _ = lines
+    vias = {4: ("10.77.0.2", "10.78.0.2"), 6: ("fd00:77::2", "fd00:78::2")}[version]
+
+    def trace(*options: str) -> tuple[dict[str, Any], bool]:
+        end = ktrxer_json(a, "trace", FAR[version], "-e", engine, *options, status=None)
+        return end, "trace_own_next_hops" in [one["id"] for one in end["reasons"]]
+
+    end, named = trace()
+    assert end["own_next_hops"] == 1 and end["complete"] and not named, end
+    a.ip(f"-{version}", "route", "replace", FAR[version], *(f"nexthop via {vias[0]} nexthop via {vias[1]}".split()))
+    end, named = trace()
+    assert end["own_next_hops"] == 2 and end["routes"] == 1 and not end["complete"] and named and end["verdict"] != "valid", end
+    text = a.run([ktrxer, "trace", FAR[version], "-e", engine], check=False).stdout
+    assert f"this host's own route to {FAR[version]} has 2 next hops" in text and "all next hops are known" not in text, text
+    end, named = trace("--from", SECOND[version])  # a rule leads packets from there to a route with one next hop
+    assert end["own_next_hops"] == 1 and not named and set(left(end)) == {"w2"}, end
+    end, named = trace("-d", "w2")
+    assert end["own_next_hops"] == 1 and not named and set(left(end)) == {"w2"}, end
+    end, named = trace("--one-route")
+    assert end["own_next_hops"] == 2 and not named, end
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_the_load_of_trace_takes_the_line_of_its_source(lines, ktrxer, serve, tmp_path, version):
+    """Probes and flows of `trace --load --from` leave by the line of that source."""
+    a, b = lines
+    token = secret(tmp_path / "token")
+    serve(b, "--token-file", token)
+    before = sent(a)
+    words = [ktrxer, "trace", FAR[version], "-e", "raw", "--from", SECOND[version], "--load", "up", "--load-for", "500ms", "-i", "20ms"]
+    done = a.run([*words, "--token-file", token, "--json"], check=False)
+    assert done.stdout, done.stderr
+    end, after = json.loads(done.stdout), sent(a)
+    by = {device: after[device] - before[device] for device in after}
+    assert end["device"] == "w2" and set(left(end)) == {"w2"} and not reasons(end), end
+    assert end["load"] is not None and by["w2"] > 100 and by["w1"] < 10, by
 
 
 @pytest.mark.parametrize("options", [("-d", "w1"), ("-e", "raw"), ("-e", "udp")])

@@ -312,6 +312,19 @@ def test_nobody_there(shared_pair, ping, ktrxer):
     assert done.returncode == 1 and "does not answer ARP" in done.stderr
 
 
+def test_a_name_with_addresses_of_both_families(shared_pair, ktrxer, tmp_path):
+    """The address has the family of `--from`; before, the first address of the name was the only one."""
+    a, b = shared_pair
+    names = tmp_path / "hosts"
+    names.write_text(f"{b.address6} twin\n{b.address} twin\n")
+    named = ["sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', names]
+    for source, to in ((a.address, b.address), (a.address6, b.address6)):
+        done = a.run([*named, ktrxer, "ping", "twin", "--from", source, "-c", "3", "-i", "10ms", "--json"], check=False)
+        assert done.stdout and json.loads(done.stdout)["to"] == to, done.stderr
+    done = a.run([*named, ktrxer, "ping", "twin", "--from", a.address, "-6", "-c", "1"], check=False)
+    assert done.returncode == 2 and "--from is not of the same family as twin" in done.stderr
+
+
 @pytest.mark.parametrize(
     "args,status,text",
     [

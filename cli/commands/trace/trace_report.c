@@ -305,7 +305,8 @@ static void summarize(const struct trace_run *run, struct summary *s)
 			if (!nodes[i].linked)
 				continue;
 			s->balancers += nodes[i].balances;
-			s->tested += nodes[i].complete;
+			/* The own kernel has chosen the next hop for all flows. */
+			s->tested += nodes[i].complete && (hop || !(trace_result_of(run->trace)->own_next_hops > 1));
 			s->arrived |= nodes[i].end == TRACE_ARRIVED;
 			if (nodes[i].addr.family)
 				s->last_hop = hop;
@@ -355,6 +356,10 @@ static void judge(const struct trace_run *run, const struct summary *s)
 		reason_trace_moved(cli, moved);
 	if (r->receiver_drops)
 		reason_receive_buffer(cli, r->receiver_drops);
+#ifndef KTRXER_SMALL
+	if (r->own_next_hops > 1 && !run->o->one_route && s->last_hop)
+		reason_trace_own_next_hops(cli, run->o->host, r->own_next_hops);
+#endif
 	path_report_judge(&path);
 	verdict_bypass(cli, trace_info_of(run->trace), &r->qdiscs, "raw");
 }
@@ -398,12 +403,16 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 	if (run->spec.proto != KTRXER_ICMP)
 		trace_end_port(end, run->spec.port);
 	trace_end_one_route(end, run->o->one_route);
+#ifndef KTRXER_SMALL
+	trace_end_own_next_hops(end, r->own_next_hops);
+#endif
 	if (!run->o->one_route) {
 		trace_end_failure_probability(end, run->spec.failure);
 		trace_end_routes(end, trace_graph_routes(trace_graph_of(run->trace)));
 		trace_end_balancers(end, s->balancers);
 		trace_end_complete(end, s->whole && !r->stopped && !r->failure.code &&
-						!trace_graph_is_cut(trace_graph_of(run->trace)));
+						!trace_graph_is_cut(trace_graph_of(run->trace)) &&
+						r->own_next_hops < 2);
 	}
 	trace_end_arrived(end, s->arrived);
 	trace_end_elapsed_ns(end, r->end_ns - r->begin_ns);

@@ -1024,6 +1024,12 @@ FORMS: dict[str, Form] = {
         "{moved} repeated probes were answered by another router than before: the route changed, or a router balances packet by packet",
         ("route",),
     ),
+    "trace_own_next_hops": Form(
+        "degraded",
+        "path",
+        "this host's own route to {host} has {next_hops} next hops: the routes by those that the probes did not take are not known",
+        ("route",),
+    ),
     "train_coalesced": Form(
         "invalid",
         "far",

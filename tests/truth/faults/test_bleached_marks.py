@@ -67,3 +67,18 @@ add rule ip bleach forward udp dport 8620 ip dscp ef ip ecn ect0 counter ip ecn 
         f"the path up cleared the ECN mark of {received} of {received} probes of class EF, from ect0 to off: "
         "queues behind that place drop them instead of marking them"
     ]
+
+
+def test_a_router_that_clears_ecn_of_a_comparison(path, serve):
+    """Probes and UDP flows of `l4s` with ECT(1): each process names the direction; those without a mark have no reason."""
+    path.r.run(["nft", "-f", "-"], input="""
+add table ip bleach
+add chain ip bleach forward { type filter hook forward priority 0; }
+add rule ip bleach forward oifname rb ip ecn ect1 counter ip ecn set not-ect
+""")
+    serve(path.b, "--token-file", path.token)
+    made = path.measure("l4s", "--set", "l4s_cc=reno", "--set", "classic_cc=reno", "--for", "2", "--delay", "0.2", "--no-extras")
+    assert made.verdict == "degraded"
+    named = [reason for reason in made.reasons if "cleared the ECN mark" in reason]
+    assert [one.split(":")[0] for one in named] == ["Ping (ms) UDP L4S", "UDP upload"], made.reasons
+    assert all("the path up cleared" in one and "from ect1 to off" in one for one in named)
