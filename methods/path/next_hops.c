@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum {
