@@ -43,6 +43,14 @@ void flow_udp_shared(struct flow *flow, int fd, uint64_t overflows);
 bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, uint8_t tos, uint64_t now_ns,
 		     int64_t real_ns);
 
+/* The tag of a packet, as an index. 0: the packet is too short for one. */
+uint64_t flow_udp_tag(const uint8_t *data, uint32_t length);
+/*
+ * A packet with the flow's tag came from another address or port than that of the flow. True: its number is higher than
+ * all before, so it is no packet that was recorded and sent again, and the flow goes on from there.
+ */
+bool flow_udp_moves(struct flow *flow, const uint8_t *data, uint32_t length);
+
 extern const struct flow_ops flow_udp_ops;
 
 /* Returns how late a sender was; NULL: none. Free it with ktrxer_hist_free(). */

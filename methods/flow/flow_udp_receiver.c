@@ -57,6 +57,24 @@ bool flow_udp_packet(struct flow *flow, const uint8_t *data, uint32_t length, ui
 	return true;
 }
 
+uint64_t flow_udp_tag(const uint8_t *data, uint32_t length)
+{
+	return length < FLOW_PACKET_HEAD ? 0 : load_be64(data);
+}
+
+bool flow_udp_moves(struct flow *flow, const uint8_t *data, uint32_t length)
+{
+	struct flow_udp *u = flow->udp;
+
+	if (!u || flow->sends || flow->state == FLOW_IDLE || flow->end.reason || length < FLOW_PACKET_HEAD ||
+	    !secret_equal(data, u->tag, sizeof u->tag))
+		return false;
+	if (load_be64(data + sizeof u->tag) - u->count.next >= FLOW_COUNT_LEAP)
+		return false;
+	flow->end.moves++;
+	return true;
+}
+
 static void received(struct flow *flow, struct msghdr *message, uint32_t length, const union ktrxer_name *from)
 {
 	struct flow_udp *u = flow->udp;

@@ -139,6 +139,33 @@ static bool claim_cookie(struct serve_control *control, const struct serve_datag
 	return true;
 }
 
+static bool counted(const struct peer *p, const struct serve_datagram *d)
+{
+	struct flow *flow = flow_set_flow(p->session->flows, p->flow);
+
+	if (!flow_udp_packet(flow, d->data, d->whole, d->arrival.tos, d->arrival.now_ns, d->arrival.received_real_ns))
+		return false;
+	flow_udp_shared(flow, d->fd, d->arrival.overflows);
+	return true;
+}
+
+/*
+ * A NAT on the path may give a flow another address or port while the flow runs: the tag of its packets names it. Only
+ * the two ends and the path know the tag; nothing is sent to the new address.
+ */
+static bool claim_moved(struct serve_control *control, const struct serve_datagram *d)
+{
+	const uint64_t tag = flow_udp_tag(d->data, d->length);
+
+	for (struct peer *p = tag ? registry_tagged(&control->registry, tag) : NULL; p; p = p->next_tag)
+		if (p->tag == tag && p->session->flows &&
+		    flow_udp_moves(flow_set_flow(p->session->flows, p->flow), d->data, d->length)) {
+			registry_peer_move(&control->registry, p, &d->arrival.from, d->arrival.from_port);
+			return counted(p, d);
+		}
+	return false;
+}
+
 bool serve_control_claim(void *context, const struct serve_datagram *d)
 {
 	struct serve_control *control = context;
@@ -149,13 +176,9 @@ bool serve_control_claim(void *context, const struct serve_datagram *d)
 	p = registry_peers(&control->registry, &d->arrival.from, d->arrival.from_port);
 	for (; p; p = p->next)
 		if (p->port == d->arrival.from_port && ktrxer_addr_equal(&p->addr, &d->arrival.from) &&
-		    p->session->flows &&
-		    flow_udp_packet(flow_set_flow(p->session->flows, p->flow), d->data, d->whole, d->arrival.tos,
-				    d->arrival.now_ns, d->arrival.received_real_ns)) {
-			flow_udp_shared(flow_set_flow(p->session->flows, p->flow), d->fd, d->arrival.overflows);
+		    p->session->flows && counted(p, d))
 			return true;
-		}
-	return claim_cookie(control, d);
+	return claim_moved(control, d) || claim_cookie(control, d);
 }
 
 bool serve_control_trusted(void *context, const struct ktrxer_addr *from, uint64_t now_ns)

@@ -76,29 +76,67 @@ const struct peer *registry_peers(struct serve_registry *registry, const struct 
 	return *peer_place(registry, addr, port);
 }
 
-int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow,
+static struct peer **tag_place(struct serve_registry *registry, uint64_t tag)
+{
+	return &registry->tags[limiter_mix(tag ^ registry->options.secret) % SERVE_PEERS];
+}
+
+struct peer *registry_tagged(struct serve_registry *registry, uint64_t tag)
+{
+	return *tag_place(registry, tag);
+}
+
+static void peer_put(struct serve_registry *registry, struct peer *peer, const struct ktrxer_addr *from, uint16_t port)
+{
+	struct peer **place = peer_place(registry, from, port);
+
+	peer->next = *place;
+	peer->addr = *from;
+	peer->port = port;
+	*place = peer;
+}
+
+static void peer_take(struct serve_registry *registry, struct peer *peer)
+{
+	struct peer **p = peer_place(registry, &peer->addr, peer->port);
+
+	while (*p != peer)
+		p = &(*p)->next;
+	*p = peer->next;
+}
+
+int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, uint64_t tag,
 		      const struct ktrxer_addr *from, uint16_t port)
 {
-	struct peer **place = peer_place(registry, from, port), *peer = malloc(sizeof *peer);
+	struct peer **place = tag_place(registry, tag), *peer = malloc(sizeof *peer);
 
 	if (!peer)
 		return -ENOMEM;
-	*peer = (struct peer){ .next = *place, .addr = *from, .port = port, .session = session, .flow = flow };
+	*peer = (struct peer){ .next_tag = *place, .tag = tag, .session = session, .flow = flow };
 	*place = peer;
+	peer_put(registry, peer, from, port);
 	return 0;
+}
+
+void registry_peer_move(struct serve_registry *registry, struct peer *peer, const struct ktrxer_addr *from,
+			uint16_t port)
+{
+	peer_take(registry, peer);
+	peer_put(registry, peer, from, port);
 }
 
 void registry_peers_forget(struct serve_registry *registry, const struct session *session)
 {
 	for (int i = 0; i < SERVE_PEERS; i++)
-		for (struct peer **p = &registry->peers[i]; *p;) {
+		for (struct peer **p = &registry->tags[i]; *p;) {
 			struct peer *one = *p;
 
 			if (one->session != session) {
-				p = &one->next;
+				p = &one->next_tag;
 				continue;
 			}
-			*p = one->next;
+			*p = one->next_tag;
+			peer_take(registry, one);
 			free(one);
 		}
 }

@@ -48,7 +48,8 @@ struct serve_control_counts {
 };
 
 struct peer {
-	struct peer *next;
+	struct peer *next, *next_tag; /* of the same hash: of the address and port, of the tag */
+	uint64_t tag;
 	struct ktrxer_addr addr;
 	uint16_t port;
 	struct session *session;
@@ -67,7 +68,7 @@ struct serve_registry {
 	struct serve_control_options options;
 	struct serve_control_counts counts;
 	struct session *sessions;
-	struct peer *peers[SERVE_PEERS];
+	struct peer *peers[SERVE_PEERS], *tags[SERVE_PEERS];
 	struct trusted_address trusted[KTRXER_CONTROL_TRUSTED];
 	uint32_t next_id;
 };
@@ -79,10 +80,15 @@ uint32_t registry_clients(const struct serve_registry *registry); /* that have s
 /* A client at this address has proven the token now. The oldest one makes room. */
 void registry_trust(struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
 bool registry_trusted(const struct serve_registry *registry, const struct ktrxer_addr *addr, uint64_t now_ns);
-/* Packets from this address and port belong to this flow. 0 or -ENOMEM. */
-int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow,
+/* Packets from this address and port belong to this flow, whose packets have this tag. 0 or -ENOMEM. */
+int registry_peer_add(struct serve_registry *registry, struct session *session, uint32_t flow, uint64_t tag,
 		      const struct ktrxer_addr *from, uint16_t port);
+/* The same flow has another address or port. */
+void registry_peer_move(struct serve_registry *registry, struct peer *peer, const struct ktrxer_addr *from,
+			uint16_t port);
 void registry_peers_forget(struct serve_registry *registry, const struct session *session);
+/* Lists the peers that may have this tag, by next_tag. */
+struct peer *registry_tagged(struct serve_registry *registry, uint64_t tag);
 /* Lists the peers that may be meant. */
 const struct peer *registry_peers(struct serve_registry *registry, const struct ktrxer_addr *addr, uint16_t port);
 

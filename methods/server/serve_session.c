@@ -532,7 +532,7 @@ int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONT
 	}
 	if (f->sends)
 		flow_udp_aim(f, from, port);
-	else if (registry_peer_add(s->registry, s, flow, from, port) < 0)
+	else if (registry_peer_add(s->registry, s, flow, load_be64(right), from, port) < 0)
 		return -ENOMEM;
 	flow_set_attach_udp(s->flows, flow);
 	ready_if_attached(s);

@@ -37,7 +37,7 @@ static const struct wire_field end_fields[] = {
 	F(reason), F(error), F(time_ns), F(bytes), F(packets), F(missed),
 	F(due_packets), F(late_packets), F(cc), F(waited), F(idle), F(first_ns),
 	F(ecn_seen), F(ce_segments), F(ce_first_ns), F(marks.tos), F(marks.packets[0]), F(marks.packets[1]),
-	F(marks.packets[2]), F(marks.packets[3]), F(marks.packets[4]), F(marks.packets[5]), F(marks.other),
+	F(marks.packets[2]), F(marks.packets[3]), F(marks.packets[4]), F(marks.packets[5]), F(marks.other), F(moves),
 };
 _Static_assert(MARKS_KINDS == 6, "the table has each kind");
 #undef F

@@ -295,7 +295,8 @@ TEST(last_words)
 				.ecn_seen = FLOW_ECN_SEEN,
 				.ce_segments = 8,
 				.ce_first_ns = 9,
-				.marks = { { 2, 3, 184 }, { 10, 11, 12 }, 13 } },
+				.marks = { { 2, 3, 184 }, { 10, 11, 12 }, 13 },
+				.moves = 14 },
 			back = { 0 };
 	struct control_refuse refuse = { CONTROL_TOO_FAST, 1000 }, again;
 	struct control_pong pong = { 1, 2, 3 }, gnop;
@@ -310,7 +311,11 @@ TEST(last_words)
 		    back.first_ns == 7 && back.ecn_seen == FLOW_ECN_SEEN && back.ce_segments == 8 &&
 		    back.ce_first_ns == 9);
 	assert_memory_equal(&back.marks, &end.marks, sizeof end.marks);
-	f.length -= 8 * (MARKS_KINDS + 1) + MARKS_KINDS; /* of versions without the last fields */
+	assert_int_equal(back.moves, 14);
+	f.length -= 4; /* of versions without the last fields */
+	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
+	assert_true(back.marks.other == 13 && !back.moves);
+	f.length -= 8 * (MARKS_KINDS + 1) + MARKS_KINDS;
 	assert_int_equal(control_flow_end_read(&flow, &back, &f), 0);
 	assert_true(back.ce_first_ns == 9 && !back.marks.packets[0]);
 	f.length -= 8 + 4 + 1;

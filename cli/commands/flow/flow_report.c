@@ -49,6 +49,27 @@ static void udp_table_text(struct flow_run *run)
 	}
 }
 
+#ifndef KTRXER_SMALL
+static void moves_text(struct flow_run *run)
+{
+	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
+		const struct flow_side *receiver = run->results[i].receiver;
+
+		if (receiver->ended && receiver->end.moves)
+			out_text(
+				run->cli,
+				"flow %u %s: its source address or port changed %u times on the path, as a NAT does it; "
+				"its datagrams count all the same",
+				i, flow_direction_of(run, i), receiver->end.moves);
+	}
+}
+#else
+static void moves_text(struct flow_run *run)
+{
+	(void)run;
+}
+#endif
+
 static void table_text(struct flow_run *run)
 {
 	char bytes[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT], dscp[8], again[24];
@@ -116,6 +137,7 @@ static void report_text(struct flow_run *run, const struct flow_total totals[2])
 	total_text(run, "down", &totals[1]);
 	path_report_text(&path);
 	flow_marks_text(run);
+	moves_text(run);
 	if (run->result.pace_bps)
 		out_text(run->cli, "the server limits each direction to %s",
 			 ktrxer_format_bitrate(pace, run->result.pace_bps));

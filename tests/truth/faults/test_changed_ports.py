@@ -2,6 +2,7 @@
 """A NAT that gives the prober another port in mid-run, and a router that drops one class. References: a set of nftables in b, and the counter of the rule."""
 
 import json
+import sys
 
 from waiting import read_until
 
@@ -21,6 +22,26 @@ table ip own {
   udp dport 8620 add @sources { ip saddr . udp sport }
  }
 }
+"""
+# Repeats each datagram to port 8620 from a port of its own, a little later.
+COPIER = """
+import socket, sys, time
+sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)); sniffer.bind(("ra", 0))
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+print("ready", flush=True)
+sniffer.settimeout(20)
+copied, end = 0, None
+while end is None or time.monotonic() < end:
+    try:
+        packet = sniffer.recv(2000)
+    except TimeoutError:
+        break
+    if packet[9] == 17 and packet[22:24] == (8620).to_bytes(2, "big") and len(packet) > 1000:
+        time.sleep(0.0005)
+        sender.sendto(packet[28:], (sys.argv[1], 8620))
+        copied, end = copied + 1, time.monotonic() + 3
+        sniffer.settimeout(1)
+print(copied)
 """
 FILTER = """
 table ip p {
@@ -48,6 +69,39 @@ def test_a_nat_that_changes_the_port(path, serve):
     assert len(sources) == 2, "the reference: the port changed"
     assert end["reflector_restarts"] == 1 and end["verdict"] != "valid"
     assert any("a NAT changed the port" in reason["text"] for reason in end["reasons"])
+
+
+def test_a_flow_goes_on_from_another_port(path, serve):
+    """Its packets have the flow's tag; those from the new port were lost, and the flow was "valid" with 60 % of loss."""
+    path.r.run(["nft", "-f", "-"], input=NAT.replace("20000", "20000-20099"))
+    path.b.run(["nft", "-f", "-"], input=SOURCES)
+    serve(path.b, "--token-file", path.token)
+    words = [path.ktrxer, "flow", "-u", "up", "10.78.0.2", "-b", "1M", "--for", "4s", "--flows", "2", "--token-file", path.token, "--jsonl"]
+    child = path.a.popen(list(map(str, words)))
+    read_until(child, lambda one: one.get("end") == "remote" and one.get("packets", 0) >= 100)
+    path.r.run(["nft", "delete", "table", "ip", "n"])
+    out, err = child.communicate(timeout=30)
+    assert out, err
+    end = json.loads(out.splitlines()[-1])
+    (sources,) = [one["set"]["elem"] for one in json.loads(path.b.run(["nft", "-j", "list", "set", "ip", "own", "sources"]).stdout)["nftables"] if "set" in one]
+    print(f"figure: {sources}; {end['reasons']}")
+    assert len(sources) >= 3, "the reference: ports changed"
+    for one in end["flows"]:
+        assert one["received_packets"] == one["sent_packets"] and one["lost"] == 0, one
+    assert sum(one["source_changes"] for one in end["flows"]) == len(sources) - 2 and end["verdict"] == "valid"
+
+
+def test_a_copy_from_elsewhere_moves_no_flow(path, serve):
+    """A host on the path repeats recorded datagrams from its own address: their numbers are not new."""
+    serve(path.b, "--token-file", path.token)
+    copier = path.r.popen([sys.executable, "-c", COPIER, "10.78.0.2"])
+    assert copier.stdout.readline()
+    words = [path.ktrxer, "flow", "-u", "up", "10.78.0.2", "-b", "1M", "--for", "2s", "--token-file", path.token, "--json"]
+    (one,) = json.loads(path.a.run(list(map(str, words))).stdout)["flows"]
+    copied = int(copier.communicate()[0])
+    print(f"figure: {copied} copies; {one}")
+    assert copied > 150, "the reference"
+    assert one["received_packets"] == one["sent_packets"] and not (one["lost"] or one["source_changes"] or one["duplicates"])
 
 
 def test_a_router_that_drops_a_class(path, serve):
