@@ -56,11 +56,10 @@ static void moves_text(struct flow_run *run)
 		const struct flow_side *receiver = run->results[i].receiver;
 
 		if (receiver->ended && receiver->end.moves)
-			out_text(
-				run->cli,
-				"flow %u %s: its source address or port changed %u times on the path, as a NAT does it; "
-				"its datagrams count all the same",
-				i, flow_direction_of(run, i), receiver->end.moves);
+			out_text(run->cli,
+				 "flow %u %s: a NAT on the path changed its address or port %u times; "
+				 "its datagrams count all the same",
+				 i, flow_direction_of(run, i), receiver->end.moves);
 	}
 }
 #else
