@@ -13,9 +13,11 @@
 enum { BINS_MAX = 4096 };
 
 const char *const ppt_reading_names[PPT_READINGS] = {
-	[PPT_RESOLVED] = "resolved",       [PPT_UNRESOLVED] = "unresolved", [PPT_SERVICE_TIME] = "service_time",
-	[PPT_DECREASING] = "decreasing",   [PPT_COALESCED] = "coalesced",   [PPT_TOO_FEW] = "too_few",
-	[PPT_SPREAD] = "not_back_to_back", [PPT_CHANGED] = "changed",
+	[PPT_RESOLVED] = "resolved",         [PPT_UNRESOLVED] = "unresolved",
+	[PPT_SERVICE_TIME] = "service_time", [PPT_DECREASING] = "decreasing",
+	[PPT_COALESCED] = "coalesced",       [PPT_TOO_FEW] = "too_few",
+	[PPT_SPREAD] = "not_back_to_back",   [PPT_CHANGED] = "changed",
+	[PPT_UNCOVERED] = "not_covered",     [PPT_BENT] = "bent",
 };
 
 struct bin {

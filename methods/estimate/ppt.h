@@ -76,6 +76,9 @@ enum ppt_reading {
 	PPT_TOO_FEW, /* fewer than PPT_PROBES_LEAST usable probes of a size */
 	PPT_SPREAD,  /* most probes were not back to back */
 	PPT_CHANGED, /* the gaps of one part of the run differ from those of the other */
+	/* Readings of probes with further sizes (ppt_checks.h): */
+	PPT_UNCOVERED, /* a shorter heading packet lengthens the gap: the end link is faster than the links before it */
+	PPT_BENT,      /* the gaps of three sizes lie on no line */
 	PPT_READINGS,
 };
 extern const char *const ppt_reading_names[PPT_READINGS]; /* as in the JSON objects of the commands */
@@ -103,9 +106,10 @@ struct ppt_result {
 	double delta_ns;              /* dPPT, the mean of both sizes */
 	struct ppt_interval delta;    /* 95 % */
 	struct ppt_interval slope;    /* 95 %, ns a byte */
-	double service_ns;            /* the mean of both G_avg; a result where PPT_SERVICE_TIME */
-	double coalescing_ns;         /* the period; a result where PPT_COALESCED; 0: not known */
-	size_t together;              /* pairs whose packets came with one interrupt; likewise */
+	double service_ns;            /* the mean of both G_avg; a result where PPT_SERVICE_TIME or `serial` */
+	bool serial; /* the receiver needs service_ns for each packet, one after the other; PPT_RESOLVED above that */
+	double coalescing_ns; /* the period; a result where PPT_COALESCED; 0: not known */
+	size_t together;      /* pairs whose packets came with one interrupt; likewise */
 };
 
 /*

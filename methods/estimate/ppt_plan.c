@@ -134,6 +134,7 @@ int ppt_size(const struct ppt_path *path, uint32_t heading, uint32_t resolution_
 	r->largest_undispersed = largest_undispersed(path, heading, cross);
 	if (r->size2 > r->largest_undispersed)
 		r->size2 = r->largest_undispersed;
-	r->resolvable = r->size2 > r->size1 && r->size2 - r->size1 >= r->step_min;
+	r->resolvable =
+		r->size2 > r->size1 && r->size2 - r->size1 >= r->step_min && r->size2 - r->size1 >= PPT_SIZES_APART;
 	return 0;
 }

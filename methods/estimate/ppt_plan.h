@@ -16,6 +16,7 @@ enum {
 	/* The smallest trailing packet of `ppt measure`: FLOW_PACKET_HEAD (24 bytes), UDP, IP, Ethernet. */
 	PPT_TRAILING_MIN = 78,
 	PPT_TRAILING_MIN_V6 = 98,
+	PPT_SIZES_APART = 8, /* the least difference of its two sizes, between which it has a third one */
 };
 
 struct ppt_path {
@@ -42,7 +43,7 @@ struct ppt_sizing {
 		 */
 		size2;
 	uint32_t step_min; /* the least s2 - s1 that the receiver's clock resolves: 2 R c_n bits, rounded up to bytes */
-	bool resolvable;   /* size2 - size1 is at least step_min */
+	bool resolvable;   /* size2 - size1 is at least step_min and PPT_SIZES_APART */
 };
 
 /*

@@ -192,13 +192,9 @@ static uint32_t step_of(struct usable usable[2], uint32_t resolution_ns)
 	return step > (int64_t)resolution_ns && step <= CLOCK_STEP_MAX ? (uint32_t)step : resolution_ns;
 }
 
-/*
- * The steps of a coarse clock may have the same phase in all probes: a mean gap is then off by up to a step, and no
- * number of probes shows it.
- */
-static void widen(struct ppt_result *r, const struct ppt_probes sets[2], double step_ns)
+void ppt_widen(struct ppt_result *r, uint32_t bytes, double step_ns)
 {
-	const double slope = step_ns / (sets[1].size_bytes - sets[0].size_bytes);
+	const double slope = step_ns / bytes;
 
 	r->delta.low -= step_ns;
 	r->delta.high += step_ns;
@@ -288,7 +284,7 @@ static int estimate(struct ppt_probes sets[2], struct usable usable[2], uint32_t
 		 correlation(&sets[0], &usable[0]) + correlation(&sets[1], &usable[1]) > 2 * OWN_GAPS)
 		r->reading = PPT_SPREAD;
 	if (r->reading == PPT_RESOLVED && resolution_ns > wanted_ns)
-		widen(r, sets, resolution_ns);
+		ppt_widen(r, sets[1].size_bytes - sets[0].size_bytes, resolution_ns);
 	return 0;
 }
 
@@ -333,9 +329,7 @@ end:
 	return rc;
 }
 
-double ppt_probes_load(uint32_t heading_bytes, const uint32_t sizes[2], uint64_t interval_ns)
+double ppt_probe_bits(uint32_t heading_bytes, uint32_t trailing_bytes)
 {
-	const double bits = 8 * (heading_bytes + (sizes[0] + (double)sizes[1]) / 2) + 2 * PPT_GAMMA_BITS;
-
-	return bits * 1e9 / (double)interval_ns;
+	return 8.0 * ((double)heading_bytes + trailing_bytes) + 2 * PPT_GAMMA_BITS;
 }

@@ -32,7 +32,13 @@ struct ppt_probes {
 int ppt_probes_estimate(struct ppt_probes sets[2], uint32_t heading_bytes, uint32_t resolution_ns,
 			struct ppt_result *result, struct ktrxer_error *err);
 
-/* The probes' bits a second on a wire, inter-frame gaps included: one probe every `interval_ns`, both sizes in turn. */
-double ppt_probes_load(uint32_t heading_bytes, const uint32_t sizes[2], uint64_t interval_ns);
+/*
+ * The steps of a coarse clock may have the same phase in all probes: a mean gap is then off by up to a step, and no
+ * number of probes shows it. `bytes` is the difference of both sizes.
+ */
+void ppt_widen(struct ppt_result *result, uint32_t bytes, double step_ns);
+
+/* The bits of a probe on a wire, inter-frame gaps included. */
+double ppt_probe_bits(uint32_t heading_bytes, uint32_t trailing_bytes);
 
 #endif

@@ -62,7 +62,7 @@ static int plan_pairs(struct pair_run *run, struct ktrxer_error *err)
 			const uint32_t both[2] = { payloads[size], payloads[size] };
 
 			run->ways[way].ip_bytes[size] = payloads[size] + head;
-			train_run_add(&run->train, (enum train_way)way, size, both, o->interval_ns);
+			train_run_add(&run->train, (enum train_way)way, size, 2, both, o->interval_ns);
 		}
 	}
 	if (o->echo)

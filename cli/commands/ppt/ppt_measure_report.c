@@ -11,17 +11,23 @@
 
 enum { WIDE_PERCENT = 15 };
 
+struct ppt_probes *ppt_way_set(struct ppt_way *way, uint32_t kind)
+{
+	return kind == PPT_MIDDLE ? &way->checks.middle : kind == PPT_SHORTER ? &way->checks.shorter : &way->sets[kind];
+}
+
 void ppt_measure_say_what(const struct ppt_measure *run)
 {
 	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], interval[KTRXER_UNITS_TEXT], load[KTRXER_UNITS_TEXT];
 
 	out_text(run->train.cli,
 		 "ppt measure %s (%s) from %s on %s: %" PRIu64 " compound probes of %u and %u bytes and as many of %u "
-		 "and %u in each direction, one every %s; load %s on the wire",
+		 "and %u, %u and %u, and %u and %u in each direction, one every %s; load %s on the wire",
 		 run->o->train.host, ktrxer_addr_format(&run->train.plan.to, to),
 		 ktrxer_addr_format(&run->train.path.source, from), run->train.path.device.name, run->o->count,
-		 run->heading, run->sizes[0], run->heading, run->sizes[1],
-		 ktrxer_format_duration(interval, run->o->interval_ns), out_rate(load, run->probe_bit_s));
+		 run->heading, run->sizes[0], run->heading, run->sizes[1], run->heading, run->sizes[PPT_MIDDLE],
+		 run->shorter_heading, run->sizes[PPT_SHORTER], ktrxer_format_duration(interval, run->o->interval_ns),
+		 out_rate(load, run->probe_bit_s));
 }
 
 /* Returns the share of the end link; below 0: not known. */
@@ -48,25 +54,29 @@ static void say_set(const struct train_run *run, const char *name, const struct 
 
 static void say_way(const struct ppt_measure *run, const char *name, const struct ppt_way *way)
 {
+	static const struct ppt_gaps none = { 0 };
 	struct cli *cli = run->train.cli;
 	char prefix[8];
 
 	for (int i = 0; i < 2; i++)
 		say_set(&run->train, name, &way->sets[i], &way->result.gaps[i]);
+	say_set(&run->train, name, &way->checks.middle, &none);
+	say_set(&run->train, name, &way->checks.shorter, &none);
 	snprintf(prefix, sizeof prefix, "%s: ", name);
 	ppt_say_reading(cli, prefix, &way->result);
 	if (way->result.reading == PPT_RESOLVED)
 		out_text(cli, "%s: the probes took %.2f %% of the end link", name, 100 * link_share(run, way));
 }
 
-static void set_json(struct json *json, const struct ppt_probes *s, const struct ppt_gaps *gaps)
+static void set_json(struct json *json, const struct ppt_probes *s, uint32_t heading, const struct ppt_gaps *gaps)
 {
 	json_object(json, NULL);
 	ppt_train_trailing_wire_bytes(json, s->size_bytes);
+	ppt_train_heading_wire_bytes(json, heading);
 	ppt_probes_probes(json, s->count);
 	train_run_outcomes_json(json, s->outcomes);
 	ppt_probes_send_gap_ns(json, s->send_gap_ns);
-	if (gaps->kept)
+	if (gaps && gaps->kept)
 		ppt_gaps_json(json, gaps);
 	json_object_end(json);
 }
@@ -81,7 +91,9 @@ static void way_json(struct json *json, const struct ppt_measure *run, const cha
 		ppt_result_clock_resolution_ns(json, way->result.resolution_ns);
 	ppt_result_trains_open(json);
 	for (int i = 0; i < 2; i++)
-		set_json(json, &way->sets[i], &way->result.gaps[i]);
+		set_json(json, &way->sets[i], run->heading, &way->result.gaps[i]);
+	set_json(json, &way->checks.middle, run->heading, NULL);
+	set_json(json, &way->checks.shorter, run->shorter_heading, NULL);
 	json_array_end(json);
 	ppt_figures_json(json, &way->result);
 	if (share >= 0)
@@ -89,6 +101,17 @@ static void way_json(struct json *json, const struct ppt_measure *run, const cha
 	else
 		ppt_way_link_share_null(json);
 	json_object_end(json);
+}
+
+static size_t fewest(const struct ppt_way *way)
+{
+	const struct ppt_probes *sets[] = { &way->sets[0], &way->sets[1], &way->checks.middle, &way->checks.shorter };
+	size_t least = sets[0]->outcomes[PAIR_USABLE];
+
+	for (int i = 1; i < PPT_KINDS; i++)
+		if (sets[i]->outcomes[PAIR_USABLE] < least)
+			least = sets[i]->outcomes[PAIR_USABLE];
+	return least;
 }
 
 static void judge(const struct ppt_measure *run, int direction)
@@ -121,9 +144,14 @@ static void judge(const struct ppt_measure *run, int direction)
 	case PPT_CHANGED:
 		reason_ppt_changed(cli, name);
 		break;
+	case PPT_UNCOVERED:
+		reason_ppt_not_covered(cli, name, run->sizes[1]);
+		break;
+	case PPT_BENT:
+		reason_ppt_bent(cli, name);
+		break;
 	default:
-		reason_ppt_few(cli, name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
-			       PPT_PROBES_LEAST);
+		reason_ppt_few(cli, name, fewest(way), PPT_PROBES_LEAST);
 	}
 }
 
@@ -134,16 +162,19 @@ int ppt_measure_finish(struct ppt_measure *run)
 	struct json *end;
 
 	for (int i = 0; i < TRAIN_WAYS; i++) {
-		const struct ppt_way *way = &run->ways[i];
+		struct ppt_way *way = &run->ways[i];
 
 		if (!way->estimated)
 			continue;
-		for (int size = 0; size < 2; size++)
+		for (uint32_t kind = 0; kind < PPT_KINDS; kind++) {
+			const struct ppt_probes *set = ppt_way_set(way, kind);
+
 			train_run_samples(&run->train, "compound_probe", train_ways[i],
 					  &(struct train_samples){ .bytes_name = "trailing_wire_bytes",
-								   .bytes = way->sets[size].size_bytes,
-								   .times = way->sets[size].probes,
-								   .count = way->sets[size].count });
+								   .bytes = set->size_bytes,
+								   .times = set->probes,
+								   .count = set->count });
+		}
 		say_way(run, train_ways[i], way);
 		judge(run, i);
 		resolved |= way->result.reading == PPT_RESOLVED;

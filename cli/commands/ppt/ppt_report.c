@@ -18,6 +18,9 @@ static void say_resolved(struct cli *cli, const char *prefix, const struct ppt_r
 		 out_rate(x[1], r->capacity.low), out_rate(x[2], r->capacity.high));
 	out_text(cli, "%sdPPT, trailing minus heading packet: %s (95 %%: %s to %s)", prefix,
 		 ppt_ns_text(x[0], r->delta_ns), ppt_ns_text(x[1], r->delta.low), ppt_ns_text(x[2], r->delta.high));
+	if (r->serial)
+		out_text(cli, "%sservice time of the receiver: %s a packet; the larger sizes give the capacity", prefix,
+			 ppt_ns_text(x[0], r->service_ns));
 	out_text(cli,
 		 "%sfixed by construction, 8 (s2 - s1) / c: PPT_t %s, and PPT_h = PPT_t - dPPT %s; neither is a "
 		 "measurement of the host",
@@ -140,7 +143,7 @@ void ppt_figures_json(struct json *json, const struct ppt_result *r)
 		ppt_figures_capacity_bit_s_null(json);
 		ppt_figures_delta_ns_null(json);
 	}
-	if (r->reading == PPT_SERVICE_TIME)
+	if (r->reading == PPT_SERVICE_TIME || (r->reading == PPT_RESOLVED && r->serial))
 		ppt_figures_service_ns(json, r->service_ns);
 	if (r->reading == PPT_COALESCED) {
 		if (r->coalescing_ns > 0)

@@ -62,11 +62,11 @@ uint32_t train_run_room(const struct train_run *run)
 	return run->path.mtu > head ? run->path.mtu - head : 0;
 }
 
-void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, const uint32_t payloads[2],
+void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, uint32_t kinds, const uint32_t payloads[2],
 		   uint64_t period_ns)
 {
 	train_pair_spec(&run->specs[run->plan.flows++], way == TRAIN_DOWN, payloads, period_ns,
-			(uint64_t)(2 * kind + way) * (period_ns / 4));
+			(uint64_t)(TRAIN_WAYS * kind + way) * (period_ns / (TRAIN_WAYS * kinds)));
 }
 
 int train_run_wait(struct train_run *run)

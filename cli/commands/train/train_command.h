@@ -35,6 +35,8 @@ extern const char *const train_hosts[TRAIN_WAYS];
 #define TRAIN_POSITIONAL_HOST(FIELD) \
 	{ .name = "HOST", .offset = FIELD(host), .help = "Address or name of a host where `ktrxer serve` runs" }
 
+enum { TRAIN_KINDS_MAX = 4 }; /* of pairs in each direction */
+
 struct train_run {
 	struct cli *cli;
 	const struct train_options *o;
@@ -43,7 +45,7 @@ struct train_run {
 	struct path_witness witness;
 	struct train_session_options plan;
 	struct train_session session;
-	struct flow_spec specs[2 * TRAIN_WAYS]; /* of each direction that is measured two: the order of plan.specs */
+	struct flow_spec specs[TRAIN_KINDS_MAX * TRAIN_WAYS]; /* in the order of plan.specs */
 };
 
 /* Negative errno with a text. train_run_free() in any case. */
@@ -54,10 +56,10 @@ bool train_run_wants(const struct train_options *o, enum train_way way);
 uint32_t train_run_head(const struct train_run *run);
 uint32_t train_run_room(const struct train_run *run);
 /*
- * Plans the pairs of one size (`kind` 0 or 1) and direction, one every `period_ns`. The four flows have a quarter of
- * the period each: no pair meets another one on the path.
+ * Plans the pairs of one kind, of `kinds`, and direction, one every `period_ns`. The flows have equal parts of the
+ * period: no pair meets another one on the path.
  */
-void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, const uint32_t payloads[2],
+void train_run_add(struct train_run *run, enum train_way way, uint32_t kind, uint32_t kinds, const uint32_t payloads[2],
 		   uint64_t period_ns);
 /* Waits for --start-at and sets plan.start_ns: 0, or -1 after a complaint. */
 int train_run_wait(struct train_run *run);

@@ -13,16 +13,18 @@ from ktrxer.runners.runner import MS, Options, Parameters, Runner, RunnerError, 
 from ktrxer.runners.samples import Reading, Samples
 from ktrxer.store.meta import Series
 
+KINDS = 4  # of probes: two sizes, one between them, and a shorter heading packet
 COUNT_LEAST, COUNT_MOST = 10, 1000
 SIZE_LEAST, SIZE_MOST = 72, 1526  # bytes on the wire
+SIZES_APART = 8
 FIGURES = {"capacity": ("capacity_bit_s", "Mbit/s", methods.MBIT), "dPPT": ("delta_ns", "us", methods.US)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compound(Parameters):
     direction: Direction = "up"
-    interval_ns: int = 100 * MS  # between two probes, which have both sizes in turn
-    count: int | None = None  # of each of two sizes; None: as many as its time holds
+    interval_ns: int = 100 * MS  # between two probes, which are of each kind in turn
+    count: int | None = None  # of each kind; None: as many as its time holds
     heading_bytes: int | None = None
     size1_bytes: int | None = None
     size2_bytes: int | None = None
@@ -35,12 +37,12 @@ def validate(p: Compound) -> None:
     for size in (p.heading_bytes, p.size1_bytes, p.size2_bytes):
         if size is not None:
             between("packet on the wire", size, SIZE_LEAST, SIZE_MOST, " bytes")
-    if p.size1_bytes is not None and p.size1_bytes == p.size2_bytes:
-        raise RunnerError(f"both trailing packets have {p.size1_bytes} bytes: the slope needs two sizes")
+    if p.size1_bytes is not None and p.size2_bytes is not None and abs(p.size1_bytes - p.size2_bytes) < SIZES_APART:
+        raise RunnerError(f"trailing packets of {p.size1_bytes} and {p.size2_bytes} bytes: give sizes that are {SIZES_APART} bytes apart")
 
 
 def command(p: Compound, o: Options, times: Times) -> list[str]:
-    count = methods.count_of(p.count, 2 * p.interval_ns, times, COUNT_LEAST, COUNT_MOST)
+    count = methods.count_of(p.count, KINDS * p.interval_ns, times, COUNT_LEAST, COUNT_MOST)
     words = [o.ktrxer, "ppt", "measure", p.host or o.host, "--direction", p.direction]
     words += ["--count", str(count), "--interval", f"{p.interval_ns}ns"]
     for option, size in (("--heading", p.heading_bytes), ("--size1", p.size1_bytes), ("--size2", p.size2_bytes)):
@@ -58,7 +60,7 @@ def series(p: Compound, name: str) -> Mapping[Hashable, Series]:
 
 
 def read(p: Compound, samples: Samples) -> Reading:
-    rows = methods.pair_rows(samples, lambda way: ("pair", way), "trailing_wire_bytes", 2 * p.interval_ns)
+    rows = methods.pair_rows(samples, lambda way: ("pair", way), "trailing_wire_bytes", KINDS * p.interval_ns)
 
     def sample(made: Object) -> None:
         if made.get("kind") == "compound_probe":

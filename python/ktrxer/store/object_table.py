@@ -102,7 +102,7 @@ GROUPS = {
     "ppt_cross": "link:i ahead:i between:i wire_bytes:i",
     "ppt_row": "trailing_wire_bytes:i alpha:n gap_ns:n dispersion_ns:n apparent_capacity_bit_s:n",
     "ppt_result": "reading:s clock_resolution_ns:i trains:[{ppt_train}] capture:{ppt_capture}",
-    "ppt_train": "trailing_wire_bytes:i kept:i bin_ns:i small_ns:i peak_ns:i limit_ns:i average_ns:n sigma_ns:n low_ns:n high_ns:n gaps:i negative:i zero:i probes:i lost:i unsent:i reordered:i one_stamp:i not_back_to_back:i usable:i send_gap_ns:i",
+    "ppt_train": "trailing_wire_bytes:i heading_wire_bytes:i kept:i bin_ns:i small_ns:i peak_ns:i limit_ns:i average_ns:n sigma_ns:n low_ns:n high_ns:n gaps:i negative:i zero:i probes:i lost:i unsent:i reordered:i one_stamp:i not_back_to_back:i usable:i send_gap_ns:i",
     "ppt_probes": "gaps:i negative:i zero:i probes:i lost:i unsent:i reordered:i one_stamp:i not_back_to_back:i usable:i send_gap_ns:i",
     "ppt_gaps": "kept:i bin_ns:i small_ns:i peak_ns:i limit_ns:i average_ns:n sigma_ns:n low_ns:n high_ns:n",
     "ppt_figures": "interval:s slope_ns_per_byte:{ppt_slope} capacity_bit_s:{ppt_capacity} delta_ns:{ppt_delta} service_ns:n coalescing_ns:n together:i paper:{ppt_paper}",

@@ -626,10 +626,22 @@ FORMS: dict[str, Form] = {
         "{direction}: the gaps of the first and the last part of the run differ: the link's rate or the path changed",
         ("ppt",),
     ),
+    "ppt_not_covered": Form(
+        "invalid",
+        "path",
+        "{direction}: a shorter heading packet lengthens the gaps: the end link is faster than the slowest link by more than the ratio of the packets, and its capacity cannot be resolved with trailing packets of {bytes} bytes: choose a smaller --size2 (`ktrxer ppt plan`)",
+        ("ppt",),
+    ),
+    "ppt_bent": Form(
+        "invalid",
+        "path",
+        "{direction}: the gaps of three sizes lie on no line: neither a link nor a receiver with a constant time for each packet explains them",
+        ("ppt",),
+    ),
     "ppt_few": Form(
         "invalid",
         "samples",
-        "{direction}: {first} and {second} usable probes: the estimate needs {least} of each size",
+        "{direction}: {usable} usable probes of a kind: the estimate needs {least} of each",
         ("ppt",),
     ),
     "ended_early": Form(
