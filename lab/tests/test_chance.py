@@ -118,6 +118,20 @@ def test_a_sentence_that_names_the_wrong_direction_is_a_false_cause():
     assert found(DEAD, PING, {**there, "out": there["out"].replace("path up", "path down")}) == [(FALSE_CAUSE, "flow_ends_missing")]
 
 
+def test_removed_marks_are_named_with_their_direction():
+    def flowed_up(verdict: str, *reasons: tuple[str, str]):
+        done = flowed(8e6, verdict=verdict)
+        said = json.loads(done["out"]) | {"reasons": [{"id": name, "text": text} for name, text in reasons]}
+        return {**done, "out": json.dumps(said)}
+
+    command, bleached = "flow -u up server -b 8000k --for 3s --ecn ect0", replace(PLAIN, bleach="up")
+    named = ("ecn_bleached", "the path up cleared the ECN mark of 9 of 9 datagrams")
+    assert found(bleached, command, flowed_up("degraded", named)) == []
+    assert found(bleached, command, flowed_up("valid")) == [(FALSE_VALID, "marks")]
+    assert found(replace(bleached, bleach="down"), command, flowed_up("degraded", named)) == [(FALSE_CAUSE, "ecn_bleached")]
+    assert found(PLAIN, command, flowed_up("degraded", named)) == [(FALSE_ALARM, "ecn_bleached")]
+
+
 def test_a_command_without_an_object_is_an_alarm():
     assert found(PLAIN, PING, {**pinged(), "out": "", "err": "Aborted", "status": 134}) == [(FALSE_ALARM, "no result")]
 

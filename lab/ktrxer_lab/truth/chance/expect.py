@@ -25,6 +25,7 @@ SHAPED = frozenset({"rate", "slow"})  # parts of a path that are no faults
 
 # The faults that explain a reason. A reason that is not in the table is explained by none.
 DEAD = frozenset({"outage", "loss", "stall", "prohibit", "policer"})
+CLEARED = "ecn_bleached"
 EXPLAINS = {
     "flow_begun_late": DEAD,
     "flow_not_covered": DEAD,
@@ -33,7 +34,7 @@ EXPLAINS = {
     "flow_nothing_received": DEAD,
     "flow_ends_missing": DEAD,
     "flow_network_answered": frozenset({"unreachable"}),
-    "ecn_bleached": frozenset({"bleach"}),
+    CLEARED: frozenset({"bleach"}),
     "own_load": frozenset({"slow", "loss", "outage"}),  # the probes of a run take more than 2 % of a slow flow
 }
 
@@ -47,9 +48,14 @@ class Expected:
     outage: Truth | None = None  # its length in ms, as probes see it
     outage_ways: tuple[str, ...] = ()
     policed: tuple[str, ...] = ()
+    cleared: str = ""  # the direction in which ECN marks are removed
 
     def explained(self, reason: str) -> bool:
         return bool(EXPLAINS.get(reason, frozenset()) & self.faults)
+
+    def ways(self, reason: str) -> frozenset[str]:
+        """The directions that a sentence of this reason may name."""
+        return frozenset({self.cleared}) if reason == CLEARED else self.lossy
 
 
 def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
@@ -80,10 +86,10 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
     policed = tuple(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.police_mbps is not None)
     length_ms = _outage_ms(draw, claims, done)
     if draw.outage is None or length_ms <= 0:
-        return Expected(found, draw.faults, words, _lossy(draw), policed=policed)
+        return Expected(found, draw.faults, words, _lossy(draw), policed=policed, cleared=draw.bleach)
     # Packets wait in the queues before they reach the wire: probes that were sent so much earlier are lost, too.
     slack = Truth(length_ms - SPACING_MS, length_ms + SPACING_MS + max(_drain_ms(draw, UP), _drain_ms(draw, DOWN)))
-    return Expected(found, draw.faults, words, _lossy(draw), slack, draw.outage.ways, policed)
+    return Expected(found, draw.faults, words, _lossy(draw), slack, draw.outage.ways, policed, draw.bleach)
 
 
 def _outage_ms(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> float:

@@ -18,6 +18,7 @@ KINDS = (FALSE_VALID, FALSE_CAUSE, FALSE_ALARM)
 # The tolerances of a verdict, and those of the readings of the truth.
 LEAST_OUTAGE_MS = 600.0  # a run names an outage of this length in any case: ten probes of 20 ms, and a queue before it
 SHARE, LEAST_MS, LOSS = 0.05, 0.02, 0.005
+MARKED = "--ecn ect0"
 PLACE = re.compile(r"\bthe path (up|down)\b")  # a sentence that names a direction
 OWN_INTERVAL = ("delay up p50", "delay down p50", "clock offset", "clock rate")  # the interval of the command is the claim
 
@@ -43,9 +44,11 @@ def _findings(claims: Claims, expected: Expected) -> Iterator[Finding]:
     wrong = [*_wrong(claims, expected)]
     if claims.verdict == VALID:
         yield from (found(FALSE_VALID, name, text) for name, text in wrong)
+        if MARKED in claims.command and expected.cleared and f"-u {expected.cleared} " in claims.command:
+            yield found(FALSE_VALID, "marks", f"the path {expected.cleared} removes ECN marks, and that is not named")
         if claims.problem:
             yield found(FALSE_VALID, "figures", f"valid without figures: {claims.problem}")
-    unexplained = [one for one in claims.reasons if not expected.explained(one.id) or set(PLACE.findall(one.text)) - expected.lossy]
+    unexplained = [one for one in claims.reasons if not expected.explained(one.id) or set(PLACE.findall(one.text)) - expected.ways(one.id)]
     for reason in unexplained:
         yield found(FALSE_CAUSE if faulty else FALSE_ALARM, reason.id, reason.text)
     for one in claims.outages or ():
