@@ -143,8 +143,9 @@ void stamp_judge(const struct stamp_command *run)
 	else {
 		snprintf(port, sizeof port, " on UDP port %" PRIu64, run->o->p.port);
 		probe_judge_answers(&run->report, c->sent, c->received, c->too_late, port,
-				    run->o->auth_key_file ? " (a reflector with another key stays silent, too)"
-							  : ": start `ktrxer serve` there, or give its --port");
+				    run->o->auth_key_file
+					    ? " (a reflector with another key stays silent, too)"
+					    : ": start `ktrxer serve` there, give its --port, or a longer --timeout");
 	}
 	judge_server(run);
 #ifndef KTRXER_SMALL

@@ -175,7 +175,8 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     else:
         routers, note = ways.traced(options, address, given.hops)
     port = options.port if given.server else _port_in(given.nq or given.download or given.upload)
-    way = timers.Handshake(address, port)
+    # The port is not that of another target.
+    way = timers.Handshake(address, port) if not (given.gateway or given.target) else None
     answers, why = ways.answering(options, [address, *routers], way)
     handshakes = not answers[address] and not given.server and not given.target and not given.gateway
     if not answers[address] and not given.server and not handshakes:
@@ -211,7 +212,8 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
         try:
             rate = checks.far_end(schedule, estimate)
         except checks.CheckError:
-            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address], why, way.trip_ns)
+            trip = way.trip_ns if way is not None else 0
+            found = blocked.found(replace(options, host=address), address, port, bool(given.server), answers[address], why, trip)
             if found is None:
                 raise
             if not (answers[address] or found.load or found.udp):
