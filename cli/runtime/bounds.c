@@ -107,7 +107,8 @@ static void explain(struct cli *cli, const struct bound_parts *p, enum bound_cau
 		else
 			snprintf(text, WHY_TEXT,
 				 "%" PRIu64 " lost probes have no stamp of the driver: their neighbour did not "
-				 "answer, a queue of this host dropped them, or their stamps were lost",
+				 "answer, their link was down, a queue of this host dropped them, or their "
+				 "stamps were lost",
 				 p->unseen);
 		break;
 	case BOUND_BY_RECEIVE_BUFFER:

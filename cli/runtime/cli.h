@@ -147,6 +147,8 @@ void verdict_probes(struct cli *cli, const struct ktx_accounts *accounts);
 void verdict_packets(struct cli *cli, const struct ktx_accounts *accounts);
 /* Probes without a stamp of the driver, which stamped others: they may not have left. `answered` of them have. */
 uint64_t verdict_unseen(const struct ktx_accounts *accounts, uint64_t answered);
+/* Why the kernel did not take a packet, as a clause. */
+const char *verdict_send_error(int error, char *text, size_t size);
 /* The failure of the last probe that could not be sent, as a clause. */
 const char *verdict_last_error(const struct ktx_accounts *accounts, char *text, size_t size);
 /* Adds a reason if the engine bypasses a qdisc that shapes. `other`: the engine that passes the qdisc. */

@@ -284,12 +284,23 @@ void verdict_accounts(struct cli *cli, const struct ktx_accounts *a)
 		reason_accounts_by_stamp_open(cli, a->sent, a->nic, a->driver, a->queued);
 }
 
+const char *verdict_send_error(int error, char *text, size_t size)
+{
+#ifdef KTRXER_SMALL
+	return error == -ENOBUFS ? "this host's own queue was full, or a packet filter dropped it"
+#else
+	return error == -ENOBUFS    ? "this host's own queue was full"
+	       : error == -ENOSR    ? "a packet filter or a lower device of this host dropped it"
+	       : error == -ENETDOWN ? "the link of this host's device was down"
+	       : error == -EPERM    ? "a packet filter of this host rejected it"
+#endif
+	       : error ? ktrxer_strerror(error, text, size)
+		       : "no reason given";
+}
+
 const char *verdict_last_error(const struct ktx_accounts *a, char *text, size_t size)
 {
-	return !a->failed                  ? "their time had passed"
-	       : a->last_error == -ENOBUFS ? "this host's own queue was full"
-	       : a->last_error             ? ktrxer_strerror(a->last_error, text, size)
-					   : "no reason given";
+	return a->failed ? verdict_send_error(a->last_error, text, size) : "their time had passed";
 }
 
 /* Loss on the way is a result; a probe that never left this machine is not. */

@@ -66,10 +66,15 @@ static inline int ktrxer_device_get(struct ktrxer_device *device, const char *na
 	return ktrxer_device_get_sized(device, sizeof *device, name, err);
 }
 
-/* The names of two of a device's qdiscs. */
+/* The names of two of a device's qdiscs, and the drops of all. */
 struct ktrxer_qdiscs {
 	char root[16];   /* the root qdisc; "noqueue" where there is none */
 	char shaper[16]; /* one that delays packets by itself (a rate or a delay); "": none */
+	/*
+	 * Packets that the queues and the drivers of all devices of this network namespace have dropped so far, because
+	 * one device may send by another. A small build does not count them.
+	 */
+	uint64_t drops;
 };
 /* Reads the present qdiscs by rtnetlink. 0, or a negative errno. */
 KTRXER_API int ktrxer_device_qdiscs_sized(struct ktrxer_qdiscs *qdiscs, size_t size, uint32_t device_index);

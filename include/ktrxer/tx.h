@@ -243,7 +243,11 @@ struct ktx_accounts {
 	uint64_t stamps_missing;      /* sent; the stamp of driver or NIC did not arrive: this host's queue
 				       dropped the frame, or no stamp was taken */
 	uint64_t untimed;             /* sent, with KTX_SENT_NONE */
-	int32_t last_error;           /* negative errno of the last failure */
+	/*
+	 * Negative errno of the last failure. -ENOBUFS: this host's queue was full; -ENOSR: a filter behind the socket,
+	 * or a lower device, dropped it; -ENETDOWN: the device has no link.
+	 */
+	int32_t last_error;
 	/* The statistics of the device lack these of `queued`: they are lost, or (some drivers) not counted yet. */
 	uint64_t uncounted;
 };

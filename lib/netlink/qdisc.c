@@ -4,8 +4,11 @@
 #include "options.h"
 
 #include <errno.h>
+#include <linux/gen_stats.h>
+#include <linux/if_link.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -65,6 +68,19 @@ static void parse_options(struct qdisc *q, struct bytes options)
 	}
 }
 
+#ifndef KTRXER_SMALL
+static void parse_statistics(struct qdisc *q, struct bytes statistics)
+{
+	struct bytes value;
+	struct gnet_stats_queue queue;
+	uint16_t type;
+
+	while (ktrxer_rtnl_next(&statistics, &type, &value))
+		if (type == TCA_STATS_QUEUE && bytes_copy(&value, &queue, sizeof queue))
+			q->drops = queue.drops;
+}
+#endif
+
 int ktrxer_qdisc_parse(struct qdisc *q, struct bytes body)
 {
 	struct tcmsg head;
@@ -83,6 +99,10 @@ int ktrxer_qdisc_parse(struct qdisc *q, struct bytes body)
 			ktrxer_rtnl_string(value, q->kind, sizeof q->kind);
 		else if (type == TCA_OPTIONS)
 			options = value;
+#ifndef KTRXER_SMALL
+		else if (type == TCA_STATS2)
+			parse_statistics(q, value);
+#endif
 	}
 	parse_options(q, options);
 	return body.ok && q->kind[0] ? 0 : -EBADMSG;
@@ -199,6 +219,7 @@ struct qdisc_list {
 	struct qdisc *all;
 	uint32_t device;
 	int count;
+	uint64_t drops; /* of the queues of all devices: one device may send by another */
 };
 
 static int list_take(void *context, uint16_t type, struct bytes body)
@@ -206,9 +227,12 @@ static int list_take(void *context, uint16_t type, struct bytes body)
 	struct qdisc_list *list = context;
 	struct qdisc q;
 
-	if (type != RTM_NEWQDISC || ktrxer_qdisc_parse(&q, body) < 0 || q.device != list->device ||
-	    list->count == QDISCS_MAX)
+	if (type != RTM_NEWQDISC || ktrxer_qdisc_parse(&q, body) < 0)
 		return 0; /* one that we do not understand is none of those that we look for */
+	if (q.parent == TC_H_ROOT)
+		list->drops += q.drops;
+	if (q.device != list->device || list->count == QDISCS_MAX)
+		return 0;
 	list->all[list->count++] = q;
 	return 0;
 }
@@ -218,7 +242,46 @@ static void list_restart(void *context)
 	struct qdisc_list *list = context;
 
 	list->count = 0;
+	list->drops = 0;
 }
+
+#ifndef KTRXER_SMALL
+static void device_drops_restart(void *context)
+{
+	*(uint64_t *)context = 0;
+}
+
+/* Drivers with a queue of their own count what they drop. */
+static int device_drops_take(void *context, uint16_t type, struct bytes body)
+{
+	struct rtnl_link_stats64 statistics;
+	uint64_t *drops = context;
+	struct bytes value;
+
+	if (type != RTM_NEWLINK || !bytes_skip(&body, sizeof(struct ifinfomsg)))
+		return 0;
+	while (ktrxer_rtnl_next(&body, &type, &value))
+		if (type == IFLA_STATS64 &&
+		    bytes_copy(&value, &statistics, offsetof(struct rtnl_link_stats64, multicast)))
+			*drops += statistics.tx_dropped;
+	return 0;
+}
+
+static uint64_t device_drops(void)
+{
+	const struct ifinfomsg head = { .ifi_family = AF_UNSPEC };
+	struct rtnl_request request;
+	struct rtnl *rtnl;
+	uint64_t drops = 0;
+
+	if (ktrxer_rtnl_open(&rtnl) < 0)
+		return 0;
+	ktrxer_rtnl_request_begin(&request, RTM_GETLINK, NLM_F_DUMP, &head, sizeof head);
+	(void)ktrxer_rtnl_dump(rtnl, &request, device_drops_restart, device_drops_take, &drops);
+	ktrxer_rtnl_close(rtnl);
+	return drops;
+}
+#endif
 
 /* list->all is to be freed in any case. */
 static int list_read(struct qdisc_list *list)
@@ -257,6 +320,9 @@ int ktrxer_device_qdiscs_sized(struct ktrxer_qdiscs *to, size_t size, uint32_t d
 			if (!strcmp(list.all[i].kind, shapers[j]))
 				memcpy(qdiscs.shaper, list.all[i].kind, sizeof qdiscs.shaper);
 	}
+#ifndef KTRXER_SMALL
+	qdiscs.drops = list.drops + device_drops();
+#endif
 	free(list.all);
 	ktrxer_result_write(to, size, &qdiscs, sizeof qdiscs);
 	return rc;

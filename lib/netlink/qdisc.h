@@ -17,6 +17,7 @@ enum { QDISC_PRIORITIES = 16 }; /* TC_QOPT_BITMASK + 1 */
 struct qdisc {
 	uint32_t device, handle, parent;
 	char kind[16];
+	uint32_t drops;      /* 0 in small builds */
 	uint32_t flow_limit; /* fq: packets of one flow that may wait; 0: it does not say */
 	uint32_t slack_ns;   /* fq: its timer comes up to that late */
 	uint64_t horizon_ns; /* fq: a time further away is not kept; 0: it does not say */

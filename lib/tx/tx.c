@@ -333,6 +333,9 @@ int ktx_open_of(struct ktx **out, const struct ktx_engine *const *list, const st
 		memory_lock(tx);
 	ktrxer_clock_map_init(&tx->pump.clock);
 	nic_open(tx);
+#ifndef KTRXER_SMALL
+	ktx_drops_begin(tx);
+#endif
 	atomic_store(&tx->shared.tool_waits, true);
 	tx->tool.event_due = tx->options.flags & KTX_CALLER_PUMPS;
 	if (!(tx->options.flags & KTX_CALLER_PUMPS) && (rc = ktx_thread_start(tx, err)) < 0)

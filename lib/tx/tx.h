@@ -82,6 +82,12 @@ struct ktx_tool {
 	uint64_t stream_count;
 	uint32_t stream_length; /* of its frames */
 	struct ktrxer_hist *lateness;
+#ifndef KTRXER_SMALL
+	/* of this host's queues at the last look; drops_due: frames that failed like dropped ones since then */
+	uint64_t drops, drops_due, drops_looked_ns;
+	bool drops_known;
+	int drop_error; /* of the last look: negative errno */
+#endif
 };
 
 /* The pump alone: the waiter thread, or the caller of ktx_pump(). */
@@ -177,6 +183,10 @@ static inline struct ktx_request *ktx_request_at(const struct ktx *tx, uint32_t 
 	return &tx->ring.requests[number & tx->ring.mask];
 }
 
+#ifndef KTRXER_SMALL
+/* tx_slots.c: the drops of this host's queues from now on are counted. */
+void ktx_drops_begin(struct ktx *tx);
+#endif
 /* tx_slots.c: as ktx_reserve() and ktx_commit(), of arguments that are known to be right. NULL: no slot is free. */
 struct ktx_request *ktx_request_reserve(struct ktx *tx);
 int ktx_request_commit(struct ktx *tx, struct ktx_request *request, const struct ktx_probe *probe,

@@ -5,6 +5,7 @@
 #include "tx_limits.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -50,7 +51,64 @@ static void count_sent(struct ktx *tx, const struct ktx_request *request)
 	ktrxer_hist_record(tx->tool.lateness, lateness);
 }
 
-static void count_one(struct ktx *tx, const struct ktx_request *request)
+#ifndef KTRXER_SMALL
+#define DROPS_LOOK_NS (100 * (uint64_t)KTRXER_NS_PER_MS)
+
+static int drops_read(uint64_t *drops)
+{
+	enum { LOOPBACK = 1 /* any device: the drops are those of all */ };
+	struct ktrxer_qdiscs qdiscs = { .drops = 0 };
+	const int rc = ktrxer_device_qdiscs_sized(&qdiscs, sizeof qdiscs, LOOPBACK);
+
+	*drops = qdiscs.drops;
+	return rc;
+}
+
+void ktx_drops_begin(struct ktx *tx)
+{
+	tx->tool.drop_error = -ENOBUFS;
+	tx->tool.drops_known = drops_read(&tx->tool.drops) == 0;
+}
+
+static bool link_is_down(const struct ktx *tx)
+{
+	const uint32_t index = tx->has_device ? tx->device.index : tx->departures[0].device;
+	struct ktrxer_device device = { .running = true };
+	char name[IF_NAMESIZE];
+
+	if (if_indextoname(index, name))
+		(void)ktrxer_device_get(&device, name, NULL);
+	return !device.running;
+}
+
+/*
+ * A full queue counts each frame that it drops. One that a filter behind the socket drops, or that a device without a
+ * link does not take, has the same error number.
+ */
+static int drop_error(struct ktx *tx)
+{
+	const uint64_t now = ktrxer_now_ns();
+	uint64_t drops;
+
+	tx->tool.drops_due++;
+	if (!tx->tool.drops_known || now - tx->tool.drops_looked_ns < DROPS_LOOK_NS || drops_read(&drops) < 0)
+		return tx->tool.drop_error;
+	tx->tool.drop_error = link_is_down(tx)                              ? -ENETDOWN
+			      : drops - tx->tool.drops < tx->tool.drops_due ? -ENOSR
+									    : -ENOBUFS;
+	/* The drops of frames whose end is not counted yet stay for the next look. */
+	tx->tool.drops += tx->tool.drops_due;
+	if (tx->tool.drops + tx->ring.slots < drops)
+		tx->tool.drops = drops - tx->ring.slots;
+	if (tx->tool.drops > drops)
+		tx->tool.drops = drops;
+	tx->tool.drops_due = 0;
+	tx->tool.drops_looked_ns = now;
+	return tx->tool.drop_error;
+}
+#endif
+
+static void count_one(struct ktx *tx, struct ktx_request *request)
 {
 	tx->tool.sums.tries += request->tries;
 	if (request->restarts)
@@ -60,6 +118,10 @@ static void count_one(struct ktx *tx, const struct ktx_request *request)
 		count_sent(tx, request);
 		break;
 	case KTX_FAILED:
+#ifndef KTRXER_SMALL
+		if (request->error == -ENOBUFS)
+			request->error = drop_error(tx);
+#endif
 		tx->tool.sums.failed++;
 		tx->tool.sums.last_error = request->error;
 		break;

@@ -4,15 +4,34 @@
 #include <string.h>
 
 enum { WINDOW_SAMPLES_MIN = 5, IDLE_MAX = 100 /* thousandths of a flow's time */ };
+#define WINDOW_SHARE 0.95 /* the rest: delayed acknowledgements, and the time of a segment in a link */
+
+/* The time and the bytes since the receiver's window was full for the first time, and what the window permitted. */
+static void record_window(struct flow_record *record, const struct flow_side *side, uint64_t last_ns)
+{
+	const uint64_t *v = record->values, window = v[FLOW_RCV_WINDOW];
+
+	if (record->window_samples) {
+		record->window_samples++;
+		record->window_sum += (double)(window - window % v[FLOW_MSS]) * (double)(side->last_ns - last_ns);
+	} else if (v[FLOW_UNACKED] < v[FLOW_CWND] && (v[FLOW_UNACKED] + 2) * v[FLOW_MSS] > window) {
+		record->window_samples = 1;
+		record->window_ns = side->last_ns;
+		record->window_bytes = side->last_bytes;
+	}
+}
 
 /*
- * The receiver's window is full, the congestion window is not, and the round trip is that of an empty path: the path
- * would carry more.
+ * A flow has at most a window in each round trip. One that has as much in the round trip of an empty path leaves the
+ * path empty, which would carry more. A flow that fills the path has a longer round trip.
  */
-static bool waits_for_window(const uint64_t v[FLOW_TCP_VALUES])
+static bool fills_window(const struct flow_record *record, const struct flow_side *sender, uint64_t duration_ns)
 {
-	return v[FLOW_UNACKED] < v[FLOW_CWND] && (v[FLOW_UNACKED] + 2) * v[FLOW_MSS] > v[FLOW_RCV_WINDOW] &&
-	       v[FLOW_MIN_RTT_US] != UINT64_MAX && v[FLOW_RTT_US] <= v[FLOW_MIN_RTT_US] + v[FLOW_MIN_RTT_US] / 4;
+	const uint64_t rtt_us = record->values[FLOW_MIN_RTT_US], ns = sender->last_ns - record->window_ns;
+
+	return record->window_samples >= WINDOW_SAMPLES_MIN && ns > duration_ns / 2 && rtt_us != UINT64_MAX &&
+	       (double)(sender->last_bytes - record->window_bytes) * (double)rtt_us * 1000 >=
+		       WINDOW_SHARE * record->window_sum;
 }
 
 #ifndef KTRXER_SMALL
@@ -41,6 +60,7 @@ void flow_record_sample(struct flow_record *record, const struct flow_spec *spec
 			const struct flow_sample *sample)
 {
 	struct flow_side *side = remote ? &record->remote : &record->local;
+	const uint64_t last_ns = side->last_ns;
 
 	side->samples++;
 	side->last_ns = sample->time_ns;
@@ -52,7 +72,8 @@ void flow_record_sample(struct flow_record *record, const struct flow_spec *spec
 	}
 	if (sample->kind == FLOW_TCP) {
 		record->tcp_samples++;
-		record->window_samples += waits_for_window(sample->values);
+		if (sample->values[FLOW_RCV_WINDOW] != UINT64_MAX && sample->values[FLOW_MSS])
+			record_window(record, side, last_ns);
 #ifndef KTRXER_SMALL
 		/* A paced sender has little data to send, whatever its buffer is. */
 		if (!spec->rate_bps)
@@ -167,8 +188,6 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 		.sender = s, .receiver = d, .decider = s->ended ? s : d, .start_ns = plan->start_ns + spec->start_ns
 	};
 	r->as_planned = r->decider->ended && r->decider->end.reason == FLOW_PLANNED;
-	r->receiver_limited =
-		record->window_samples >= WINDOW_SAMPLES_MIN && record->window_samples > record->tcp_samples / 2;
 	r->end_ns = end_of(counter);
 	r->begin_ns = begin_of(r, spec, counter, plan->rtt_ns);
 	r->lasted_ns = span(r->start_ns, end_of(r->decider));
@@ -176,6 +195,7 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 		counter->ended && counter->end.bytes > counter->last_bytes ? counter->end.bytes : counter->last_bytes;
 	r->duration_ns = span(r->begin_ns, r->end_ns);
 	r->rate_bps = flow_rate_bps(r->bytes, r->duration_ns);
+	r->receiver_limited = fills_window(record, s, r->duration_ns);
 	cover(r, plan);
 	r->received_known = is_known(d);
 	r->received_bytes = d->ended ? d->end.bytes : d->last_bytes;

@@ -19,9 +19,11 @@ struct flow_side {
 
 struct flow_record {
 	struct flow_side local, remote;
-	bool info; /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
-	uint32_t tcp_samples,
-		window_samples; /* of a TCP sender, and those in which it waits for the receiver's window */
+	bool info;                        /* a TCP sender's values were seen, or a UDP receiver's: the last ones */
+	uint32_t tcp_samples;             /* of a TCP sender */
+	uint32_t window_samples;          /* from the first one on in which the receiver's window is full */
+	uint64_t window_ns, window_bytes; /* of that one */
+	double window_sum;                /* the whole segments in the window, in bytes, times its nanoseconds since */
 	/*
 	 * All data is sent, and both windows have room: in so many samples, of these through an empty path; the first.
 	 */
@@ -58,7 +60,7 @@ struct flow_result {
 	uint64_t bytes;
 	uint64_t rate_bps; /* of these bytes over duration_ns */
 	bool received_known, acked_known;
-	bool receiver_limited; /* a TCP flow waits for the receiver's window in most samples, through an empty path */
+	bool receiver_limited; /* the rate of a TCP flow times the shortest round trip is the receiver's window */
 	bool sender_limited;   /* flow_find_buffer_limits() sets it */
 	/* A TCP sender had no unacknowledged data for more than a tenth of its time, and samples of it are missing. */
 	bool sender_idle;

@@ -150,8 +150,6 @@ enum stamp_counted_as stamp_losses_first(struct stamp_losses *l, const struct st
 	}
 	if (as == STAMP_COUNTED && count < e->highest)
 		as = STAMP_COUNTED_DOWN;
-	else if (as == STAMP_COUNTED && a->number + 1 < e->highest_probe)
-		as = STAMP_COUNTED_UP;
 	note(l, count, a->received_real_ns);
 	if (a->number >= e->highest_probe)
 		e->highest_probe = a->number + 1;

@@ -2,6 +2,8 @@
 /* The answers of a STAMP session: which probe they belong to, their stamps and TLVs, and what the reflector counts. */
 #include "stamp_session_state.h"
 
+enum { EXTENT_MAX = 4096 /* probes between one and those that overtake it; RFC 4737, 4.2 */ };
+
 /*
  * The counts of the reflector do not cover the probes before this one that have no answer, from `from` on; where probes
  * overtook others, those before, too.
@@ -24,6 +26,35 @@ static void unplace(struct stamp_session *s, uint64_t from, uint64_t number)
 	}
 }
 
+/* A probe of the other one's epoch arrived before it, though it has a larger number. */
+static bool is_overtaken(const struct stamp_entry *e, const struct stamp_entry *by)
+{
+	return by->number > e->number && by->reflector.count < e->reflector.count &&
+	       by->reflector.epoch == e->reflector.epoch;
+}
+
+/*
+ * RFC 4737 for the direction up: the reflector's counts are the order of arrival, whatever the order of the answers. An
+ * answer that comes late shows that probes answered before it were overtaken.
+ */
+static void find_overtaken(struct stamp_session *s, struct stamp_entry *e)
+{
+	const uint64_t first = e->number > EXTENT_MAX ? e->number - EXTENT_MAX : 0;
+
+	for (uint64_t n = first; n < s->replied_end && n <= e->number + EXTENT_MAX; n++) {
+		struct stamp_entry *other = stamp_session_entry(s, n);
+
+		if (!other || !other->has_reply)
+			continue;
+		if (is_overtaken(e, other))
+			e->sample.reordered_up = true;
+		if (is_overtaken(other, e) && !other->sample.reordered_up) {
+			other->sample.reordered_up = true;
+			s->counts.reordered_up += other->state == DONE && stamp_session_is_measured(s, n);
+		}
+	}
+}
+
 static void count_answer(struct stamp_session *s, struct stamp_entry *e, uint32_t seq)
 {
 	const struct stamp_counted answer = { .number = e->number,
@@ -43,8 +74,9 @@ static void count_answer(struct stamp_session *s, struct stamp_entry *e, uint32_
 		return;
 	}
 	s->counts.restarts += as == STAMP_COUNTED_ANEW;
-	e->sample.reordered_up = as == STAMP_COUNTED_UP;
 	e->sample.reordered_down = as == STAMP_COUNTED_DOWN;
+	if (e->sample.reordered_down || e->number < highest_probe)
+		find_overtaken(s, e);
 	if (e->number >= s->answered_end)
 		s->answered_end = e->number + 1;
 }

@@ -122,20 +122,21 @@ TEST(values_are_those_of_the_end_that_has_them)
 	assert_true(flow_value(&record, FLOW_UDP_LOST) == 3);
 }
 
-/* Of ten samples of a TCP sender, of which so many have `unacked` segments on the way and the others one. */
-static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t rtt_us, uint64_t window, int of_ten)
+/* The window is full from sample `first` of ten on, and so many thousandths of it arrive in a round trip. */
+static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t thousandths, uint64_t window, int first)
 {
 	const struct flow_spec spec = { 0 };
 	struct flow_record record = { 0 };
 	struct flow_result r;
 
 	for (int i = 0; i < 10; i++) {
-		struct flow_sample s = sample_at(START + (uint64_t)(i + 1) * 200 * MS, 1000, FLOW_TCP);
+		const uint64_t bytes = (uint64_t)(i + 1) * 4 * (20 * 1448) * thousandths / 1000;
+		struct flow_sample s = sample_at(START + (uint64_t)(i + 1) * 200 * MS, bytes, FLOW_TCP);
 
-		s.values[FLOW_UNACKED] = i < of_ten ? unacked : 1;
+		s.values[FLOW_UNACKED] = i < first ? 1 : unacked;
 		s.values[FLOW_CWND] = cwnd;
 		s.values[FLOW_MSS] = 1448;
-		s.values[FLOW_RTT_US] = rtt_us;
+		s.values[FLOW_RTT_US] = 90000;
 		s.values[FLOW_MIN_RTT_US] = 50000;
 		s.values[FLOW_RCV_WINDOW] = window;
 		flow_record_sample(&record, &spec, false, &s);
@@ -169,13 +170,14 @@ TEST(a_full_window_of_the_receiver_limits_a_flow_through_an_empty_path)
 {
 	const uint64_t window = 20 * 1448;
 
-	assert_true(limited(20, 60, 51000, window, 10));
-	assert_true(limited(19, 60, 60000, window, 6));
-	assert_false(limited(20, 60, 51000, window, 5));      /* half of the time */
-	assert_false(limited(20, 20, 51000, window, 10));     /* the congestion window is full, too */
-	assert_false(limited(18, 60, 51000, window, 10));     /* room for two segments */
-	assert_false(limited(20, 60, 70000, window, 10));     /* a queue in the path */
-	assert_false(limited(20, 60, 51000, UINT64_MAX, 10)); /* Linux before 5.4 */
+	assert_true(limited(20, 60, 1000, window, 0));
+	assert_true(limited(20, 60, 960, window, 3));
+	assert_true(limited(20, 60, 1000, window + 1447, 0)); /* no room for a whole segment */
+	assert_false(limited(18, 60, 1000, window, 0));       /* never full */
+	assert_false(limited(20, 60, 1000, window, 6));       /* less than half of the time */
+	assert_false(limited(20, 20, 1000, window, 0));       /* the congestion window is full, too */
+	assert_false(limited(20, 60, 900, window, 0));        /* a queue in the path, or losses */
+	assert_false(limited(20, 60, 1000, UINT64_MAX, 0));   /* Linux before 5.4 */
 }
 
 #ifndef KTRXER_SMALL

@@ -395,6 +395,40 @@ TEST(reordering_by_direction)
 	world_free(&w);
 }
 
+/* RFC 4737 for each way alone: probe 1 arrives after probe 2, and the answer of probe 2 after that of probe 1. */
+TEST(reordering_of_both_directions_at_once)
+{
+	struct world w = world_new(false, true, false);
+	struct stamp_session_counts c;
+	struct stamp_sample sample;
+	uint8_t p[4][128];
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < 4; i++) {
+		n = probe(&w, p[i], i);
+		left(&w, i, w.now);
+	}
+	reflect(&w, p[0], n);
+	reflect(&w, p[2], n);
+	reflect(&w, p[1], n);
+	reflect(&w, p[3], n);
+	/* Answer 3 first: the others are overtaken down; 1 is overtaken up as well. */
+	assert_int_equal(back(&w, p[3], n), STAMP_ANSWER);
+	assert_int_equal(back(&w, p[1], n), STAMP_ANSWER);
+	assert_int_equal(back(&w, p[2], n), STAMP_ANSWER);
+	assert_int_equal(back(&w, p[0], n), STAMP_ANSWER);
+	stamp_session_counts(w.session, &c);
+	assert_int_equal(c.reordered_down, 3);
+	assert_int_equal(c.reordered_up, 1);
+	for (unsigned int i = 0; i < 4; i++) {
+		assert_true(stamp_session_sample(w.session, w.now, true, &sample));
+		assert_int_equal(sample.number, i);
+		assert_int_equal(sample.reordered_up, i == 1);
+		assert_int_equal(sample.reordered_down, i < 3);
+	}
+	world_free(&w);
+}
+
 TEST(hostile_answers)
 {
 	struct world w = world_new(true, true, false);

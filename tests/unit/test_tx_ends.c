@@ -40,7 +40,11 @@ TEST(refusals_are_retried_then_failed)
 	assert_int_equal(fake_commit(tx, 2, 0, 0), 0);
 	a = fake_drain(tx);
 	assert_int_equal(a.failed, 1);
+#ifdef KTRXER_SMALL
 	assert_int_equal(a.last_error, -ENOBUFS);
+#else
+	assert_int_equal(a.last_error, -ENOSR); /* No queue of this host has dropped it. */
+#endif
 	assert_true(a.tries >= 2);
 	fake.refuse = 0;
 	assert_int_equal(fake_commit(tx, 3, 0, 0), 0);

@@ -134,9 +134,33 @@ static uint64_t late_ns(const struct udpstp_activation *a)
 	return (a->interval_ms + a->interval_ms / 50u + a->trial_ms / 2u) * (uint64_t)KTRXER_NS_PER_MS;
 }
 
+#ifndef KTRXER_SMALL /* which does not count drops */
+#define LOOPBACK 1 /* any device: the drops are those of all */
+
+static uint64_t queue_drops(void)
+{
+	struct ktrxer_qdiscs qdiscs = { .drops = 0 };
+
+	(void)ktrxer_device_qdiscs_sized(&qdiscs, sizeof qdiscs, LOOPBACK);
+	return qdiscs.drops;
+}
+
+/* A full queue counts what it drops; a filter behind the socket has the same error number. */
+static void judge_drops(struct udpstp_test_counts *counts, uint64_t drops)
+{
+	if (!counts->refused || drops > counts->refused / 2)
+		return;
+	counts->refused = 0;
+	counts->accounts.last_error = -ENOSR;
+}
+#endif
+
 static int measure(struct capacity_run *run, int way, struct ktrxer_error *err)
 {
 	struct capacity_way *w = &run->ways[way];
+#ifndef KTRXER_SMALL
+	const uint64_t drops = queue_drops();
+#endif
 	int rc;
 
 	*w = (struct capacity_way){ .run = run, .way = way };
@@ -146,6 +170,9 @@ static int measure(struct capacity_run *run, int way, struct ktrxer_error *err)
 	if (rc < 0)
 		return rc;
 	w->measured = true;
+#ifndef KTRXER_SMALL
+	judge_drops(&w->test.counts, queue_drops() - drops);
+#endif
 	w->has_result = ip_capacity_of(&w->result, w->test.intervals, w->test.count, (uint32_t)run->o->first_mode,
 				       run->o->low_ns, late_ns(&w->test.agreed)) == 0;
 	return 0;

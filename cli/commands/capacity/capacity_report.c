@@ -220,7 +220,7 @@ static void judge_own(const struct capacity_way *way)
 		reason_capacity_own_queue(cli, name, c->refused, a->sent + c->refused);
 	if (failed)
 		reason_capacity_unsent(cli, name, failed, a->sent + failed,
-				       ktrxer_strerror(a->last_error, word, sizeof word));
+				       verdict_send_error(a->last_error, word, sizeof word));
 	if (a->skipped * 100 > (a->sent + a->skipped) * SKIPPED_PERCENT)
 		reason_capacity_late(cli, name, a->skipped, a->sent + a->skipped);
 	if (c->socket_drops)

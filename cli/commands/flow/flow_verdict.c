@@ -109,14 +109,14 @@ static void judge_start(struct flow_run *run)
 						 "processor");
 }
 
-/* Packets that never left are no loss either. */
-static void judge_sender(struct flow_run *run, uint32_t i)
+/* Packets that never left are no loss either. `failed`: those that the kernel did not take, which have a reason. */
+static void judge_sender(struct flow_run *run, uint32_t i, uint64_t failed)
 {
 	const struct flow_side *s = run->results[i].sender;
 	const bool here = s == &run->records[i].local;
 	const uint64_t due = s->end.due_packets;
 
-	if (!s->ended || due == UINT64_MAX || (!here && began_late(run)))
+	if (!s->ended || due == UINT64_MAX || (!here && began_late(run)) || s->end.packets + 2 * failed > due)
 		return;
 	/* A stop can come between the time of a packet and its send call. */
 	if (s->end.packets + due / 100 + run->interrupted < due)
@@ -144,7 +144,7 @@ static void judge_udp(struct flow_run *run)
 {
 	for (uint32_t i = 0; run->o->udp && i < run->plan.request.flows; i++) {
 		const struct flow_side *s = run->results[i].sender;
-		struct ktx_accounts accounts;
+		struct ktx_accounts accounts = { .failed = 0 };
 		struct ktrxer_hist *lateness = flow_client_lateness(run->client, i, &accounts);
 
 		if (lateness)
@@ -158,7 +158,7 @@ static void judge_udp(struct flow_run *run)
 				 : reason_flow_server_no_neighbour)(run->cli, i, flow_direction_of(run, i),
 								    flow_error_words[s->end.error]);
 		judge_receiver(run, i);
-		judge_sender(run, i);
+		judge_sender(run, i, accounts.failed);
 	}
 }
 

@@ -3,6 +3,7 @@
 #ifndef KTRXER_CLI_PING_COMMAND_H
 #define KTRXER_CLI_PING_COMMAND_H
 
+#include "answer_limit.h"
 #include "ping.h"
 #include "probe_command.h"
 
@@ -16,6 +17,9 @@ struct ping_run {
 	struct probe_report report; /* first */
 	const struct ping_options *o;
 	struct ping *ping;
+#ifndef KTRXER_SMALL
+	struct answer_log log;
+#endif
 };
 
 void ping_batch_open(struct probe_report *report); /* the fields of a round trip under --brief */

@@ -53,6 +53,10 @@ void ping_say_answer(void *context, enum echo_event event, const struct echo_res
 	struct json *sample;
 	char from[KTRXER_ADDR_TEXT];
 
+#ifndef KTRXER_SMALL
+	if (event == ECHO_ROUND_TRIP || event == ECHO_TOO_LATE)
+		answer_log_add(&run->log, r->number);
+#endif
 	if (probe_is_talkative(&run->o->p))
 		say_line(run, event, r);
 	if (event == ECHO_ROUND_TRIP && run->o->p.brief) {
@@ -133,6 +137,26 @@ static void finish_json(const struct ping_run *run, struct json *end, const stru
 	json_object_end(end);
 }
 
+#ifndef KTRXER_SMALL
+/* Behind a full queue the answers come at even intervals, too, but late by at least a part of such an interval. */
+#define QUEUE_PART 4
+
+static void judge_limit(const struct ping_run *run, const struct echo_counts *c)
+{
+	const struct prober *p = run->report.prober;
+	const struct ktrxer_hist *rtt = p->result.rtt;
+	const struct ktx_accounts *a = &p->result.accounts;
+	double share, interval_ns;
+
+	if (a->failed + a->skipped || !ktrxer_hist_count(rtt) || !answer_limit(&run->log, &share))
+		return;
+	interval_ns = (double)p->spec.interval_ns / share;
+	if (ktrxer_hist_quantile(rtt, 950000) - ktrxer_hist_min(rtt) < interval_ns / QUEUE_PART)
+		reason_answers_limited(run->report.cli, c->lost, c->sent, 1e9 / interval_ns,
+				       run->o->udp ? "UDP" : "ICMP");
+}
+#endif
+
 static void finish_verdict(const struct ping_run *run, const struct echo_counts *c)
 {
 	static const struct bound_name rtt = { "rtt_p50", "p50 of the round trip", NULL },
@@ -148,6 +172,9 @@ static void finish_verdict(const struct ping_run *run, const struct echo_counts 
 		reason_stopped(cli, "probes");
 	bound_delay(cli, &rtt, result->rtt, &parts);
 	bound_loss(cli, &loss, c->sent, c->lost, &parts);
+#ifndef KTRXER_SMALL
+	judge_limit(run, c);
+#endif
 	probe_judge_answers(&run->report, c->sent, c->received, c->too_late, "", "");
 }
 

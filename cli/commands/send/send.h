@@ -44,6 +44,7 @@ struct send_worker {
 	uint64_t committed;
 	uint64_t chunk_left;     /* without a schedule: numbers of its chunk that it has not committed */
 	uint64_t network_errors; /* ICMP errors that came back */
+	uint64_t unreachable;    /* of them those of this host's own kernel: its next hop did not answer */
 	int failure;             /* negative errno that ended it early */
 	char failure_text[KTRXER_ERROR_TEXT];
 	struct loop *loop;

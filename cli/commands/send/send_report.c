@@ -24,6 +24,14 @@ static uint64_t network_errors(const struct send_run *run)
 	return count;
 }
 
+static bool is_unreachable(const struct send_run *run)
+{
+	for (uint32_t i = 0; i < run->workers_count; i++)
+		if (run->workers[i].unreachable)
+			return true;
+	return false;
+}
+
 static const struct send_worker *failed_worker(const struct send_run *run)
 {
 	for (uint32_t i = 0; i < run->workers_count; i++)
@@ -51,12 +59,16 @@ static bool has_lateness(const struct ktx_report *r)
 	return r->status == KTX_SENT && r->at_ns && r->sent_source != KTX_SENT_NONE;
 }
 
+static const char *error_text(const struct ktx_report *r, char *text, size_t size)
+{
+	return r->error == -ENOSR ? verdict_send_error(r->error, text, size) : ktrxer_strerror(r->error, text, size);
+}
+
 static void csv_line(FILE *csv, const struct ktx_report *r)
 {
-	char word[64] = "";
+	char text[64];
+	const char *word = r->error ? error_text(r, text, sizeof text) : "";
 
-	if (r->error)
-		ktrxer_strerror(r->error, word, sizeof word);
 	fprintf(csv, "%" PRIu64 ",", r->id);
 	if (r->at_ns)
 		fprintf(csv, "%" PRIu64 ",%" PRIu64 ",", r->at_ns, r->planned_ns);
@@ -107,7 +119,7 @@ void send_report(struct send_run *run, const struct ktx_report *r)
 	if (r->error) {
 		char word[64];
 
-		send_probe_error(sample, ktrxer_strerror(r->error, word, sizeof word));
+		send_probe_error(sample, error_text(r, word, sizeof word));
 	}
 	out_put(run->cli, sample);
 }
@@ -299,7 +311,7 @@ static void finish_json(struct send_run *run, struct json *end, const struct ktx
 
 /*
  * The host's stack takes a packet for a neighbour that never answers, and drops it without a word. Without any stamp of
- * the driver the neighbour is looked up once more.
+ * the driver the neighbour is looked up once more; with --no-stamps it is not known how many probes left before.
  */
 static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 {
@@ -307,12 +319,18 @@ static void judge_neighbour(struct send_run *run, const struct ktx_accounts *a)
 	struct ktrxer_path found = { 0 };
 	struct ktrxer_error err = { 0 };
 
-	if (!a->sent || a->driver + a->nic || a->stamps_missing < a->sent || run->path.needs_stack)
+	const bool no_stamps = run->o->no_stamps;
+	bool away;
+
+	if (!a->sent || a->driver + a->nic || (!no_stamps && a->stamps_missing < a->sent) || run->path.needs_stack)
 		return;
 	path.device = run->path.device.name;
 	path.from = run->path.source;
 	path.to = run->path.to;
-	if (ktrxer_path_resolve(&found, &path, &err) == -EHOSTUNREACH) {
+	away = ktrxer_path_resolve(&found, &path, &err) == -EHOSTUNREACH;
+	if (no_stamps && (away || is_unreachable(run))) {
+		reason_next_hop_away(run->cli, a->sent, away ? err.text : "the next hop was away for a time");
+	} else if (away) {
 		reason_none_left(run->cli, a->sent, err.text);
 		run->cli->no_figure = true;
 	}

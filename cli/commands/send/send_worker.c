@@ -37,8 +37,12 @@ static void read_reports(struct send_worker *worker)
 		pthread_mutex_unlock(&run->lock);
 	}
 	for (int n; (n = ktx_network_errors(worker->tx, errors, 8)) > 0;)
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n; i++) {
 			network_error_say(run->cli, &errors[i], false, &worker->network_errors);
+			worker->unreachable += errors[i].error == EHOSTUNREACH &&
+					       (!errors[i].reporter.family ||
+						ktrxer_addr_equal(&errors[i].reporter, &run->path.source));
+		}
 }
 
 static void fail(struct send_worker *worker, const struct ktrxer_error *err)

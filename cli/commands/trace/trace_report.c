@@ -331,6 +331,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	const int64_t timeout_ns = (int64_t)run->spec.timeout_ns;
 	const struct path_report path = path_of(run);
 	struct cli *cli = run->cli;
+	char word[80];
 
 	if (r->failure.code)
 		reason_failure(cli, VERDICT_INVALID, r->failure.code, r->failure.text);
@@ -338,9 +339,7 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	if (r->stopped)
 		reason_trace_stopped(cli);
 	if (r->failed)
-		reason_trace_unsent(cli, r->failed,
-				    r->failed_error == -ENOBUFS ? "this host's own queue was full"
-								: strerror(-r->failed_error));
+		reason_trace_unsent(cli, r->failed, verdict_send_error(r->failed_error, word, sizeof word));
 	if (run->late_idle)
 		reason_trace_too_late(cli, s->last_hop ? VERDICT_DEGRADED : VERDICT_INVALID, run->late_idle,
 				      timeout_ns);

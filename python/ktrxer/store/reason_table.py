@@ -737,6 +737,11 @@ FORMS: dict[str, Form] = {
         "host",
         "none of the {sent} probes that this host's stack took left this host: {error}",
     ),
+    "next_hop_away": Form(
+        "invalid",
+        "host",
+        "how many of the {sent} probes left this host is not known, because they have no stamps (`--no-stamps`): {error}",
+    ),
     "uncounted": Form(
         "degraded",
         "host",
@@ -1108,10 +1113,16 @@ FORMS: dict[str, Form] = {
         "{failed} of {all} probes could not be sent (the last one: {error})",
         ("loss",),
     ),
+    "answers_limited": Form(
+        "degraded",
+        "far_limit",
+        "{lost} of {sent} probes are lost as by a limit of the rate: {answered_pps} answers a second come at even intervals, and no queue delays them, so the target or a device before it limits {protocol} echoes: this is not the loss of other traffic",
+        ("loss",),
+    ),
     "unseen_by_driver": Form(
         "degraded",
         "host_queue",
-        "{missing} of {sent} probes that this host's stack took have no stamp of the driver: their neighbour did not answer, a queue of this host dropped them, or their stamps were lost. The path may not have lost them",
+        "{missing} of {sent} probes that this host's stack took have no stamp of the driver: their neighbour did not answer, their link was down, a queue of this host dropped them, or their stamps were lost. The path may not have lost them",
         ("loss",),
         "missing",
     ),
@@ -1136,14 +1147,14 @@ FORMS: dict[str, Form] = {
     "flow_unsent": Form(
         "degraded",
         "host_cpu",
-        "flow {flow} ({direction}): this host sent {sent} of the {due} packets that were due ({sent_percent} %): its processor was too busy, or its own queue was full",
+        "flow {flow} ({direction}): this host sent {sent} of the {due} packets that were due ({sent_percent} %): its processor was too busy, or its own queue or packet filter dropped them",
         ("rate",),
         "-sent_percent",
     ),
     "flow_server_unsent": Form(
         "degraded",
         "far_cpu",
-        "flow {flow} ({direction}): the server sent {sent} of the {due} packets that were due ({sent_percent} %): limited by the server: its processor was too busy, or its own queue was full",
+        "flow {flow} ({direction}): the server sent {sent} of the {due} packets that were due ({sent_percent} %): limited by the server: its processor was too busy, or its own queue or packet filter dropped them",
         ("rate",),
         "-sent_percent",
     ),

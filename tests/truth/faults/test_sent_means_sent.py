@@ -4,6 +4,7 @@
 import json
 
 import pytest
+from waiting import read_until
 
 
 def sent_by_the_device(host, device):
@@ -19,6 +20,24 @@ def test_a_neighbour_that_never_answers(path, engine):
     assert sent_by_the_device(path.a, "a0") - before < 20, "requests for the neighbour, and nothing else"
     assert made["verdict"] == "invalid"
     assert any("left this host" in reason["text"] and "10.77.0.9" in reason["text"] for reason in made["reasons"])
+
+
+@pytest.mark.parametrize("engine", ["udp", "raw"])
+@pytest.mark.parametrize("vanishes", [False, True])
+def test_a_neighbour_without_stamps(path, engine, vanishes):
+    words = [path.ktrxer, "send", "10.77.0.2" if vanishes else "10.77.0.9", "--engine", engine, "--no-stamps"]
+    if vanishes:
+        innocent = json.loads(path.a.run([*words, "--rate", "500", "--count", "200", "--json"], check=False).stdout)
+        assert not any(reason["id"] == "next_hop_away" for reason in innocent["reasons"])
+    child = path.a.popen([*words, "--rate", "100", "--for", "7s" if vanishes else "1s", "--jsonl"])
+    if vanishes:
+        for _ in range(50):
+            read_until(child, lambda one: one["type"] == "sample")
+        path.r.ip("link", "set", "ra", "arp", "off")
+        path.a.run(["ip", "neigh", "flush", "dev", "a0"])
+    made = json.loads(child.communicate(timeout=60)[0].splitlines()[-1])
+    print(f"figure: {made['sent']} sent, {made['network_errors']} errors; {made['reasons']}")
+    assert made["verdict"] == "invalid" and any("left this host is not known" in reason["text"] for reason in made["reasons"])
 
 
 def test_a_neighbour_that_vanishes(path, serve):
