@@ -125,17 +125,3 @@ double limits_cones_at(const struct limits *c, double t, double rate)
 		return low ? left : right;
 	return (left - right) * c->sign < 0 ? left : right;
 }
-
-double limits_hull_rate(const struct limits *h, double least_time, int direction)
-{
-	double most = 0;
-
-	for (int i = 0; i + 1 < h->count; i++) {
-		const double time = h->points[i + 1].t - h->points[i].t,
-			     rate = direction * (h->points[i + 1].v - h->points[i].v) / time;
-
-		if (time >= least_time && rate > most)
-			most = rate;
-	}
-	return most;
-}

@@ -23,8 +23,6 @@ struct limits {
 void limits_hull_add(struct limits *hull, struct point point);
 const struct point *limits_hull_touch(const struct limits *hull, double slope);
 double limits_hull_slope(const struct limits *hull, double t);
-/* The steepest edge that is as long as `least_time`, up (`direction` 1) or down (-1); 0: none. */
-double limits_hull_rate(const struct limits *hull, double least_time, int direction);
 void limits_cones_add(struct limits *cones, struct point point);
 double limits_cones_at(const struct limits *cones, double t, double rate);
 

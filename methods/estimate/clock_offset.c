@@ -4,6 +4,7 @@
 #include "clock_limits.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@ enum {
 	GRID = 128,       /* parts of a settled segment */
 	RATE_POINTS = 16, /* round trips that a rate beyond the model is seen in, at least */
 	RATE_PART = 8,    /* in an eighth of the segment, at least */
+	WINDOWS = 128,    /* between which the offset is compared */
+	SHORTEST = 8,     /* windows that show how near the round trips come to the least possible one */
 };
 #define RATE LIMITS_RATE
 #define RATE_MOST 5e-3
@@ -21,6 +24,7 @@ enum {
 #define DRIFT (CLOCK_OFFSET_DRIFT_PPM_PER_S * 1e-15) /* a nanosecond */
 #define USUAL_RATE 50e-6   /* of two crystals: the estimate prefers such rates, the uncertainty does not */
 #define KNOWN_SKEW_PPM 1e3
+#define WINDOW_FIRST 1e6 /* it doubles when the segment outgrows the windows */
 #define STAMP_ERROR_NS 1e3 /* clocks without a fine counter tick in microseconds */
 
 /*
@@ -37,6 +41,11 @@ struct span {
 	double low, high, middle;
 };
 
+/* The shortest round trip of a part of the segment: its time, its limit from above, and its length; 0: none. */
+struct window {
+	double t, high, rtt;
+};
+
 struct segment {
 	struct point *room;
 	int vertices;
@@ -44,7 +53,10 @@ struct segment {
 	struct limits upper,
 		lower; /* of an offset whose rate is at most `rate`, in any pattern: no cone of the slope RATE
 				contains another one's tip, so none of a larger slope does */
-	double rate;   /* RATE, or the larger one that the limits show (rate_find) */
+	double rate;   /* RATE, or the larger one that the round trips show (rate_find) */
+	bool any_rate; /* the offset changes faster than that, too: a step that contradicts no round trip */
+	struct window windows[WINDOWS];
+	double width, widen; /* of a window; the largest error of stamps */
 	uint64_t base_t, last_t1, last_t4;
 	int64_t base_v;
 	double sum_t, end;
@@ -80,6 +92,7 @@ static void segment_clear(struct segment *s)
 	s->curved.drift = DRIFT;
 	s->rate = s->straight.rate = s->curved.rate = RATE;
 	s->free_running = true;
+	s->width = WINDOW_FIRST;
 }
 
 int clock_offset_new(struct clock_offset **out)
@@ -246,10 +259,10 @@ static struct span grid_at(const struct segment *s, double t)
 
 static struct span span_at(const struct segment *s, double t)
 {
-	struct span cones = { .low = limits_cones_at(&s->lower, t, s->rate),
-			      .high = limits_cones_at(&s->upper, t, s->rate) },
+	const double rate = s->any_rate ? 1 : s->rate;
+	struct span cones = { .low = limits_cones_at(&s->lower, t, rate), .high = limits_cones_at(&s->upper, t, rate) },
 		    smooth;
-	bool fits = !s->drifts;
+	bool fits = !s->drifts && !s->any_rate;
 
 	if (fits && s->settled && t >= 0 && t <= s->end)
 		smooth = grid_at(s, t);
@@ -271,25 +284,75 @@ static const struct segment *segment_of(const struct clock_offset *est, enum clo
 	return which == CLOCK_OFFSET_LONGEST && est->longest->points > est->open->points ? est->longest : est->open;
 }
 
+static void window_put(struct window *to, const struct window *w)
+{
+	if (w->rtt && (!to->rtt || w->rtt < to->rtt))
+		*to = *w;
+}
+
+static void window_add(struct segment *s, const struct window *w)
+{
+	for (; w->t >= s->width * WINDOWS; s->width *= 2)
+		for (int i = 0; i < WINDOWS; i++) {
+			const struct window one = s->windows[i];
+
+			s->windows[i].rtt = 0;
+			window_put(&s->windows[i / 2], &one);
+		}
+	window_put(&s->windows[(int)(w->t / s->width)], w);
+}
+
 /*
- * Two clocks that nothing synchronises may differ by more than the model allows (a bad crystal, a virtual machine). The
- * limits contradict the model only after the room of a round trip is used up, in minutes. Until then the true offset
- * may be outside of the cones. The least delays of both directions show the rate much earlier. In one of them a queue
- * may be filling.
+ * The change of the offset between the shortest round trips of two windows, less what queues can have added to them
+ * (the part of the round trip above the least one) and `rate`; > 0: the offset changes faster.
+ */
+static double change_beyond(const struct window *a, const struct window *b, double least, double rate)
+{
+	if (!a->rtt || !b->rtt)
+		return 0;
+	return fabs(b->high - a->high) - (a->rtt > b->rtt ? a->rtt : b->rtt) + least - STAMP_ERROR_NS -
+	       rate * (b->t - a->t);
+}
+
+/*
+ * Two clocks that nothing synchronises may differ by more than the model allows (a bad crystal, a virtual machine), and
+ * a clock may step. The limits contradict the model only after the room of a round trip is used up: by a rate after
+ * minutes, by a short step never. Until then the true offset may be outside of the cones. The
+ * shortest round trips show both much earlier: a rate over an eighth of the segment or more, a step between neighbours.
  */
 static void rate_find(struct segment *s)
 {
-	const double least = s->end / RATE_PART;
+	const int used = (int)(s->end / s->width) + 1;
+	double shortest[SHORTEST + 1], least;
+	int count = 0;
 
 	s->rate = RATE;
-	for (int direction = -1; direction <= 1 && s->points >= RATE_POINTS && s->end >= RATE_TIME; direction += 2) {
-		const double upper = limits_hull_rate(&s->straight.upper, least, direction),
-			     lower = limits_hull_rate(&s->straight.lower, least, direction),
-			     rate = upper < lower ? upper : lower;
+	s->any_rate = false;
+	for (int i = 0; i < WINDOWS; i++) {
+		int at = count;
 
-		if (rate > RATE)
-			s->rate = clamp(rate + RATE_ROOM, RATE, RATE_MOST);
+		if (!s->windows[i].rtt)
+			continue;
+		for (; at && shortest[at - 1] > s->windows[i].rtt; at--)
+			shortest[at] = shortest[at - 1];
+		shortest[at] = s->windows[i].rtt;
+		count += count < SHORTEST;
 	}
+	if (s->points < RATE_POINTS || count < SHORTEST)
+		return;
+	/* The path may be shorter than that. */
+	least = 2 * shortest[0] - shortest[SHORTEST - 1] - 4 * s->widen;
+	for (int apart = used / RATE_PART + 1; apart < WINDOWS && s->end >= RATE_TIME; apart *= 2)
+		for (int i = 0; i + apart < WINDOWS; i++) {
+			const struct window *a = &s->windows[i], *b = a + apart;
+			const double rate = change_beyond(a, b, least, 0) / (b->t - a->t) + RATE_ROOM;
+
+			if (b->rtt && rate > s->rate && rate > RATE + RATE_ROOM)
+				s->rate = rate < RATE_MOST ? rate : RATE_MOST;
+		}
+	for (int i = 0; i < WINDOWS; i++)
+		for (int j = i + 1, near = 0; j < WINDOWS && near < 2; near += s->windows[j++].rtt != 0)
+			s->any_rate |= change_beyond(&s->windows[i], &s->windows[j], least, s->rate) > 0;
 	s->straight.rate = s->curved.rate = s->rate;
 }
 
@@ -376,6 +439,9 @@ int64_t clock_offset_within(const struct clock_offset *est, enum clock_offset_se
 		     high = high_ns == INT64_MAX ? span.high : above_base(s, high_ns);
 	double middle;
 
+	/* Neighbours then show nothing. */
+	if (s->any_rate && low_ns != INT64_MIN && high_ns != INT64_MAX)
+		span = (struct span){ low, high, (low + high) / 2 };
 	if (low > span.high + STAMP_ERROR_NS || high < span.low - STAMP_ERROR_NS) {
 		*bound_ns = UINT64_MAX;
 		return (int64_t)((uint64_t)s->base_v + (uint64_t)whole_ns(span.middle));
@@ -449,6 +515,8 @@ static void take(struct segment *s, const struct clock_exchange *x)
 	corridor_add(&s->curved, high, low);
 	limits_cones_add(&s->upper, high);
 	limits_cones_add(&s->lower, low);
+	s->widen = (double)x->widen_ns > s->widen ? (double)x->widen_ns : s->widen;
+	window_add(s, &(struct window){ low.t, high.v, high.v - low.v });
 	s->sum_t += high.t;
 	s->end = low.t;
 	s->points++;

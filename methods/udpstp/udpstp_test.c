@@ -18,8 +18,10 @@ enum { BATCH = 64, BATCHES = 16 /* in a row, before other sources get their turn
 
 #define NS_PER_MS ((uint64_t)KTRXER_NS_PER_MS)
 #define NS_PER_S ((uint64_t)KTRXER_NS_PER_S)
+#define FEEDBACK_NS (90 * NS_PER_MS) /* beside two trials: RFC 9097, 8.1 */
 #define STOPPED_NS NS_PER_S      /* after so long without a PDU: reported to the peer, row 0 is sent */
 #define SILENT_NS (5 * NS_PER_S) /* the watchdog of the protocol */
+#define WATCH_NS (100 * NS_PER_MS)
 #define CONFIRM_NS NS_PER_S      /* for the peer to confirm the end */
 #define AFTER_NS (500 * NS_PER_MS) /* the server sends so long after the time, so that the last sub-interval is whole */
 
@@ -38,6 +40,7 @@ struct udpstp_test {
 	bool load_seen, stopped;
 	uint32_t status_number;   /* of the last status PDU that came */
 	uint32_t interval_number; /* of the last sub-interval that came */
+	uint32_t missing;         /* steps down since then, because no status PDU came */
 	uint32_t drops_seen, row_max;
 	struct udpstp_test_counts counts;
 	struct mmsghdr messages[BATCH];
@@ -180,13 +183,40 @@ static void status_due(struct loop_timer *timer, uint64_t now_ns)
 
 /* --------------------------------------------------------------------------------------------------------- watchdog */
 
+/*
+ * The server's load falls by the rule of the search while no status PDU comes: after two trials and 90 ms, and after
+ * each further trial. Not before the first one, which takes a round trip. Returns the time of the next look.
+ */
+static uint64_t feedback_missing(struct udpstp_test *t, uint64_t now_ns, bool held)
+{
+	const uint64_t trial_ns = t->o.activation.trial_ms * NS_PER_MS;
+	uint64_t due_ns = t->heard_ns + FEEDBACK_NS + (2 + t->missing) * trial_ns;
+
+	if (!t->sender || !t->o.server || !t->status_number || t->stop_ns || !trial_ns)
+		return KTRXER_NEVER;
+	for (; due_ns <= now_ns; due_ns += trial_ns) {
+		const struct rate_search_feedback f = { .lost = t->search.options.sequence_errors + 1ULL };
+		struct udpstp_rate rate;
+
+		t->missing++;
+		if (held) /* status PDUs may wait in the socket */
+			continue;
+		search_step(t, &f);
+		rate_of_search(t, &rate);
+		udpstp_sender_rate(t->sender, &rate);
+	}
+	return due_ns;
+}
+
 static void watch_due(struct loop_timer *timer, uint64_t now_ns)
 {
 	struct udpstp_test *t = (struct udpstp_test *)((char *)timer - offsetof(struct udpstp_test, watch_timer));
 	const uint64_t silent_ns = now_ns - t->heard_ns;
+	uint64_t feedback_ns;
 
+	feedback_ns = feedback_missing(t, now_ns, now_ns - t->ran_ns > 2 * WATCH_NS);
 	note_run(t, now_ns);
-	timer->at_ns = now_ns + 100 * NS_PER_MS;
+	timer->at_ns = feedback_ns < now_ns + WATCH_NS ? feedback_ns : now_ns + WATCH_NS;
 	t->stopped = silent_ns >= STOPPED_NS;
 	if (t->sender) {
 		t->sender->head.stopped = t->stopped;
@@ -207,6 +237,7 @@ static void watch_due(struct loop_timer *timer, uint64_t now_ns)
 static void heard(struct udpstp_test *t, uint8_t action)
 {
 	t->heard_ns = ktrxer_now_ns();
+	t->missing = 0;
 	if (t->sender && t->sender->slow)
 		t->sender->slow = false;
 	if (action == UDPSTP_GOES_ON)
@@ -383,7 +414,7 @@ int udpstp_test_new(struct udpstp_test **out, const struct udpstp_test_options *
 	t->begin_ns = t->heard_ns = t->ran_ns = now_ns;
 	t->wanted_ns = a->test_s * NS_PER_S;
 	t->status_timer = (struct loop_timer){ .at_ns = KTRXER_NEVER, .due = status_due };
-	t->watch_timer = (struct loop_timer){ .at_ns = now_ns + 100 * NS_PER_MS, .due = watch_due };
+	t->watch_timer = (struct loop_timer){ .at_ns = now_ns + WATCH_NS, .due = watch_due };
 	for (int i = 0; i < BATCH; i++) {
 		t->parts[i] = (struct iovec){ t->data[i], sizeof t->data[i] };
 		t->messages[i].msg_hdr =

@@ -151,13 +151,13 @@ def test_a_step_begins_a_new_segment():
 
 @pytest.mark.parametrize("adjusted", [False, True])
 def test_a_reported_step_within_the_round_trip_leaves_no_error(adjusted):
-    """A step that is not reported looks like a rate beyond the model, which widens the bound, but not by enough for all probes."""
+    """A step that is not reported shows between neighbours; then each round trip bounds its own delays."""
     sent = np.arange(0, 10 * S, 10 * MS)
     step = np.where(sent > 5 * S, 8 * MS, 0)
     made = one_way(sent, np.full(len(sent), 20 * MS), sent + 2 * MS + step, None, None, step if adjusted else None, adjusted)
     assert made.steps == 0, "no round trip contradicts another one"
-    assert np.all(np.abs(made.up_ns - 2 * MS) <= made.bound_ns + 3) == adjusted
-    assert np.all(made.bound_ns < (10.1 if adjusted else 18) * MS)
+    assert np.all(np.abs(made.up_ns - 2 * MS) <= made.bound_ns + 3)
+    assert np.all(made.bound_ns < 10.2 * MS)
 
 
 def test_oscillators_are_known_better_than_clocks_under_a_daemon():

@@ -132,6 +132,46 @@ TEST(a_step_between_such_clocks)
 	}
 }
 
+/*
+ * Changes midway of which the mean is within the model, or that contradict no round trip: rates, and steps of less than
+ * the round trip. Some are too small, or hidden by jitter; the share of rows beyond their bound is printed.
+ */
+TEST(changes_that_contradict_no_round_trip)
+{
+	static const double later[] = { 0, 650, 700, 900, 1500, -900 };
+	static const int64_t steps[] = { 0, MS, 3 * MS, 8 * MS, 15 * MS, -8 * MS };
+	static const int64_t jitters[] = { 0, 100000, MS, 5 * MS };
+	int runs = 0, runs_wrong = 0, rows = 0, rows_wrong = 0;
+
+	for (int seconds = 5; seconds <= 320; seconds *= 2)
+		for (int j = 0; j < 4; j++)
+			for (int k = 1; k < 12; k++) {
+				const struct clocks c = { .far_later = k < 6 ? later[k] : 0,
+							  .step_ns = k < 6 ? 0 : steps[k - 6],
+							  .rows = seconds * 10,
+							  .interval_ns = 100 * MS,
+							  .jitter_ns = jitters[j] };
+				int wrong, known;
+				int64_t widest;
+
+				measure(&c, &wrong, &known, &widest);
+				assert_true(widest < 40 * MS);
+				if (wrong)
+					print_message(
+						"%d s, jitter %lld us, rate %g ppm, step %lld us: %d of %d rows\n",
+						seconds, (long long)c.jitter_ns / 1000, c.far_later,
+						(long long)c.step_ns / 1000, wrong, known);
+				if (jitters[j] <= 100000)
+					assert_int_equal(wrong, 0);
+				runs++;
+				runs_wrong += wrong > 0;
+				rows += known;
+				rows_wrong += wrong;
+			}
+	print_message("%d of %d runs, %d of %d rows beyond the bound\n", runs_wrong, runs, rows_wrong, rows);
+	assert_true(rows_wrong * 100 < rows);
+}
+
 /* Synchronised clocks beside jitter keep the bound of the model. */
 TEST(jitter_is_no_rate)
 {

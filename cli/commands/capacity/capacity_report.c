@@ -295,6 +295,10 @@ int capacity_finish(struct capacity_run *run)
 	capacity_end_authenticated(end, c->secret != NULL);
 	capacity_end_algorithm(end, capacity_algorithms[run->o->algorithm]);
 	capacity_end_sub_interval_ns(end, run->o->sub_interval_ns);
+	capacity_end_dscp(end, run->o->dscp);
+	capacity_end_low_ns(end, run->o->low_ns);
+	capacity_end_upper_ns(end, run->o->upper_ns);
+	capacity_end_sequence_errors(end, run->o->sequence_errors);
 	for (int way = 0; way < CAPACITY_WAYS; way++)
 		if (run->ways[way].measured)
 			way_json(end, &run->ways[way]);

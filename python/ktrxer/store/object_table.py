@@ -20,7 +20,7 @@ GROUPS = {
     "bench_row": "",
     "bench_change": "figure:s change:s was:n is:n",
     "capacity_interval": "direction:s number:i time_ns:i lasts_ns:i datagrams:i ip_bytes:i bit_s:n lost:i reordered:i duplicates:i delay_variation_min_ns:i delay_variation_max_ns:i rtt_variation_min_ns:i rtt_variation_max_ns:i",
-    "capacity_end": "target:s to:s port:i authenticated:b algorithm:s sub_interval_ns:i up:{capacity_way} down:{capacity_way}",
+    "capacity_end": "target:s to:s port:i authenticated:b algorithm:s sub_interval_ns:i dscp:i low_ns:i upper_ns:i sequence_errors:i up:{capacity_way} down:{capacity_way}",
     "capacity_way": "maximum:{capacity_mode} first_mode:{capacity_mode} second_mode:{capacity_mode} mean_bit_s:n loss:n datagrams:i lost:i reordered:i duplicates:i delay_variation:{capacity_range} rtt_variation:{capacity_range} sub_intervals:i test_port:i for_ns:i sender:{capacity_sender} status_lost:i datagrams_received:i lost_in_socket:i without_kernel_stamp:i paused_ns:i pause_max_ns:i ignored:i",
     "capacity_sender": "refused:i lateness_us:{histogram} requested:i sent:i failed:i skipped:i cancelled:i late:i late_after_us:n",
     "capacity_mode": "bit_s:n sub_interval:i first:i count:i loss:n delay_variation:{capacity_range} rtt_variation:{capacity_range}",
