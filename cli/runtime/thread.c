@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "thread.h"
 
-#include <sched.h>
+#include "helper_thread.h"
+
 #include <signal.h>
 #include <stddef.h>
 
@@ -10,7 +11,6 @@ enum { STACK_BYTES = 128 * 1024 };
 
 int cli_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
 {
-	struct sched_param param = { 0 };
 	sigset_t all, before;
 	pthread_attr_t attr;
 	int ret;
@@ -19,10 +19,7 @@ int cli_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), 
 	if (ret)
 		return -ret;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* Do not inherit the policy: the creator may be real-time, and a real-time helper would delay the probes. */
-	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
-	pthread_attr_setschedparam(&attr, &param);
+	helper_thread_policy(&attr);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(thread, &attr, run, argument);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "phc_sampler.h"
 
+#include "helper_thread.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -65,16 +67,13 @@ static void *sampler_main(void *context)
 /* Not with the priority of the calling thread, which may be real-time: samples are not urgent. */
 static int thread_make(struct phc_sampler *sampler)
 {
-	const struct sched_param none = { 0 };
 	pthread_attr_t attr;
 	sigset_t all, old;
 	int rc;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, SAMPLER_STACK);
-	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
-	pthread_attr_setschedparam(&attr, &none);
+	helper_thread_policy(&attr);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&sampler->thread, &attr, sampler_main, sampler);
