@@ -122,6 +122,7 @@ static void finish_json(const struct ping_run *run, struct json *end, const stru
 	ping_end_engine(end, p->info.engine);
 	ping_end_protocol(end, run->o->udp ? "udp" : "icmp");
 	ping_end_payload_bytes(end, p->spec.payload);
+	probe_stream_json(&run->report, end, (int)run->o->dscp << 2);
 	probe_accounts_json(&run->report, end, c->sent, c->received);
 	ping_end_lost(end, c->lost);
 	probe_answers_unanswered_at_end(end, c->waiting);

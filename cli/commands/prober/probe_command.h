@@ -91,6 +91,8 @@ void probe_own_queue_json(const struct probe_report *report, struct json *end);
 void probe_accounts_json(const struct probe_report *report, struct json *end, uint64_t sent, uint64_t received);
 /* The sources of the time stamps at both ends of the round trips; the object `stamps` is open, and is left so. */
 void probe_stamps_json(const struct probe_report *report, struct json *end);
+/* `tos`: of the probes; below 0: they have several. */
+void probe_stream_json(const struct probe_report *report, struct json *end, int tos);
 void probe_errors_json(const struct probe_report *report, struct json *end);
 void probe_unsent_text(const struct probe_report *report);
 /* "N lost (N.N %), N answered after the time-out", into `text`. */

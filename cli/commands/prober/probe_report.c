@@ -176,6 +176,15 @@ void probe_stamps_json(const struct probe_report *r, struct json *end)
 	probe_stamps_received_user(end, arrivals[KTRXER_STAMP_USER]);
 }
 
+void probe_stream_json(const struct probe_report *r, struct json *end, int tos)
+{
+	probe_stream_timeout_ns(end, r->o->timeout_ns);
+	probe_stream_interval_ns(end, r->o->interval_ns);
+	probe_stream_model(end, shared_models[r->o->model]);
+	if (tos >= 0)
+		probe_stream_dscp(end, (uint64_t)tos >> 2);
+}
+
 void probe_errors_json(const struct probe_report *r, struct json *end)
 {
 	const struct probe_result *result = &r->prober->result;

@@ -224,6 +224,7 @@ void stamp_end_json(const struct stamp_command *run, struct json *end)
 	stamp_end_mode(end, run->o->auth_key_file ? "authenticated" : "open");
 	stamp_end_ssid(end, r->ssid);
 	stamp_end_payload_bytes(end, r->payload);
+	probe_stream_json(&run->report, end, r->class_count == 1 ? r->classes[0].tos : -1);
 	counts_json(run, end);
 	probe_times_rtt_us(end, p->result.rtt);
 	probe_own_queue_json(&run->report, end);
