@@ -137,7 +137,12 @@ enum stamp_counted_as stamp_losses_first(struct stamp_losses *l, const struct st
 		take_past(l, a->seq);
 		return STAMP_COUNTED_DOWN;
 	}
-	if (count < e->highest && (seen_before(l, count) || a->received_real_ns > e->highest_real_ns + ANEW_NS)) {
+	/* A stateless reflector repeats the number of the probe (RFC 8762, 4.2), which is no count. */
+	if (count < e->highest && !l->stateful && !seen_before(l, count)) {
+		if (a->received_real_ns > e->highest_real_ns)
+			as = STAMP_COUNTED_UP;
+	} else if (count < e->highest &&
+		   (seen_before(l, count) || a->received_real_ns > e->highest_real_ns + ANEW_NS)) {
 		as = STAMP_COUNTED_ANEW;
 		place->unplaced = true;
 		epoch_end(l);

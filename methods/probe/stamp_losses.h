@@ -51,6 +51,7 @@ struct stamp_counted {
 enum stamp_counted_as {
 	STAMP_COUNTED,
 	STAMP_COUNTED_DOWN, /* reordered down: an answer with a larger count came before */
+	STAMP_COUNTED_UP,   /* reordered up: no count was seen so far, and T2 is later than that of a later probe */
 	STAMP_COUNTED_ANEW, /* the reflector has begun to count anew */
 };
 struct stamp_place {

@@ -75,6 +75,7 @@ static void count_answer(struct stamp_session *s, struct stamp_entry *e, uint32_
 	}
 	s->counts.restarts += as == STAMP_COUNTED_ANEW;
 	e->sample.reordered_down = as == STAMP_COUNTED_DOWN;
+	e->sample.reordered_up = as == STAMP_COUNTED_UP;
 	if (e->sample.reordered_down || e->number < highest_probe)
 		find_overtaken(s, e);
 	if (e->number >= s->answered_end)
