@@ -75,7 +75,7 @@ def test_each_method_once_and_again(measured, tmp_path):
     pairs = by_name["Pairs up", "pair"]
     assert len(pairs["t_ns"]) == len(by_name["Pairs down", "pair"]["t_ns"]) == 40 and (pairs["t_ns"] >= 200 * MS).all()
     assert (pairs["send_gap_ns"] >= 0).all() and set(pairs["bytes"].tolist()) == {1500, 764}
-    assert len(by_name["Compound", "pair"]["t_ns"]) == 40
+    assert len(by_name["Compound", "pair"]["t_ns"]) == 80  # of four kinds
 
     hops = by_name["Routes", "hop"]
     assert set(zip(hops["hop"].tolist(), hops["address"].tolist(), strict=True)) >= {(1, "10.77.0.2"), (2, "10.78.0.2")}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ktrxer.run import losses
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
-from ktrxer.store.meta import Series
+from ktrxer.store.meta import Phase, Series
 
 WHOLE = "whole run"
 PHASES = (("idle", ("idle_before", "idle_after")), ("load", ("load",)), ("drain", ("drain",)))
@@ -34,12 +34,18 @@ class Loss:
 
 
 def of_phases(run: Run) -> list[Loss]:
-    times = [sorted((phase.from_ns, phase.to_ns) for phase in run.meta.phases if phase.name in phases) for _, phases in PHASES]
+    times = [sorted(_times(run, phase) for phase in run.meta.phases if phase.name in phases) for _, phases in PHASES]
     total = np.zeros((len(PHASES), 5), np.int64)
     for series in run.meta.of_kind("latency"):
         t, (state, spare) = run.arrays(series)["t_ns"], _placed(run, series)
         total += _as_the_session(np.array([_numbers(_counted(t, state, some), spare) for some in times]), run, series)
     return [Loss(name, *row) for (name, _), row in zip(PHASES, total.tolist(), strict=True) if row[0]]
+
+
+def _times(run: Run, phase: Phase) -> tuple[int, int]:
+    """Probes of the last round trip before the load are in no phase. They meet the load, so their losses are those of the load."""
+    before = run.meta.phase("idle_before") if phase.name == "load" else None
+    return min(before.to_ns, phase.from_ns) if before is not None else phase.from_ns, phase.to_ns
 
 
 def _counted(t: NDArray[np.int64], state: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
