@@ -241,7 +241,7 @@ def test_port_unreachable_is_shown(pair, ktrxer, ping, version):
     assert result["lost"] == 5 and result["network_errors"] == 5 and result["verdict"] == "invalid"
     assert [(one["from"], one["error"]) for one in kinds["network_error"]] == [(to, "port unreachable")] * 5
     text = a.run([ktrxer, "ping", to, "--udp", "-c", "1", "-W", "200ms"], check=False).stdout
-    assert f"{to}: port unreachable" in text and "answered nothing at all" in text
+    assert f"{to}: port unreachable" in text and "answered nothing within" in text
 
 
 @pytest.mark.parametrize("precise", [False, True])
@@ -307,7 +307,7 @@ def test_time_exceeded_is_shown(pair, ping):
 def test_nobody_there(shared_pair, ping, ktrxer):
     a, b = shared_pair
     result, _ = ping(a, "10.77.0.99", "-c", 2, "-i", "10ms", "-W", "300ms", status=1)
-    assert result["lost"] == 2 and "10.77.0.99 answered nothing at all" in [one["text"] for one in result["reasons"]]
+    assert result["lost"] == 2 and any(one["text"].startswith("10.77.0.99 answered nothing within ") for one in result["reasons"])
     done = a.run([ktrxer, "ping", "10.77.0.99", "-e", "packet", "-c", "1"], check=False)
     assert done.returncode == 1 and "does not answer ARP" in done.stderr
 

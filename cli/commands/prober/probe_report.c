@@ -108,7 +108,7 @@ void probe_judge_answers(const struct probe_report *r, uint64_t sent, uint64_t r
 		reason_too_late(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID, r->o->host, too_late, sent,
 				(int64_t)r->prober->spec.timeout_ns);
 	else if (sent && !received && !r->prober->result.failure.code)
-		reason_silent(r->cli, r->o->host, where, why);
+		reason_silent(r->cli, r->o->host, (int64_t)r->prober->spec.timeout_ns, where, why);
 }
 
 struct bound_parts probe_bound_parts(const struct probe_report *r, uint64_t received)

@@ -659,7 +659,7 @@ FORMS: dict[str, Form] = {
     "silent": Form(
         "invalid",
         "far",
-        "{host} answered nothing at all{where}{why}",
+        "{host} answered nothing within {timeout_ns}{where}{why}",
         ("delay", "loss",),
     ),
     "receive_buffer": Form(
