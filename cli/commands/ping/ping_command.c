@@ -105,10 +105,7 @@ static int run_ping(struct cli *cli, const void *options)
 
 	ping_batch_open(&run.report);
 	status = ping_all(&run);
-	ping_free(run.ping);
-#ifndef KTRXER_SMALL
-	answer_log_free(&run.log);
-#endif
+	ping_run_free(&run);
 	return status;
 }
 

@@ -27,5 +27,6 @@ void ping_say_what(const struct ping_run *run);
 void ping_say_answer(void *run, enum echo_event event, const struct echo_result *result);
 /* Judges, and prints: into the open end object, and as text. */
 void ping_report(struct ping_run *run, struct json *end);
+void ping_run_free(struct ping_run *run);
 
 #endif

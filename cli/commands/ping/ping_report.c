@@ -188,3 +188,11 @@ void ping_report(struct ping_run *run, struct json *end)
 	finish_text(run, &c);
 	finish_json(run, end, &c);
 }
+
+void ping_run_free(struct ping_run *run)
+{
+	ping_free(run->ping);
+#ifndef KTRXER_SMALL
+	answer_log_free(&run->log);
+#endif
+}

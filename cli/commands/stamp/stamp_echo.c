@@ -58,7 +58,7 @@ void stamp_echo_free(struct stamp_echo *echo)
 {
 	if (!echo)
 		return;
-	ping_free(echo->run.ping);
+	ping_run_free(&echo->run);
 	cli_part_close(&echo->cli);
 	free(echo);
 }
