@@ -89,6 +89,14 @@ static int open_socket(struct run *run, struct ktrxer_error *err)
 		return ktrxer_fail(err, rc, "this kernel does not stamp datagrams (SO_TIMESTAMPING): %s",
 				   "the times of its layers are not known");
 	ktrxer_txstamp_add_sched(run->fd); /* without it the layer stays empty */
+#ifndef KTRXER_SMALL
+	ktrxer_txstamp_add_path(run->fd, o->to.family);
+#endif
+	if (o->bound &&
+	    setsockopt(run->fd, SOL_SOCKET, SO_BINDTODEVICE, o->device, (socklen_t)strlen(o->device)) != 0) {
+		rc = -errno;
+		return ktrxer_fail(err, rc, "the socket cannot be bound to device '%s': %m", o->device);
+	}
 	open_nic(run);
 	if (o->from.family) {
 		length = ktrxer_name_make(&name, &o->from, 0);
@@ -107,11 +115,13 @@ static int open_socket(struct run *run, struct ktrxer_error *err)
 
 static void on_sched(void *context, uint32_t key, int64_t real_ns, uint32_t device, const struct ktrxer_addr *from)
 {
-	struct trip *trip = &((struct run *)context)->trip;
+	struct run *run = context;
 
-	(void)device, (void)from;
-	if (key == trip->key)
-		trip->sched_ns = real_ns;
+	if (key != run->trip.key)
+		return;
+	if (run->counts && !run->trip.sched_ns)
+		path_witness_left(run->o->witness, device, from, 1);
+	run->trip.sched_ns = real_ns;
 }
 
 static void on_stamp(void *context, uint32_t key, int64_t real_ns, enum ktx_departure_source source, bool nic_clock)
@@ -174,6 +184,7 @@ static void read_answer(struct run *run, uint32_t length, const struct ktrxer_me
 	trip->returned_ns = returned_ns;
 	read_tlvs(run, length, ptp);
 	if (run->counts) {
+		path_witness_arrived(run->o->witness, m->ifindex);
 		run->answers[r.seq % ANSWERS].seq = r.seq;
 		run->answers[r.seq % ANSWERS].t3_ns = trip->t3_ns;
 	}

@@ -10,6 +10,8 @@
 #ifndef KTRXER_METHODS_HOST_TIMES_H
 #define KTRXER_METHODS_HOST_TIMES_H
 
+#include "path_witness.h"
+
 #include <ktrxer.h>
 
 enum host_layer {
@@ -28,11 +30,13 @@ struct host_times_options {
 	uint16_t port;
 	const char *device; /* of the route: its NIC stamps are used where it has any */
 	uint32_t device_index;
+	bool bound;           /* the probes leave by `device` alone */
 	uint32_t payload;     /* bytes of each probe; 0: the least */
 	uint64_t count;       /* probes that count; HOST_WARM_UP more go before them */
 	uint64_t interval_ns; /* at least; a probe waits for the answer to the one before it */
 	uint64_t timeout_ns;
-	int stop_fd; /* readable: stop; -1: none */
+	int stop_fd;                  /* readable: stop; -1: none */
+	struct path_witness *witness; /* gets the ways of the probes that count */
 };
 
 /* Probes that do not count: the first ones wait for the neighbour's address and for cold caches. */

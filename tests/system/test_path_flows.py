@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The path witness of `send`, `flow`, `tcp`, `owamp`, `pair`, `abw` and `ppt measure`, beside the counters of the devices (docs/decisions/0078-path-witness.md)."""
+"""The path witness of `send`, `flow`, `tcp`, `owamp`, `pair`, `abw` and `ppt`, beside the counters of the devices (docs/decisions/0078-path-witness.md)."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ WITH_SERVER = {
     "owamp": ("--count", "20", "--interval", "20ms", "--timeout", "300ms"),
     "pair": ("--count", "20", "--interval", "20ms"),
     "ppt measure": ("--count", "30", "--interval", "20ms"),
+    "ppt direct": ("--count", "20", "--interval", "5ms"),
 }
 
 
 def measured(ktrxer: Path, a: hosts.Netns, token: Path, name: str, to: str, *options: str, form: str = "--json") -> str:
     """The exit status is of no interest: on a busy machine figures are in doubt."""
-    known = [] if name == "owamp" else ["--token-file", str(token)]
+    known = [] if name in ("owamp", "ppt direct") else ["--token-file", str(token)]
     done = a.run([ktrxer, *name.split(), to, *known, *WITH_SERVER[name], *options, *([form] if form else [])], check=False, timeout=60)
     assert done.stdout, done.stderr
     return done.stdout
@@ -98,7 +99,7 @@ def test_the_ordinary_path_has_no_reason(served, ktrxer, token, name):
     a, _ = served
     end = json.loads(measured(ktrxer, a, token, name, "10.77.0.2"))
     assert left(end) == {"w1"} and not reasons(end), end
-    assert arrived(end) == ({"w1"} if "down -u" in name or name == "owamp" or name == "pair" else set()), end
+    assert arrived(end) == ({"w1"} if "down -u" in name or name in ("owamp", "pair", "ppt direct") else set()), end
     assert "path:" not in measured(ktrxer, a, token, name, "10.77.0.2", form="")
 
 

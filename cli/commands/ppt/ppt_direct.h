@@ -21,6 +21,7 @@ struct ppt_direct {
 	const struct ppt_direct_options *o;
 	struct ktrxer_path path;
 	struct host_times_options plan;
+	struct path_witness witness;
 	uint32_t busy_threads; /* of the second phase; 0: there is none */
 	struct host_times phases[DIRECT_PHASES];
 	int done; /* phases that were measured */

@@ -60,6 +60,8 @@ static int plan_probes(struct ppt_direct *run, struct ktrxer_error *err)
 	run->plan.from = o->from;
 	run->plan.device = run->path.device.name;
 	run->plan.device_index = run->path.device.index;
+	run->plan.bound = o->device != NULL;
+	run->plan.witness = &run->witness;
 	run->plan.port = (uint16_t)o->port;
 	run->plan.payload = (uint32_t)o->payload;
 	run->plan.count = o->count;

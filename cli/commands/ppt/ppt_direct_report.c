@@ -3,6 +3,7 @@
 #include "ppt_direct.h"
 
 #include "fields_ppt.h"
+#include "path_report.h"
 #include "reasons.h"
 #include "units.h"
 
@@ -135,16 +136,30 @@ static void judge(const struct ppt_direct *run, int phase)
 int ppt_direct_finish(struct ppt_direct *run)
 {
 	const struct host_times *idle = &run->phases[DIRECT_IDLE];
+	const struct path_report path = { .cli = run->cli,
+					  .witness = &run->witness,
+					  .claim = &run->path,
+					  .host = run->o->host,
+					  .from_named = run->o->from.family };
+	uint64_t sent = 0;
 	struct json *end;
 
 	run->cli->no_figure = true;
+	for (int phase = 0; phase < run->done; phase++)
+		sent += run->phases[phase].sent;
+	path_witness_end(&run->witness,
+			 &(struct path_claim){
+				 .path = &run->path, .device = run->o->device, .from = &run->o->from, .sent = sent });
 	for (int phase = 0; phase < run->done; phase++) {
 		say_phase(run, phase);
 		judge(run, phase);
 		run->cli->no_figure &= !run->phases[phase].answered;
 	}
+	path_report_judge(&path);
+	path_report_text(&path);
 	end = out_end(run->cli);
 	json_target(end, run->o->host, &run->path);
+	path_report_json(&path, end);
 	ppt_direct_port(end, run->o->port);
 	ppt_direct_interval_ns(end, run->o->interval_ns);
 	ppt_direct_stamps_open(end);

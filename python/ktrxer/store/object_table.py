@@ -276,7 +276,7 @@ LINES = {
     ("ppt estimate", "end", ""): "line start_of_end ppt_result ppt_figures ended",
     ("ppt measure", "sample", "compound_probe"): "line sample train_pair compound_probe",
     ("ppt measure", "end", ""): "line start_of_end target path ppt_measure ended measured verdict",
-    ("ppt direct", "end", ""): "line start_of_end target ppt_direct ended measured verdict",
+    ("ppt direct", "end", ""): "line start_of_end target path ppt_direct ended measured verdict",
     ("serve", "event", "listening"): "line event serve_listening",
     ("serve", "event", "client_ended"): "line event serve_client",
     ("serve", "event", "token_reloaded"): "line event serve_token",
