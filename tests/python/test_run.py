@@ -176,7 +176,7 @@ def test_a_good_run(fake, runs):
     # 1 and 2 bytes a microsecond.
     assert sums.mean_mbps == pytest.approx(24, rel=1e-6) and sums.flows == 2
     assert {s.name: s.mean for s in made.series if s.kind == "bytes"} == {"one": pytest.approx(8), "two": pytest.approx(16)}
-    assert [(loss.name, loss.lost) for loss in made.loss] == [("idle", 2), ("load", 10)], "those of the last round trip before the load are of neither"
+    assert [(loss.name, loss.lost) for loss in made.loss] == [("idle", 2), ("load", 12)], "those of the last round trip before the load are its own"
     assert made.responsiveness.self_rpm == pytest.approx(3000) and made.grade.letter == "A+"
     assert any("24.00 Mbit/s" in line for line in text.lines(made))
     json.dumps(made.as_json(), allow_nan=False)
