@@ -56,9 +56,8 @@ def test_version_4_becomes_tables_of_each_kind(tmp_path: Path) -> None:
         ("cpu_stats_near::cpu1", "value", "fraction"),
         ("number", "value", "widgets"),
     ]
-    assert meta.runners[0].argv == ["fping -D -p 200 far"] and meta.runners[2].end == {
-        "idx": 2, "units": "Mbits/s", "mean_value": 8.0, "cong_control": "cubic",
-    }
+    assert meta.runners[0].argv == ["fping -D -p 200 far"] and meta.unknown == []
+    assert meta.metadata["flent"]["SERIES_META"]["TCP upload"]["CONG_CONTROL"] == "cubic"
     assert run.series("Ping (ms) UDP EF").klass == "EF" and run.series("TCP upload").direction == "up"
     assert meta.verdict == "valid" and not any(one.name == "TCP upload sum" for one in meta.runners)
 
@@ -90,20 +89,12 @@ def test_rates_become_bytes_that_add_up(tmp_path: Path) -> None:
     assert arrays(run, "cpu_stats_near", "host")["cpu_percent"].tolist() == [50.0] * 10
 
 
-def test_a_flow_with_holes_is_not_counted_over_them(tmp_path: Path) -> None:
-    value = files.four()
-    value["raw_values"]["TCP upload"] = [point for i, point in enumerate(files.flow()) if not 10 <= i < 20]
-    run = run_of(tmp_path, value)
-    assert [one.kind for one in run.meta.series if one.name == "TCP upload"] == ["value"]
-    assert any("its intervals have gaps" in note for note in run.meta.metadata["notes"])
-
-
 def test_version_3_units(tmp_path: Path) -> None:
     run = run_of(tmp_path, files.three())
     assert set(arrays(run, "HTTP latency", "value")["value"].tolist()) == {5.0}
-    udp = arrays(run, "Ping (ms) UDP BE", "value")
-    assert set(udp["value"][~np.isnan(udp["value"])].tolist()) == {10.0}, "1000 over 100 transactions a second"
-    assert np.isnan(udp["value"][9]), "no transaction in that interval: no round trip"
+    udp = arrays(run, "Ping (ms) UDP BE", "latency")
+    assert set(udp["rtt_ns"].tolist()) == {10e6}, "1000 over 100 transactions a second"
+    assert len(udp["rtt_ns"]) == files.COUNT - 1, "no transaction in one interval: no round trip"
     qdisc = arrays(run, "qdisc_stats_near", "qdisc")
     assert qdisc["drops"].tolist() == [7 * i for i in range(10)] and qdisc["marks"].tolist() == list(range(10)), "differences, counted up again"
     assert run.meta.metadata["flent"]["SERIES_META"]["x"] == {"UNITS": "Mbits/s", "MEAN_VALUE": 2.0}
@@ -123,8 +114,11 @@ def test_version_1_with_samples_in_its_metadata_and_without(tmp_path: Path) -> N
     assert run.meta.version == "flent 2.3.0" and run.meta.zero.realtime_ns == T0_NS
     assert "RAW_VALUES" not in run.meta.metadata["flent"]["SERIES_META"]["Ping (ms) ICMP"]
     grid = run_of(tmp_path, files.one(samples=False))
-    assert len(arrays(grid, "TCP upload", "value")["value"]) == files.COUNT - 1, "its last is missing"
-    assert arrays(grid, "TCP upload", "value")["t_ns"][1] == pytest.approx(0.2e9, abs=1000)
+    flow = arrays(grid, "TCP upload", "bytes")
+    assert len(flow["bytes"]) == files.COUNT, "from the begin of the first step; the last value is missing"
+    assert flow["t_ns"][2] == pytest.approx(0.2e9, abs=1000) and flow["bytes"][2] == 400_000
+    assert len(arrays(grid, "Ping (ms) ICMP", "latency")["rtt_ns"]) == files.COUNT
+    assert grid.meta.verdict == "degraded" and "percentiles are those of the grid" in grid.meta.sentences[0]
     assert any("only interpolated values on a grid" in note for note in grid.meta.metadata["notes"])
 
 
@@ -398,7 +392,7 @@ def exported(tmp_path: Path, source: Path, *options: str) -> dict[str, Any]:
 
 def test_there_and_back_again(tmp_path: Path) -> None:
     source = files.write(tmp_path / "x.flent.gz", files.four())
-    made = exported(tmp_path, source)
+    made = exported(tmp_path, source, "--step", "200ms")
     assert made["version"] == 4 and set(made) == {"version", "metadata", "x_values", "results", "raw_values"}
     assert all(len(series) == len(made["x_values"]) for series in made["results"].values())
     meta, before = made["metadata"], files.four()["metadata"]
@@ -443,7 +437,7 @@ def test_sums_are_of_windows_in_which_every_flow_was_seen(tmp_path: Path) -> Non
     value["metadata"] |= {"NAME": "tcp_nup", "SERIES_META": {f"TCP upload::{i}": {"UNITS": "Mbits/s", "RUNNER": "NetperfDemoRunner", "IDX": i} for i in (1, 2)}}
     value["raw_values"] = {"TCP upload::1": files.flow(3.0), "TCP upload::2": files.flow(5.0, count=20, start=3.0)}
     value["results"] = {name: files.grid() for name in value["raw_values"]}
-    made = exported(tmp_path, files.write(tmp_path / "x.flent.gz", value))
+    made = exported(tmp_path, files.write(tmp_path / "x.flent.gz", value), "--step", "200ms")
     at = dict(zip(made["x_values"], made["results"]["TCP upload sum"], strict=True))
     each = {name: dict(zip(made["x_values"], made["results"][name], strict=True)) for name in value["raw_values"]}
     assert each["TCP upload::1"][1.0] == pytest.approx(3.0) and each["TCP upload::2"][1.0] is None and at[1.0] is None

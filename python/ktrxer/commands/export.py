@@ -49,7 +49,7 @@ def parser() -> Parser:
     parser.add_argument("--format", choices=list(FORMATS), default="flent", metavar="FORMAT", help=f"{', '.join(FORMATS)} (flent)")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=f"of openmetrics, or of one run of flent ({', '.join(ENDINGS)})")
     parser.add_argument("-D", "--directory", default=Path(), metavar="DIR", type=Path, help="where the files go (default: here)")
-    parser.add_argument("--step", type=duration, default=0.2, metavar="D", help="of Flent's grid (200ms)")
+    parser.add_argument("--step", type=duration, metavar="D", help="of Flent's grid (200ms, or that of the imported file)")
     parser.add_argument("--title", default="", metavar="TEXT", help="of the description of a data set")
     parser.add_argument("--license", default="", metavar="SPDX", help="of the data set, as CC-BY-4.0")
     force_option(parser)
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
             parser().error("-o is for one run; -D takes many")
         if not options.output.name.endswith(ENDINGS):
             parser().error(f"-o {options.output}: must end in one of: {', '.join(ENDINGS)}")
-    if not 0.001 <= options.step <= 3600:
+    if options.step is not None and not 0.001 <= options.step <= 3600:
         parser().error(f"--step: {outside(f'{options.step:g}s', options.step < 1, '1ms to 1h')}")
     if options.license and not re.fullmatch(r"[A-Za-z0-9.+-]{1,60}", options.license):
         parser().error(f"--license {options.license}: expected an SPDX identifier, as CC-BY-4.0")

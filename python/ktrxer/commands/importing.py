@@ -62,7 +62,7 @@ def _import(source: Path, options: argparse.Namespace) -> None:
     run = open_run(source)
     tables = {kind: run.table(kind) for kind in run.kinds()}
     try:
-        write_finished(target, run.meta, tables, options.directory / f".{target.name}.tmp")
+        write_finished(target, run.meta, tables, options.directory / f".{target.name}.tmp", run.original() if run.original else None)
     except OSError as error:
         raise FlentError(f"{target}: {error.strerror}") from None
     samples = sum(len(table) for table in tables.values())

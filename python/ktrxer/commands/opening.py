@@ -14,4 +14,9 @@ def open_any(path: Path) -> Run:
     """StoreError or FlentError when the file is neither."""
     from ktrxer import flent, store
 
-    return flent.open_run(path) if ".flent" in path.name or path.suffix == ".flnt" else store.open_run(path)
+    return flent.open_run(path) if is_flent(path) else store.open_run(path)
+
+
+def is_flent(path: Path) -> bool:
+    """Whether the name is that of a file of Flent. Files of version 1 are called NAME.json.gz."""
+    return ".flent" in path.name or path.name.endswith((".flnt", ".json", ".json.gz", ".json.bz2"))

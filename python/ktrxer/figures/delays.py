@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrxer.figures.facts import probes_of
+from ktrxer.figures.facts import STALLED, probes_of
 from ktrxer.statistics.latency import Delays, delays, p50_interval
 from ktrxer.store import Run
 from ktrxer.store.columns import LOST, LOST_DOWN, LOST_UP
@@ -45,9 +45,10 @@ def kinds_of(run: Run) -> list[tuple[str, list[Series]]]:
     for series in run.meta.of_kind("latency"):
         kinds.setdefault(probes_of(run, series), []).append(series)
 
-    def rank(item: tuple[str, list[Series]]) -> tuple[bool, int]:
+    def rank(item: tuple[str, list[Series]]) -> tuple[bool, bool, int]:
         one_way = any(not np.isnan(run.arrays(series)["up_ns"]).all() for series in item[1])
-        return not one_way, PREFERRED.index(kind) if (kind := item[0].partition(" ")[0]) in PREFERRED else len(PREFERRED)
+        kind = item[0].partition(" ")[0].removesuffix(",")
+        return STALLED in item[0], not one_way, PREFERRED.index(kind) if kind in PREFERRED else len(PREFERRED)
 
     return sorted(kinds.items(), key=rank)
 
@@ -109,8 +110,9 @@ def latencies(run: Run, whole: bool) -> list[Direction]:
 
 
 def headline(latency: Sequence[Direction]) -> Direction | None:
-    """The round trip for the grade and for the tiles of a report: that of the first kind that was answered both idle and under load."""
-    trips = [one for one in latency if one.name == ROUND_TRIP]
+    """The round trip for the grade and for the tiles of a report: that of the first kind that was answered both idle and under load. A kind
+    that stalled stands for another time."""
+    trips = [one for one in latency if one.name == ROUND_TRIP and STALLED not in one.probes]
     return next((one for one in trips if one.idle is not None and one.loaded is not None), trips[0] if trips else None)
 
 

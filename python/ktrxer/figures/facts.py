@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from ktrxer.statistics.throughput import receiver_end
 from ktrxer.store import Run
 from ktrxer.store.meta import Runner, Series
 
+STALLED = ", stalled"  # of probes without round trips in a part of the load
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]  # times, received bytes so far
 
 
@@ -19,10 +21,39 @@ def probes_of(run: Run, series: Series) -> str:
     """The kind of a series' probes. The hosts process each kind differently: a kernel answers an ICMP echo request, a program or XDP
     answers a datagram. So the round trips of two kinds cannot be compared and are never pooled."""
     runner = run.meta.runner_of(series)
+    stalled = STALLED if series.name in _names(run.meta.metadata.get("stalled")) else ""
     if runner is not None and runner.protocol is not None:
-        return runner.protocol + _path(run, runner)
-    named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS)\b", series.name)
-    return named[1] if named else "other"
+        return runner.protocol + _path(run, runner) + stalled
+    named = re.search(r"\b(UDP|ICMP|TCP|HTTP|DNS|VoIP)(?=6?\d*\b)", series.name)
+    return (named[1] if named else "other") + stalled
+
+
+def counts_losses(run: Run, series: Series) -> bool:
+    """Whether the samples show lost probes. Those of netperf's UDP_RR in a file of Flent do not."""
+    return series.name not in _names(run.meta.metadata.get("unnumbered"))
+
+
+def _names(found: object) -> dict[object, object]:
+    return found if isinstance(found, dict) else {}
+
+
+def stored_mbps(run: Run, series: Series) -> tuple[float, float | None] | None:
+    """The mean rate of a flow, and the seconds that it ran, as Flent stored them from its tool's own total."""
+    flent = run.meta.metadata.get("flent")
+    described = flent.get("SERIES_META") if isinstance(flent, dict) else None
+    one = described.get(series.data_name or series.name) if isinstance(described, dict) else None
+    if not isinstance(one, dict) or not isinstance(flent, dict):
+        return None
+    mean: Any = one.get("MEAN_VALUE")
+    seconds: Any = one.get("ELAPSED_TIME")
+    if not _positive(seconds):
+        found = re.search(r" -l (\d+(?:\.\d+)?)\b", command) if isinstance(command := one.get("COMMAND"), str) else None
+        seconds = float(found[1]) if found else flent.get("LENGTH")
+    return (float(mean), float(seconds) if _positive(seconds) else None) if _positive(mean) else None
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
 
 
 def _path(run: Run, runner: Runner) -> str:

@@ -16,6 +16,7 @@ VERSION = 4
 SERIES_LIMIT = 20_000
 NAME_LIMIT, TEXT_LIMIT = 200, 4000
 DEPTH_LIMIT, KEYS_LIMIT = 12, 20_000  # limits of the metadata
+SERIES_KEYS, SERIES_KEYS_LIMIT = 50, 300_000  # further values for each series, and for all of them
 NUMBERS = {int, float, type(None)}
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -79,7 +80,7 @@ def check(value: Any) -> Document:
         raise FlentError("`x_values` must be numbers that never decrease")
     raw_meta = metadata.get("SERIES_META") if version == 1 else None
     raw = _raw(value.get("raw_values", {} if version > 1 else _old_raw(raw_meta)))
-    return Document(version, _Metadata().table(metadata), x, _results(value.get("results"), len(x)), raw)
+    return Document(version, _Metadata(metadata.get("SERIES_META")).table(metadata), x, _results(value.get("results"), len(x)), raw)
 
 
 def _old_raw(series_meta: Any) -> dict[str, Any]:
@@ -156,13 +157,15 @@ def _named(where: str, table: dict[str, Any]) -> dict[str, Any]:
 class _Metadata:
     """Copies the metadata within limits, with its text made safe for display."""
 
-    def __init__(self) -> None:
+    def __init__(self, series_meta: Any) -> None:
         self.keys = 0
+        series = len(series_meta) if isinstance(series_meta, dict) else 0
+        self.limit = KEYS_LIMIT + min(SERIES_KEYS * series, SERIES_KEYS_LIMIT)
 
     def table(self, value: dict[str, Any], depth: int = 0) -> dict[str, Any]:
         self.keys += len(value)
-        if self.keys > KEYS_LIMIT:
-            raise FlentError(f"`metadata` has more than {KEYS_LIMIT} values")
+        if self.keys > self.limit:
+            raise FlentError(f"`metadata` has more than {self.limit} values")
         # The samples of version 1 have already been removed.
         return {clean(key, NAME_LIMIT): self.value(one, depth + 1) for key, one in value.items() if key != "RAW_VALUES"}
 
@@ -173,8 +176,8 @@ class _Metadata:
             return self.table(value, depth)
         if isinstance(value, list):
             self.keys += len(value)
-            if self.keys > KEYS_LIMIT:
-                raise FlentError(f"`metadata` has more than {KEYS_LIMIT} values")
+            if self.keys > self.limit:
+                raise FlentError(f"`metadata` has more than {self.limit} values")
             return [self.value(one, depth + 1) for one in value]
         if isinstance(value, str):
             return clean(value)

@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Converts a Flent document to a run: its samples go to the tables of the store, by their kind.
 
-    pings with seq, or of irtt          latency, at the send time (Flent's time minus the round trip), with lost ones
-    rates over intervals (dur)          bytes, as cumulative counts
+    pings, irtt, netperf's UDP_RR       latency, at the send time (Flent's time minus the round trip), with lost ones (probes.py)
+    rates over intervals                bytes, as cumulative counts (flows.py)
     tcp_cwnd, tcp_rtt, ... in between   tcp_info of the same flow
     sent_bytes, dropped, ...            qdisc
     load of the CPUs                    host
     any other number                    value, unchanged
 
-A series without its own samples (sums and averages, or a file of version 1) comes from Flent's grid, as a value.
+A series without its own samples (sums, averages, jitter of a call) comes from Flent's grid, as a value.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
+import statistics
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.flent import container
-from ktrxer.flent.document import Document, Point, check, finite, show, time_ns, time_text
+from ktrxer.flent import about, container, probes
+from ktrxer.flent.document import Document, Point, check, time_ns, time_text
 from ktrxer.flent.errors import FlentError
+from ktrxer.flent.flows import flow
+from ktrxer.flent.tables import DAY_S, Columns, Tables, numbers, times, whole
 from ktrxer.flent.upgrade import first_sample, upgrade
 from ktrxer.store import Host, Meta, Phase, Runner, Series, Zero, limits
 from ktrxer.store.reasons import Reason
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
     from ktrxer.store import Run
 
 NAMESPACE = uuid.UUID("8a1c7d4e-2f0b-5d3a-9c66-0f1e2d3c4b5a")  # of ids that are computed from a file's content
-DAY_S = 86400.0
-GAP_S, GAP_SHARE = 0.02, 0.01  # limits of uncounted time between a flow's intervals
-CLASSES = re.compile(r"\b(BE|BK|EF|CS[0-7]|AF[1-4][1-3]|LE)\b")
+EARLY_S, LONGER = 3.0, 1.5  # of flows that are not in the load that LENGTH and TOTAL_LENGTH give
 TCP_INFO = {  # Flent's key: column, factor
     "tcp_cwnd": ("cwnd_segments", 1),
     "tcp_rtt": ("rtt_us", 1000),
@@ -54,8 +53,6 @@ QDISC = {
     "backlog_bytes": "backlog_bytes",
     "backlog_pkts": "backlog_packets",
 }
-ANSWERED, LOST, LOST_UP, LOST_DOWN = range(4)
-LOST_WHERE = {"up": LOST_UP, "down": LOST_DOWN}
 RUNNER_KINDS = {
     "PingRunner": "ping",
     "IrttRunner": "irtt",
@@ -68,53 +65,24 @@ RUNNER_KINDS = {
 
 # Runners that measure nothing themselves.
 COMPUTING = {"AverageRunner", "SmoothAverageRunner", "SumRunner", "DiffMinRunner", "FairnessRunner", "NullRunner"}
-
-Columns = dict[str, list[Any]]
-
-
-@dataclass
-class Tables:
-    """Rows of each kind, column by column, and their series."""
-
-    t0_s: float
-    series: list[Series] = field(default_factory=list)
-    columns: dict[str, Columns] = field(default_factory=dict)
-    dropped: int = 0  # samples whose time is outside of this run
-    last_s: float = 0.0
-    longest_s: dict[str, float] = field(default_factory=dict)  # longest time between two counts of a flow
-
-    def add(self, series: Series, rows: Columns) -> None:
-        """Add rows with `t_s`, seconds since the run's zero; rows with an impossible time are left out."""
-        times = rows.pop("t_s")
-        bound = limits.SPAN_NS / 1e9 - DAY_S
-        keep = [i for i, t in enumerate(times) if t is not None and -bound < t < bound]
-        if len(keep) < len(times):
-            self.dropped += len(times) - len(keep)
-            times = [times[i] for i in keep]
-            rows = {name: [values[i] for i in keep] for name, values in rows.items()}
-        if not times:
-            return
-        series.id = len(self.series)
-        self.series.append(series)
-        self.last_s = max(self.last_s, max(times))
-        into = self.columns.setdefault(series.kind, {"series": [], "t_ns": []})
-        into["series"].extend([series.id] * len(times))
-        into["t_ns"].extend([round(t * 1e9) for t in times])
-        for name, values in rows.items():
-            into.setdefault(name, []).extend(values)
+PROBED = {"t", "val", "dur", "seq", "size", "lost", "lost_dir", "owd_up", "owd_down", "ipdv", "ipdv_up", "ipdv_down"}
+LOADS = ("TCP", "UDP upload", "UDP download", "VoIP", "Burst", "DASH")  # begins of the names of series that load the path
 
 
 def open_run(path: Path) -> Run:
     from ktrxer.store import Run
 
     try:
-        document = upgrade(check(container.parse(container.load(path))))
+        data = container.load(path)
+        document = upgrade(check(container.parse(data)))
         meta, tables = convert(document)
     except FlentError as error:
         raise FlentError(f"{path}: {error}") from None
     except ValueError as error:  # from the store's own checks
         raise FlentError(f"{path}: {error}") from None
-    return Run(path, meta, {kind: _loader(kind, columns) for kind, columns in tables.items()})
+    run = Run(path, meta, {kind: _loader(kind, columns) for kind, columns in tables.items()})
+    run.original = lambda: data
+    return run
 
 
 def _loader(kind: str, columns: Columns) -> Callable[[], pa.Table]:
@@ -143,10 +111,10 @@ def convert(document: Document) -> tuple[Meta, dict[str, Columns]]:
         before = len(tables.series)
         _series(document, name, tables)
         runner = _runner(document, name, len(runners), found=len(tables.series) > before)
-        longest = tables.longest_s.get(name)
-        if runner is not None and longest is not None:
-            runner.interval_ns = max(1, round(longest * 1e9))
-        if runner is not None:
+        interval = tables.interval_s.get(name)
+        if runner is not None and interval is not None:
+            runner.interval_ns = max(1, round(interval * 1e9))
+        if runner is not None and len(runners) < limits.RUNNERS:
             runners.append(runner)
             for one in tables.series[before:]:
                 one.runner = runner.id
@@ -168,69 +136,60 @@ def _zero(document: Document) -> int:
 
 
 def _order(document: Document) -> list[str]:
-    """Names in Flent's own order, if the file has it. A result `a::b` of a runner `a` that has samples is not a separate series."""
+    """Names in Flent's own order, if the file has it. A result `a::b` is a separate series where the samples of `a` have no `b`."""
     names = dict.fromkeys([*document.raw, *document.results])
+    keys: dict[str, set[str]] = {}
+
+    def known(name: str) -> bool:
+        parent, _, key = name.rpartition("::")
+        if not document.raw.get(parent):
+            return False
+        if parent not in keys:
+            keys[parent] = set[str]().union(*document.raw[parent])
+        return key in keys[parent]
 
     def index(name: str) -> tuple[float, str]:
         number = document.series_meta(name).get("IDX", document.series_meta(name.rpartition("::")[0]).get("IDX"))
         return (number if isinstance(number, int) else math.inf, name)
 
-    return [name for name in sorted(names, key=index) if document.raw.get(name) or not document.raw.get(name.rpartition("::")[0])]
-
-
-def _of(points: Iterable[Point], key: str, name: str) -> list[float | None]:
-    """One number of each point, or None. FlentError for any other value."""
-    values: list[Any] = [point.get(key) for point in points]
-    kinds = set(map(type, values))
-    if not kinds <= {int, float, type(None)}:
-        bad = next(value for value in values if type(value) not in (int, float, type(None)))
-        raise FlentError(f"`raw_values[{name}]`: `{key}` must be a number, found {show(bad)}")
-    if kinds == {float} and math.isfinite(sum(values)):
-        return values  # the usual case: no need to check each value
-    if int in kinds:
-        return [finite(value) for value in values]
-    return [None if value is None or not math.isfinite(value) else value for value in values]
-
-
-def _times(points: list[Point], name: str, tables: Tables) -> list[float | None]:
-    return [None if t is None else t - tables.t0_s for t in _of(points, "t", name)]
+    return [name for name in sorted(names, key=index) if document.raw.get(name) or not known(name)]
 
 
 def _series(document: Document, name: str, tables: Tables) -> None:
     points = document.raw.get(name) or []
-    unit = _unit(document, name)
-    direction, klass, group = _about(name)
+    keys = set[str]().union(*points)
+    unit = about.unit_of(document, name)
+    direction = about.direction_of(document, name, unit)
+    klass, group = about.class_of(name), about.group_of(name)
 
-    def made(kind: Any, unit: str, name: str = name) -> Series:
-        return Series(0, name, kind, unit, direction=direction, klass=klass, group=group, data_name=name)
+    def made(kind: Any, unit: str, own: str = name) -> Series:
+        return Series(0, own, kind, unit, direction=direction, klass=klass, group=group, data_name=name)
 
-    if not points:
+    if not points or (document.made_up and about.is_computed(name)):
         grid = document.results.get(name)
         if grid is not None:
-            pairs = [(x, y) for x, y in zip(document.x, grid, strict=True) if y is not None]
+            pairs = about.complete(document, name, [(x, y) for x, y in zip(document.x, grid, strict=True) if y is not None])
             tables.add(made("value", unit), {"t_s": [x for x, _ in pairs], "value": [y for _, y in pairs]})
         return
-    if document.made_up:
-        tables.add(made("value", unit), {"t_s": _times(points, name, tables), "value": _of(points, "val", name)})
-        return
-    keys = set[str]().union(*points)
-    if "val" in keys or "lost" in keys:
-        flow = [point for point in points if "val" in point or "lost" in point]
-        if "dur" in keys and unit == "Mbits/s":
-            _flow(document, name, flow, made, tables)
-        elif (unit == "ms" and keys & {"seq", "owd_up", "lost"}) or (group == "Ping (ms)" and "dur" not in keys):
-            _latency(document, name, flow, made, tables)
+    if about.is_call(name, keys):
+        probes.call(document, name, points, made, tables)
+    elif "val" in keys or "lost" in keys:
+        chosen = [point for point in points if "val" in point or "lost" in point]
+        if name.startswith("Ping") or (unit == "ms" and keys & {"seq", "owd_up", "lost"}):
+            probes.latency(document, name, chosen, made, tables)
+        elif unit == "Mbits/s" and ("dur" in keys or direction is not None):
+            flow(document, name, chosen, made, tables, _grid_step(document) if document.made_up else None)
         else:
-            tables.add(made("value", unit), {"t_s": _times(flow, name, tables), "value": _of(flow, "val", name)})
+            tables.add(made("value", unit), {"t_s": times(chosen, name, tables), "value": numbers(chosen, "val", name)})
     if keys & TCP_INFO.keys():
         _tcp_info(name, [point for point in points if not TCP_INFO.keys().isdisjoint(point)], made, tables)
     if "sent_bytes" in keys:
         _qdisc(name, points, made, tables)
     if "load" in keys and "val" not in keys:
-        load = [None if one is None else 100 * one for one in _of(points, "load", name)]
-        tables.add(made("host", "%"), {"t_s": _times(points, name, tables), "cpu_percent": load, "steal_percent": [None] * len(load)})
+        load = [None if one is None else 100 * one for one in numbers(points, "load", name)]
+        tables.add(made("host", "%"), {"t_s": times(points, name, tables), "cpu_percent": load, "steal_percent": [None] * len(load)})
         keys.discard("load")
-    rest = keys - {"t", "val", "dur", "seq", "lost", "lost_dir", "owd_up", "owd_down", "ipdv", "ipdv_up", "ipdv_down", *TCP_INFO}
+    rest = keys - {*PROBED, *TCP_INFO}
     if "sent_bytes" in keys:
         rest -= {*QDISC, "dropped", "ecn_mark"}
     for key in sorted(rest):
@@ -240,111 +199,27 @@ def _series(document: Document, name: str, tables: Tables) -> None:
                 one = made("value", unit)
             else:
                 one = made("value", "fraction" if re.fullmatch(r"cpu\d+", key) else "", f"{name}::{key}")
-            tables.add(one, {"t_s": _times(some, name, tables), "value": _of(some, key, name)})
+            tables.add(one, {"t_s": times(some, name, tables), "value": numbers(some, key, name)})
 
 
-def _unit(document: Document, name: str) -> str:
-    unit = document.series_meta(name).get("UNITS")
-    if isinstance(unit, str) and unit:
-        return unit[:40]
-    return "ms" if name.startswith(("Ping", "UDP", "HTTP latency")) else "Mbits/s" if name.startswith("TCP") else ""
-
-
-def _about(name: str) -> tuple[Any, str | None, str | None]:
-    """Direction, class and group, from Flent's name."""
-    low = name.lower()
-    direction = "up" if re.search(r"\bupload\b", low) else "down" if re.search(r"\bdownload\b", low) else None
-    klass = CLASSES.search(name)
-    group = next((one for one in ("TCP upload", "TCP download", "Ping (ms)") if name.startswith(one)), None)
-    return direction, klass[1] if klass else None, group
-
-
-def _flow(document: Document, name: str, points: list[Point], made: Callable[..., Series], tables: Tables) -> None:
-    rows = [
-        (t, dur, rate)
-        for t, dur, rate in zip(_times(points, name, tables), _of(points, "dur", name), _of(points, "val", name), strict=True)
-        if t is not None and dur is not None and rate is not None and dur > 0
-    ]
-    rows.sort()
-    if not rows:
-        return
-    gap, total, times, counts = 0.0, 0.0, [rows[0][0] - rows[0][1]], [0]
-    for t, dur, rate in rows:
-        apart = t - dur - times[-1]
-        gap += max(0.0, apart - GAP_S)
-        total += rate * 125_000 * dur
-        if not abs(total) < 1 << 62:
-            raise FlentError(f"`raw_values[{name}]`: more bytes than a link can carry: a rate of {rate:g} Mbit/s")
-        times.append(max(t, times[-1]))
-        counts.append(max(0, round(total)))
-    if gap > GAP_SHARE * (rows[-1][0] - times[0]) or any(b < a for a, b in itertools.pairwise(counts)):
-        document.notes.append(f"{name}: its intervals have gaps, so its rates are kept unchanged")
-        tables.add(made("value", "Mbits/s"), {"t_s": [t for t, _, _ in rows], "value": [rate for _, _, rate in rows]})
-        return
-    tables.longest_s[name] = max(after - before for before, after in itertools.pairwise(times))
-    tables.add(made("bytes", "bytes"), {"t_s": times, "end": [0] * len(times), "bytes": counts})
-
-
-def _latency(document: Document, name: str, points: list[Point], made: Callable[..., Series], tables: Tables) -> None:
-    times, rtts, numbers = _times(points, name, tables), _of(points, "val", name), _of(points, "seq", name)
-    up, down = _of(points, "owd_up", name), _of(points, "owd_down", name)
-    rows: list[tuple[Any, ...]] = []
-    for i, (t, rtt) in enumerate(zip(times, rtts, strict=True)):
-        if t is None:
-            tables.dropped += 1
-        elif points[i].get("lost"):
-            rows.append((t, numbers[i], None, None, None, LOST_WHERE.get(str(points[i].get("lost_dir")), LOST)))
-        elif rtt is not None and 0 <= rtt < 1e9:
-            rows.append((t - rtt / 1000, numbers[i], _ns(rtt), _ns(up[i]), _ns(down[i]), ANSWERED))
-    if None not in numbers and not any("lost" in point for point in points):
-        missing = _missing(rows)
-        if missing:
-            document.notes.append(f"{name}: {len(missing)} lost, counted from the gaps in the sequence numbers")
-            rows += missing
-    rows.sort(key=lambda row: row[0])
-    if None in (row[1] for row in rows):
-        rows = [(row[0], i, *row[2:]) for i, row in enumerate(rows)]
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(6)]
-    names = ("t_s", "seq", "rtt_ns", "up_ns", "down_ns", "state")
-    table = dict(zip(names, columns, strict=True))
-    table["seq"] = [int(number) if abs(number) < 1 << 62 else 0 for number in table["seq"]]
-    tables.add(made("latency", "ms"), table)
-
-
-def _missing(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Probes that are missing in ping's sequence numbers. Their times are interpolated."""
-    found: list[tuple[Any, ...]] = []
-    ordered = sorted(rows, key=lambda row: row[1])
-    for (t, number, *_), (t_next, number_next, *_) in itertools.pairwise(ordered):
-        lost = int(number_next - number) - 1 if abs(number_next) < 1 << 53 else 0
-        if t_next < t or lost > max(100, len(rows)):
-            return []  # these are not sequence numbers
-        found += [(t + (t_next - t) * k / (lost + 1), number + k, None, None, None, LOST) for k in range(1, lost + 1)]
-    return found
-
-
-def _ns(ms: float | None) -> int | None:
-    return None if ms is None or abs(ms) >= 1e9 else round(ms * 1e6)
-
-
-def _whole(values: list[float | None], factor: float) -> list[int | None]:
-    return [None if one is None or abs(one) * factor >= 1 << 62 else round(one * factor) for one in values]
+def _grid_step(document: Document) -> float:
+    return statistics.median(b - a for a, b in zip(document.x, document.x[1:], strict=False)) if len(document.x) > 1 else 0.2
 
 
 def _tcp_info(name: str, points: list[Point], made: Callable[..., Series], tables: Tables) -> None:
-    rows: Columns = {"t_s": _times(points, name, tables), "end": [0] * len(points)}
+    rows: Columns = {"t_s": times(points, name, tables), "end": [0] * len(points)}
     for key, (column, factor) in TCP_INFO.items():
-        rows[column] = _whole(_of(points, key, name), factor)
+        rows[column] = whole(numbers(points, key, name), factor)
     tables.add(made("tcp_info", ""), rows)
 
 
 def _qdisc(name: str, points: list[Point], made: Callable[..., Series], tables: Tables) -> None:
-    rows: Columns = {"t_s": _times(points, name, tables)}
+    rows: Columns = {"t_s": times(points, name, tables)}
     for key, column in QDISC.items():
-        rows[column] = [one or 0 for one in _whole(_of(points, key, name), 1)]
+        rows[column] = [one or 0 for one in whole(numbers(points, key, name), 1)]
     for key, column in (("dropped", "drops"), ("ecn_mark", "marks")):
         total, counted = 0, []
-        for one in _whole(_of(points, key, name), 1):  # increments by interval
+        for one in whole(numbers(points, key, name), 1):  # increments by interval
             total += max(0, one or 0)
             counted.append(total if total < 1 << 62 else 0)
         rows[column] = counted
@@ -352,41 +227,47 @@ def _qdisc(name: str, points: list[Point], made: Callable[..., Series], tables: 
 
 
 def _runner(document: Document, name: str, number: int, *, found: bool) -> Runner | None:
+    """The process that measured a series. Files before version 3 do not name its kind."""
     meta = document.series_meta(name)
     kind = meta.get("RUNNER")
-    if not isinstance(kind, str) or kind in COMPUTING:
+    if kind in COMPUTING or about.is_computed(name) or not (isinstance(kind, str) or document.raw.get(name)):
         return None
-    command, host = meta.get("COMMAND"), meta.get("REMOTE_HOST")
-    end = {key.lower(): value for key, value in meta.items() if key not in ("COMMAND", "RUNNER") and isinstance(value, (int, float, str))}
+    command = meta.get("COMMAND")
     return Runner(
         number,
         name,
-        RUNNER_KINDS.get(kind, kind[:40]),
+        RUNNER_KINDS.get(kind, kind[:40]) if isinstance(kind, str) else "flent",
         [command] if isinstance(command, str) else [],
-        host=host if isinstance(host, str) else document.text("HOST"),
+        host=about.host_of(document, name),
         status="ended" if found else "failed",
-        end=end or None,
+        protocol=about.protocol_of(name),
     )
 
 
 def _meta(document: Document, tables: Tables, t0_ns: int, runners: list[Runner]) -> Meta:
-    length, total = document.number("LENGTH"), document.number("TOTAL_LENGTH")
-    whole = max(tables.last_s, document.x[-1] if document.x else 0.0)
-    whole = total if total is not None and 0 < total <= whole + DAY_S else whole
-    whole_ns = min(round(max(0.0, whole) * 1e9), limits.SPAN_NS)
+    total = document.number("TOTAL_LENGTH")
+    end_s = max(tables.last_s, document.x[-1] if document.x else 0.0)
+    end_s = total if total is not None and 0 < total <= end_s + DAY_S else end_s
+    whole_ns = min(round(max(0.0, end_s) * 1e9), limits.SPAN_NS)
+    load = _load(document, tables, end_s)
     phases = []
-    if length is not None and 0 < length <= whole:
-        idle_ns = round((whole - length) / 2 * 1e9)
-        load_ns = (idle_ns, min(whole_ns, idle_ns + round(length * 1e9)))
-        phases = [Phase("idle_before", 0, idle_ns), Phase("load", *load_ns), Phase("idle_after", load_ns[1], whole_ns)]
+    if load is not None:
+        from_ns, to_ns = (min(whole_ns, round(max(0.0, one) * 1e9)) for one in load)
+        phases = [Phase("idle_before", 0, from_ns), Phase("load", from_ns, to_ns), Phase("idle_after", to_ns, whole_ns)]
         phases = [phase for phase in phases if phase.to_ns > phase.from_ns]
+    silences, stalled = probes.stalled(document, tables, min(end_s, tables.last_s + EARLY_S), load)
     metadata = document.metadata
     test = (document.text("NAME") or "imported")[:100]
-    hosts = metadata.get("HOSTS")
     parameters = metadata.get("TEST_PARAMETERS")
     failed = [runner.name for runner in runners if runner.status == "failed"]
     judged, why = _judged(metadata.get("KTRXER"))
-    reasons = [*why, *(Reason("degraded", f"{name} gave no samples") for name in failed)]
+    unnumbered = {name: True for name in tables.probe_times if probes.unnumbered(document, name)}
+    if not tables.series:
+        why.append(Reason("invalid", "this file contains no samples"))
+    elif document.made_up:
+        silences.append("this file has no samples, only values on a grid, which Flent interpolated: percentiles are those of the grid")
+    doubts = [f"{name} gave no samples" for name in failed] + silences
+    reasons = [*why, *(Reason("degraded", text) for text in doubts)]
     created = time_text(time_ns(metadata.get("TIME")) or t0_ns)
     content = f"{test} {created} {metadata.get('LOCAL_HOST')} {[(one.name, one.kind) for one in tables.series]} {tables.last_s}"
     return Meta(
@@ -398,15 +279,32 @@ def _meta(document: Document, tables: Tables, t0_ns: int, runners: list[Runner])
         length_ns=whole_ns,
         title=document.text("TITLE") or "",
         version=f"flent {document.text('FLENT_VERSION') or '?'}",
-        targets=[one for one in hosts if isinstance(one, str)] if isinstance(hosts, list) else [],
+        targets=about.targets_of(document),
         phases=phases,
         settings={"parameters": parameters} if isinstance(parameters, dict) and parameters else {},
         runners=runners,
         series=tables.series,
-        verdict="invalid" if not tables.series or judged == "invalid" else "degraded" if judged or failed else "valid",
-        reasons=reasons or ([] if tables.series else [Reason("invalid", "this file contains no samples")]),
-        metadata={"flent": metadata, "notes": document.notes},
+        verdict="invalid" if not tables.series or judged == "invalid" else "degraded" if judged or doubts else "valid",
+        reasons=reasons,
+        metadata={"flent": metadata, "notes": document.notes, "stalled": stalled, "unnumbered": unnumbered},
     )
+
+
+def _load(document: Document, tables: Tables, end_s: float) -> tuple[float, float] | None:
+    """The load as LENGTH and TOTAL_LENGTH give it, with the same idle time before and after it. Where flows begin long before it (LENGTH
+    may be that of one flow of many), it is the time of the flows. None: nothing loads the path."""
+    if not any(one.name.startswith(LOADS) or one.kind == "bytes" for one in tables.series):
+        return None
+    length, flows = document.number("LENGTH"), tables.flow_span
+    planned = None
+    if length is not None and 0 < length <= end_s:
+        planned = (end_s - length) / 2, (end_s + length) / 2
+    if flows is None or (planned is not None and flows[0] >= planned[0] - EARLY_S):
+        return planned
+    first, last = max(0.0, flows[0]), min(flows[1], end_s)
+    if length is not None and length > 0 and last - first < LONGER * length:
+        last = min(last, first + length)
+    return (first, last) if last > first else planned
 
 
 def _judged(own: Any) -> tuple[str, list[Reason]]:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ktrxer.flent.document import Document, Point, clean, time_text
+from ktrxer.flent import container
+from ktrxer.flent.document import Document, Point, check, clean, time_text
 from ktrxer.flent.errors import FlentError
+from ktrxer.flent.upgrade import upgrade
 from ktrxer.statistics.throughput import bytes_rate, receiver_end
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP
 from ktrxer.store.meta import Meta, Runner, Series
@@ -45,8 +47,21 @@ COMPUTED: tuple[tuple[str, str, str], ...] = (
 RUNNERS = {"sum": "SumRunner", "mean": "AverageRunner"}
 
 
-def document(run: Run, step_s: float = STEP_S) -> Document:
-    return _Writer(run, step_s).document()
+def document(run: Run, step_s: float | None = None) -> Document:
+    """With `step_s`, and of a run that was not imported from a file of Flent, the grid is computed from the samples."""
+    if step_s is None and run.original is not None:
+        return _unchanged(run, run.original())
+    return _Writer(run, step_s or STEP_S).document()
+
+
+def _unchanged(run: Run, data: bytes) -> Document:
+    """The file from which the run was imported, in version 4, with the run's title."""
+    made = upgrade(check(container.parse(data)))
+    if made.made_up:
+        made.metadata["FAKE_RAW_VALUES"] = True
+    if run.meta.title != (made.text("TITLE") or ""):
+        made.metadata["TITLE"] = clean(run.meta.title)
+    return made
 
 
 class _Writer:

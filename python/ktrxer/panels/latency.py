@@ -18,6 +18,7 @@ from ktrxer.store import Series as Stored
 from ktrxer.store.columns import ANSWERED, FAILED, LOST, LOST_DOWN, LOST_UP, SKIPPED
 from ktrxer.units import share
 
+SILENT_S, SILENT_STEPS = 2.0, 10  # a longer time, and of more usual steps, without a probe of an imported run is a gap
 DASHES_OF_LOAD = "Solid: under load. Dotted: idle, before the load."  # not where several runs are drawn: there a dash is a series
 
 
@@ -40,6 +41,13 @@ def probes_of(found: Sequence[Stored], run: Run, column: str) -> list[tuple[Stor
     return made
 
 
+def broken(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """A line with a gap where an imported tool was silent: it was stopped by a lost packet, and sent no probe."""
+    steps = np.diff(x)
+    after = np.flatnonzero(steps > max(SILENT_S, SILENT_STEPS * float(np.median(steps)))) if len(steps) else np.empty(0, np.int64)
+    return np.insert(x, after + 1, (x[after] + x[after + 1]) / 2), np.insert(y, after + 1, np.nan)
+
+
 def latency(run: Run) -> Panel | None:
     probes = probes_of(latencies(run), run, "rtt_ns")
     if not probes:
@@ -51,6 +59,8 @@ def latency(run: Run) -> Panel | None:
         lost = np.isin(arrays["state"], (LOST, LOST_UP, LOST_DOWN))
         kept = lost | (arrays["state"] == ANSWERED)
         x, y = arrays["t_ns"][kept] / S, value[kept] / scale
+        if "flent" in run.meta.metadata:
+            x, y = broken(x, y)
         drawn.append(Series(key_of(series), label_of(series), "line", x, y, color, dash, 1.0, hint=series.name))
         if lost.any():
             event_rows.append(EventRow(key_of(series), label_of(series), "lost", arrays["t_ns"][lost] / S, color))

@@ -19,6 +19,7 @@ from ktrxer.panels.model import Axis, Floats, Panel, Series
 from ktrxer.panels.parts import S, base_of, values_of
 from ktrxer.panels.throughput import DIRECTIONS, Flows, flows, rates
 from ktrxer.store import Run
+from ktrxer.summary import VOICE
 
 EVERY = 1 << 30  # no limit of flows
 AVERAGE_S = 0.2  # windows of averages of probes: Flent's step
@@ -87,6 +88,8 @@ def _measured(run: Run) -> list[Track]:
     for series in run.meta.of_kind("value"):
         if series.name not in there:
             made += _tracks(values_of(run, series))
+            if series.group == VOICE:  # of an imported call: a packet without a value is lost
+                made[-1:] = [replace(track, lost=track.t[np.isnan(track.y)]) for track in made[-1:]]
     return made
 
 

@@ -172,7 +172,12 @@ class Meta:
         return next((phase for phase in self.phases if phase.name == name), None)
 
     def runner_of(self, series: Series) -> Runner | None:
-        return next((runner for runner in self.runners if runner.id == series.runner), None)
+        number = series.runner
+        if number is None:
+            return None
+        if 0 <= number < len(self.runners) and self.runners[number].id == number:
+            return self.runners[number]  # the usual case: no search among thousands
+        return next((runner for runner in self.runners if runner.id == number), None)
 
     def of_kind(self, kind: str) -> list[Series]:
         return [series for series in self.series if series.kind == kind]

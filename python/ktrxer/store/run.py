@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.store import columns, files, limits, packed
+from ktrxer.store import columns, files, limits, original, packed
 from ktrxer.store import meta as meta_file
 from ktrxer.store.container import Container
 from ktrxer.store.errors import StoreError
@@ -37,6 +37,7 @@ class Run:
         self.lenient = lenient
         self.left_out: dict[str, int] = {}
         self.damage: list[str] = []  # a sentence for each stream that is damaged in the middle
+        self.original: Callable[[], bytes] | None = None  # the file of another program that it was imported from
         self._load = dict(load)
         self._wanted: Mapping[str, Sequence[str]] = {}
         self._bytes = 0
@@ -144,6 +145,8 @@ def _open_finished(path: Path) -> Run:
         return lambda: read_parquet(zipped.read(f"{kind}.parquet"), kind, path, run.wanted(kind))
 
     run = Run(path, meta, {kind: loader(kind) for kind in kinds})
+    if original.MEMBER in zipped:
+        run.original = lambda: original.unpack(bytes(zipped.read(original.MEMBER)), f"{path}: {original.MEMBER}")
     return run
 
 

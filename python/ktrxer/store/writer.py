@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer.store import columns, container, files
+from ktrxer.store import columns, container, files, original
 from ktrxer.store import meta as meta_file
 from ktrxer.store.errors import StoreError
 from ktrxer.store.meta import Meta
@@ -207,13 +207,16 @@ class RunWriter:
         self._lock.close()
 
 
-def write_finished(path: Path, meta: Meta, tables: Mapping[str, pa.Table], beside: Path) -> None:
-    _write_file(path, meta_file.write(meta), tables, beside)
+def write_finished(path: Path, meta: Meta, tables: Mapping[str, pa.Table], beside: Path, imported: bytes | None = None) -> None:
+    """`imported`: the file of another program that the run was made of."""
+    _write_file(path, meta_file.write(meta), tables, beside, imported)
 
 
-def _write_file(path: Path, meta: bytes, tables: Mapping[str, pa.Table], beside: Path) -> None:
+def _write_file(path: Path, meta: bytes, tables: Mapping[str, pa.Table], beside: Path, imported: bytes | None = None) -> None:
     members: list[tuple[str, bytes | Path]] = [(META, meta)]
     members += [(f"{kind}.parquet", parquet(kind, tables[kind])) for kind in columns.KINDS if kind in tables and len(tables[kind])]
+    if imported is not None:
+        members.append((original.MEMBER, original.pack(imported)))
     container.write(path, members, beside)
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ktrxer.figures.bound import read as read_bounds
 from ktrxer.figures.delays import DIRECTIONS, Direction, headline, idle_and_loaded, latencies, of_phases, pooled
-from ktrxer.figures.facts import flow_counts, flow_facts, probes_of
-from ktrxer.figures.throughput import sample_gap_ns, throughput
+from ktrxer.figures.facts import flow_counts, flow_facts, probes_of, stored_mbps
+from ktrxer.figures.throughput import COVERED, TOTAL, imported_mean, sample_gap_ns, throughput
 from ktrxer.statistics.latency import Delays, delays, grade, responsiveness_class, responsiveness_rpm, scale_text
 from ktrxer.statistics.throughput import bytes_rate, edges, receiver_end
 from ktrxer.store import Run
@@ -219,14 +219,30 @@ def _series(run: Run, series: Series) -> SeriesFigures | None:
         found = delays(windows.rate_bps() / 1e6)
         mean = float(counts[-1] - counts[0]) * 8e3 / float(t[-1] - t[0]) if t[-1] > t[0] else None
         p50, p99 = (found.p50, found.p99) if found is not None else (None, None)
+        if (total := imported_mean(run, series, t, counts)) is not None:
+            mean, note = total[0], "; ".join(filter(None, [note, total[1]]))
         return SeriesFigures(series.name, series.kind, "Mbit/s", mean, p50, p99, len(t), note=note, **common)
     if series.kind == "value":
         runner = run.meta.runner_of(series)
         kind = "state" if runner is not None and runner.auxiliary else "value"
         values, unit = (_growth(arrays), f"{series.unit or 1}/s") if series.count else (arrays["value"], series.unit)
         found = delays(values)
-        return replace(_figures(series, unit, found, found.count if found is not None else 0, **common), kind=kind)
+        made = replace(_figures(series, unit, found, found.count if found is not None else 0, **common), kind=kind)
+        return _sparse(run, made, series, arrays["t_ns"]) if series.unit == "Mbits/s" and "flent" in run.meta.metadata else made
     return None
+
+
+def _sparse(run: Run, made: SeriesFigures, series: Series, t: NDArray[Any]) -> SeriesFigures:
+    """An imported rate whose points cover only a part of the load: its quantiles are those of another time, and its mean is the total in
+    the file, if it has one."""
+    load = run.meta.phase("load")
+    inside = t[(t >= load.from_ns) & (t <= load.to_ns)] if load is not None else t
+    step = float(np.median(np.diff(t))) if len(t) > 1 else 0.0
+    if load is None or len(inside) * step >= COVERED * (load.to_ns - load.from_ns):
+        return made
+    total = stored_mbps(run, series)
+    note = TOTAL if total is not None else "its points do not cover the load"
+    return replace(made, mean=total[0] if total is not None else None, p50=None, p99=None, note=note)
 
 
 def _growth(arrays: Mapping[str, Any]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrxer.figures.facts import counts_losses
 from ktrxer.run import losses
 from ktrxer.store import Run
 from ktrxer.store.columns import ANSWERED, LOST, LOST_DOWN, LOST_UP, TOO_LATE
@@ -36,7 +37,7 @@ class Loss:
 def of_phases(run: Run) -> list[Loss]:
     times = [sorted(_times(run, phase) for phase in run.meta.phases if phase.name in phases) for _, phases in PHASES]
     total = np.zeros((len(PHASES), 5), np.int64)
-    for series in run.meta.of_kind("latency"):
+    for series in _counting(run):
         t, (state, spare) = run.arrays(series)["t_ns"], _placed(run, series)
         total += _as_the_session(np.array([_numbers(_counted(t, state, some), spare) for some in times]), run, series)
     return [Loss(name, *row) for (name, _), row in zip(PHASES, total.tolist(), strict=True) if row[0]]
@@ -46,6 +47,10 @@ def _times(run: Run, phase: Phase) -> tuple[int, int]:
     """Probes of the last round trip before the load are in no phase. They meet the load, so their losses are those of the load."""
     before = run.meta.phase("idle_before") if phase.name == "load" else None
     return min(before.to_ns, phase.from_ns) if before is not None else phase.from_ns, phase.to_ns
+
+
+def _counting(run: Run) -> list[Series]:
+    return [series for series in run.meta.of_kind("latency") if counts_losses(run, series)]
 
 
 def _counted(t: NDArray[np.int64], state: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
@@ -78,7 +83,7 @@ def of_run(run: Run) -> Loss | None:
     """The accounts of the processes, where they have them, because a session sees more than the samples: copies, and probes after the last
     measured one. Else those of the samples."""
     total = np.zeros(5, np.int64)
-    for series in run.meta.of_kind("latency"):
+    for series in _counting(run):
         session = losses.session_of(run.meta, series)
         if session is not None:
             split = session.split
