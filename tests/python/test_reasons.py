@@ -61,7 +61,8 @@ ENDS = {".py", ".c", ".h", ".ts", ".mjs", ".sh", ""}
 # Text of other programs, and names that are no sentences.
 ALLOWED = {
     "collect/answers.py": "output of iw", "chance/beside.py": "output of tcpdump", "runners/fping.py": "output of fping", "runners/iputils.py": "output of ping",
-    "bench/flent.py": "log of Flent", "flent/reading.py": "names of Flent's series", "flent/upgrade.py": "names of Flent's series",
+    "bench/flent.py": "log of Flent", "flent/about.py": "names of Flent's series",
+    "flent/reading.py": "names of Flent's series", "flent/upgrade.py": "names of Flent's series",
     "panels/tracks.py": "names of series", "panels/axes.py": "whether a note is in a list", "panels/plots.py": "whether a note is in a list",
     "truth/judge.py": "names of figures", "truth/path.py": "names of figures", "ktrxer_lab/wiring.py": "whether a name is in a list",
     "topology_text.py": "the key that a message quotes, for the line in the user's file",
