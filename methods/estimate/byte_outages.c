@@ -178,8 +178,12 @@ static struct whole whole_of(const struct byte_flows *flows, size_t count)
 	return w;
 }
 
-/* Senders of TCP: whether one has data on its way, and the longest round trip before. */
-static bool data_waits(const struct byte_flows *flows, size_t count, const struct quiet *q, int64_t *rtt_ns)
+/*
+ * Senders of TCP: whether one has data on its way, and the longest round trip before; for one of several flows also that
+ * behind it, because the packets of the others may have filled a long queue.
+ */
+static bool data_waits(const struct byte_flows *flows, size_t count, const struct byte_plan *plan,
+		       const struct quiet *q, int64_t *rtt_ns)
 {
 	bool waits = false;
 
@@ -195,6 +199,9 @@ static bool data_waits(const struct byte_flows *flows, size_t count, const struc
 			reported = true;
 			waits = waits || s->pending;
 		}
+		for (size_t k = 0; plan->of && k < f->sender_count && f->sender[k].time_ns <= 2 * q->to - q->from; k++)
+			if (f->sender[k].time_ns > q->to)
+				*rtt_ns = later(*rtt_ns, f->sender[k].rtt_ns);
 		for (size_t k = f->sender_count; k-- > 0;)
 			if (f->sender[k].time_ns <= q->from && f->sender[k].rtt_ns) {
 				*rtt_ns = later(*rtt_ns, f->sender[k].rtt_ns);
@@ -207,7 +214,7 @@ static bool data_waits(const struct byte_flows *flows, size_t count, const struc
 }
 
 /* The share of the segments that were lost in the time before; an outage itself loses a window of them. */
-static double lost_before(const struct byte_flows *f, int64_t from, int64_t span)
+static double lost_before(const struct byte_flows *f, int64_t from, int64_t span, bool one_of)
 {
 	const struct byte_sender none = { 0 }, *first = &none, *last = &none;
 	double lost, sent;
@@ -219,6 +226,8 @@ static double lost_before(const struct byte_flows *f, int64_t from, int64_t span
 	}
 	lost = (double)(last->again - first->again);
 	sent = (double)(last->moved - first->moved) + lost;
+	if (one_of) /* a flow that others starve sends too few segments for an estimate of their losses */
+		return (lost + 1) / (sent + 1);
 	return sent > 0 ? lost / sent : 0;
 }
 
@@ -226,17 +235,19 @@ static double lost_before(const struct byte_flows *f, int64_t from, int64_t span
  * After each loss of the same segment a sender waits twice as long: are so many losses one after the other no chance?
  * Of several flows the one with the fewest losses counts.
  */
-static bool is_no_chance(const struct byte_flows *flows, size_t count, const struct quiet *q, int64_t rtt_ns)
+static bool is_no_chance(const struct byte_flows *flows, size_t count, const struct byte_plan *plan,
+			 const struct quiet *q, int64_t rtt_ns)
 {
 	const double times = log2((double)(q->to - q->from) / (double)(TIME_OUT_MS * MS + rtt_ns) + 1);
 	double least = 1;
 
 	for (size_t i = 0; i < count; i++) {
-		const double lost = lost_before(&flows[i], q->from, BEFORE_MS * MS + BEFORE_ROUND_TRIPS * rtt_ns);
+		const double lost =
+			lost_before(&flows[i], q->from, BEFORE_MS * MS + BEFORE_ROUND_TRIPS * rtt_ns, plan->of > 1);
 
 		least = lost < least ? lost : least;
 	}
-	return !(least > 0) || times * log(least) <= log(CHANCE);
+	return !(least > 0) || times * log(least) <= log(plan->of ? CHANCE / plan->of : CHANCE);
 }
 
 static bool is_tcp_outage(const struct byte_flows *flows, size_t count, const struct byte_plan *plan,
@@ -245,7 +256,7 @@ static bool is_tcp_outage(const struct byte_flows *flows, size_t count, const st
 	const double length = (double)(q->to - q->from), rest = (double)(w->end_ns - w->begin_ns) - length;
 	int64_t rtt_ns = plan->rtt_ns;
 
-	return data_waits(flows, count, q, &rtt_ns) && is_no_chance(flows, count, q, rtt_ns) &&
+	return data_waits(flows, count, plan, q, &rtt_ns) && is_no_chance(flows, count, plan, q, rtt_ns) &&
 	       length >= (double)(TCP_LEAST_MS * MS + TCP_ROUND_TRIPS * rtt_ns) &&
 	       length * w->bytes >= PACKETS_LEAST * (double)plan->packet_bytes * rest;
 }

@@ -40,6 +40,7 @@ struct byte_plan {
 	int64_t sample_ns;
 	int64_t rtt_ns; /* of the idle path; 0: not known */
 	int64_t packet_bytes;
+	uint32_t of; /* the groups are one of so many flows, which share a full queue; 0: they are all */
 };
 
 struct byte_outage {

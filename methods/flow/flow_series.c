@@ -6,11 +6,16 @@
 #include <string.h>
 
 enum { TICKS_FIRST = 64, SEGMENT_BYTES = 1500, END_SAMPLES = 5 };
+/* Flows that share a full queue lose many segments in a row: a shorter stall is one of these losses. */
+#define STALL_LEAST_NS KTRXER_NS_PER_S
 
-void flow_series_begin(struct flow_ends *ends, uint64_t start_ns, uint64_t sample_ns)
+void flow_series_begin(struct flow_ends *ends, uint64_t start_ns, uint64_t sample_ns, uint32_t share)
 {
+	const uint32_t most = FLOW_SERIES_TICKS / share;
+
 	ends->local.start_ns = ends->remote.start_ns = start_ns;
 	ends->local.step_ns = ends->remote.step_ns = sample_ns;
+	ends->local.most = ends->remote.most = most > TICKS_FIRST ? most : TICKS_FIRST;
 }
 
 void flow_series_free(struct flow_ends *ends)
@@ -56,7 +61,7 @@ static void halve(struct flow_series *s)
 
 static struct flow_tick *tick_at(struct flow_series *s, uint64_t time_ns, uint64_t *place)
 {
-	while ((*place = place_of(s, time_ns)) >= FLOW_SERIES_TICKS)
+	while ((*place = place_of(s, time_ns)) >= s->most)
 		halve(s);
 	if (s->failed)
 		return NULL;
@@ -304,14 +309,16 @@ static uint64_t planned_end(struct byte_plan *p, bool down, uint32_t flows, cons
 	return plan->for_ns && !plan->stopped ? plan->start_ns + after_ns + plan->for_ns : INT64_MAX;
 }
 
-int flow_find(struct flow_findings *f, const struct flow_ends *ends, bool down, uint32_t flows,
-	      const struct flow_spec *specs, const struct flow_result *results, const struct flow_plan *plan)
+/* `of`: the flow is one of so many; 0: they are all of the direction. */
+static int find(struct flow_findings *f, const struct flow_ends *ends, bool down, uint32_t flows, uint32_t of,
+		const struct flow_spec *specs, const struct flow_result *results, const struct flow_plan *plan)
 {
 	const struct flow_series *d = down ? &ends->local : &ends->remote, *s = down ? &ends->remote : &ends->local;
 	struct byte_count *counts = malloc((d->count + s->count + 2) * sizeof *counts);
 	struct byte_sender *senders = malloc((s->count + 1) * sizeof *senders);
 	struct byte_plan p = { .sample_ns = (int64_t)(d->step_ns > s->step_ns ? d->step_ns : s->step_ns),
-			       .rtt_ns = (int64_t)plan->rtt_ns };
+			       .rtt_ns = (int64_t)plan->rtt_ns,
+			       .of = of };
 	const uint64_t until_ns = planned_end(&p, down, flows, specs, plan);
 	/* Reports of the receiver end before, as on a path that dies. */
 	const bool by_sender = !p.udp && reach(s) > reach(d) + (uint64_t)(END_SAMPLES * p.sample_ns);
@@ -340,4 +347,60 @@ int flow_find(struct flow_findings *f, const struct flow_ends *ends, bool down, 
 	free(counts);
 	free(senders);
 	return rc < 0 ? rc : 0;
+}
+
+int flow_find(struct flow_findings *f, const struct flow_ends *ends, bool down, uint32_t flows,
+	      const struct flow_spec *specs, const struct flow_result *results, const struct flow_plan *plan)
+{
+	return find(f, ends, down, flows, 0, specs, results, plan);
+}
+
+static bool overlap(const struct byte_outage *a, const struct byte_outage *b)
+{
+	return a->from_ns < b->to_ns && b->from_ns < a->to_ns;
+}
+
+/* Where there is no room the shortest one goes. */
+static void add_stall(struct flow_findings *f, uint32_t flow, const struct byte_outage *o)
+{
+	uint32_t at = f->stall_count;
+
+	for (uint32_t i = 0; i < f->outage_count; i++)
+		if (overlap(o, &f->outages[i]))
+			return;
+	if (at == FLOW_STALLS_MOST) {
+		at = 0;
+		for (uint32_t i = 1; i < FLOW_STALLS_MOST; i++)
+			if (f->stalls[i].outage.at_least_ns < f->stalls[at].outage.at_least_ns)
+				at = i;
+		if (f->stalls[at].outage.at_least_ns >= o->at_least_ns)
+			return;
+		memmove(&f->stalls[at], &f->stalls[at + 1], (FLOW_STALLS_MOST - 1 - at) * sizeof *f->stalls);
+		at = --f->stall_count;
+	}
+	f->stalls[at] = (struct flow_stall){ flow, *o };
+	f->stall_count++;
+}
+
+int flow_find_stalls(struct flow_findings *f, const struct flow_ends *each, bool down, uint32_t flows,
+		     const struct flow_spec *specs, const struct flow_result *results, const struct flow_plan *plan)
+{
+	struct flow_findings one;
+	uint32_t several = 0;
+
+	for (uint32_t i = 0; i < flows; i++)
+		several += specs[i].down == down;
+	for (uint32_t i = 0; several > 1 && i < flows; i++) {
+		int rc;
+
+		if (specs[i].down != down)
+			continue;
+		rc = find(&one, &each[i], down, 1, several, &specs[i], &results[i], plan);
+		if (rc < 0)
+			return rc;
+		for (uint32_t k = 0; k < one.outage_count; k++)
+			if (one.outages[k].at_least_ns >= (int64_t)STALL_LEAST_NS)
+				add_stall(f, i, &one.outages[k]);
+	}
+	return 0;
 }

@@ -79,7 +79,7 @@ PLANTED: dict[str, tuple[Any, str]] = {  # changes of the summary; a part of the
     "more lost than sent": (lambda s: {"loss": [Loss("load", 100, 120, 0, 0)]}, "lost, sent"),
     "more lost in a phase than in the run": (lambda s: {"loss": [Loss("load", 900, 400, 0, 0)]}, "lost in the phases"),
     "no answer, and answers are recorded": (lambda s: {"outages": [Outage(5.0, 1000.0, 1020.0, "", 100, ["UDP"])]}, "were answered"),
-    "an outage of flows below its least length": (lambda s: {"byte_outages": [ByteOutage(6.0, 900.0, 800.0, "up")]}, "outage of flows"),
+    "an outage of flows below its least length": (lambda s: {"byte_outages": [ByteOutage(6.0, 900.0, 800.0, "up", 1, 1)]}, "outage of flows"),
     "places with more than the whole delay": (lambda s: {"where": [Part(UP, 40.0, 0.9), Part(DOWN, 20.0, 0.5)]}, "140%"),
     "a policer without losses": (lambda s: {"policed": [replace(POLICED, lost_share=0.0)]}, "no segment was lost"),
     "a policer with a queue": (lambda s: {"policed": [POLICED], "where": [Part(UP, 40.0, 1.0)]}, "the load adds 40.0"),

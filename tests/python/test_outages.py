@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import panel_runs
@@ -12,8 +14,11 @@ import pytest
 from ktrxer.cli import main
 from ktrxer.panels.headline import headline
 from ktrxer.summary import figures, model
+from ktrxer.summary.byte_outages import ByteOutage, byte_outages, line, longest_of_all
 from ktrxer.summary.outages import capped
 from ktrxer.summary.text import lines
+
+S = 1_000_000_000
 
 
 def made(folder: Path, **more: Any) -> model.Summary:
@@ -68,3 +73,40 @@ def test_a_kind_that_is_blocked_is_no_outage(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_no_grade_is_better_than_that_of_the_outage(letter: str, outage_ms: float, expected: str) -> None:
     assert capped(letter, outage_ms) == expected
+
+
+def of_process(number: int, flows: int, *dead: dict[str, Any]) -> tuple[list[SimpleNamespace], SimpleNamespace]:
+    """The series of the flows of a process, and its result with these outages."""
+    whole = [{"direction": "up", **one} for one in dead]  # a stored result has no field without a value
+    result = {"start_ns": 0, "outages": whole}
+    return (
+        [SimpleNamespace(runner=number, direction="up") for _ in range(flows)],
+        SimpleNamespace(id=number, kind="flow", from_ns=0, to_ns=20 * S, result=result),
+    )
+
+
+def found(*processes: tuple[list[SimpleNamespace], SimpleNamespace]) -> list[tuple[float, float, int, int]]:
+    series = [one for flows, _ in processes for one in flows]
+    run: Any = SimpleNamespace(meta=SimpleNamespace(of_kind=lambda _: series, runners=[runner for _, runner in processes]))
+    return [(one.from_s, one.low_ms, one.flows, one.of_flows) for one in byte_outages(run)]
+
+
+def test_one_flow_of_four_stood_still() -> None:
+    """No byte came in one flow for three seconds, and it had no word in the summary."""
+    stall = {"flow": 2, "from_ns": 5 * S, "low_ns": 3 * S}
+    assert found(of_process(1, 4, stall)) == [(5.0, 3000.0, 1, 4)]
+    assert found(of_process(1, 4, stall), of_process(2, 2)) == [(5.0, 3000.0, 1, 6)], "flows of another process went on"
+    to_end = ByteOutage(5.0, 3000.0, None, "up", 1, 4)
+    shown = line(to_end)
+    assert shown == "no byte up in 1 of 4 flows for at least 3000.0 ms, up to the end, from 5.00 s on"
+    assert longest_of_all([], [to_end]) == 3000, "the program at the far end went on with the other flows"
+    assert longest_of_all([], [replace(to_end, flows=4)]) == 0
+
+
+def test_a_process_whose_flows_stood_still_beside_others() -> None:
+    dead = {"from_ns": 5 * S, "low_ns": 3 * S}
+    assert found(of_process(1, 4, dead), of_process(2, 1)) == [(5.0, 3000.0, 4, 5)]
+    assert found(of_process(1, 4, dead), of_process(2, 1, dead)) == [(5.0, 3000.0, 5, 5)]
+    assert found(of_process(1, 4, dead | {"low_ns": S // 2}), of_process(2, 1)) == [], "shorter than a second: losses"
+    later = {"flow": 0, "from_ns": 7 * S, "low_ns": 2 * S}
+    assert found(of_process(1, 4, dead, later), of_process(2, 1, dead)) == [(5.0, 3000.0, 5, 5)], "its time-out goes on behind the outage"

@@ -231,45 +231,95 @@ static const struct flow_plan PLAN = {
 	.start_ns = 1000 * S, .sample_ns = 200 * MS, .for_ns = 10 * S, .rtt_ns = 20 * MS
 };
 
-/* Samples of `flows` flows down of 4 Mbit/s each until `seconds`; none has a byte from `from` to `to` milliseconds. */
-static void run(struct flow_findings *f, uint32_t flows, int64_t seconds, int64_t from, int64_t to)
+/*
+ * Samples of `flows` flows down of 4 Mbit/s each until `seconds`; none, or only flow `still` not, has a byte from `from`
+ * to `to` milliseconds.
+ */
+enum { ALL = 4 };
+static void run_with(struct flow_findings *f, uint32_t flows, int64_t seconds, int64_t from, int64_t to, uint32_t still)
 {
 	struct flow_spec specs[4] = { { .down = true }, { .down = true }, { .down = true }, { .down = true } };
 	struct flow_record records[4] = { 0 };
 	struct flow_result results[4];
 	struct flow_plan plan = PLAN;
-	struct flow_ends ends = { 0 };
-	int64_t bytes = 0;
+	struct flow_ends ends = { 0 }, each[4] = { 0 };
+	int64_t sums[4] = { 0 };
 
 	plan.for_ns = (uint64_t)(seconds * S);
-	flow_series_begin(&ends, plan.start_ns, plan.sample_ns);
+	flow_series_begin(&ends, plan.start_ns, plan.sample_ns, 1);
+	for (uint32_t i = 0; i < flows; i++)
+		flow_series_begin(&each[i], plan.start_ns, plan.sample_ns, flows);
 	for (int64_t at = 200; at <= 1000 * seconds; at += 200) {
-		bytes += at <= from || at > to ? 100000 : 0;
 		for (uint32_t i = 0; i < flows; i++) {
+			const bool moves = at <= from || at > to || (still != ALL && still != i);
+			const int64_t bytes = sums[i] += moves ? 100000 : 0;
 			struct flow_sample s = { .time_ns = (uint64_t)(1000 * S + at * MS + i * 1000),
 						 .bytes = (uint64_t)bytes };
 
 			flow_series_add(&ends, &specs[i], &records[i], false, &s);
+			flow_series_add(&each[i], &specs[i], &records[i], false, &s);
 			flow_record_sample(&records[i], &specs[i], false, &s);
 			s.kind = FLOW_TCP;
 			s.values[FLOW_DELIVERED] = (uint64_t)bytes / SEGMENT;
 			s.values[FLOW_UNACKED] = 10;
 			s.values[FLOW_RTT_US] = 20000;
 			flow_series_add(&ends, &specs[i], &records[i], true, &s);
+			flow_series_add(&each[i], &specs[i], &records[i], true, &s);
 			flow_record_sample(&records[i], &specs[i], true, &s);
 		}
 	}
 	for (uint32_t i = 0; i < flows; i++) {
 		const struct flow_end end = { .reason = FLOW_PLANNED,
 					      .time_ns = plan.start_ns + plan.for_ns,
-					      .bytes = (uint64_t)bytes };
+					      .bytes = (uint64_t)sums[i] };
 
 		flow_record_end(&records[i], false, &end);
 		flow_record_end(&records[i], true, &end);
 		flow_result(&results[i], &specs[i], &records[i], &plan);
 	}
 	assert_int_equal(flow_find(f, &ends, true, flows, specs, results, &plan), 0);
+	assert_int_equal(flow_find_stalls(f, each, true, flows, specs, results, &plan), 0);
 	flow_series_free(&ends);
+	for (uint32_t i = 0; i < flows; i++)
+		flow_series_free(&each[i]);
+}
+
+static void run(struct flow_findings *f, uint32_t flows, int64_t seconds, int64_t from, int64_t to)
+{
+	run_with(f, flows, seconds, from, to, ALL);
+}
+
+TEST(one_flow_of_four_stands_still)
+{
+	struct flow_findings f;
+
+	run_with(&f, 4, 12, 4000, 8000, 2);
+	assert_int_equal(f.outage_count, 0);
+	assert_int_equal(f.stall_count, 1);
+	assert_int_equal(f.stalls[0].flow, 2);
+	assert_in_range(f.stalls[0].outage.at_least_ns, 4000 * MS - 4000, 4000 * MS + 4000);
+	assert_in_range(f.stalls[0].outage.at_most_ns, 4400 * MS - 4000, 4400 * MS + 4000);
+	run_with(&f, 4, 12, 8000, 12000, 0);
+	assert_int_equal(f.stall_count, 1);
+	assert_true(f.stalls[0].outage.to_end);
+	run_with(&f, 4, 12, 4000, 4800, 2); /* as after some losses in a row */
+	assert_int_equal(f.stall_count, 0);
+	/* The grid of a flow of several is coarser sooner. */
+	run_with(&f, 4, FLOW_SERIES_TICKS / 10, 400000, 460000, 3);
+	assert_int_equal(f.stall_count, 1);
+	assert_in_range(f.stalls[0].outage.at_least_ns, 57 * S, 60 * S);
+}
+
+/* All together: the direction has an outage, and its flows have none of their own. */
+TEST(an_outage_of_the_direction_is_no_stall)
+{
+	struct flow_findings f;
+
+	for (uint32_t flows = 1; flows <= 4; flows++) {
+		run(&f, flows, 12, 4000, 8000);
+		assert_int_equal(f.outage_count, 1);
+		assert_int_equal(f.stall_count, 0);
+	}
 }
 
 TEST(flows_of_one_direction_are_one_series)

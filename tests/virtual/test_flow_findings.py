@@ -26,8 +26,18 @@ class Case:
     outage_s: float = 0
     ways: tuple[str, ...] = ("up", "down")
     to: str = "far"
+    one_flow_s: tuple[float, float] | None = None  # the router drops the packets of the last connection between these times
 
 
+# tcp or udp, begin and length in seconds: the router drops the packets of the connection whose socket is the youngest one.
+ONE_FLOW = """
+sleep $2
+port=$(ip netns exec near ss -${1%${1#?}} -aenH |
+    sed -n 's/^[EU][A-Z]* *[0-9]* *[0-9]* *[^ ]*:\\([0-9]*\\) .*ino:\\([0-9]*\\).*/\\2 \\1/p' | sort -n | tail -n 1 | cut -d ' ' -f 2)
+ip netns exec mid nft "table inet one { chain pass { type filter hook forward priority 0; $1 sport $port drop; $1 dport $port drop; }; }"
+sleep $3
+ip netns exec mid nft delete table inet one
+"""
 DEAD = "loss 100%"
 STALL = "delay 10ms limit 1000 rate 10mbit"
 STEP = "delay 10ms limit 100 rate {}mbit"
@@ -40,6 +50,8 @@ CASES = {
     "udp steps": Case(STEP.format(10), "-u -b 9.4M", 14, ((5, STEP.format(0.4)), (9, STEP.format(10))), rates=(9.4, 0.38, 9.4)),
     "four tcp steps": Case(STEP.format(10), "--flows 4", 14, ((5, STEP.format(0.4)), (9, STEP.format(10))), rates=(9.5, 0.38, 9.5), to="far-6"),
     "satellite": Case(STEP.format(8), "", 12, ((6, STEP.format(4)),), rates=(7.6, 3.8)),
+    "one of four tcp flows": Case(STALL, "--flows 4", 9, one_flow_s=(3, 6), outage_s=3),
+    "one of four udp flows": Case(STALL, "-u -b 2M --flows 4", 9, rates=(8, 6, 8), one_flow_s=(3, 6), outage_s=3, to="far-6"),
     "slow start": Case("delay 300ms limit 2000 rate 20mbit", "", 10),
     "loss at 600 ms": Case("delay 300ms limit 2000 rate 10mbit loss 2%", "", 20),
     "a slow udp flow": Case(STALL, "-u -b 64k", 10),
@@ -49,6 +61,10 @@ CASES = {
     "bbr": Case("delay 20ms limit 200 rate 10mbit", "--cc bbr", 22),
     "shallow": Case("delay 20ms limit 10 rate 10mbit", "--cc cubic", 20),
     "many": Case("delay 20ms limit 60 rate 10mbit", "--flows 16", 10),
+    "fifty": Case("delay 20ms limit 60 rate 10mbit", "--flows 50", 15),
+    "four in a shallow queue": Case("delay 20ms limit 8 rate 10mbit", "--flows 4", 20),
+    "eight and losses": Case("delay 20ms limit 60 rate 10mbit loss 5%", "--flows 8", 20),
+    "four at 600 ms": Case("delay 300ms limit 300 rate 10mbit loss 1%", "--flows 4 --cc reno", 20),
     "heavy loss": Case("delay 20ms limit 60 rate 10mbit loss 30%", "-u -b 2M", 10),
     "a small path": Case("delay 20ms limit 20 rate 64kbit", "", 15),
     "beside many": Case("delay 20ms limit 60 rate 10mbit", "-u -b 200k", 10),
@@ -67,7 +83,11 @@ def run_all(folder: Path, cases: dict[str, Case]) -> dict[tuple[str, str], dict[
             if name == "beside many":
                 job.append(f"{KTRXER} flow {way} far --flows 8 --for 12s --token-file token >/dev/null 2>&1 & sleep 1")
             job += [f"(sleep {at}; {SHAPE.format('replace', words)}) &" for at, words in one.changes]
+            if one.one_flow_s is not None:
+                begin, end = one.one_flow_s
+                job.append(f"sh -e ./one {'udp' if '-u' in one.words else 'tcp'} {begin} {end - begin} &")
             job.append(f"{KTRXER} {FLOW.format(way, one.to, one.seconds)} {one.words} >{files[name, way].name}; wait")
+    (lab.folder / "one").write_text(ONE_FLOW)
     (lab.folder / "job").write_text("\n".join([*job, "true"]))
     serve = f"far={KTRXER} serve --quiet --token-file token"
     done = lab("run", "./shaped.toml", "--time", "virtual", "--beside", serve, "--", "sh", "./job", timeout=900)
@@ -94,5 +114,6 @@ def test_levels_and_outages(ends: dict[tuple[str, str], dict[str, Any]], name: s
         assert end["outages"] == []
         return
     (dead,) = end["outages"]
+    assert (dead["flow"] is None) == (one.one_flow_s is None)
     assert dead["direction"] == way and dead["low_ns"] <= dead["high_ns"]
     assert one.outage_s * 1e9 <= dead["high_ns"] and dead["low_ns"] >= 0.8 * one.outage_s * 1e9

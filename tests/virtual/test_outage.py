@@ -68,3 +68,35 @@ def test_an_outage_of_the_path(lab: Lab) -> None:
     print(f"figure: {one}")
     assert one.low_ms <= 2000 + 12 and one.high_ms is not None and 2000 - 12 <= one.high_ms < one.low_ms + 40, "probes each 10 ms, a path of 10 ms"
     assert one.direction == "down" and one.lost <= message["dropped"] and set(one.probes) == {"ICMP", "UDP"}
+
+
+# The router drops the packets of the flow whose socket is the youngest one for two seconds, and the counts of the others go on.
+ONE_FLOW = """
+import re
+child = begin_run(sys.argv[1:], 20000)
+time.sleep(1)
+sockets = subprocess.run(["ss", "-tenH"], check=True, capture_output=True, text=True).stdout
+port = max((int(ino), port) for port, ino in re.findall(r":([0-9]+) +10[.]64[.]2[.]2:8620 .*ino:([0-9]+)", sockets))[1]
+def nft(*words):
+    subprocess.run(["ip", "netns", "exec", "r", "nft", *words], check=True)
+nft("table ip one { chain forward { type filter hook forward priority 0; tcp sport %s drop; tcp dport %s drop; }; }" % (port, port))
+time.sleep(2)
+nft("delete table ip one")
+json.dump(json.loads(child.communicate()[0]), sys.stdout)
+"""
+
+
+@pytest.mark.parametrize("test", ["tcp_4up", "tcp_2down"])
+def test_one_flow_of_several_is_dead(lab: Lab, test: str) -> None:
+    """The sum of the flows went on: there was no word of it, and a grade A."""
+    (lab.folder / "net.toml").write_text(FILE + 'from.r = { rate = "20mbit", queue = "fq_codel" }\nfrom.b = { rate = "20mbit", queue = "fq_codel" }\n')
+    run = f"{sys.executable} -m ktrxer run {test} -H b -D runs --for 9 --delay 1 -i 10ms --no-extras --json".split()
+    said = lab.runs_in_virtual_time("b", ONE_FLOW, *run)
+    made = figures.summarise(open_run(lab.folder / said["file"]))
+    print(f"figure: {made.byte_outages} {made.grade} {made.responsiveness}")
+    (one,) = made.byte_outages
+    assert (one.flows, one.of_flows) == (1, 4 if test == "tcp_4up" else 2)
+    assert one.low_ms >= 1600 and one.high_ms is not None and one.high_ms >= 2000
+    assert made.outages == [] and not made.contradicted
+    assert made.grade is not None and made.grade.letter == "F" and made.grade.outage_ms == one.low_ms
+    assert made.responsiveness is not None and made.responsiveness.rating == "poor"

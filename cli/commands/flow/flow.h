@@ -46,6 +46,7 @@ struct flow_run {
 	struct flow_record *records;
 	struct flow_result *results; /* at the end */
 	struct flow_ends ends[2];    /* up, down */
+	struct flow_ends *each;      /* of each flow */
 	struct flow_findings findings[2];
 	struct flow_shown *shown;
 	struct hmac_key token;

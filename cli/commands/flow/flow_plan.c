@@ -264,7 +264,8 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 	run->records = calloc(p->request.flows, sizeof *run->records);
 	run->results = calloc(p->request.flows, sizeof *run->results);
 	run->shown = calloc(p->request.flows, sizeof *run->shown);
-	if (!run->specs || !run->records || !run->results || !run->shown)
+	run->each = calloc(p->request.flows, sizeof *run->each);
+	if (!run->specs || !run->records || !run->results || !run->shown || !run->each)
 		return ktrxer_fail(err, -ENOMEM, "no memory for %u flows", p->request.flows);
 	p->specs = run->specs;
 	for (uint32_t i = 0; i < p->request.flows; i++)
@@ -299,5 +300,8 @@ void flow_release(struct flow_run *run)
 	free(run->pending);
 	for (int down = 0; down < 2; down++)
 		flow_series_free(&run->ends[down]);
+	for (uint32_t i = 0; run->each && i < run->plan.request.flows; i++)
+		flow_series_free(&run->each[i]);
+	free(run->each);
 	secret_forget(&run->token, sizeof run->token);
 }

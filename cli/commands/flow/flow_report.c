@@ -175,8 +175,10 @@ int flow_finish_report(struct flow_run *run)
 		flow_result(&run->results[i], &run->specs[i], &run->records[i], &plan);
 	for (int down = 0; down < 2; down++)
 		flow_total(&totals[down], down, flows, run->specs, run->records, run->results);
-	for (int down = 0; down < 2; down++)
+	for (int down = 0; down < 2; down++) {
 		flow_find(&run->findings[down], &run->ends[down], down, flows, run->specs, run->results, &plan);
+		flow_find_stalls(&run->findings[down], run->each, down, flows, run->specs, run->results, &plan);
+	}
 	flow_judge(run, totals);
 	report_text(run, totals);
 	flow_end_json(run, end, totals);

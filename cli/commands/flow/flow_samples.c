@@ -146,6 +146,7 @@ void flow_on_sample(void *context, uint32_t flow, const struct flow_sample *samp
 	const bool remote = origin != NULL;
 
 	flow_series_add(&run->ends[run->specs[flow].down], &run->specs[flow], &run->records[flow], remote, sample);
+	flow_series_add(&run->each[flow], &run->specs[flow], &run->records[flow], remote, sample);
 	flow_record_sample(&run->records[flow], &run->specs[flow], remote, sample);
 	pending_put(run, &(struct flow_pending){ .flow = flow,
 						 .remote = remote,
@@ -183,7 +184,9 @@ void flow_on_started(void *context, uint64_t start_ns, uint64_t late_ns)
 	run->late_ns = late_ns;
 	run->shown_ns = run->result.start_ns = start_ns;
 	for (int down = 0; down < 2; down++)
-		flow_series_begin(&run->ends[down], start_ns, run->plan.request.sample_ns);
+		flow_series_begin(&run->ends[down], start_ns, run->plan.request.sample_ns, 1);
+	for (uint32_t i = 0; i < run->plan.request.flows; i++)
+		flow_series_begin(&run->each[i], start_ns, run->plan.request.sample_ns, run->plan.request.flows);
 	if (!event)
 		return;
 	flow_started_start_ns(event, start_ns);

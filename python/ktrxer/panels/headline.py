@@ -64,7 +64,9 @@ def headline(s: Summary) -> Headline:
         others = f" {count_of(len(s.outages) - 1, 'shorter outage')} more." if len(s.outages) > 1 else ""
         made = replace(made, details=(first + others, *made.details), lossy=True)
     if s.byte_outages:
-        stalled = f"The flows stood still: {byte_line(max(s.byte_outages, key=lambda one: one.low_ms))}."
+        longest = max(s.byte_outages, key=lambda one: one.low_ms)
+        which = "The flows" if longest.flows == longest.of_flows else "Some flows"
+        stalled = f"{which} stood still: {byte_line(longest)}."
         made = replace(made, details=(*made.details[:1], stalled, *made.details[1:]) if s.outages else (stalled, *made.details))
     return replace(made, reasons=tuple(s.reasons[:STATED]) if s.verdict in ("degraded", "invalid") else ())
 

@@ -70,7 +70,7 @@ GROUPS = {
     "flow_started": "start_ns:i",
     "flow_ended": "end:s ended_ns:i bytes:i reason:s error:s",
     "flow_end": "server:s to:s from:s device:s port:i protocol:s direction:s start_ns:i sample_ns:i flows:[{flow_result}] outages:[{flow_outage}] levels:[{flow_level}] bytes:i rate_bps:i up_bps:i down_bps:i up_coverage_percent:n down_coverage_percent:n server_began_late_ns:i server_limit_bps:i control_up_bytes:i control_down_bytes:i processor_wait_percent:{flow_waits} clock:{flow_clock}",
-    "flow_outage": "direction:s from_ns:i low_ns:i high_ns:i",
+    "flow_outage": "direction:s flow:i from_ns:i low_ns:i high_ns:i",
     "flow_level": "direction:s from_ns:i to_ns:i rate_bps:i",
     "flow_waits": "here:n server:n",
     "flow_clock": "offset_ns:i bound_ns:i at_ns:i skew_ppm:n exchanges:i rtt_ns:i",

@@ -136,7 +136,8 @@ class Relations:
         yield from _ordered("bounds of an outage", one.low_ms, one.high_ms)
 
     def byte_outage(self, one: Any) -> Iterator[str]:
-        """No byte at all: the counts of the receivers are the same in this time."""
+        """The counts of the receivers of so many flows are the same in this time."""
+        moved: list[int] = []
         for series in self.run.meta.of_kind("bytes"):
             if series.direction != one.direction:
                 continue
@@ -144,7 +145,10 @@ class Relations:
             every = interval_ns(self.run, series)
             inside = counts[(times > one.from_s * S + every) & (times < one.from_s * S + one.low_ms * 1e6 - every)]
             if not note and len(inside) and inside[0] != inside[-1]:
-                yield f"no byte {one.direction} for {ms(one.low_ms)} from {one.from_s:.2f} s on, and {inside[-1] - inside[0]} bytes arrived"
+                moved.append(inside[-1] - inside[0])
+        if len(moved) > one.of_flows - one.flows:
+            flows = f" in {one.flows} of {one.of_flows} flows" if one.flows < one.of_flows else ""
+            yield f"no byte {one.direction}{flows} for {ms(one.low_ms)} from {one.from_s:.2f} s on, and {sum(moved)} bytes arrived"
         yield from _ordered("bounds of an outage of flows", one.low_ms, one.high_ms)
 
     def where(self, one: Any) -> Iterator[str]:
