@@ -179,8 +179,8 @@ static struct whole whole_of(const struct byte_flows *flows, size_t count)
 }
 
 /*
- * Senders of TCP: whether one has data on its way, and the longest round trip before; for one of several flows also that
- * behind it, because the packets of the others may have filled a long queue.
+ * Senders of TCP: whether one has data on its way, and the longest round trip before; for one of several flows also
+ * that behind it, because the packets of the others may have filled a long queue.
  */
 static bool data_waits(const struct byte_flows *flows, size_t count, const struct byte_plan *plan,
 		       const struct quiet *q, int64_t *rtt_ns)

@@ -232,8 +232,8 @@ static const struct flow_plan PLAN = {
 };
 
 /*
- * Samples of `flows` flows down of 4 Mbit/s each until `seconds`; none, or only flow `still` not, has a byte from `from`
- * to `to` milliseconds.
+ * Samples of `flows` flows down of 4 Mbit/s each until `seconds`; none, or only flow `still` not, has a byte from
+ * `from` to `to` milliseconds.
  */
 enum { ALL = 4 };
 static void run_with(struct flow_findings *f, uint32_t flows, int64_t seconds, int64_t from, int64_t to, uint32_t still)

@@ -177,7 +177,9 @@ int flow_finish_report(struct flow_run *run)
 		flow_total(&totals[down], down, flows, run->specs, run->records, run->results);
 	for (int down = 0; down < 2; down++) {
 		flow_find(&run->findings[down], &run->ends[down], down, flows, run->specs, run->results, &plan);
+#ifndef KTRXER_SMALL
 		flow_find_stalls(&run->findings[down], run->each, down, flows, run->specs, run->results, &plan);
+#endif
 	}
 	flow_judge(run, totals);
 	report_text(run, totals);
