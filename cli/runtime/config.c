@@ -144,7 +144,7 @@ static char *path_of(const char *text, const char *file)
 	return made;
 }
 
-static int unknown_key(const char *key, const struct config_file *file, int line, struct ktrxer_error *err)
+static int unknown_key(const char *key, const char *path, int line, struct ktrxer_error *err)
 {
 	const char *names[CONFIG_KEYS], *near;
 
@@ -152,40 +152,35 @@ static int unknown_key(const char *key, const struct config_file *file, int line
 		names[i] = keys[i].name;
 	near = opt_nearest(key, names, CONFIG_KEYS);
 	if (near)
-		return ktrxer_fail(err, -EINVAL, "%s:%d: '%s': no such key; did you mean %s?", file->path, line, key,
-				   near);
+		return ktrxer_fail(err, -EINVAL, "%s:%d: '%s': no such key; did you mean %s?", path, line, key, near);
 	return ktrxer_fail(err, -EINVAL,
-			   "%s:%d: '%s': no such key; there are host, port, token-file, directory, style, nq",
-			   file->path, line, key);
+			   "%s:%d: '%s': no such key; there are host, port, token-file, directory, style, nq", path,
+			   line, key);
 }
 
 static int keep(const struct reading *reading, const struct toml_value *found, struct ktrxer_error *err)
 {
 	struct config *const config = reading->config;
-	static const struct config_file none = { .path = CONFIG_SHIPPED_WORD };
-	const bool of_file = reading->file < CONFIG_FILES;
-	const struct config_file *const file = of_file ? &config->files[reading->file] : &none;
+	const char *const path = reading->file < CONFIG_FILES ? config->files[reading->file].path : CONFIG_SHIPPED_WORD;
 	const int number = key_number(found->key);
 	struct config_value *value;
 
 	if (number < 0)
-		return unknown_key(found->key, file, found->line, err);
+		return unknown_key(found->key, path, found->line, err);
 	if (found->in_array || found->kind == TOML_BOOLEAN || (!*found->text && !keys[number].may_be_empty))
-		return ktrxer_fail(err, -EINVAL, "%s:%d: %s: one string or number is wanted", file->path, found->line,
+		return ktrxer_fail(err, -EINVAL, "%s:%d: %s: one string or number is wanted", path, found->line,
 				   found->key);
 	for (int i = 0; i < config->count; i++)
 		if (config->values[i].file == reading->file && !strcmp(config->values[i].key, found->key) &&
 		    !strcmp(config->values[i].command, found->table))
-			return ktrxer_fail(err, -EINVAL, "%s:%d: %s: given twice, first in line %d", file->path,
-					   found->line, found->key, config->values[i].line);
+			return ktrxer_fail(err, -EINVAL, "%s:%d: %s: given twice, first in line %d", path, found->line,
+					   found->key, config->values[i].line);
 	if (config->count == CONFIG_VALUES_MAX)
-		return ktrxer_fail(err, -E2BIG, "%s:%d: more than %d values", file->path, found->line,
-				   CONFIG_VALUES_MAX);
+		return ktrxer_fail(err, -E2BIG, "%s:%d: more than %d values", path, found->line, CONFIG_VALUES_MAX);
 	value = &config->values[config->count++];
 	*value = (struct config_value){ .command = strdup(found->table),
 					.key = strdup(found->key),
-					.text = keys[number].path ? path_of(found->text, file->path)
-								  : strdup(found->text),
+					.text = keys[number].path ? path_of(found->text, path) : strdup(found->text),
 					.file = reading->file,
 					.line = found->line };
 	/* The name of a command with two words: [ppt.direct] is `ppt direct`. */

@@ -238,7 +238,8 @@ static double lost_before(const struct byte_flows *f, int64_t from, int64_t span
 static bool is_no_chance(const struct byte_flows *flows, size_t count, const struct byte_plan *plan,
 			 const struct quiet *q, int64_t rtt_ns)
 {
-	const double times = log2((double)(q->to - q->from) / (double)(TIME_OUT_MS * MS + rtt_ns) + 1);
+	/* log2() would cost small programs 2 KB beside log(). */
+	const double times = log((double)(q->to - q->from) / (double)(TIME_OUT_MS * MS + rtt_ns) + 1) / log(2);
 	double least = 1;
 
 	for (size_t i = 0; i < count; i++) {
