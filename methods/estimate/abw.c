@@ -11,41 +11,33 @@
 #include <string.h>
 
 #define NS_PER_S 1e9
-#define IDLE_TOLERANCE 0.18 /* of the time of a large packet on the link: more noise hides an empty queue */
-#define WIDTH_WANTED 0.14  /* of the capacity */
+#define IDLE_TOLERANCE 0.25 /* of the time of a large packet on the link: more noise hides an empty queue */
+#define STREAMS_WIDTH 0.12 /* of the range by streams, of the capacity */
+#define STREAMS_MOST_NS 40e9
 #define WIDTH_MIN 0.04
-#define LOW_MIN 0.015 /* of the capacity: below it, the path may as well be full */
-#define CHECK_T 2.35      /* one-sided 95 % of CHECK_TRAINS */
-#define CHECK_ERROR_MIN 0.01
-#define CHECK_ABOVE_SHARE 0.4 /* of the drift that the range promises above it */
-#define CHECK_BELOW_MAX 0.03 /* drift below it */
 #define QUIET 50          /* the time of a large packet on the link, in noises of the stamps: more is quiet */
 #define SIZE_FIXED 0.75   /* of a large packet: a link adds less to each packet */
 #define LINE_CHANGE 0.1   /* of the time of a large packet on the link */
-#define LATER_LOAD 0.11   /* that gaps show: one loaded link behind a fast one shows less */
-#define LATER_CLEAR 0.2   /* below it with 90 %: more trains would not change that */
-#define LATER_NOISE 0.5   /* of a load, by one gap; the error of few trains alone may be far too small */
-#define LATER_Z 1.28      /* one-sided 90 % */
+#define Z_99 2.58
 #define TREND_MIN 0.04      /* of the time of a stream: a larger growth of the delay is a trend, with any noise */
 
 enum {
 	LINE_GAPS_MIN = 8,
-	IDLE_ROUNDS = 4,
-	IDLE_ROUNDS_QUIET = 6, /* unless an empty queue is seen before */
-	CHECK_TRAINS = 4,
 };
 
 const char *const abw_reading_names[ABW_READINGS] = {
 	[ABW_RESOLVED] = "resolved", [ABW_COALESCED] = "coalesced", [ABW_SENDER] = "sender_not_on_time",
 	[ABW_LOST] = "lost",         [ABW_OPEN] = "not_converged",  [ABW_CHANGED] = "changed",
+	[ABW_SHAPED] = "shaped",
 };
 
 const char *const abw_step_names[ABW_STEPS] = {
 	[ABW_LINE_LARGE] = "back_to_back",
 	[ABW_LINE_SMALL] = "back_to_back_small",
 	[ABW_IDLE] = "small_probes",
-	[ABW_CHECK_ABOVE] = "check_above",
-	[ABW_CHECK_BELOW] = "check_below",
+	[ABW_LINE_MIDWAY] = "back_to_back_midway",
+	[ABW_BURST] = "burst",
+	[ABW_STREAMS] = "streams",
 	[ABW_CHIRPS] = "chirps",
 	[ABW_FLEET] = "fleet",
 	[ABW_LINE_AGAIN] = "back_to_back_again",
@@ -85,14 +77,6 @@ static bool count(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 	a->result.late += late;
 	many_lost = lost * 2 > (uint64_t)trains * p->packets && p->step != ABW_FLEET;
 	many_late = late * 2 > (uint64_t)trains * p->packets;
-	/* One train alone is no reason to end. */
-	if (p->step == ABW_CHECK_ABOVE || p->step == ABW_CHECK_BELOW) {
-		a->check.bad = many_lost || many_late;
-		a->check.lost += many_lost;
-		a->check.late += many_late;
-		many_lost = a->check.lost * 2 > CHECK_TRAINS;
-		many_late = a->check.late * 2 > CHECK_TRAINS;
-	}
 	if (many_lost)
 		abw_plan_over(a, ABW_LOST);
 	else if (many_late)
@@ -115,31 +99,6 @@ static bool is_regular(const struct abw_line *line)
 	return fabs(line->train_gap_ns - line->gap_ns) * QUIET < line->gap_ns;
 }
 
-/*
- * Cross traffic of equal packets at equal times may come into each gap of one size; then these gaps show no load, and
- * those of the other size do.
- */
-static void later_load(struct abw *a)
-{
-	const struct abw_line *large = &a->lines[0].line, *small = &a->lines[1].line;
-	struct abw_result *r = &a->result;
-
-	r->later_load = (large->extra + small->extra) / 2;
-	r->later_error = hypot(large->extra_error, small->extra_error) / 2;
-	r->several = r->later_load - LATER_Z * r->later_error > LATER_LOAD;
-}
-
-/* More packets back to back could not change the result. */
-static bool lines_are_clear(const struct abw *a)
-{
-	const struct abw_line *large = &a->lines[0].line, *small = &a->lines[1].line;
-	const struct abw_result *r = &a->result;
-
-	return small->tolerance_ns * QUIET < large->gap_ns &&
-	       r->later_load + LATER_Z * fmax(r->later_error, LATER_NOISE / sqrt(large->gaps + small->gaps)) <
-		       LATER_CLEAR;
-}
-
 /* The last step at the beginning has seen packets of both sizes. */
 static void take_lines(struct abw *a)
 {
@@ -148,17 +107,20 @@ static void take_lines(struct abw *a)
 	struct abw_result *r = &a->result;
 
 	a->line_gap_ns = large->gap_ns;
+	a->given.packet_s = large->gap_ns / NS_PER_S;
 	r->tolerance_ns = fmax(fmax(large->tolerance_ns, small->tolerance_ns), 3.0 * (double)a->options.resolution_ns);
+	/* More noise than this is in the variance of the streams. */
+	a->given.noise_s = fmin(r->tolerance_ns / 8, large->gap_ns / 10) / NS_PER_S;
 	r->noise_ns = r->tolerance_ns;
 	r->capacity_bit_s = 8 * bytes * NS_PER_S / large->gap_ns;
 	r->overhead_bytes = large->gap_ns * (bytes - a->line_bytes) / (large->gap_ns - small->gap_ns) - bytes;
 	r->overhead_bytes = fmin(fmax(r->overhead_bytes, 0), 100);
 	if (a->options.method == ABW_SLOPS)
-		abw_plan_search(a, 0);
+		abw_plan_search(a);
 	else if (a->options.method == ABW_CHIRP)
 		abw_plan_chirps(a);
 	else if (r->tolerance_ns > IDLE_TOLERANCE * a->line_gap_ns)
-		a->short_fleets = true, abw_plan_chirps(a);
+		abw_plan_burst(a); /* small probes would show nothing */
 	else
 		abw_plan_idle(a);
 }
@@ -190,11 +152,9 @@ static void take_line(struct abw *a, const uint64_t *sent, const uint64_t *arriv
 			abw_plan_line(a, first && !a->quiet ? ABW_LINE_LARGE : ABW_LINE_SMALL);
 		return;
 	}
-	later_load(a);
 	known = line->gaps >= LINE_GAPS_MIN && is_a_link(a);
 	a->quiet = a->quiet && is_regular(line);
-	if (part->trains < (a->quiet && known ? ABW_LINE_TRAINS : 2 * ABW_LINE_ROUND_TRAINS) &&
-	    !(a->quiet && known && lines_are_clear(a))) {
+	if (part->trains < (a->quiet && known ? ABW_LINE_ROUND_TRAINS : 2 * ABW_LINE_ROUND_TRAINS)) {
 		abw_plan_line(a, ABW_LINE_LARGE);
 		return;
 	}
@@ -213,7 +173,7 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 	const size_t more = (size_t)a->plan.flows * a->plan.trains * a->plan.packets;
 	struct timed_delay *delays = realloc(a->delays, (a->delay_count + more) * sizeof *delays);
 	struct abw_result *r = &a->result;
-	double middle, half, own;
+	double half, own;
 	int rc;
 
 	if (!delays)
@@ -222,86 +182,87 @@ static int take_idle(struct abw *a, const uint64_t *sent, const uint64_t *arrive
 	for (size_t i = 0; i < more; i++)
 		if (sent[i] && arrived[i])
 			a->delays[a->delay_count++] = delay_of(sent[i], arrived[i]);
-	/* The skew that the rounds before took out is put back. */
 	rc = abw_idle(a->delays, a->delay_count, r->tolerance_ns, IDLE_TOLERANCE * a->line_gap_ns, &r->idle);
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc == 0)
 		r->noise_ns = fmax(r->noise_ns, 2 * r->idle.median_ns);
-	for (size_t i = 0; rc == 0 && i < a->delay_count; i++)
-		a->delays[i].delay_ns += r->idle.skew_ppm / 1e6 * a->delays[i].at_ns;
 	if (rc < 0 || !r->idle.resolved) {
-		if (a->quiet && a->idle_rounds < IDLE_ROUNDS_QUIET) {
-			abw_plan_idle(a);
-			return 0;
-		}
-		a->short_fleets = true;
-		abw_plan_chirps(a);
+		abw_plan_burst(a);
 		return 0;
 	}
-	middle = (r->idle.low + r->idle.high) / 2;
 	half = fmax((r->idle.high - r->idle.low) / 2, WIDTH_MIN / 2);
-	r->by = ABW_IDLE;
 	/* The bitrate of the probes themselves is available. */
 	own = 8 * NS_PER_S * a->plan.flows * a->plan.packets * (a->plan.ip_bytes + r->overhead_bytes) /
 	      (double)a->plan.period_ns / r->capacity_bit_s;
-	r->low_bit_s = (middle + own - half < LOW_MIN ? 0 : middle + own - half) * r->capacity_bit_s *
-		       (1 - ABW_CAPACITY_ERROR);
-	r->high_bit_s = fmin(middle + own + half, 1) * r->capacity_bit_s * (1 + ABW_CAPACITY_ERROR);
-	if (2 * half > WIDTH_WANTED && a->idle_rounds < IDLE_ROUNDS)
-		abw_plan_idle(a);
-	else
-		abw_plan_check(a, ABW_CHECK_ABOVE);
+	a->given.empty = fmin((r->idle.low + r->idle.high) / 2 + own, 1);
+	a->given.empty_error = half / Z_99;
+	abw_plan_burst(a);
 	return 0;
 }
 
-/* True if the trains so far rise above the range by what they must, and not below it. */
-static bool check_holds(const struct abw *a)
+/* A load that begins during a burst looks like an empty bucket, but not twice at the same rates. */
+static void take_burst(struct abw *a, const uint64_t *arrived)
 {
-	const struct abw_result *r = &a->result;
-	const struct abw_check *c = &a->check;
-	const double mean = c->drift / c->usable,
-		     error = c->usable < 2 ? 0
-					   : fmax(CHECK_T * sqrt(fmax(c->squares / c->usable - mean * mean, 0) /
-								 (c->usable - 1)),
-						  CHECK_ERROR_MIN),
-		     expected = (abw_rate_of(a, c->gap_ns / c->usable, a->plan.ip_bytes) -
-				 (r->low_bit_s + r->high_bit_s) / 2) /
-				r->capacity_bit_s;
+	const struct abw_plan *p = &a->plan;
+	struct abw_result *r = &a->result;
+	struct shaper shaper;
+	const bool found =
+		shaper_of_train(arrived + (size_t)(p->trains - 1) * p->packets, p->packets, p->ip_bytes, &shaper);
 
-	return a->plan.step == ABW_CHECK_ABOVE ? mean + error >= expected * CHECK_ABOVE_SHARE
-					       : mean - error <= CHECK_BELOW_MAX;
+	if (found && a->bursts && shaper_agree(&shaper, &r->shaper)) {
+		r->shaper.bucket_bytes = fmax(shaper.bucket_bytes, r->shaper.bucket_bytes);
+		abw_plan_over(a, ABW_SHAPED);
+	} else if (found && a->bursts < ABW_BURSTS) {
+		a->bursts++;
+		r->shaper = shaper;
+		abw_plan_burst(a);
+	} else {
+		abw_plan_line(a, ABW_LINE_MIDWAY);
+	}
 }
 
-static void take_check(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
+static void take_streams(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 {
-	const struct abw_train train = train_of(&a->plan, 0, sent, arrived);
-	struct abw_check *c = &a->check;
-	struct abw_trend_result t;
+	struct abw_streams *s = &a->streams[a->rounds];
+	struct abw_result *r = &a->result;
+	const double capacity = r->capacity_bit_s;
+	double values[ABW_ROUND_TRAINS], gap = 0;
 
-	abw_trend(&train, 0, &t);
-	if (!c->bad && t.trend != ABW_UNUSABLE && t.lost * 100 <= train.packets * ABW_LOSS_PERCENT) {
-		c->drift += t.drift;
-		c->squares += t.drift * t.drift;
-		c->gap_ns += t.gap_ns;
-		c->usable++;
+	*s = (struct abw_streams){ 0 };
+	for (uint32_t i = 0; i < a->plan.trains; i++) {
+		const struct abw_train train = train_of(&a->plan, i, sent, arrived);
+		struct abw_trend_result t;
+
+		abw_trend(&train, 0, &t);
+		if (t.trend == ABW_UNUSABLE || t.lost * 100 > train.packets * ABW_LOSS_PERCENT)
+			continue;
+		gap += t.gap_ns;
+		values[s->trains] = t.drift;
+		s->mean += values[s->trains++];
 	}
-	c->trains++;
-	a->result.check_step = a->plan.step;
-	if (c->trains < CHECK_TRAINS && (!c->usable || !check_holds(a))) {
-		abw_plan_check(a, a->plan.step);
+	if (!s->trains) {
+		abw_plan_over(a, ABW_LOST);
 		return;
 	}
-	a->result.contradicted = c->usable >= CHECK_TRAINS - 1 && !check_holds(a);
-	a->check = (struct abw_check){ 0 };
-	if (a->result.contradicted) {
-		a->short_fleets = true;
-		abw_plan_chirps(a);
-	} else if (a->plan.step == ABW_CHECK_ABOVE) {
-		abw_plan_check(a, ABW_CHECK_BELOW);
-	} else {
-		abw_plan_last(a, ABW_RESOLVED);
+	s->mean /= s->trains;
+	gap /= s->trains;
+	for (uint32_t i = 0; i < s->trains; i++)
+		s->squares += (values[i] - s->mean) * (values[i] - s->mean);
+	s->rate = abw_rate_of(a, gap, a->plan.ip_bytes) / capacity;
+	s->lasts_s = gap * (a->plan.packets - 1) / NS_PER_S;
+	a->rounds++;
+	a->streams_ns += a->plan.trains * a->plan.period_ns;
+	abw_bend(a->streams, a->rounds, &a->given, &a->bend);
+	if (a->bend.high - a->bend.low > STREAMS_WIDTH && a->rounds < ABW_ROUNDS && a->streams_ns < STREAMS_MOST_NS) {
+		abw_plan_streams(a);
+		return;
 	}
+	r->by = a->bend.one > 0.5 ? ABW_IDLE : ABW_STREAMS;
+	r->misfit = a->bend.misfit;
+	r->low_bit_s = fmax(a->bend.low - WIDTH_MIN / 4, 0) * capacity * (1 - ABW_CAPACITY_ERROR);
+	r->high_bit_s = fmin(a->bend.high + WIDTH_MIN / 4, 1) * capacity * (1 + ABW_CAPACITY_ERROR);
+	abw_plan_last(a, ABW_RESOLVED);
 }
 
 /*
@@ -320,11 +281,14 @@ static void take_again(struct abw *a, const uint64_t *sent, const uint64_t *arri
 	for (uint32_t i = 1; i < a->plan.trains * a->plan.packets; i++)
 		if (i % a->plan.packets && arrived[i] > arrived[i - 1] && arrived[i - 1])
 			least = fmin(least, (double)(arrived[i] - arrived[i - 1]));
-	abw_plan_over(a, a->reading);
+	if (a->plan.step == ABW_LINE_MIDWAY)
+		abw_plan_streams(a);
+	else
+		abw_plan_over(a, a->reading);
 	if (line.gaps < LINE_GAPS_MIN) /* not known */
 		return;
 	if (least > was + change || line.gap_ns < was - change) {
-		a->result.reading = ABW_CHANGED;
+		abw_plan_over(a, ABW_CHANGED);
 		a->result.capacity_end_bit_s = abw_rate_of(a, fmax(line.gap_ns, least), bytes);
 	}
 }
@@ -360,10 +324,6 @@ static int take_chirps(struct abw *a, const uint64_t *sent, const uint64_t *arri
 		return 0;
 	}
 	estimate_sort(rates, n);
-	if (a->options.method != ABW_CHIRP) {
-		abw_plan_search(a, (double)rates[n / 2]);
-		return 0;
-	}
 	for (size_t i = 0; i < n; i++) {
 		sum += (double)rates[i];
 		squares += (double)rates[i] * (double)rates[i];
@@ -448,11 +408,14 @@ int abw_take(struct abw *a, const uint64_t *sent, const uint64_t *arrived)
 	case ABW_IDLE:
 		rc = take_idle(a, sent, arrived);
 		break;
-	case ABW_CHECK_ABOVE:
-	case ABW_CHECK_BELOW:
-		take_check(a, sent, arrived);
+	case ABW_BURST:
+		take_burst(a, arrived);
+		break;
+	case ABW_STREAMS:
+		take_streams(a, sent, arrived);
 		break;
 	case ABW_LINE_AGAIN:
+	case ABW_LINE_MIDWAY:
 		take_again(a, sent, arrived);
 		break;
 	case ABW_CHIRPS:

@@ -4,18 +4,19 @@
  * them have shown. No I/O. Rates are those of IP packets of the large size.
  *
  * ABW_SLOPS is pathload's search (abw_trend.h), ABW_CHIRP is pathChirp (abw_chirp.h). ABW_AUTO combines what exact
- * send times allow: trains sent back to back give the capacity and the noise of the stamps; small probes give the
- * share of the time in which the queue is empty, and so a range, at a hundredth of the load of a fleet; trains at
- * exact rates outside of this range then must rise above it and not below it. Where they contradict, or noise hides the
- * empty queue, chirps give a first range and short fleets narrow it. Each of these steps is sequential: it ends as soon
- * as further trains could not change its result.
+ * send times allow: trains sent back to back give the capacity of the narrow link and the noise of the stamps; small
+ * probes give the share of the time in which all queues are empty, and so a lower bound, which is the available
+ * bandwidth where the narrow link is the only loaded one; a burst shows a token bucket; streams at several rates give
+ * the range (abw_bend.h), and end as soon as it is narrow.
  */
 #ifndef KTRXER_METHODS_ABW_H
 #define KTRXER_METHODS_ABW_H
 
+#include "abw_bend.h"
 #include "abw_idle.h"
 #include "abw_line.h"
 #include "abw_trend.h"
+#include "shaper.h"
 
 enum abw_method { ABW_AUTO, ABW_SLOPS, ABW_CHIRP, ABW_METHODS };
 
@@ -32,8 +33,9 @@ enum abw_step {
 	ABW_LINE_LARGE,
 	ABW_LINE_SMALL, /* the same with packets of half the size, or a quarter */
 	ABW_IDLE,
-	ABW_CHECK_ABOVE,
-	ABW_CHECK_BELOW,
+	ABW_BURST,       /* as long as the buckets of many shapers */
+	ABW_LINE_MIDWAY, /* the capacity must still be that of the first step */
+	ABW_STREAMS,
 	ABW_CHIRPS,
 	ABW_FLEET,
 	ABW_LINE_AGAIN, /* the last step: the capacity must still be that of the first one */
@@ -55,7 +57,8 @@ enum abw_reading {
 	ABW_SENDER,    /* most trains did not leave at their times: the sender is as slow as the path */
 	ABW_LOST,      /* most packets did not arrive */
 	ABW_OPEN,      /* the search has not converged */
-	ABW_CHANGED,   /* the capacity at the end is another one than at the beginning */
+	ABW_CHANGED,   /* the capacity is another one than at the beginning */
+	ABW_SHAPED,    /* a bucket passes the first packets of a burst at another rate than the others */
 	ABW_READINGS,
 };
 
@@ -63,22 +66,16 @@ extern const char *const abw_reading_names[ABW_READINGS], *const abw_step_names[
 
 struct abw_result {
 	enum abw_reading reading;
-	enum abw_step by;              /* the step that gave the range: ABW_IDLE, ABW_CHIRPS or ABW_FLEET */
-	double low_bit_s, high_bit_s;  /* ABW_RESOLVED; ABW_OPEN: so far */
-	double capacity_bit_s;         /* 0: not known */
-	double capacity_end_bit_s;     /* by the last step; 0: not known */
-	double overhead_bytes;         /* that the link adds to a packet, by both sizes */
-	double tolerance_ns;           /* noise of the stamps of packets that follow each other */
-	double noise_ns;               /* delays that grow by less over a stream are no trend */
-	bool idle_tried, contradicted; /* by the fleet of check_step */
-	enum abw_step check_step;
-	/*
-	 * The load of the links behind the first one that is as slow as the narrow one: cross traffic that came
-	 * between packets sent back to back; and its standard error. `several`: it is more than one loaded link shows
-	 * behind a faster one, so several links may be loaded, and the range of the empty queue too low.
-	 */
-	double later_load, later_error;
-	bool several;
+	enum abw_step by;             /* the step that gave the range: ABW_IDLE, ABW_STREAMS, ABW_CHIRPS or ABW_FLEET */
+	double low_bit_s, high_bit_s; /* ABW_RESOLVED; ABW_OPEN: so far */
+	double capacity_bit_s;        /* 0: not known */
+	double capacity_end_bit_s;    /* by the last step; 0: not known */
+	double overhead_bytes;        /* that the link adds to a packet, by both sizes */
+	double tolerance_ns;          /* noise of the stamps of packets that follow each other */
+	double noise_ns;              /* delays that grow by less over a stream are no trend */
+	bool idle_tried;
+	double misfit;        /* as of abw_bend.h */
+	struct shaper shaper; /* ABW_SHAPED */
 	struct abw_idle idle;
 	uint64_t packets, bytes, lost, overtaken, /* by the next one of their train */
 		late; /* late: gaps between send times that are a tenth off, and more than 20 us */
@@ -95,12 +92,7 @@ struct abw_line_part {
 	struct abw_line line;
 };
 
-/* Trains at one rate beside the range. */
-struct abw_check {
-	uint32_t trains, usable, lost, late; /* lost, late: those that lost most packets, or sent most at other times */
-	bool bad;                            /* the last train is one of these */
-	double drift, squares, gap_ns;       /* sums over the usable ones */
-};
+enum { ABW_ROUNDS = 12, ABW_ROUND_TRAINS = 4 }; /* of trains at one rate */
 
 struct abw {
 	struct abw_options options;
@@ -111,13 +103,14 @@ struct abw {
 	size_t delay_count;
 	struct abw_line_part lines[2]; /* of large packets, and of those of line_bytes */
 	uint32_t line_bytes;
-	struct abw_check check;
+	struct abw_streams streams[ABW_ROUNDS];
+	struct abw_bend_given given;
+	struct abw_bend bend;
+	uint32_t rounds, bursts;
+	uint64_t streams_ns;
 	double line_gap_ns;       /* of large packets */
 	double scale;             /* bit/s: at most the capacity, and what the widths of ranges are measured in */
 	enum abw_reading reading; /* of the result, if the last step does not show a change */
-	double bracket[2];        /* rates around the estimate of the chirps, to be sent first; 0: none */
-	uint32_t idle_rounds;
-	bool short_fleets;
 	bool quiet; /* the noise of the stamps is small beside a packet's time on the link: small packets do, too */
 };
 

@@ -13,6 +13,7 @@
 
 enum {
 	ABW_LINE_ROUND_TRAINS = 4,
+	ABW_BURSTS = 2, /* after a burst that ends slower than it begins: so many more, until two agree */
 	ABW_CHIRPS_MOST = 32,
 	ABW_FLEET_STREAMS = 12,
 };
@@ -23,15 +24,13 @@ double abw_rate_of(const struct abw *a, double gap_ns, uint32_t bytes);
 /* Of the small packets, as many trains as of the large ones. */
 void abw_plan_line(struct abw *a, enum abw_step step);
 void abw_plan_idle(struct abw *a);
-/*
- * The range as it is by the checks; a check whose rate would be out of bounds is left out. One train is enough where it
- * shows what the range promises; otherwise the others follow.
- */
-void abw_plan_check(struct abw *a, enum abw_step step);
+void abw_plan_burst(struct abw *a);
+/* The next trains at one rate, by the range so far. */
+void abw_plan_streams(struct abw *a);
 void abw_plan_chirps(struct abw *a);
 void abw_plan_fleet(struct abw *a);
-/* The first fleet of a search; `chirp`: the estimate of the chirps, 0: none. */
-void abw_plan_search(struct abw *a, double chirp);
+/* The first fleet of a search. */
+void abw_plan_search(struct abw *a);
 
 /* There is a result, unless the capacity has changed meanwhile. */
 void abw_plan_last(struct abw *a, enum abw_reading reading);

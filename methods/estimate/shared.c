@@ -523,8 +523,12 @@ EXPORT int ktrxer_py_abw_result(const struct abw *abw, struct figure *to, int mo
 		put_text(&f, "by", abw_step_names[r->by]);
 		put(&f, "low_bit_s", r->low_bit_s);
 		put(&f, "high_bit_s", r->high_bit_s);
-		put(&f, "contradicted", r->contradicted);
-		put(&f, "several_links", r->several);
+		put(&f, "misfit", r->misfit);
+	}
+	if (r->reading == ABW_SHAPED) {
+		put(&f, "line_bit_s", r->shaper.line_bit_s);
+		put(&f, "sustained_bit_s", r->shaper.sustained_bit_s);
+		put(&f, "bucket_bytes", r->shaper.bucket_bytes);
 	}
 	return f.count;
 }

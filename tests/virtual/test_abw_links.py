@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`ktrxer abw` over two loaded links: the counters of the links' queues are the truth, and a range that misses it is not valid.
+"""`ktrxer abw` over two loaded links: the counters of the links' queues are the truth, and the range has it.
 
 near - one - two - three - far, with cross traffic from a to b over the first shaped link (one - two), and from c to d over the second one.
 """
@@ -51,7 +51,7 @@ def _mbit(folder: Path, node: str, result: dict[str, Any]) -> float:
     return float(counts[1] - counts[0] - own) * 8e3 / (times[1] - times[0])
 
 
-def test_a_range_that_is_too_low_is_not_valid(tmp_path: Path) -> None:
+def test_the_truth_is_in_the_range(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     (lab.folder / "links.toml").write_text(FILE)
     lab.write_token()
@@ -63,6 +63,5 @@ def test_a_range_that_is_too_low_is_not_valid(tmp_path: Path) -> None:
     assert loads == pytest.approx([MBIT * load / 100 for load in LOADS], rel=0.15), "the cross traffic is what it should be"
     truth = (MBIT - max(loads)) * 1e6 * LARGE / (LARGE + FRAME)
     available = result["up"]["available_bit_s"]
-    assert available["high"] < truth, "a small probe has to find both queues empty"
-    assert result["verdict"] == "degraded" and "several links may be loaded" in result["reasons"][0]["text"]
-    assert result["up"]["later_load"] == pytest.approx(LOADS[1] / 100, abs=0.15)
+    assert available["low"] <= truth <= available["high"], result
+    assert available["low"] > 0.6 * truth and available["high"] < 1.4 * truth

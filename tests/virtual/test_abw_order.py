@@ -30,12 +30,11 @@ def test_a_range_that_is_too_low_is_not_valid(tmp_path: Path) -> None:
     server = f"far={KTRXER} serve --quiet --token-file token"
     done = lab("run", "./links.toml", "--time", "virtual", "--beside", server, "--", "sh", "-c", JOB, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
-    missed = 0
+    overtaken = 0
     for n in range(RUNS):
         made = json.loads((lab.folder / f"abw{n}.json").read_text())
         found = made["up"]["available_bit_s"]
         print(f"figure: {found}; {made['verdict']}: {made['reasons']}")
-        if found and not found["low"] <= truth(MBIT) <= found["high"]:
-            missed += 1
-            assert made["verdict"] != "valid"
-    assert missed, "the reference: the delays of the overtaken look like a queue"
+        overtaken += any(reason["id"] == "overtaken" for reason in made["reasons"])
+        assert not found or found["low"] <= truth(MBIT) <= found["high"] or made["verdict"] != "valid"
+    assert overtaken, "the reference: some probes overtake others"

@@ -20,7 +20,8 @@ static const struct opt abw_opts[] = {
 	  .fallback = "auto",
 	  .choices = abw_methods,
 	  .help = "slops: streams at one rate, a search over rates (pathload); chirp: trains of growing rate "
-		  "(pathChirp); auto: the share of the time in which the queue is empty, confirmed by short streams" },
+		  "(pathChirp); auto: streams at several rates, and the share of the time in which the queues are "
+		  "empty" },
 	{ .name = "max-load",
 	  .type = OPT_BITRATE,
 	  .offset = FIELD(max_load_bps),
@@ -117,13 +118,12 @@ const struct command cmd_abw = {
 		"size.\n\n"
 		"The method auto sends packets back to back, which gives the capacity of the narrow link and the noise "
 		"of the time stamps; then small probes at exact times, whose delays show in which share of the time "
-		"the queue is empty; then trains at rates above and below the range of this share. Their delays must "
-		"rise above the range, and not below it. Where they contradict the range, or noise hides "
-		"the empty queue, chirps and short fleets give the range, with more load. The method assumes that the "
-		"narrow link is the tight one and serves packets in order. With several loaded links the range is too "
-		"low.\n\n"
+		"all queues are empty; then a burst of 64 packets, which shows a shaper whose bucket is smaller; then "
+		"streams at several rates around the bend, above which the delay grows. The bend and the growth give "
+		"the available bandwidth of the tight link, which may be another one than the narrow link. The links "
+		"serve packets in order. The streams end when the range is narrow, or after 12 rates.\n\n"
 		"The method slops is pathload's: fleets of 12 streams of 100 packets at one rate, a trend of the "
-		"delays in each, a binary search over rates. It has no such assumption, sends ten times as many bytes, "
+		"delays in each, a binary search over rates. It sends more bytes, "
 		"and takes up to minutes on slow links. The method chirp is pathChirp's, which is known to be biased: "
 		"its result is degraded at best.\n\n"
 		"The load of the probes on the path is printed. Without a range the result is invalid, with the "

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-enum { LATE_PERCENT = 1, OVERTAKEN_MAX = 2, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
+enum { LATE_PERCENT = 1, OVERTAKEN_MAX = 2, MISFIT_MAX = 4, LOST_PERCENT = 10, WIDE_PERCENT = 15 };
 
 const char *const abw_methods[] = { "auto", "slops", "chirp", NULL };
 
@@ -51,9 +51,12 @@ static void say_how(const struct abw_run *run, const char *name, const struct ab
 {
 	if (r->by == ABW_IDLE)
 		out_text(run->train.cli,
-			 "%s: the queue of the tight link was empty for %.0f %% of the time (99 %%: %.0f to %.0f %%), "
-			 "by small probes; trains beside the range do not contradict it",
+			 "%s: the queues of the path were empty for %.0f %% of the time "
+			 "(99 %%: %.0f to %.0f %%), by small probes; streams at several rates agree with one loaded "
+			 "link, the narrow one",
 			 name, 100 * r->idle.share, 100 * r->idle.low, 100 * r->idle.high);
+	else if (r->by == ABW_STREAMS)
+		out_text(run->train.cli, "%s: by streams at several rates", name);
 	else if (r->by == ABW_CHIRPS)
 		out_text(run->train.cli, "%s: by chirps", name);
 	else
@@ -116,10 +119,17 @@ static void way_json(struct json *json, const struct abw_way *way)
 	} else {
 		abw_way_capacity_bit_s_null(json);
 	}
-	if (r->capacity_bit_s > 0)
-		abw_way_later_load(json, r->later_load);
+	if (has_range(r))
+		abw_way_misfit(json, r->misfit);
 	if (r->reading == ABW_CHANGED)
 		abw_way_capacity_end_bit_s(json, r->capacity_end_bit_s);
+	if (r->reading == ABW_SHAPED) {
+		abw_way_shaper_open(json);
+		shaper_line_bit_s(json, r->shaper.line_bit_s);
+		shaper_sustained_bit_s(json, r->shaper.sustained_bit_s);
+		shaper_bucket_bytes(json, r->shaper.bucket_bytes);
+		json_object_end(json);
+	}
 	if (r->idle_tried) {
 		abw_way_empty_queue_open(json);
 		abw_idle_resolved(json, r->idle.resolved);
@@ -127,7 +137,6 @@ static void way_json(struct json *json, const struct abw_way *way)
 		abw_idle_low(json, r->idle.low);
 		abw_idle_high(json, r->idle.high);
 		abw_idle_skew_ppm(json, r->idle.skew_ppm);
-		abw_idle_contradicted(json, r->contradicted);
 		json_object_end(json);
 	}
 	abw_way_fleets(json, r->fleets);
@@ -143,7 +152,7 @@ static void way_json(struct json *json, const struct abw_way *way)
 	json_object_end(json);
 }
 
-static void judge_range(const struct abw_way *way, const char *receiver)
+static void judge_range(const struct abw_way *way)
 {
 	struct cli *cli = way->run->train.cli;
 	const struct abw_result *r = &way->trains.abw.result;
@@ -151,14 +160,10 @@ static void judge_range(const struct abw_way *way, const char *receiver)
 
 	if (r->by == ABW_CHIRPS)
 		reason_abw_chirps(cli, name);
-	else if (r->by == ABW_FLEET && r->contradicted)
-		reason_abw_check_failed(cli, name, r->check_step == ABW_CHECK_ABOVE ? "above" : "below");
-	else if (r->by == ABW_FLEET && way->run->o->method == ABW_AUTO)
-		reason_abw_noise(cli, name, receiver, (int64_t)r->tolerance_ns);
+	if (r->misfit > MISFIT_MAX)
+		reason_abw_misfit(cli, name);
 	if (r->fleets_by_loss)
 		reason_abw_by_loss(cli, name, r->fleets_by_loss, r->fleets);
-	if (r->by == ABW_IDLE && r->several)
-		reason_abw_later_load(cli, name, 100 * r->later_load);
 	if ((r->high_bit_s - r->low_bit_s) * 100 > r->capacity_bit_s * WIDE_PERCENT)
 		reason_abw_wide(cli, name, WIDE_PERCENT);
 }
@@ -172,7 +177,7 @@ static void judge(const struct abw_way *way)
 
 	switch (r->reading) {
 	case ABW_RESOLVED:
-		judge_range(way, receiver);
+		judge_range(way);
 		break;
 	case ABW_OPEN:
 		reason_abw_open(cli, name, r->fleets);
@@ -191,6 +196,10 @@ static void judge(const struct abw_way *way)
 		break;
 	case ABW_CHANGED:
 		reason_abw_changed(cli, name, r->capacity_bit_s, r->capacity_end_bit_s);
+		break;
+	case ABW_SHAPED:
+		reason_abw_shaped(cli, name, (uint64_t)r->shaper.bucket_bytes, r->shaper.line_bit_s,
+				  r->shaper.sustained_bit_s);
 		break;
 	default:
 		reason_abw_lost(cli, name, r->lost, r->packets);

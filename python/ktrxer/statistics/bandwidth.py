@@ -42,8 +42,10 @@ class Range:
     by: str | None = None  # the step that gave the range
     low_bit_s: float | None = None
     high_bit_s: float | None = None
-    contradicted: bool | None = None
-    several_links: bool | None = None  # several links may be loaded: then the range is too low
+    misfit: float | None = None  # of the streams to a path of FIFO links, in standard errors
+    line_bit_s: float | None = None  # reading `shaped`: a burst passes at this rate
+    sustained_bit_s: float | None = None  # and after the bucket is empty at this one
+    bucket_bytes: float | None = None
 
 
 class AvailableBandwidth:

@@ -175,9 +175,10 @@ GROUPS = {
     "pair_mode": "pairs:i low_bit_s:n high_bit_s:n",
     "abw_step": "direction:s step:s trains:i packets:i ip_bytes:i gap_ns:i period_ns:i sent:i arrived:i capacity_bit_s:n",
     "abw_end": "method:s ip_bytes:i up:{abw_way} down:{abw_way}",
-    "abw_way": "reading:s available_bit_s:{abw_range} by:s capacity_bit_s:n overhead_bytes:n load_share:n later_load:n capacity_end_bit_s:n empty_queue:{abw_idle} fleets:i fleets_by_loss:i steps:i probes:i probes_lost:i gaps_not_on_time:i probe_bytes:i lasted_ns:i load_bit_s:n stamp_noise_ns:n",
+    "abw_way": "reading:s available_bit_s:{abw_range} by:s capacity_bit_s:n overhead_bytes:n load_share:n misfit:n capacity_end_bit_s:n shaper:{shaper} empty_queue:{abw_idle} fleets:i fleets_by_loss:i steps:i probes:i probes_lost:i gaps_not_on_time:i probe_bytes:i lasted_ns:i load_bit_s:n stamp_noise_ns:n",
     "abw_range": "low:n high:n",
-    "abw_idle": "resolved:b share:n low:n high:n skew_ppm:n contradicted:b",
+    "abw_idle": "resolved:b share:n low:n high:n skew_ppm:n",
+    "shaper": "line_bit_s:n sustained_bit_s:n bucket_bytes:n",
 }
 # Command, type of the line, and its kind or name.
 LINES = {

@@ -222,28 +222,16 @@ FORMS: dict[str, Form] = {
         "{direction}: the range is that of the estimates of chirps, which are biased: use another --method",
         ("available_bandwidth",),
     ),
-    "abw_check_failed": Form(
+    "abw_misfit": Form(
         "degraded",
         "path",
-        "{direction}: streams {side} the range of the empty queue contradict it, so the path is not one link that serves packets in order: the range is that of short fleets",
-        ("available_bandwidth",),
-    ),
-    "abw_noise": Form(
-        "degraded",
-        "far",
-        "{direction}: the noise of the arrival stamps of {host} ({noise_ns}) hides whether a queue is empty: the range is that of short fleets; its interrupts may be coalesced (`ethtool -C DEV rx-usecs 0` there)",
+        "{direction}: the delays of streams at several rates do not fit a path of links that serve packets in order at constant rates: the range may be false",
         ("available_bandwidth",),
     ),
     "abw_by_loss": Form(
         "degraded",
         "path",
         "{direction}: {by_loss} of {fleets} fleets count as too fast by their losses, not by their delays: if the losses have another cause than a full queue, the range is too low: compare with another --method",
-        ("available_bandwidth",),
-    ),
-    "abw_later_load": Form(
-        "degraded",
-        "path",
-        "{direction}: cross traffic came between packets that were sent back to back (a load of {load_percent} %), so several links may be loaded, and the range is then too low: compare with another --method",
         ("available_bandwidth",),
     ),
     "abw_wide": Form(
@@ -280,6 +268,12 @@ FORMS: dict[str, Form] = {
         "invalid",
         "path",
         "{direction}: the capacity of the narrow link changed from {before_bit_s} to {after_bit_s} during the measurement: measure again",
+        ("available_bandwidth",),
+    ),
+    "abw_shaped": Form(
+        "invalid",
+        "path",
+        "{direction}: a shaper of the path passes bursts of {bucket_bytes} at {line_bit_s}, and longer ones at {sustained_bit_s}: the available bandwidth depends on the length of the load, and is at most the last rate for a long one",
         ("available_bandwidth",),
     ),
     "abw_lost": Form(
