@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define NS_PER_S 1e9
-#define IDLE_TOLERANCE 0.25 /* of the time of a large packet on the link: more noise hides an empty queue */
+#define IDLE_TOLERANCE 0.18 /* of the time of a large packet on the link: more noise looks like short waits */
+#define IDLE_NOISE 0.25     /* of the same: more noise of the stamps hides an empty queue */
 #define STREAMS_WIDTH 0.12 /* of the range by streams, of the capacity */
 #define STREAMS_MOST_NS 40e9
 #define WIDTH_MIN 0.04
@@ -119,7 +120,7 @@ static void take_lines(struct abw *a)
 		abw_plan_search(a);
 	else if (a->options.method == ABW_CHIRP)
 		abw_plan_chirps(a);
-	else if (r->tolerance_ns > IDLE_TOLERANCE * a->line_gap_ns)
+	else if (r->tolerance_ns > IDLE_NOISE * a->line_gap_ns)
 		abw_plan_burst(a); /* small probes would show nothing */
 	else
 		abw_plan_idle(a);
