@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import importlib
 import json
+import socket
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ktrxer_lab import topology
 from ktrxer_lab.errors import LabError
-from ktrxer_lab.truth import measure
+from ktrxer_lab.truth import boxes, measure
 from ktrxer_lab.truth.chance import claims, command, rates, text
-from ktrxer_lab.truth.chance.draw import BOXES, Draw, Outage, build, drawn
+from ktrxer_lab.truth.chance.draw import BOX_WAYS, Draw, Outage, Step, build, drawn
 from ktrxer_lab.truth.chance.expect import truth
 from ktrxer_lab.truth.chance.judge import FALSE_ALARM, FALSE_CAUSE, FALSE_VALID, judge
 from ktrxer_lab.truth.chance.run import Run, Tried
 from ktrxer_lab.truth.chance.shrink import shrink
 from ktrxer_lab.truth.path import Way
 
+MS = 1_000_000
 PING = "ping server -i 10ms -c 300"
 FLOW = "flow up server --for 3s"
 PLAIN = Draw(0, Way(10.0), Way(10.0), (PING,))
@@ -40,10 +43,13 @@ def pinged(lost: int = 0, verdict: str = "valid", p50_us: float = 20000.0, reaso
     return {"status": 0, "out": json.dumps(said), "err": "", "counted": ways, "arrived": {way: {"rows": [], "copies": 0} for way in ways}, "events": []}
 
 
-def flowed(bps: float, true_bps: float = 8e6, verdict: str = "valid"):
-    said = {"verdict": verdict, "reasons": [], "protocol": "tcp", "up_bps": bps, "flows": [{"direction": "up", "received_bytes": 3e6}]}
-    rows = [(at * 10_000_000, *2 * (int(true_bps * at / 800),)) for at in range(301)]
-    return {"status": 0, "out": json.dumps(said), "err": "", "counted": {}, "arrived": {"up": {"rows": rows, "copies": 0}}, "events": []}
+def flowed(bps: float, true_bps: float = 8e6, verdict: str = "valid", dead_ms=(0, 0), outages=(), levels=(), bounds=()):
+    said = {"verdict": verdict, "reasons": [], "protocol": "tcp", "up_bps": bps, "flows": [{"direction": "up", "received_bytes": 3e6}], "start_ns": 0}
+    said |= {"outages": list(outages), "levels": list(levels), "bounds": list(bounds)}
+    rows = [(at * MS, *2 * (int(true_bps * at / 8000),)) for at in range(0, 3001, 10) if not dead_ms[0] < at < dead_ms[1]]
+    arrived = {"up": {"rows": rows, "copies": 0}}
+    dead = [{"at_ns": at * MS, "out": "", "outage": True} for at in dead_ms if dead_ms[1]]
+    return {"status": 0, "out": json.dumps(said), "err": "", "counted": {}, "arrived": arrived, "events": dead, "offset_ns": 0}
 
 
 def found(draw: Draw, words: str, done):
@@ -57,11 +63,12 @@ def test_a_seed_makes_one_draw():
 
 
 def test_the_draws_have_every_fault_and_none():
-    draws = [drawn(seed) for seed in range(300)]
+    draws = [drawn(seed) for seed in range(400)]
     faults = {name for draw in draws for name in draw.faults}
-    assert {"rate", "loss", "reorder", "duplicate", "jitter", "outage", "nat", "clock", "policer", "marks", "bleach", *BOXES} <= faults
-    assert 40 < sum(not draw.faults - {"rate"} for draw in draws) < 150
-    assert {one.split()[0] for draw in draws for one in draw.commands} >= {"ping", "stamp", "flow", "trace", "run"}
+    assert {"rate", "loss", "reorder", "duplicate", "jitter", "outage", "nat", "clock", "policer", "marks", "bleach", "held", "step", *BOX_WAYS} <= faults
+    assert 50 < sum(not draw.faults - {"rate"} for draw in draws) < 200
+    assert {one.split()[0] for draw in draws for one in draw.commands} >= {"ping", "stamp", "flow", "trace", "run", "check"}
+    assert {draw.v6 for draw in draws} == {False, True}
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
@@ -103,6 +110,54 @@ def test_a_planted_wrong_rate_is_a_false_valid():
 def test_an_outage_that_is_missing_in_the_losses_is_a_false_valid():
     assert found(DEAD, PING, pinged(lost=50)) == []
     assert found(DEAD, PING, pinged(lost=0, truly_lost=50)) == [(FALSE_VALID, "loss round trip")]
+
+
+def stopped(from_ms: int, low_ms: int, high_ms: int, way: str = "up"):
+    return {"direction": way, "flow": None, "from_ns": from_ms * MS, "low_ns": low_ms * MS, "high_ns": high_ms * MS}
+
+
+def test_an_outage_of_bytes_is_one_of_the_packets_that_arrived():
+    dead = replace(PLAIN, commands=(FLOW,), outage=Outage("up", 1.0, 1.0))
+    right = {"dead_ms": (1000, 2000), "outages": [stopped(1010, 980, 1200)]}
+    assert found(dead, FLOW, flowed(8e6, **right)) == []
+    assert found(dead, FLOW, flowed(8e6, **right | {"outages": []})) == [(FALSE_VALID, "byte outage")], "it is not named"
+    assert found(dead, FLOW, flowed(8e6, **right | {"outages": [stopped(1010, 1400, 1600)]})) == [(FALSE_VALID, "byte outage")], "too long"
+    assert found(dead, FLOW, flowed(8e6, **right | {"outages": [stopped(1010, 700, 900)]})) == [(FALSE_VALID, "byte outage")], "its bound is too short"
+    assert found(PLAIN, FLOW, flowed(8e6, **right)) == [(FALSE_ALARM, "byte outage")], "nothing stops packets"
+
+
+def test_a_level_is_a_rate_of_the_packets_that_arrived():
+    stepped = replace(PLAIN, commands=(FLOW,), step=Step("up", 1.5, 0.5))
+    held = [{"direction": "up", "from_ns": 0, "to_ns": 3000 * MS, "rate_bps": 8e6}]
+    assert found(stepped, FLOW, flowed(8e6, levels=held)) == []
+    assert found(stepped, FLOW, flowed(8e6, levels=[held[0] | {"rate_bps": 6e6}])) == [(FALSE_VALID, "level")]
+    assert found(PLAIN, FLOW, flowed(8e6, levels=held)) == [(FALSE_ALARM, "level")]
+
+
+def test_the_true_value_is_within_the_bound():
+    bound = {"figure": "rate_up", "value": 7.7, "unit": "Mbit/s", "bound": 0.4, "tolerance": 0.5}
+    assert found(PLAIN, FLOW, flowed(7.7e6, bounds=[bound])) == []
+    assert found(PLAIN, FLOW, flowed(7.7e6, bounds=[bound | {"bound": 0.05}])) == [(FALSE_VALID, "bound")]
+
+
+def test_an_answer_of_another_host_is_no_result_of_the_server():
+    portal = replace(PLAIN, commands=(FLOW,), box="portal")
+    assert found(portal, FLOW, {**flowed(8e6), "out": "", "err": "no server", "status": 1}) == []
+    assert (FALSE_VALID, "answers") in found(portal, FLOW, flowed(8e6))
+
+
+def test_a_middlebox_resets_the_connection_of_the_sender():
+    for family, addresses, header in ((socket.AF_INET, ("10.0.0.1", "10.0.0.2"), 20), (socket.AF_INET6, ("fd00::1", "fd00::2"), 40)):
+        source, target = (socket.inet_pton(family, one) for one in addresses)
+        segment = struct.pack("!HHIIBBHHH", 4000, 8620, 1000, 77, 0x50, 16, 100, 0, 0) + b"data"
+        v4 = struct.pack("!BBHHHBBH", 0x45, 0, 44, 0, 0, 64, 6, 0)
+        packet = (v4 if header == 20 else struct.pack("!IHBB", 6 << 28, 24, 6, 64)) + source + target + segment
+        to, made = boxes.answer(packet)
+        assert to == addresses[0]
+        assert struct.unpack_from("!HHIIBB", made, header) == (8620, 4000, 77, 1004, 0x50, 4 | 16)
+        assert boxes.answer(made) is None, "it does not answer a reset"
+        pseudo = target + source + (struct.pack("!BBH", 0, 6, 20) if header == 20 else struct.pack("!II", 20, 6))
+        assert boxes.checksum(pseudo + made[header:]) == 0
 
 
 def test_a_planted_cause_is_false():

@@ -12,7 +12,7 @@ from typing import Any
 
 import plain  # type: ignore[import-not-found]
 
-ETH_P_IP = 0x0800
+ETH_P_ALL = 3
 SOL_PACKET, RX_RING, VERSION, V2 = 263, 5, 10, 1
 OUTGOING = 4
 FRAME, BLOCK, BLOCKS = 256, 1 << 16, 64  # bytes; 16,384 packets, of which 180 bytes or so are kept
@@ -20,8 +20,10 @@ READ_S = 0.05
 ROW_NS = 5_000_000
 HEAD = struct.Struct("IIIHHII")  # tpacket2_hdr: status, length, kept, offsets of the frame and of its network header, seconds, nanoseconds
 TYPE_AT = 32 + 10  # sll_pkttype of the sockaddr_ll behind that header
-ICMP, TCP, UDP = 1, 6, 17
+ICMP, TCP, UDP, ICMP6 = 1, 6, 17, 58
+NEIGHBOURS = (130, 131, 132, 133, 134, 135, 136, 143)  # types of ICMPv6
 SYN = 2
+LEAST_SHARE = 0.02  # of the bytes of the largest flow; less is signalling
 
 
 class Flow:
@@ -66,12 +68,27 @@ class Flow:
         return new
 
 
+def together(flows: list[list[list[int]]]) -> list[list[int]]:
+    """The rows of all flows as those of one."""
+    if len(flows) < 2:
+        return flows[0] if flows else []
+    steps = list[tuple[int, int, int]]()
+    for rows in flows:
+        for before, row in zip([[0, 0, 0], *rows], rows, strict=False):
+            steps.append((row[0], row[1] - before[1], row[2] - before[2]))
+    made, total, read = list[list[int]](), 0, 0
+    for at, new, more in sorted(steps):
+        total, read = total + new, read + more
+        made.append([at, total, read])
+    return made
+
+
 class Arrivals:
     """What arrives at one host."""
 
     def __init__(self, host: str) -> None:
         with plain.inside(host):
-            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP))
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self.socket.setsockopt(SOL_PACKET, VERSION, V2)
         self.socket.setsockopt(SOL_PACKET, RX_RING, struct.pack("IIII", BLOCK, BLOCKS, FRAME, BLOCK // FRAME * BLOCKS))
         self.ring = mmap.mmap(self.socket.fileno(), BLOCK * BLOCKS)
@@ -90,25 +107,32 @@ class Arrivals:
             self.at = (self.at + FRAME) % (BLOCK * BLOCKS)
 
     def packet(self, data: bytes, at_ns: int) -> None:
-        after = 4 * (data[0] & 15)
-        length, protocol = struct.unpack_from("!H", data, 2)[0] - after, data[9]
+        if data[0] >> 4 == 4:
+            after, addresses = 4 * (data[0] & 15), data[12:20]
+            length, protocol = struct.unpack_from("!H", data, 2)[0] - after, data[9]
+        elif data[0] >> 4 == 6:
+            after, addresses, length, protocol = 40, data[8:40], struct.unpack_from("!H", data, 4)[0], data[6]
+        else:
+            return
         if protocol == TCP:
             sequence, header = struct.unpack_from("!I", data, after + 4)[0], 4 * (data[after + 12] >> 4)
             sequence += bool(data[after + 13] & SYN)  # it takes one number
-            flow = self.flows[TCP, data[12:20] + data[after : after + 4]]
+            flow = self.flows[TCP, addresses + data[after : after + 4]]
             flow.add(at_ns, flow.segment(sequence, length - header))
-        elif protocol in (UDP, ICMP):
+        elif protocol in (UDP, ICMP) or (protocol == ICMP6 and data[after] not in NEIGHBOURS):
             content = bytes([protocol]) + data[after + 8 :]  # without the header, which NAT changes
             self.seen[content] += 1
             if protocol == UDP and self.seen[content] == 1:
-                self.flows[UDP, data[12:20] + data[after : after + 4]].add(at_ns, length - 8)
+                self.flows[UDP, addresses + data[after : after + 4]].add(at_ns, length - 8)
 
     def answer(self) -> dict[str, Any]:
         self.read()
-        largest = max(self.flows.values(), key=lambda flow: flow.total, default=Flow())
+        most = max((flow.total for flow in self.flows.values()), default=0)
+        protocol = next((key[0] for key, flow in self.flows.items() if flow.total == most), 0)
+        flows = [flow.rows for key, flow in self.flows.items() if key[0] == protocol and flow.total > LEAST_SHARE * most]
         self.ring.close()
         self.socket.close()
-        return {"rows": largest.rows, "copies": sum(count - 1 for count in self.seen.values())}
+        return {"rows": together(flows), "copies": sum(count - 1 for count in self.seen.values())}
 
 
 class Capture:
@@ -121,7 +145,7 @@ class Capture:
         self.thread.start()
 
     def stop(self) -> dict[str, Any]:
-        """The rows of the largest flow of each direction, and the number of packets of UDP and ICMP that arrived again."""
+        """The rows of the largest flows of each direction, and the number of packets of UDP and ICMP that arrived again."""
         self.ended.set()
         self.thread.join()
         return {way: one.answer() for way, one in self.arrivals.items()}

@@ -33,6 +33,6 @@ class Events:
             now = time.monotonic_ns()
             words = ["ip", "netns", "exec", node, "sh", "-ec", shell]
             made = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-            self.done.append({"at_ns": now, "out": made.stdout})
+            self.done.append({"at_ns": now, "out": made.stdout, "outage": "table netdev outage" in shell})
             if made.returncode != 0:
                 self.fault = f"{node}: {shell}: {made.stderr.strip()}"

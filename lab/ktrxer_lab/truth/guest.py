@@ -31,6 +31,12 @@ ENDS = {
     "up": {"first": ("left", "to-client"), "last": ("server", "to-right")},
     "down": {"first": (WIRE, "to-server"), "last": ("client", "to-left")},
 }
+NEIGHBOURS = (130, 131, 132, 133, 134, 135, 136, 143)  # types of ICMPv6
+NOT_COUNTED = (  # filters in this order; matchall counts the rest
+    ("ip", ("flower", "ip_proto", "tcp")), ("ip", ("matchall",)),
+    ("ipv6", ("flower", "ip_proto", "tcp")),
+    *(("ipv6", ("flower", "ip_proto", "icmpv6", "type", str(kind))) for kind in NEIGHBOURS), ("ipv6", ("matchall",)),
+)  # fmt: skip
 SETTLE_S = 2.0
 DRAIN_S = 2.0  # longer than the last packets of a command are on the path
 
@@ -44,7 +50,8 @@ def setup(plan: dict[str, Any]) -> None:
         rules = (
             "table netdev truth { chain marks { "
             f'type filter hook ingress device "{device}" priority 0; '
-            f"ip ecn ect0 numgen random mod 1000000 < {round(percent * 1e4)} counter ip ecn set ce; }}; }}"
+            f"ip ecn ect0 numgen random mod 1000000 < {round(percent * 1e4)} counter ip ecn set ce; "
+            f"ip6 ecn ect0 numgen random mod 1000000 < {round(percent * 1e4)} counter ip6 ecn set ce; }}; }}"
         )
         subprocess.run(["ip", "netns", "exec", node, "nft", rules], check=True, stdin=subprocess.DEVNULL)
 
@@ -59,18 +66,18 @@ def counted_at(beside: bool) -> dict[str, dict[str, tuple[str, str]]]:
 
 
 def count_packets(beside: bool) -> None:
-    """Count packets: all of IPv4 except TCP, because a lost TCP segment of a tool's signalling is sent again."""
+    """Count packets: all of IP except TCP, because a lost TCP segment of a tool's signalling is sent again, and except those of IPv6 for
+    neighbours, which stay on a link."""
     for node, device in {place for places in counted_at(beside).values() for place in places.values()}:
         tc(node, "qdisc", "add", "dev", device, "clsact")
-        for number, match in ((1, ("flower", "ip_proto", "tcp")), (2, ("matchall",))):
-            at = ("filter", "add", "dev", device, "ingress", "protocol", "ip", "prio", str(number))
-            tc(node, *at, *match, "action", "pass")
+        for number, (protocol, match) in enumerate(NOT_COUNTED, 1):
+            tc(node, "filter", "add", "dev", device, "ingress", "protocol", protocol, "prio", str(number), *match, "action", "pass")
 
 
 def packets_at(node: str, device: str) -> int:
     filters = json.loads(tc(node, "-s", "-j", "filter", "show", "dev", device, "ingress"))
-    (action,) = (one["options"]["actions"][0] for one in filters if one["kind"] == "matchall" and "options" in one)
-    return int(action["stats"]["packets"])
+    actions = (one["options"]["actions"][0] for one in filters if one["kind"] == "matchall" and "options" in one)
+    return sum(int(action["stats"]["packets"]) for action in actions)
 
 
 def passed(beside: bool) -> dict[str, dict[str, int]]:

@@ -6,25 +6,31 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from ktrxer_lab.truth import judge
+from ktrxer_lab.truth.chance import moved
 from ktrxer_lab.truth.chance.claims import Claims
-from ktrxer_lab.truth.chance.draw import BOX_WAYS, FLOW_S, Draw, build
+from ktrxer_lab.truth.chance.draw import ANSWERS, BOX_WAYS, FLOW_S, Draw, build
 from ktrxer_lab.truth.figure import WORDS
-from ktrxer_lab.truth.path import DOWN, ROUTE, UP, Truth
+from ktrxer_lab.truth.path import DOWN, ROUTE, UP, Truth, Way
+
+ROUTE_6 = "fd00:64:1::2 fd00:64:2::2 fd00:64:3::2"
 
 SIGMAS = 4.0  # standard errors of a share
 SPACING_MS = 2 * 20.0  # two probes of a run
 MEDIAN_ERRORS = 4.0  # standard errors of a median: one median of 16,000 is further away
 ROW_S = 0.005  # between two rows of the byte counts
 QUEUE_MS = 150.0  # of a queue whose length is not known
+CAPACITY_IP = 1250  # bytes of its IP packets
+NAMED_MS = 700.0  # a flow names an outage of this length, and two round trips beside it
 EDGE = 0.005  # share of the bytes of a flow before its begin, and after its end
 SHAPED = frozenset({"rate", "slow"})  # parts of a path that are no faults
 
 # The faults that explain a reason. A reason that is not in the table is explained by none.
-DEAD = frozenset({"outage", "loss", "stall", "prohibit", "policer"})
+DEAD = frozenset({"outage", "loss", "stall", "prohibit", "policer", "reset", "portal", "echo", "held"})
 CLEARED = "ecn_bleached"
 EXPLAINS = {
     "flow_begun_late": DEAD,
@@ -35,6 +41,9 @@ EXPLAINS = {
     "flow_ends_missing": DEAD,
     "flow_network_answered": frozenset({"unreachable"}),
     CLEARED: frozenset({"bleach"}),
+    "flow_server_idle": frozenset({"held"}),
+    "other_protocol": frozenset({"portal"}),
+    "udp_blocked_up": frozenset({"echo", "unreachable"}),
     "own_load": frozenset({"slow", "loss", "outage"}),  # the probes of a run take more than 2 % of a slow flow
 }
 
@@ -49,6 +58,9 @@ class Expected:
     outage_ways: tuple[str, ...] = ()
     policed: tuple[str, ...] = ()
     cleared: str = ""  # the direction in which ECN marks are removed
+    rows: Mapping[str, list[tuple[int, int, int]]] = field(default_factory=dict)  # of the largest flow that arrived, by the client's clock
+    missed: tuple[str, ...] = ()  # directions whose flow had an outage that is long enough to be named
+    answered: bool = False  # another host answered in the place of the server
 
     def explained(self, reason: str) -> bool:
         return bool(EXPLAINS.get(reason, frozenset()) & self.faults)
@@ -63,8 +75,8 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
     path, found = build(draw), dict[str, Truth]()
     probes = next((one.trials for one in claims.figures if one.trials), None) or 1
     for one in claims.figures:
-        if one.name in WORDS:
-            continue
+        if one.name in WORDS or (one.name == "round trip max" and draw.held is not None):
+            continue  # answers that waited for a processor leave together, and wait for each other in a queue
         known = judge.known(path, one, done) if not one.name.startswith(("TCP", "UDP", "loss", "duplicates")) else None
         if known is not None:
             jitter = draw.up.jitter_ms + draw.down.jitter_ms if "delay" in one.name or "trip" in one.name else 0.0
@@ -81,22 +93,33 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
         rate = _rate(draw, done, way, _seconds(claims.command))
         if rate is not None:
             found[f"rate {way}"] = rate
+    rows = {way: _rows(draw, done, way) for way in (UP, DOWN)}
+    for one in claims.figures:
+        way = one.name.split()[-1]
+        if one.name.startswith("capacity") and not _of(draw, way).duplicate:
+            highest = moved.highest(rows[way], 1_000_000_000, CAPACITY_IP / (CAPACITY_IP - (48 if draw.v6 else 28)))
+            if highest is not None:
+                found[one.name] = highest
     loaded = UP if "upload" in claims.command else DOWN
-    words = {"route": ROUTE, "where": loaded}
+    words = {"route": ROUTE_6 if draw.v6 else ROUTE, "where": loaded}
     policed = tuple(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.police_mbps is not None)
     length_ms = _outage_ms(draw, claims, done)
+    made = Expected(
+        found, draw.faults, words, _lossy(draw), policed=policed, cleared=draw.bleach, rows=rows,
+        missed=_missed(draw, claims, done, rows), answered=_answered(draw.box, claims.command),
+    )  # fmt: skip
     if draw.outage is None or length_ms <= 0:
-        return Expected(found, draw.faults, words, _lossy(draw), policed=policed, cleared=draw.bleach)
+        return made
     # Packets wait in the queues before they reach the wire: probes that were sent so much earlier are lost, too.
     slack = Truth(length_ms - SPACING_MS, length_ms + SPACING_MS + max(_drain_ms(draw, UP), _drain_ms(draw, DOWN)))
-    return Expected(found, draw.faults, words, _lossy(draw), slack, draw.outage.ways, policed, draw.bleach)
+    return replace(made, outage=slack, outage_ways=draw.outage.ways)
 
 
 def _outage_ms(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> float:
     """The length of the outage; of a run that began during the outage, the rest."""
     if draw.outage is None or claims.span_ns is None:
         return 1000 * draw.outage.length_s if draw.outage else 0.0
-    dead = [event["at_ns"] + done["offset_ns"] for event in done["events"][:2]]
+    dead = [event["at_ns"] + done["offset_ns"] for event in done["events"] if event["outage"]]
     return float(min(dead[1], claims.span_ns[1]) - max(dead[0], claims.span_ns[0])) / 1e6
 
 
@@ -104,6 +127,39 @@ def _lossy(draw: Draw) -> frozenset[str]:
     ways = {UP: draw.up, DOWN: draw.down}
     found = {name for name, way in ways.items() if way.loss or way.police_mbps is not None}
     return frozenset(found | {*(draw.outage.ways if draw.outage else ()), *(BOX_WAYS[draw.box] if draw.box else ())})
+
+
+def _answered(box: str, command: str) -> bool:
+    """Whether a middlebox of ANSWERS answers this command in the place of the server."""
+    udp = command.startswith(("stamp", "flow -u"))
+    return box in ANSWERS and (udp if box == "echo" else command.startswith(("flow", "run", "check")))
+
+
+def _of(draw: Draw, way: str) -> Way:
+    return draw.up if way == UP else draw.down
+
+
+def _rows(draw: Draw, done: Mapping[str, Any], way: str) -> list[tuple[int, int, int]]:
+    """The rows by the client's CLOCK_REALTIME: packets of up have stamps of the server's clock."""
+    rows: list[tuple[int, int, int]] = done["arrived"].get(way, {}).get("rows", [])
+    if way == DOWN or not (draw.ahead_ms or draw.rate_ppm):
+        return rows
+    at_ns, ahead_ns = done["clock"]
+    now_ns = at_ns + done["offset_ns"] + ahead_ns
+    return [(round(at - ahead_ns + (now_ns - at) * draw.rate_ppm * 1e-6), total, read) for at, total, read in rows]
+
+
+def _missed(draw: Draw, claims: Claims, done: Mapping[str, Any], rows: Mapping[str, list[tuple[int, int, int]]]) -> tuple[str, ...]:
+    """The directions of flows that the path was dead for, long enough to be named, between bytes of the flow."""
+    if draw.outage is None or claims.flow_ns is None:
+        return ()
+    dead = [event["at_ns"] + done["offset_ns"] for event in done["events"] if event["outage"]]
+    least_ns = 1e6 * (NAMED_MS + 2 * (draw.up.delay_ms + draw.down.delay_ms + _drain_ms(draw, UP) + _drain_ms(draw, DOWN)))
+    return tuple(
+        way for way in draw.outage.ways if len(dead) == 2 and any(
+            min(high[0], dead[1]) - max(low[0], dead[0]) >= least_ns for low, high in pairwise(rows[way])
+        )
+    )  # fmt: skip
 
 
 def _seconds(command: str) -> float:
@@ -150,5 +206,6 @@ def _rate(draw: Draw, done: Mapping[str, Any], way: str, length_s: float) -> Tru
 def _drain_ms(draw: Draw, way: str) -> float:
     """The time in which packets arrive after the end of a flow: a full queue, and a round trip for a segment that is sent again."""
     of = draw.up if way == UP else draw.down
-    queue_ms = 0.0 if of.rate_mbps is None else of.queue_bytes() * 8e-3 / of.rate_mbps or QUEUE_MS
+    slowest = draw.step.factor if draw.step is not None and draw.step.way == way else 1.0
+    queue_ms = 0.0 if of.rate_mbps is None else of.queue_bytes() * 8e-3 / (of.rate_mbps * slowest) or QUEUE_MS / slowest
     return queue_ms + draw.up.delay_ms + draw.down.delay_ms

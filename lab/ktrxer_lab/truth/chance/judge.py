@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from ktrxer_lab.truth.chance.claims import NONE, VALID, Claims, Dead
 from ktrxer_lab.truth.chance.draw import BOTH
-from ktrxer_lab.truth.chance.expect import SHAPED, Expected
+from ktrxer_lab.truth.chance.expect import DEAD, SHAPED, Expected
+from ktrxer_lab.truth.chance.moved import is_true, level
 from ktrxer_lab.truth.figure import WORDS
 from ktrxer_lab.truth.path import DOWN, UP, Truth
 
@@ -19,6 +20,10 @@ KINDS = (FALSE_VALID, FALSE_CAUSE, FALSE_ALARM)
 LEAST_OUTAGE_MS = 600.0  # a run names an outage of this length in any case: ten probes of 20 ms, and a queue before it
 SHARE, LEAST_MS, LOSS = 0.05, 0.02, 0.005
 MARKED = "--ecn ect0"
+LEVEL_SHARE = 0.1
+RATE_SHARE, LEAST_MBPS = 0.02, 0.01
+# Queues drop packets of flows, so that one may wait for its time-outs, and its rate may change.
+UNLUCKY = frozenset({"reorder", "jitter", "marks", "duplicate"})
 PLACE = re.compile(r"\bthe path (up|down)\b")  # a sentence that names a direction
 OWN_INTERVAL = ("delay up p50", "delay down p50", "clock offset", "clock rate")  # the interval of the command is the claim
 
@@ -61,10 +66,47 @@ def _findings(claims: Claims, expected: Expected) -> Iterator[Finding]:
     for way in claims.policed:
         if way not in expected.policed:
             yield found(FALSE_CAUSE if faulty else FALSE_ALARM, "policer", f"a policer is named {way}")
+    yield from (found(*one) for one in _moved(claims, expected, faulty))
+    if claims.verdict == NONE and expected.answered:
+        return
     if claims.verdict == NONE:
         yield found(FALSE_ALARM, "no result", f"exit status {claims.status}: {claims.problem}")
     elif claims.verdict != VALID and not claims.reasons:
         yield found(FALSE_ALARM, claims.verdict, f"{claims.verdict} without a reason")
+
+
+def _moved(claims: Claims, expected: Expected, faulty: bool) -> Iterator[tuple[str, str, str]]:
+    """Claims about the bytes of flows over time, and error bounds."""
+    cause = FALSE_CAUSE if faulty else FALSE_ALARM
+    for still in claims.still:
+        if claims.flow_ns is None:
+            continue
+        what = f"no byte {still.direction} for {still.low_ns / 1e6:.0f} to {(still.high_ns or 0) / 1e6:.0f} ms"
+        if not expected.faults & (DEAD | UNLUCKY):
+            yield cause, "byte outage", f"{what}, and no fault stops packets"
+        elif not still.part and not is_true(still, expected.rows[still.direction], *claims.flow_ns):
+            yield FALSE_VALID, "byte outage", f"{what} from {(still.from_ns - claims.flow_ns[0]) / 1e9:.2f} s on, and bytes arrived"
+    for way in expected.missed if claims.verdict == VALID else ():
+        if not any(still.direction == way for still in claims.still):
+            yield FALSE_VALID, "byte outage", f"the path {way} was dead, and that is not named"
+    for one in claims.levels:
+        true = level(one, expected.rows[one.direction])
+        if true is not None and abs(true.distance(one.mbps)) > LEVEL_SHARE * true.high:
+            yield FALSE_VALID, "level", f"{one.mbps:.4g} Mbit/s {one.direction}, truth {true.low:.4g} to {true.high:.4g}"
+    if claims.levels and not expected.faults & (DEAD | UNLUCKY | {"step"}):
+        yield cause, "level", f"{len(claims.levels)} levels, and the rate of the path is constant"
+    for bound in claims.bounds:
+        true = expected.figures.get(bound.name)
+        if true is not None and abs(true.distance(bound.value)) > bound.bound + slack(bound.name, true):
+            text = f"{bound.name} {bound.value:.6g} +- {bound.bound:.4g}, truth {true.low:.6g} to {true.high:.6g}"
+            yield FALSE_VALID, "bound", text
+    if expected.answered and claims.verdict == VALID:
+        yield FALSE_VALID, "answers", "another host answered in the place of the server"
+
+
+def slack(name: str, true: Truth) -> float:
+    """The error of the truth itself."""
+    return LEAST_MS if "trip" in name else LOSS / 2 if name.startswith("loss") else max(LEAST_MBPS, RATE_SHARE * true.high)
 
 
 def _wrong(claims: Claims, expected: Expected) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from ktrxer_lab.truth.chance.judge import Finding, judge
 from ktrxer_lab.truth.measure import Limits, in_guest
 from ktrxer_lab.truth.own import Command
 
-SERVER = "ktrxer serve"
+SERVER = "ktrxer serve --udpstp-port 24601"
 LIMITS = Limits(virtual_s=120.0, wall_s=120.0)
 
 

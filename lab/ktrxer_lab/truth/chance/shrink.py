@@ -26,6 +26,12 @@ def simpler(draw: Draw) -> Iterator[Draw]:
         yield from (replace(draw, commands=(one,)) for one in draw.commands)
     if draw.outage is not None:
         yield replace(draw, outage=None)
+    if draw.held is not None:
+        yield replace(draw, held=None)
+    if draw.step is not None:
+        yield replace(draw, step=None)
+    if draw.v6:
+        yield replace(draw, v6=False, commands=tuple(one.replace("server-6", "server") for one in draw.commands))
     if draw.nat:
         yield replace(draw, nat=False)
     if draw.box:

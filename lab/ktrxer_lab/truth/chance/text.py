@@ -8,10 +8,11 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ktrxer_lab.errors import LabError
-from ktrxer_lab.truth.chance.draw import Draw, Outage
+from ktrxer_lab.truth.chance.draw import Draw, Held, Outage, Step
 from ktrxer_lab.truth.path import Way
 
 PLAIN_WAY = asdict(Way())
+PARTS: dict[str, type[Outage | Held | Step]] = {"outage": Outage, "held": Held, "step": Step}
 
 
 def of_draw(draw: Draw) -> str:
@@ -21,7 +22,7 @@ def of_draw(draw: Draw) -> str:
         if isinstance(value, Way):
             words[one.name] = {name: each for name, each in asdict(value).items() if each != PLAIN_WAY[name]}
         elif value != one.default:
-            words[one.name] = asdict(value) if isinstance(value, Outage) else value
+            words[one.name] = asdict(value) if isinstance(value, (Outage, Held, Step)) else value
     return json.dumps(words)
 
 
@@ -29,8 +30,8 @@ def to_draw(text: str) -> Draw:
     try:
         words: dict[str, Any] = json.loads(text)
         ways = {name: Way(**words.pop(name)) for name in ("up", "down")}
-        outage = Outage(**words.pop("outage")) if words.get("outage") else None
-        words |= {**ways, "commands": tuple(words["commands"]), "outage": outage}
+        parts = {name: made(**words.pop(name)) for name, made in PARTS.items() if words.get(name)}
+        words |= {**ways, "commands": tuple(words["commands"]), **parts}
         return Draw(**words)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LabError(f"not a draw: {error}; a finding's line `again:` has one") from None
