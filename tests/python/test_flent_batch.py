@@ -3,12 +3,15 @@
 
 import itertools
 import json
+import os
+import re
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 from ktrxer.batch import plan, spec
-from ktrxer.batch.flent_batch import converted
+from ktrxer.batch.flent_toml import converted
 from ktrxer.commands import batch as command
 
 
@@ -22,56 +25,130 @@ FLENT = """\
 [Batch::common]
 abstract = yes
 hosts = server1, server2
-length = 60
+length = 20
 pause = 10
 output_path = ./data
 
 [Batch::rrul]
 inherits = common
-test_name = rrul
+test_name = rtt_fair
 repetitions = 3
 for_qdisc = fifo, fq*
-for_cc = cubic
-title = ${qdisc}-${cc}-${repetition} {x}
+for_cc = cubic, far
+title = ${qdisc}-${cc}-${missing} {x}
+test_parameters = cc=no; "note=a,b"
 commands = setup
-remote_metadata = root@r1
+ecn = on
 
 [Batch::off]
 inherits = rrul
 disabled = yes
 
 [Arg::fifo]
-qdisc_cmd = pfifo limit 1000
+qdisc_cmd = pfifo limit 1000 ${ecn}
+qdisc = fifo
 [Arg::fq_codel]
 qdisc_cmd = fq_codel
+qdisc = fq
+commands = setup, dump
 [Arg::cubic]
-test_parameter_tcp_cong_control = cubic
+cc = cubic
+test_parameters = tcp_cong_control=${cc};
+[Arg::far]
+cc = reno
+hosts = far, "b"
+length = 30
+test_parameters = tcp_cong_control=${cc}
 
 [Command::setup]
-exec = tc qdisc replace dev eth0 root ${qdisc_cmd}
+exec = tc qdisc replace dev ${dev} root ${qdisc_cmd}
+dev = eth0
 type = pre
 essential = yes
-extra_commands = dump
 [Command::dump]
-exec = tcpdump -w "x.pcap"
+exec = tcpdump -w "${batch_name}.pcap"
 type = monitor
 """
+# Each has what Flent expands in a way of its own.
+SMALL = {
+    "swapped": "[Batch::Up]\ntest_name=tcp_1up\nhosts=a\nswap_updown=no\ndelay: 3\nstep_size = 0.5\nip_version=6\n",
+    "late parent": "[Batch::a]\ninherits=b\ntest_name=ping\n[Batch::b]\nabstract=yes\ninherits=c\nhosts=h\ntitle=${x}\n[Batch::c]\nabstract=yes\nx=1\n",
+    "twice": "[Batch::a]\ntest_name=ping\nhosts=h\nfor_x=one,one\ntitle=${x}$${y}\n[Arg::one]\nx=7\n",
+    "dos": "[Batch::a]\r\ntest_name=${t}\r\nt=ping\r\nhosts=h\r\nrepetitions=2\r\nenabled=0\r\ntitle=yes ${on}\r\non=yes\r\n",
+    "nested": "[Batch::g]\nabstract=yes\nhosts=h\ntest_name=tcp_1up\n[Batch::a]\ninherits=g\nfor_a=a*\nfor_b=b1;b2\nfor_c=c1\n"
+    "title=${all}-${length}\nall=${a}/${b}/${c}\n[Arg::a1]\na=1\n[Arg::a2]\na=2\nc=never\n[Arg::b1]\nb=x\n[Arg::b2]\ninherits=b1\nlength=9\n"
+    "[Arg::c1]\nc=${batch_name}\n",
+}
+# Flent's own dry run: the settings of each run, and the commands.
+OF_FLENT = """
+import json, sys
+from flent import batch, settings
+from flent.util import keyval
+made = settings.new()
+made.BATCH_FILES, made.BATCH_SHUFFLE, made.BATCH_DRY = [sys.argv[1]], False, True
+runner, found = batch.BatchRunner(made), []
+for name, keys in runner.batches.items():
+    if keys.get("abstract", False) or keys.get("disabled", False) or not keys.get("enabled", True):
+        continue
+    for b, s in runner.expand_argsets(keys.copy(), runner.get_argsets(keys), made.TIME, name, print_status=False):
+        commands = [c["exec"].strip() for c in runner.commands_for(b, s)]
+        found.append([name, s.NAME, s.HOSTS, s.LENGTH, int(b.get("delay", 5)), s.STEP_SIZE, s.TITLE, s.IP_VERSION, keyval(b.get("test_parameters", "")), commands])
+print(json.dumps(found))
+"""
+FLENT_PYTHON = Path(__file__).parents[2] / ".venv-flent/bin/python"
+PUBLIC = sorted(Path(os.environ.get("KTRXER_SHARED", "/nowhere"), "data/flent/batch").glob("*"))
+FLENT_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}")
 
 
-def test_a_batch_file_of_flent(tmp_path):
-    text, notes = converted(written(tmp_path, FLENT, "old.batch"))
-    assert any("remote_metadata" in note for note in notes)
-    (made,) = spec.read(written(tmp_path, text))
-    assert (made.name, made.repetitions, made.pause, made.order, made.directory) == ("rrul", 3, 10.0, "shuffled", "./data")
-    runs = list(plan.planned(made, 1, "id"))
-    assert len(runs) == 6
-    assert {run.options[run.options.index("--title") + 1] for run in runs} >= {"fifo-cubic-1 {x}", "fq_codel-cubic-3 {x}"}
-    assert {run.hooks[0].command for run in runs} == {"tc qdisc replace dev eth0 root pfifo limit 1000", "tc qdisc replace dev eth0 root fq_codel"}
-    hosts = [value for option, value in itertools.pairwise(runs[0].options) if option == "--host"]
-    assert hosts == ["server1", "server2"]
-    assert runs[0].hooks[0].essential
-    assert runs[0].hooks[1].when == "beside"
-    assert runs[0].options[runs[0].options.index("--set") + 1] == "tcp_cong_control=cubic"
+def of_flent(path: Path) -> list[str]:
+    done = subprocess.run([FLENT_PYTHON, "-c", OF_FLENT, path], capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    made = []
+    for *rest, commands in json.loads(done.stdout):
+        # The name of the file of a run is an own one.
+        made.append(json.dumps([*rest, [FLENT_TIME.sub("TIME", one) for one in commands]], sort_keys=True))
+    return sorted(made)
+
+
+def of_ktrxer(path: Path, folder: Path) -> list[str]:
+    made = []
+    for batch in spec.read(written(folder, converted(path)[0])):
+        for run in plan.planned(batch, 1, "id"):
+            options: dict[str, list[str]] = {}
+            words = [one for one in run.options[1:] if one not in ("--ipv4", "--ipv6")]
+            for option, value in itertools.pairwise(words):
+                if option.startswith("--"):
+                    options.setdefault(option, []).append(value)
+            version = next((int(one[-1]) for one in ("--ipv4", "--ipv6") if one in run.options), None)
+            length, delay, step = (
+                options.get(name, [default])[0] for name, default in (("--length", "60s"), ("--delay", "5s"), ("--sample-interval", "0.2s"))
+            )
+            chosen = dict(one.split("=", 1) for one in options.get("--set", []))
+            commands = [FLENT_TIME.sub("TIME", hook.command) for hook in run.hooks if hook.command]
+            title = options.get("--title", [""])[0]
+            of = [batch.name, run.options[0], options["--host"], int(length[:-1]), int(delay[:-1]), float(step[:-1]), title, version, chosen]
+            made.append(json.dumps([*of, commands], sort_keys=True))
+    return sorted(made)
+
+
+@pytest.mark.skipif(not FLENT_PYTHON.exists(), reason="Flent is not installed (make setup-flent)")
+@pytest.mark.parametrize("text", [FLENT.replace('cc=no; "note=a,b"', "a=1"), *SMALL.values()], ids=["large", *SMALL])
+def test_runs_are_those_of_flent(tmp_path, text):
+    path = tmp_path / "old.batch"
+    path.write_bytes(text.encode())
+    found = of_ktrxer(path, tmp_path)
+    assert found
+    assert found == of_flent(path)
+
+
+@pytest.mark.skipif(not FLENT_PYTHON.exists() or not PUBLIC, reason="Flent is not installed, or KTRXER_SHARED has no batch files")
+@pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.name)
+def test_runs_of_public_files_are_those_of_flent(tmp_path, path):
+    # data_filename has a time, and in Flent other characters replaced: the texts of commands are compared without it.
+    def plain(found: list[str]) -> list[str]:
+        return sorted(re.sub(r"/batch-[^ ]*", "", one) for one in found)
+
+    assert plain(of_ktrxer(path, tmp_path)) == plain(of_flent(path))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +161,12 @@ def test_a_batch_file_of_flent(tmp_path):
         ("[Batch::a]\ninherits = b\n", "is named, and is not in the file"),
         ("[Batch::a]\nfor_x = y\n", "no [Arg::y]"),
         ("[Batch::a]\nabstract = yes\n", "abstract or disabled"),
-        ("[Batch::a]\ntest_name = x\nrepetitions = many\n", "not a whole number"),
+        ("[Batch::a]\ntest_name = x\nhosts = h\nrepetitions = many\n", "not a whole number"),
+        ("[Batch::a]\ntest_name = x\nhosts = h\ntitle = ${b}\nb = ${title}\n", "refer to each other in a circle"),
+        ("[Batch::a]\ntest_name = ping\nhosts = h\nsend_size = 1000\n", ":4: [Batch::a] send_size: the size of a sender"),
+        ("[Batch::a]\ntest_name = ping\nhosts = h\nfor_x = y\n[Arg::y]\nlocal_bind = 10.0.0.1\n", ":6: [Arg::y] local_bind: a test cannot"),
+        ("[Batch::a]\ntest_name = ping\nhosts = h\ntest_parameters = a\n", "'a' is not NAME=VALUE"),
+        ("[Batch::a]\ntest_name = ping\nhosts = h\ntest_parameters = nothing=1\n", "ping has no parameter 'nothing'"),
     ],
 )
 def test_a_batch_file_of_flent_with_a_mistake(tmp_path, text, said, capsys):
@@ -94,6 +176,6 @@ def test_a_batch_file_of_flent_with_a_mistake(tmp_path, text, said, capsys):
 
 def test_an_imported_batch_cannot_break_out_of_its_texts(tmp_path):
     hostile = 'x"\n] [run] \\u0000 \x7f \u2028'
-    text = f"[Batch::a]\ntest_name = ping\nhost = {json.dumps(hostile)}\nvar[x]\"y = 1\n"
+    text = f"[Batch::a]\ntest_name = ping\nhosts = h\ntitle = {json.dumps(hostile)}\nvar[x]\"y = 1\n"
     made = tomllib.loads(converted(written(tmp_path, text, "old.batch"))[0])
     assert list(made) == ["batches"]

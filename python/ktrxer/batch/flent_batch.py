@@ -1,245 +1,236 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Batch files of Flent (INI with sections Batch::, Arg:: and Command::) as batch files of ktrxer (TOML).
+"""Batch files of Flent 2.3 (INI with sections Batch::, Arg:: and Command::), expanded as Flent expands them.
 
-Inheritance is resolved. What has no counterpart is left out, with a note for each.
+Flent reads a key of a batch as a setting if an option has its name, and as a variable otherwise. Section names are in lower case.
+A parent has the keys that it had when its child was read: its own parents count only if it stands before the child. `yes` and `no` become
+True and False, also inside other texts. `repetitions` and `pause` are read before variables are filled in.
 """
 
 from __future__ import annotations
 
 import configparser
 import fnmatch
-import json
+import itertools
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ktrxer.batch.spec import BatchError, BatchFailure
+from ktrxer.batch.spec import COMBINATIONS_MOST, BatchError, BatchFailure
 
 BYTES_MOST = 1 << 20
-DEPTH_MOST = 20
-TRUE = {"1", "yes", "true", "on"}
-RUN = {"test_name": "test", "host": "host", "hosts": "host", "length": "length", "title": "title", "step_size": "sample-interval"}
-RUN |= {"delay": "delay", "filename_extra": "title"}
-SECONDS = ("length", "delay", "sample-interval")
-CONTROL = {"inherits", "abstract", "disabled", "enabled", "repetitions", "pause", "output_path", "commands", "debug_log", "batch_title"}
-BUILT_IN = {"repetition": "repetition", "batch_name": "batch"}
-HOOKS = {"pre": "before", "post": "after", "monitor": "beside"}
-WORD = re.compile(r"[^A-Za-z0-9_.-]+")
+STEPS_MOST = 1000  # of one text, as in Flent
+TEXT_MOST = 1 << 16  # characters of one text
+KINDS = {"batch": "Batch", "arg": "Arg", "command": "Command"}
+TRUE, FALSE = ("yes", "true", "on"), ("no", "false", "off")
+HOLE = re.compile(r"(?<!\$)\$\{([^}]+)\}")
+HEADER = re.compile(r"\[(.+)\]")
+KEY = re.compile(r"([^\s#;=:\[][^=:]*?)\s*[=:]")
 
 
-@dataclass
-class _Made:
-    notes: list[str] = field(default_factory=list)
-    tables: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+@dataclass(frozen=True)
+class Combination:
+    """One argument of each loop, and the keys of the batch with them, filled in except for the repetition and the time."""
 
-    def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+    args: tuple[str, ...]
+    raw: Mapping[str, str]
+    commands: tuple[tuple[str, Mapping[str, str]], ...]  # those that are run, with their raw keys
 
 
-class _File:
+class FlentFile:
     def __init__(self, path: Path) -> None:
-        parser = configparser.RawConfigParser(strict=True, delimiters=("=",), comment_prefixes=("#", ";"))
-        try:
-            with path.open("rb") as file:
-                text = file.read(BYTES_MOST + 1)
-            if len(text) > BYTES_MOST:
-                raise BatchError(f"{path}: larger than {BYTES_MOST >> 20} MiB")
-            parser.read_string(text.decode(), str(path))
-        except OSError as error:
-            raise BatchFailure(f"{path}: {error.strerror}") from None
-        except (configparser.Error, ValueError) as error:
-            raise BatchError(f"{path}: {' '.join(str(error).split())[:300]}") from None
         self.path = path
-        self.sections: dict[str, dict[str, dict[str, str]]] = {"batch": {}, "arg": {}, "command": {}}
+        self.lines: dict[tuple[str, str, str], int] = {}  # of a kind, a section and a key; the section's own key is empty
+        self.sections: dict[str, dict[str, dict[str, str]]] = {kind: {} for kind in KINDS}
+        parser = configparser.RawConfigParser()
+        text = self._text()
+        try:
+            parser.read_string(text, str(path))
+        except configparser.Error as error:
+            raise BatchError(f"{path}: {' '.join(str(error).split())[:300]}") from None
         for title in parser.sections():
             kind, found, name = title.partition("::")
-            if not found or kind.lower() not in self.sections or not name:
+            if not found or kind.lower() not in KINDS or not name or "::" in name:
                 raise BatchError(f"{path}: [{title}]: not a section of a batch file; they are Batch::NAME, Arg::NAME and Command::NAME")
-            self.sections[kind.lower()][name] = dict(parser.items(title))
+            self.sections[kind.lower()][name.lower()] = dict(parser.items(title))
+        self._number(text)
         if not self.sections["batch"]:
             raise BatchError(f"{path}: no [Batch::NAME] in it")
+        self.own = {(kind, name): set(keys) for kind, of in self.sections.items() for name, keys in of.items()}
+        for kind in KINDS:
+            self._inherit(kind)
 
-    def resolved(self, kind: str, name: str, above: tuple[str, ...] = ()) -> dict[str, str]:
-        if name in above or len(above) > DEPTH_MOST:
-            raise BatchError(f"{self.path}: [{kind}::{name}]: inherits from itself")
-        if name not in self.sections[kind]:
-            raise BatchError(f"{self.path}: [{kind}::{name}] is named, and is not in the file")
-        own = self.sections[kind][name]
-        made: dict[str, str] = {}
-        for parent in _names(own.get("inherits", "")):
-            made |= self.resolved(kind, parent, (*above, name))
-        made.pop("abstract", None)
-        return made | own
+    def _text(self) -> str:
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(BYTES_MOST + 1)
+        except OSError as error:
+            raise BatchFailure(f"{self.path}: {error.strerror}") from None
+        if len(data) > BYTES_MOST:
+            raise BatchError(f"{self.path}: larger than {BYTES_MOST >> 20} MiB")
+        try:
+            return data.decode("utf-8-sig").replace("\r\n", "\n")
+        except ValueError as error:
+            raise BatchError(f"{self.path}: {error}") from None
 
-    def matching(self, kind: str, patterns: Iterable[str]) -> list[str]:
-        made: list[str] = []
-        for pattern in patterns:
-            found = [name for name in self.sections[kind] if fnmatch.fnmatchcase(name, pattern)]
-            if not found:
-                raise BatchError(f"{self.path}: no [{kind.title()}::{pattern}] in the file")
-            made += [name for name in found if name not in made and not _true(self.resolved(kind, name), "abstract")]
+    def _number(self, text: str) -> None:
+        kind = name = ""
+        for number, line in enumerate(text.split("\n"), 1):
+            if header := HEADER.match(line):
+                kind, _, name = header[1].lower().partition("::")
+                self.lines.setdefault((kind, name, ""), number)
+            elif key := KEY.match(line):
+                self.lines.setdefault((kind, name, key[1].lower()), number)
+
+    def fail(self, kind: str, name: str, key: str, what: str) -> BatchError:
+        """The fault with the line of the key, which may stand in a section that this one inherits from."""
+        at, seen = [name], set[str]()
+        while at:
+            one = at.pop(0)
+            if key in self.own.get((kind, one), ()) or not key:
+                line = self.lines.get((kind, one, key))
+                stated = f"[{KINDS[kind]}::{one}]" + (f" {key}" if key else "")
+                return BatchError(f"{self.path}:{line}: {stated}: {what}")
+            seen.add(one)
+            keys = self.sections[kind].get(one, {})
+            at += [parent for parent in _names(keys.get("inherits", "")) if parent not in seen]
+        return BatchError(f"{self.path}: [{KINDS[kind]}::{name}] {key}: {what}")
+
+    def _inherit(self, kind: str) -> None:
+        sections = self.sections[kind]
+        parents = {name: _names(keys.get("inherits", "")) for name, keys in sections.items()}
+        for name, named in parents.items():
+            for parent in named:
+                if parent not in sections:
+                    raise self.fail(kind, name, "inherits", f"[{KINDS[kind]}::{parent}] is named, and is not in the file")
+            if _in_circle(name, parents):
+                raise self.fail(kind, name, "inherits", f"[{KINDS[kind]}::{name}] inherits from itself")
+        for name, named in parents.items():
+            for parent in reversed(named):
+                above = {key: value for key, value in sections[parent].items() if key not in ("abstract", "inherits")}
+                sections[name] = above | sections[name]
+            sections[name] = {key: _truth(value) for key, value in sections[name].items()}
+
+    def batches(self) -> list[str]:
+        """Those that Flent runs."""
+        return [name for name, keys in self.sections["batch"].items() if not truthy(keys, "abstract") and not _off(keys)]
+
+    def whole(self, batch: str, key: str, default: int) -> int:
+        value = self.sections["batch"][batch].get(key, str(default)).strip()
+        if not re.fullmatch(r"\d{1,6}", value):
+            raise self.fail("batch", batch, key, f"{value[:40]!r} is not a whole number")
+        return int(value)
+
+    def loops(self, batch: str) -> dict[str, list[str]]:
+        """The arguments of each loop. Flent runs an argument that is named twice two times."""
+        made = {}
+        for key, value in self.sections["batch"][batch].items():
+            if key.startswith("for_"):
+                found: list[str] = []
+                for pattern in self.split("batch", batch, key, value):
+                    some = [arg for arg in self.sections["arg"] if fnmatch.fnmatch(arg, pattern.strip().lower())]
+                    if not some:
+                        raise self.fail("batch", batch, key, f"no [Arg::{pattern.strip()}] in the file")
+                    found += some
+                if not found:
+                    raise self.fail("batch", batch, key, "no argument is named")
+                made[key] = found
         return made
 
+    def split(self, kind: str, name: str, key: str, value: str, tokens: str = ",;") -> list[str]:
+        try:
+            return split(value, tokens)
+        except ValueError as error:
+            raise self.fail(kind, name, key, str(error).lower()) from None
 
-def converted(path: Path) -> tuple[str, list[str]]:
-    """The TOML text, and notes about what it lacks."""
-    file = _File(path)
-    made = _Made()
-    for name in file.sections["batch"]:
-        keys = file.resolved("batch", name)
-        if _true(keys, "abstract") or _true(keys, "disabled") or keys.get("enabled", "true").lower() not in TRUE:
-            continue
-        made.tables.append((_word(name), _batch(file, name, keys, made)))
-    if not made.tables:
-        raise BatchError(f"{path}: each of its batches is abstract or disabled")
-    head = [f"# Made from {json.dumps(path.name)}, a batch file of Flent.", *(f"# Left out: {note}" for note in made.notes), ""]
-    lines = [line for name, table in made.tables for line in _lines(f"batches.{_key(name)}", table)]
-    return "\n".join([*head, *lines, ""]), made.notes
+    def combinations(self, batch: str) -> Iterator[Combination]:
+        loops = list(self.loops(batch).values())
+        count = 1
+        for one in loops:
+            count *= len(one)
+        if count > COMBINATIONS_MOST:
+            raise self.fail("batch", batch, "", f"{count} combinations; at most {COMBINATIONS_MOST}")
+        for args in itertools.product(*loops):
+            raw = dict(self.sections["batch"][batch])
+            for arg in args:
+                raw |= self.sections["arg"][arg]
+            yield Combination(args, raw, tuple(self._commands(batch, raw)))
+
+    def _commands(self, batch: str, raw: dict[str, str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+        filled = self.fill(batch, "commands", raw.get("commands", ""), raw)
+        waiting, seen = [one.strip() for one in self.split("batch", batch, "commands", filled)], set[str]()
+        while waiting:
+            name = waiting.pop(0)
+            if not name or name in seen:
+                continue
+            if name not in self.sections["command"]:
+                raise self.fail("batch", batch, "commands", f"[Command::{name}] is named, and is not in the file")
+            # A key of the batch replaces the key of the command.
+            command = self.sections["command"][name] | raw
+            state = {key: self.fill(batch, key, command.get(key, ""), command) for key in ("disabled", "enabled", "extra_commands")}
+            if _off({key: value for key, value in state.items() if key in command}):
+                continue
+            seen.add(name)
+            waiting = [one.strip() for one in self.split("command", name, "extra_commands", state["extra_commands"])] + waiting
+            yield name, command
+
+    def fill(self, batch: str, key: str, text: str, values: Mapping[str, str]) -> str:
+        """The text with the values of its variables. A variable that is not defined stays, as in Flent."""
+        made, steps = text, 0
+        while hole := next((one for one in HOLE.finditer(made) if one[1] in values), None):
+            made = made.replace(hole[0], values[hole[1]])
+            steps += 1
+            if steps > STEPS_MOST or len(made) > TEXT_MOST:
+                raise self.fail("batch", batch, key, f"its variables refer to each other in a circle, at ${{{hole[1]}}}")
+        return made.replace("$$", "$")
+
+
+def split(text: str, tokens: str = ",;") -> list[str]:
+    """Splits a list with Flent's rules. A quotation mark without its partner raises ValueError."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split = True
+    lexer.whitespace = tokens
+    return list(lexer)
+
+
+def parameters(text: str) -> dict[str, str]:
+    """Reads `a=1; b="2,3"`. A part without `=` raises ValueError."""
+    made: dict[str, str] = {}
+    for part in split(text, ";"):
+        if part.strip():
+            pair = split(part.strip(), "=")
+            if len(pair) != 2:
+                raise ValueError(f"{part.strip()[:60]!r} is not NAME=VALUE")
+            made[pair[0].strip().lower()] = pair[1].strip()
+    return made
+
+
+def truthy(keys: Mapping[str, str], name: str) -> bool:
+    """Flent tests values by Python's rules: a text that is not empty, `0` too, is true."""
+    return keys.get(name, "") not in ("", "False")
+
+
+def _off(keys: Mapping[str, str]) -> bool:
+    return truthy(keys, "disabled") or not truthy({"enabled": "True", **keys}, "enabled")
+
+
+def _truth(value: str) -> str:
+    lower = value.lower()
+    return "True" if lower in TRUE else "False" if lower in FALSE else value
 
 
 def _names(text: str) -> list[str]:
-    return [part for part in re.split(r"[\s,]+", text.strip()) if part]
+    return [part.strip() for part in text.split(",")] if text else []
 
 
-def _true(keys: Mapping[str, str], name: str) -> bool:
-    return keys.get(name, "false").strip().lower() in TRUE
-
-
-def _word(name: str) -> str:
-    return WORD.sub("_", name).strip("_") or "unnamed"
-
-
-def _text(value: str) -> str:
-    """`${x}` is `{x}` here, and a brace is doubled."""
-    doubled = re.sub(r"\$\{([^{}]*)\}|([{}])", lambda m: "\0" + m[1] + "\1" if m[1] is not None else m[2] * 2, value)
-    return re.sub("\0([^\1]*)\1", lambda m: "{" + BUILT_IN.get(m[1], _word(m[1])) + "}", doubled)
-
-
-def _batch(file: _File, name: str, keys: Mapping[str, str], made: _Made) -> dict[str, Any]:
-    table: dict[str, Any] = {"order": "shuffled"}
-    run, variables = _settings(f"Batch::{name}", {key: value for key, value in keys.items() if not key.startswith("for_")}, made)
-    if "repetitions" in keys:
-        table["repetitions"] = _whole(file, name, "repetitions", keys["repetitions"])
-    if "pause" in keys:
-        table["pause"] = f"{_whole(file, name, 'pause', keys['pause'])}s"
-    if "output_path" in keys:
-        table["directory"] = _text(keys["output_path"])
-    table["run"] = run
-    if variables:
-        table["variables"] = variables
-    matrix = {}
-    for key, value in keys.items():
-        if key.startswith("for_"):
-            dimension = _word(key.removeprefix("for_"))
-            names = file.matching("arg", _names(value))
-            matrix[dimension] = [_point(file, one, run, made) for one in names]
-    if matrix:
-        table["matrix"] = matrix
-    hooks = _hooks(file, keys, made)
-    if hooks:
-        table["hooks"] = hooks
-    if "test" not in run:
-        made.note(f"[Batch::{name}] has no test_name: set run.test")
-    return table
-
-
-def _point(file: _File, name: str, run: dict[str, Any], made: _Made) -> dict[str, Any]:
-    """The variables of one Arg. A setting in it becomes a variable, and the option refers to that."""
-    settings, variables = _settings(f"Arg::{name}", file.resolved("arg", name), made)
-    point: dict[str, Any] = {"name": name}
-    for option, value in settings.items():
-        if isinstance(value, dict):
-            for parameter, text in value.items():
-                run.setdefault("set", {})[parameter] = f"{{arg_{parameter}}}"
-                point[f"arg_{parameter}"] = text
-        elif isinstance(value, list):
-            made.note(f"[Arg::{name}] {option} = {', '.join(value)}: a value of the matrix is one text; the first of them is used")
-            run[option] = f"{{arg_{option}}}"
-            point[f"arg_{option}"] = value[0]
-        else:
-            run[option] = f"{{arg_{option}}}"
-            point[f"arg_{option}"] = value
-    return point | variables
-
-
-def _settings(where: str, keys: Mapping[str, str], made: _Made) -> tuple[dict[str, Any], dict[str, str]]:
-    """Options of `ktrxer run`, and variables."""
-    run: dict[str, Any] = {}
-    variables: dict[str, str] = {}
-    for key, value in keys.items():
-        if key in CONTROL:
-            if key in ("debug_log", "batch_title"):
-                made.note(f"[{where}] {key}: runs are stored with logs and a batch's name anyway")
-        elif key == "ip_version":
-            run[f"ipv{value.strip()}"] = True
-        elif option := RUN.get(key):
-            hosts = _names(value) if key == "hosts" else []
-            text = f"{_text(value)}s" if option in SECONDS else list(map(_text, hosts)) if len(hosts) > 1 else _text(value.strip())
-            if key != "filename_extra" or "title" not in keys:
-                run[option] = text
-        elif key.startswith("test_parameter_"):
-            run.setdefault("set", {})[_word(key.removeprefix("test_parameter_"))] = _text(value)
-        elif key.startswith(("remote_metadata", "note", "extended_metadata", "gzip", "data_filename", "socket_stats", "local_bind")):
-            made.note(f"[{where}] {key} = {value}: no counterpart in a batch file")
-        else:
-            variables[_word(key)] = _text(value)
-    return run, variables
-
-
-def _whole(file: _File, name: str, key: str, value: str) -> int:
-    if not re.fullmatch(r"\d{1,6}", value.strip()):
-        raise BatchError(f"{file.path}: [Batch::{name}] {key} = {value}: not a whole number")
-    return int(value)
-
-
-def _hooks(file: _File, keys: Mapping[str, str], made: _Made) -> list[dict[str, Any]]:
-    hooks: list[dict[str, Any]] = []
-    waiting, seen = _names(keys.get("commands", "")), set[str]()
-    while waiting:
-        name = waiting.pop(0)
-        if name in seen:
-            continue
-        seen.add(name)
-        command = file.resolved("command", name)
-        waiting += _names(command.get("extra_commands", ""))
-        if command.get("enabled", "true").lower() not in TRUE or _true(command, "disabled"):
-            continue
-        kind = command.get("type", "pre").strip().lower()
-        if kind not in HOOKS or "exec" not in command:
-            made.note(f"[Command::{name}] has no exec, or its type {kind!r} is not one of pre, post, monitor")
-            continue
-        hook: dict[str, Any] = {"when": HOOKS[kind], "command": _text(command["exec"])}
-        if _true(command, "essential"):
-            hook["essential"] = True
-        hooks.append(hook)
-    return hooks
-
-
-# ------------------------------------------------------------------------------------------------------------------ TOML
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-
-
-def _value(value: Any) -> str:
-    """JSON's texts, numbers and truth values are TOML's."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value).replace("\x7f", "\\u007f")
-
-
-def _lines(title: str, table: Mapping[str, Any]) -> list[str]:
-    made = [f"[{title}]", *(f"{_key(key)} = {_value(value)}" for key, value in table.items() if not isinstance(value, dict | list))]
-    for key, value in table.items():
-        if isinstance(value, dict):
-            made += ["", f"[{title}.{_key(key)}]", *(f"{_key(name)} = {_value(one)}" for name, one in value.items())]
-        elif isinstance(value, list):
-            for one in value:
-                made += ["", f"[[{title}.{_key(key)}]]", *(f"{_key(name)} = {_value(entry)}" for name, entry in one.items())]
-    return [*made, ""]
+def _in_circle(name: str, parents: Mapping[str, list[str]]) -> bool:
+    seen, at = set[str](), list(parents[name])
+    while at:
+        one = at.pop()
+        if one == name:
+            return True
+        if one not in seen:
+            seen.add(one)
+            at += parents.get(one, [])
+    return False

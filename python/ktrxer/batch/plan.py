@@ -15,7 +15,7 @@ from typing import Any
 
 from ktrxer.batch.spec import Batch, BatchError, Hook
 
-HOLE = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_.-]*)\}")  # {{ and }} stand for { and }
+HOLE = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_.-]*)(:02)?\}")  # {{ and }} stand for { and }; :02: two digits
 NESTED_MOST = 10
 PATHS = ("token-file",)  # options of `ktrxer run` whose value is a path
 
@@ -138,7 +138,8 @@ class _Filler:
             if match[1] not in self.values:
                 known = ", ".join(sorted(self.values))
                 raise BatchError(f"{self.batch.name}: {where}: no variable {match[1]!r}; known are: {known}")
-            return self.text(self.values[match[1]], f"variables.{match[1]}", depth + 1)
+            made = self.text(self.values[match[1]], f"variables.{match[1]}", depth + 1)
+            return made.zfill(2) if match[2] else made
 
         return HOLE.sub(one, value)
 
@@ -164,9 +165,11 @@ def _option(option: str, value: Any, batch: Batch, filled: _Filler) -> list[str]
     if isinstance(value, bool):
         return [f"--{option}"] if value else []
     if isinstance(value, dict):
-        return [word for name, one in value.items() for word in (f"--{option}", f"{name}={filled.text(_plain(one, where, batch), where)}")]
+        texts = {name: filled.text(_plain(one, where, batch), where) for name, one in value.items()}
+        return [word for name, text in texts.items() if text for word in (f"--{option}", f"{name}={text}")]
     if isinstance(value, list):
-        return [word for one in value for word in (f"--{option}", filled.text(_plain(one, where, batch), where))]
+        filled_in = [filled.text(_plain(one, where, batch), where) for one in value]
+        return [word for text in filled_in if text for word in (f"--{option}", text)]
     text = filled.text(_plain(value, where, batch), where)
     if not text:
         return []  # an empty value: the option's default

@@ -10,6 +10,7 @@ import secrets
 import shlex
 import signal
 import subprocess
+import tomllib
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -71,15 +72,20 @@ def main(arguments: list[str]) -> int:
 
 
 def _import(given: argparse.Namespace) -> int:
-    from ktrxer.batch.flent_batch import converted
-    from ktrxer.batch.spec import BatchError
+    from ktrxer.batch.flent_toml import converted
+    from ktrxer.batch.journal import State
+    from ktrxer.batch.spec import BatchError, from_table
 
     if given.flent is None:
         raise BatchError("import: FLENT is missing: a batch file of Flent")
     text, notes = converted(given.flent)
     for note in notes:
         complain("batch", note)
-    print(text, end="")
+    print(text, end="", flush=True)
+    # A file that the batch would refuse is not imported.
+    state = State(str(uuid.uuid4()), given.flent.name, from_table(tomllib.loads(text), given.flent, ""), [])
+    state.seeds += [0] * len(state.batches)
+    _checked(state)
     return VALID
 
 
