@@ -131,7 +131,8 @@ def of_ktrxer(path: Path, folder: Path) -> list[str]:
     return sorted(made)
 
 
-@pytest.mark.skipif(not FLENT_PYTHON.exists(), reason="Flent is not installed (make setup-flent)")
+@pytest.mark.slow
+@pytest.mark.skipif(not FLENT_PYTHON.exists(), reason="Flent is not installed in .venv-flent")
 @pytest.mark.parametrize("text", [FLENT.replace('cc=no; "note=a,b"', "a=1"), *SMALL.values()], ids=["large", *SMALL])
 def test_runs_are_those_of_flent(tmp_path, text):
     path = tmp_path / "old.batch"
@@ -141,6 +142,7 @@ def test_runs_are_those_of_flent(tmp_path, text):
     assert found == of_flent(path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FLENT_PYTHON.exists() or not PUBLIC, reason="Flent is not installed, or KTRXER_SHARED has no batch files")
 @pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.name)
 def test_runs_of_public_files_are_those_of_flent(tmp_path, path):
