@@ -5,14 +5,29 @@
 #include <stdlib.h>
 
 #define AGAIN_NS (100 * (uint64_t)KTRXER_NS_PER_MS)
+/* A NAT keeps the mapping of a flow down while datagrams go up: RFC 4787 forbids fewer than 120 s, some have 30 s. */
+#define KEEP_NS (10 * (uint64_t)KTRXER_NS_PER_S)
+#define SILENT_NS (250 * (uint64_t)KTRXER_NS_PER_MS)
 
 struct flow_register {
 	struct flow_register_options options;
 	struct loop_timer timer;
+	bool known;       /* the server has them all */
+	uint64_t kept_ns; /* when the flows down called the last time, with or without a silence */
 	uint16_t ports[]; /* of each flow at the server; 0: none */
 };
 
-static void call_all(struct flow_register *r)
+/*
+ * While flows run, those down repeat their datagrams: a NAT keeps its mapping, and after a change of the mapping the
+ * server sends to the new port.
+ */
+static bool calls_now(const struct flow_register *r, const struct flow *flow, uint64_t now_ns)
+{
+	return !r->known || (!flow->sends && flow->state == FLOW_GOING &&
+			     (now_ns >= r->kept_ns + KEEP_NS || flow_udp_is_silent(flow, now_ns, SILENT_NS)));
+}
+
+static void call_all(struct flow_register *r, uint64_t now_ns)
 {
 	const struct flow_register_options *o = &r->options;
 
@@ -23,7 +38,7 @@ static void call_all(struct flow_register *r)
 		};
 		uint8_t bytes[CONTROL_PREFACE];
 
-		if (!flow->spec.udp || !flow->udp)
+		if (!flow->spec.udp || !flow->udp || !calls_now(r, flow, now_ns))
 			continue;
 		control_cookie(o->keys, p.session, i, p.cookie);
 		control_preface_write(bytes, &p);
@@ -40,8 +55,12 @@ static void call_all(struct flow_register *r)
 
 static void register_due(struct loop_timer *timer, uint64_t now_ns)
 {
-	call_all((struct flow_register *)((char *)timer - offsetof(struct flow_register, timer)));
-	timer->at_ns = now_ns + AGAIN_NS;
+	struct flow_register *r = (struct flow_register *)((char *)timer - offsetof(struct flow_register, timer));
+
+	call_all(r, now_ns);
+	if (now_ns >= r->kept_ns + KEEP_NS)
+		r->kept_ns = now_ns;
+	timer->at_ns = now_ns + (r->known ? SILENT_NS : AGAIN_NS);
 }
 
 static int open_one(struct flow_register *r, struct flow *flow, struct ktrxer_error *err)
@@ -95,7 +114,7 @@ int flow_register_new(struct flow_register **out, const struct flow_register_opt
 void flow_register_done(struct flow_register *r)
 {
 	if (r)
-		r->timer.at_ns = KTRXER_NEVER;
+		r->known = true;
 }
 
 void flow_register_free(struct flow_register *r)

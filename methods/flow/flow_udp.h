@@ -21,7 +21,7 @@ struct flow_udp_route {
 /* The sender's transmitter and port; nothing is sent. `port` is where the packets come from. */
 int flow_udp_open_sender(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE], const struct flow_udp_route *route,
 			 uint16_t *port, struct ktrxer_error *err);
-/* Where the packets go, when that was not known before. */
+/* Where the packets go, when that was not known before, or has changed. */
 void flow_udp_aim(struct flow *flow, const struct ktrxer_addr *to, uint16_t to_port);
 /* A sender's own datagram without a number: the preface that registers it. */
 int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE]);
@@ -31,6 +31,8 @@ int flow_udp_open_receiver(struct flow *flow, const uint8_t cookie[CONTROL_COOKI
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
 /* A receiver's socket sends its preface, which names its flow, to this port of the sender. */
 void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE]);
+/* A receiver that runs got no packet for so long. */
+bool flow_udp_is_silent(const struct flow *flow, uint64_t now_ns, uint64_t for_ns);
 /*
  * A packet of the flow came by a socket that others share, which had dropped so many datagrams before it. What it drops
  * from now on is an upper bound of what it drops of the flow.

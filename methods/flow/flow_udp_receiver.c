@@ -171,6 +171,13 @@ void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CO
 	flow_witness_end(flow, flow->source.fd);
 }
 
+bool flow_udp_is_silent(const struct flow *flow, uint64_t now_ns, uint64_t for_ns)
+{
+	const struct flow_udp *u = flow->udp;
+
+	return now_ns >= (u->last_ns ? u->last_ns : flow->start_ns) + for_ns;
+}
+
 void flow_udp_shared(struct flow *flow, int fd, uint64_t overflows)
 {
 	struct flow_udp *u = flow->udp;

@@ -27,6 +27,7 @@ enum {
 	BATCH = 32,
 	HEADERS = 14 + 40 + 8,
 };
+#define MOVED_NS (5 * (uint64_t)KTRXER_NS_PER_S) /* errors of packets to the flow's last port arrive within it */
 #define AHEAD_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
 uint64_t flow_udp_gap_ns(const struct flow_spec *spec)
@@ -167,8 +168,15 @@ int flow_udp_open_sender(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]
 
 void flow_udp_aim(struct flow *flow, const struct ktrxer_addr *to, uint16_t to_port)
 {
-	flow->udp->path.to = *to;
-	flow->udp->frame.to_port = to_port;
+	struct flow_udp *u = flow->udp;
+
+	if (flow->state == FLOW_GOING && u->frame.to_port != to_port) {
+		flow->end.moves++;
+		u->moved_ns = ktrxer_now_ns();
+		u->network_error = 0;
+	}
+	u->path.to = *to;
+	u->frame.to_port = to_port;
 }
 
 int flow_udp_introduce(struct flow *flow, const uint8_t preface[CONTROL_PREFACE])
@@ -287,12 +295,16 @@ static bool network_errors_take(struct flow_udp *u)
 	bool any = false;
 
 	for (int n; (n = ktx_network_errors(u->tx, errors, 4)) > 0; any = true)
-		for (int i = 0; i < n;
-		     i++) /* a host's kernel sends the ICMP message for its missing neighbour itself */
+		for (int i = 0; i < n; i++) {
+			/* of a packet to the port that the NAT does not map any more */
+			if (u->moved_ns && errors[i].when_ns < u->moved_ns + MOVED_NS)
+				continue;
+			/* a host's kernel sends the ICMP message for its missing neighbour itself */
 			u->network_error = errors[i].error == EHOSTUNREACH &&
 							   ktrxer_addr_equal(&errors[i].reporter, &u->path.source)
 						   ? FLOW_ERRNO_NEIGHBOUR
 						   : errors[i].error;
+		}
 	return any;
 }
 

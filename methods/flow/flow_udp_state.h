@@ -31,6 +31,7 @@ struct flow_udp {
 	uint32_t slots;
 	struct ktx_accounts before; /* of packets before its begin: introductions */
 	int network_error;
+	uint64_t moved_ns; /* the last change of the receiver's port */
 	/* receiver */
 	struct flow_count count;
 	struct ktrxer_addr peer;

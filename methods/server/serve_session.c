@@ -520,8 +520,12 @@ int session_register(struct session *s, uint32_t flow, const uint8_t cookie[CONT
 	f = flow_set_flow(s->flows, flow);
 	if (!f->spec.udp || !f->udp)
 		return -EPROTO;
-	if (f->state != FLOW_IDLE) /* the client repeats its datagram until the answer arrives */
+	if (f->state != FLOW_IDLE) {
+		/* The client repeats its datagram: until the answer arrives, and where no packets arrive any more. */
+		if (f->sends && f->state == FLOW_GOING && same_host(from, &s->client.from))
+			flow_udp_aim(f, from, port);
 		return 1;
+	}
 	/*
 	 * The source address of a datagram can be forged. The control connection has proven that its client receives at
 	 * its address.

@@ -74,7 +74,7 @@ static void udp_json(const struct flow_run *run, struct json *json, uint32_t i)
 	flow_result_ecn(json, ecn_names[run->specs[i].tos & 3]);
 	marks_report_json(&marks, "marks", json);
 #ifndef KTRXER_SMALL
-	flow_result_source_changes_or_null(json, receiver->ended, receiver->end.moves);
+	flow_result_source_changes_or_null(json, r->remote.ended, r->remote.end.moves);
 #endif
 	if (lateness)
 		flow_result_lateness_us(json, lateness);

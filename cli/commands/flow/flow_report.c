@@ -53,13 +53,13 @@ static void udp_table_text(struct flow_run *run)
 static void moves_text(struct flow_run *run)
 {
 	for (uint32_t i = 0; i < run->plan.request.flows; i++) {
-		const struct flow_side *receiver = run->results[i].receiver;
+		const struct flow_side *server = &run->records[i].remote;
 
-		if (receiver->ended && receiver->end.moves)
-			out_text(run->cli,
-				 "flow %u %s: a NAT on the path changed its address or port %u times; "
-				 "its datagrams count all the same",
-				 i, flow_direction_of(run, i), receiver->end.moves);
+		if (server->ended && server->end.moves)
+			out_text(run->cli, "flow %u %s: a NAT on the path changed its address or port %u times; %s", i,
+				 flow_direction_of(run, i), server->end.moves,
+				 run->specs[i].down ? "its datagrams to the last one are lost"
+						    : "its datagrams count all the same");
 	}
 }
 #else

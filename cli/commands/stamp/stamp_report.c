@@ -103,6 +103,9 @@ static void counts_text(const struct stamp_command *run)
 		 "%" PRIu64 " sent, %" PRIu64 " answered, %s, %" PRIu64 " duplicates, %" PRIu64 " reordered", c->sent,
 		 c->received, probe_lost_text(lost, c->sent, c->lost, c->too_late),
 		 c->duplicates_up + c->duplicates_down, c->reordered_up + c->reordered_down);
+	if (c->restarts && !c->lost_unknown)
+		out_text(run->report.cli,
+			 "the reflector began to count anew %" PRIu64 " times, as after a NAT changed the port", c->restarts);
 	if (!c->lost)
 		return;
 	if (c->direction_known)
