@@ -129,7 +129,7 @@ static void explain(struct cli *cli, const struct bound_parts *p, enum bound_cau
 		snprintf(text, WHY_TEXT, "%.1f %% of the time has no byte counts", (double)count / 10);
 		break;
 	default:
-		snprintf(text, WHY_TEXT, "the resolution of the figure");
+		snprintf(text, WHY_TEXT, "the resolution of the figure%s", count ? ", which has few packets" : "");
 	}
 	say_host(cli, p, text, WHY_TEXT);
 }
@@ -270,6 +270,9 @@ void bound_rate(struct cli *cli, const struct bound_name *name, uint64_t bit_s, 
 	part = bound_of_rate(b.value, p->count[BOUND_BY_COVERAGE], 1000);
 	larger(&b.cause, &largest, BOUND_BY_COVERAGE, part);
 	b.bound = part;
+	part = bound_tolerance(b.value, (int64_t)p->count[BOUND_BY_RESOLUTION], 0);
+	larger(&b.cause, &largest, BOUND_BY_RESOLUTION, part);
+	b.bound = add(b.bound, part);
 	if (dropped) {
 		/* The packets that arrived made the rate; the dropped ones would add their share. */
 		part = bound_tolerance(b.value, bound_share(dropped, packets), 0);

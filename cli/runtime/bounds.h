@@ -29,7 +29,10 @@ void bound_delay(struct cli *cli, const struct bound_name *name, const struct kt
 		 const struct bound_parts *parts);
 void bound_loss(struct cli *cli, const struct bound_name *name, uint64_t sent, uint64_t lost,
 		const struct bound_parts *parts);
-/* COVERAGE: `count` thousandths of the time have no counts. RECEIVE_BUFFER: `count` of `packets` were dropped. */
+/*
+ * COVERAGE: `count` thousandths of the time have no counts. RECEIVE_BUFFER: `count` of `packets` were dropped.
+ * RESOLUTION: `count` thousandths of a percent of the bytes are perhaps of another time.
+ */
 void bound_rate(struct cli *cli, const struct bound_name *name, uint64_t bit_s, uint64_t packets,
 		const struct bound_parts *parts);
 

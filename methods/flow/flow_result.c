@@ -174,6 +174,20 @@ static void cover(struct flow_result *r, const struct flow_plan *plan)
 	r->coverage = share(r->duration_ns, r->duration_ns + r->uncounted_ns);
 }
 
+/*
+ * A packet at either end of the time counts with all of its bytes, whatever part of its gap is within the time. A
+ * schedule whose bytes fill the time exactly has no such part.
+ */
+static uint64_t edge_of(const struct flow_result *r, const struct flow_spec *spec)
+{
+	const uint64_t most = spec->payload_max < r->bytes ? spec->payload_max : r->bytes;
+	const double sent = (double)r->sender->end.bytes,
+		     filled = (double)spec->rate_bps * (double)r->duration_ns / 8e9,
+		     edge = sent > filled ? sent - filled : filled - sent;
+
+	return !r->sender->ended || edge > (double)most ? most : (uint64_t)edge;
+}
+
 void flow_result(struct flow_result *r, const struct flow_spec *spec, const struct flow_record *record,
 		 const struct flow_plan *plan)
 {
@@ -195,6 +209,7 @@ void flow_result(struct flow_result *r, const struct flow_spec *spec, const stru
 		counter->ended && counter->end.bytes > counter->last_bytes ? counter->end.bytes : counter->last_bytes;
 	r->duration_ns = span(r->begin_ns, r->end_ns);
 	r->rate_bps = flow_rate_bps(r->bytes, r->duration_ns);
+	r->edge_bytes = spec->udp ? edge_of(r, spec) : 0;
 	r->receiver_limited = fills_window(record, s, r->duration_ns);
 	cover(r, plan);
 	r->received_known = is_known(d);
@@ -259,6 +274,7 @@ void flow_total(struct flow_total *t, bool down, uint32_t flows, const struct fl
 			continue;
 		t->flows++;
 		t->bytes += r->bytes;
+		t->edge_bytes += r->edge_bytes;
 		if (lost != UINT64_MAX) {
 			t->lost += lost;
 			t->sent += r->sender->end.packets;

@@ -58,7 +58,8 @@ struct flow_result {
 	uint64_t uncounted_ns; /* between end_ns and the end of the plan: bytes that are in no report may have moved */
 	uint32_t coverage;     /* duration_ns, in thousandths of the time of the plan */
 	uint64_t bytes;
-	uint64_t rate_bps; /* of these bytes over duration_ns */
+	uint64_t edge_bytes; /* UDP: so many of the bytes are perhaps of the time before or after */
+	uint64_t rate_bps;   /* of these bytes over duration_ns */
 	bool received_known, acked_known;
 	bool receiver_limited; /* the rate of a TCP flow times the shortest round trip is the receiver's window */
 	bool sender_limited;   /* flow_find_buffer_limits() sets it */
@@ -94,7 +95,7 @@ void flow_find_buffer_limits(bool down, uint32_t flows, const struct flow_spec *
 /* The flows of one direction together. */
 struct flow_total {
 	uint32_t flows;
-	uint64_t bytes;
+	uint64_t bytes, edge_bytes;
 	uint64_t rate_bps;                 /* bytes over the time from the first begin to the last end */
 	uint64_t duration_ns;              /* that time */
 	uint32_t coverage;                 /* thousandths of the time of the plan; below FLOW_COVERAGE_LEAST: no rate */

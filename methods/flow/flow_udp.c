@@ -88,21 +88,33 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 		       : quiet_ns(u, flow->end_ns, KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S);
 }
 
+/* The mean time between arrivals: each packet has its own, also the last one. */
+static uint64_t arrival_gap_ns(const struct flow *flow)
+{
+	const struct flow_udp *u = flow->udp;
+
+	return u->count.packets > 1 ? (u->last_ns - flow->end.first_ns) / (u->count.packets - 1) : 0;
+}
+
 /*
- * Its time begins with the first packet and lasts as long as that of the sender, or until the last packet if a queue
- * delays that one. Without an end by time the last packet has the time of a mean gap, as the others.
+ * Its time begins with the first packet and lasts as long as that of the sender, or, if a queue delays the last packet,
+ * until the time of that one ends. Without an end by time the last packet has the time of a mean gap, as the others.
  */
 static uint64_t udp_last_ns(const struct flow *flow)
 {
 	const struct flow_udp *u = flow->udp;
-	uint64_t end_ns = u->last_ns ? u->last_ns + flow_udp_gap_ns(&flow->spec) : 0;
+	uint64_t end_ns = u->last_ns ? u->last_ns + flow_udp_gap_ns(&flow->spec) : 0, late_ns, gap_ns;
 
 	if (flow->end_ns == KTRXER_NEVER || u->ended_early)
 		return end_ns;
 	end_ns = flow->end_ns;
 	if (flow->end.first_ns > flow->start_ns)
 		end_ns += flow->end.first_ns - flow->start_ns;
-	return u->last_ns > end_ns ? u->last_ns : end_ns;
+	if (u->last_ns <= end_ns)
+		return end_ns;
+	late_ns = u->last_ns - end_ns;
+	gap_ns = arrival_gap_ns(flow);
+	return u->last_ns + (late_ns < gap_ns ? late_ns : gap_ns);
 }
 
 static void udp_reported(struct flow *flow, const struct flow_end *end)

@@ -181,7 +181,8 @@ struct flow_end {
 	uint32_t ce_segments;
 	uint64_t ce_first_ns; /* of the first sample with CE; 0: none */
 	struct marks marks;
-	uint32_t moves; /* UDP, the server's: changes of the client's address or port, as a NAT on the path makes them */
+	uint32_t
+		moves; /* UDP, the server's: changes of the client's address or port, as a NAT on the path makes them */
 };
 
 #endif

@@ -258,6 +258,7 @@ static void judge_rates(struct flow_run *run, const struct flow_total totals[2])
 			continue;
 		}
 		p.count[BOUND_BY_COVERAGE] = t->coverage < 1000 ? 1000 - t->coverage : 0;
+		p.count[BOUND_BY_RESOLUTION] = (uint64_t)bound_share(t->edge_bytes, t->bytes);
 		p.count[BOUND_BY_RECEIVE_BUFFER] = dropped_by_receivers(run, down);
 		bound_rate(run->cli, &names[down], t->rate_bps, t->sent > t->lost ? t->sent - t->lost : 0, &p);
 	}

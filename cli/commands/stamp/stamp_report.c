@@ -105,7 +105,8 @@ static void counts_text(const struct stamp_command *run)
 		 c->duplicates_up + c->duplicates_down, c->reordered_up + c->reordered_down);
 	if (c->restarts && !c->lost_unknown)
 		out_text(run->report.cli,
-			 "the reflector began to count anew %" PRIu64 " times, as after a NAT changed the port", c->restarts);
+			 "the reflector began to count anew %" PRIu64 " times, as after a NAT changed the port",
+			 c->restarts);
 	if (!c->lost)
 		return;
 	if (c->direction_known)

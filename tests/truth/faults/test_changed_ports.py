@@ -5,7 +5,6 @@ import json
 import sys
 
 import pytest
-
 from waiting import read_until
 
 NAT = """

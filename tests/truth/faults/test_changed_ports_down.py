@@ -4,7 +4,6 @@
 import json
 
 import pytest
-
 from waiting import read_until
 
 NAT = """
