@@ -48,6 +48,8 @@ static int greet(struct owamp_client *c, struct ktrxer_error *err)
 	    (rc = owamp_link_read(&c->link, data, OWAMP_START_BYTES, err)) < 0)
 		return rc;
 	c->round_trip_ns = ktrxer_now_ns() - begin_ns;
+	/* TCP repeats a lost segment after three round trips, at first, then after six. */
+	c->link.patience_ns += c->round_trip_ns < OWAMP_PATIENCE_NS / 3 ? 9 * c->round_trip_ns : 3 * OWAMP_PATIENCE_NS;
 	(void)owamp_start_read(&start, data);
 	return owamp_link_accepted(start.accept, "the connection", err);
 }

@@ -96,6 +96,10 @@ static void answer(struct trace *t, struct trace_pending *probe, const struct tr
 	probe->answered = true;
 	if (probe->round != t->round || t->jobs[probe->job].done) {
 		t->result.late++;
+		/* It was not too late for the next ones. */
+		if (probe->state == SENT && reply->kind == TRACE_TIME_EXCEEDED &&
+		    received_ns - s->sent_ns > t->rtt_max_ns && received_ns <= s->sent_ns + t->spec.timeout_ns)
+			t->rtt_max_ns = received_ns - s->sent_ns;
 		t->result.too_late += probe->state == SENT && received_ns > s->sent_ns + t->spec.timeout_ns;
 		return;
 	}

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #define WAIT_MIN_NS (200 * (uint64_t)KTRXER_NS_PER_MS) /* for an answer, where another try follows */
+#define LAST_MIN_NS ((uint64_t)KTRXER_NS_PER_S)        /* for the answer to the last try, after a first silence */
 #define RTT_ROOM_NS (20 * (uint64_t)KTRXER_NS_PER_MS)
 
 void trace_fail(struct trace *t, int rc, const char *text)
@@ -35,15 +36,16 @@ void trace_job_start(struct trace *t, struct trace_want want, uint64_t at_ns)
 
 /*
  * The wait is short where another try follows, and at a hop where a whole wait has ended without an answer, so that
- * silent routers cost little. A late answer to an earlier try counts as well.
+ * silent routers cost little. A late answer to an earlier try counts as well. The first silence lasts the whole
+ * time-out, because the round trip of a satellite is not known before; later ones follow the longest round trip.
  */
 uint64_t trace_job_wait_ns(const struct trace *t, const struct trace_job *job)
 {
-	const uint64_t likely = 4 * t->rtt_max_ns + RTT_ROOM_NS;
-	uint64_t wait = likely > WAIT_MIN_NS ? likely : WAIT_MIN_NS;
-	const bool last = job->tries >= t->spec.tries && !t->silent[job->want.hop];
+	const uint64_t likely = t->rtt_max_ns + t->rtt_max_ns / 4 + RTT_ROOM_NS, most = t->spec.timeout_ns;
+	const bool last = t->stage != TRACE_SEARCH || (job->tries >= t->spec.tries && !t->silent[job->want.hop]);
+	const uint64_t least = last ? LAST_MIN_NS : WAIT_MIN_NS, wait = likely > least ? likely : least;
 
-	return last || t->stage != TRACE_SEARCH || wait > t->spec.timeout_ns ? t->spec.timeout_ns : wait;
+	return (last && !t->result.unanswered) || wait > most ? most : wait;
 }
 
 void trace_graph_take(struct trace *t, struct trace_want want, const struct ktrxer_addr *from, enum trace_end end)

@@ -268,7 +268,8 @@ static void load_arrived(struct udpstp_test *t, const uint8_t *data, size_t leng
 		const uint32_t number = t->receiver.status_number;
 
 		t->load_seen = true;
-		udpstp_receiver_begin(&t->receiver, ktrxer_now_ns());
+		t->begin_ns = ktrxer_now_ns(); /* the load comes a round trip after the answer */
+		udpstp_receiver_begin(&t->receiver, t->begin_ns);
 		t->receiver.status_number = number;
 	}
 	t->counts.datagrams++;

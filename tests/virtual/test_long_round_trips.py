@@ -22,17 +22,20 @@ ends = ["hub", "server"]
 """
 PATHS = pytest.mark.parametrize(("trip_ms", "loss"), [(600, 1), (1200, 0), (3000, 0)])  # the loss is that of each direction
 TO = "--token-file token"
+PROBES = {"ping": "ping -i 50ms -c 100", "stamp": "stamp -i 50ms -c 100", "trace": "trace", "owamp": "owamp -c 20",
+          "capacity": f"capacity --direction up --for 5s {TO}"}  # fmt: skip
+DEAD = {"ping": "ping -c 1", "stamp": "stamp -c 1", "trace": "trace"}
 RUN = f"-H server {TO} -D runs --no-extras --json"
 
 
-def printed(lab: Lab, trip_ms: int, loss: int, commands: dict[str, str], timeout: float = 220) -> dict[str, Any]:
+def printed(lab: Lab, trip_ms: int, loss: int, commands: dict[str, str], timeout: float = 220, serve: str = "") -> dict[str, Any]:
     """The object that each command prints, one after the other in one guest."""
     lab.environment |= FOR_RUNS
     lab.write_token()
     (lab.folder / "runs").mkdir()
     (lab.folder / "net.toml").write_text(FILE.format(half=trip_ms // 2, loss=loss))
     job = "\n".join(f"{words} >{name}.json 2>{name}.err; echo $? >{name}.status" for name, words in commands.items())
-    beside = "server=ktrxer serve --quiet --token-file token"
+    beside = f"server=ktrxer serve --quiet --token-file token {serve}".rstrip()
     done = lab("run", "./net.toml", "--time", "virtual", "--beside", beside, "--", "sh", "-c", job, timeout=timeout)
     assert done.returncode == 0, done.stderr
     made = {}
@@ -83,6 +86,29 @@ def test_a_run_and_a_check_have_results(lab: Lab, trip_ms: int, loss: int) -> No
     assert check["status"] in (0, 3) and check["idle_ms"]["p50"] == pytest.approx(trip_ms, abs=0.5), check
     assert loss or check["idle_ms"]["p99"] == pytest.approx(trip_ms, abs=0.5), check
     assert {load["direction"] for load in check["loads"]} == {"up", "down"} and check["grade"]["letter"]
+
+
+@pytest.mark.parametrize("trip_ms", [1200, 3000])
+def test_defaults_wait_for_the_round_trip(lab: Lab, trip_ms: int) -> None:
+    """Without --timeout: they gave up after one to three seconds. The dead host shares the network of the server."""
+    commands = {f"{name}{six}": f"ktrxer {words} server{six} --json" for six in ("", "-6") for name, words in PROBES.items()}
+    commands |= {f"{name}-dead": f"ktrxer {words} 10.64.2.77 --json" for name, words in DEAD.items()}
+    made = printed(lab, trip_ms, 1, commands, serve="--udpstp-port 24601 --owamp-port 861")
+    before_ns = 0
+    for name, end in made.items():
+        took_s = (end["end_ns"] - before_ns) / 1e9
+        before_ns = end["end_ns"]
+        print("figure:", name, end["status"], took_s, end["verdict"], [one["id"] for one in end["reasons"]])
+        if name.endswith("-dead"):
+            assert end["status"] in (1, 3) and took_s < (0.07 * trip_ms if name.startswith("trace") else 7), (name, took_s)
+        elif name.startswith(("ping", "stamp")):
+            assert end["status"] == 0 and not end["too_late"] and end["received"] > 0.9 * end["sent"], (name, end["reasons"])
+        elif name.startswith("trace"):
+            assert end["arrived"] and "trace_too_late" not in {one["id"] for one in end["reasons"]}, (name, end["reasons"])
+        elif name.startswith("owamp"):
+            assert {one["id"] for one in end["reasons"]} <= {"bound_wide"}, (name, end["reasons"])
+        else:
+            assert not {one["id"] for one in end["reasons"]} & {"capacity_ended", "capacity_silent"}, (name, end["reasons"])
 
 
 def test_no_idle_probe_meets_the_load(lab: Lab) -> None:

@@ -19,7 +19,7 @@ static const struct opt ping_opts[] = {
 	OPTION_MODEL_OF_PROBES(PROBING(model), "constant"),
 	OPTION_PAYLOAD(PROBING(payload), OPT_SIZE, .argument = "BYTES", .fallback = "56", .max = 65507,
 		       .help = "Bytes of payload; with 16 and more an answer is proven to be ours"),
-	OPTION_TIMEOUT_OF_PROBES(PROBING(timeout_ns), .fallback = "2s", .max = 3600ULL * 1000000000),
+	OPTION_TIMEOUT_OF_PROBES(PROBING(timeout_ns), .fallback = "4s", .max = 3600ULL * 1000000000),
 	OPTION_UDP(FIELD(udp), .help = "UDP echo (RFC 862) instead of ICMP"),
 	OPTION_PORT(PROBING(port), .fallback = "7", .help = "Port of the UDP echo service"),
 	OPTION_DSCP(FIELD(dscp)),

@@ -16,7 +16,7 @@ static const struct opt stamp_opts[] = {
 	OPTION_MODEL_OF_PROBES(PROBING(model), "constant"),
 	OPTION_PAYLOAD(PROBING(payload), OPT_SIZE, .argument = "BYTES", .max = 65507,
 		       .help = "Bytes of UDP payload, filled up with padding; by default the smallest"),
-	OPTION_TIMEOUT_OF_PROBES(PROBING(timeout_ns), .fallback = "1s", .max = 600ULL * 1000000000),
+	OPTION_TIMEOUT_OF_PROBES(PROBING(timeout_ns), .fallback = "4s", .max = 600ULL * 1000000000),
 	OPTION_PORT(PROBING(port), .fallback = SERVER_PORT,
 		    .help = "Port of the reflector: `ktrxer serve` has " SERVER_PORT ", STAMP's own is 862"),
 	OPTION_DSCP_LIST(FIELD(dscp), .argument = "DSCP[,DSCP...]", .fallback = "BE",

@@ -152,7 +152,7 @@ void stamp_judge(const struct stamp_command *run)
 	stamp_judge_path(run);
 	judge_host_delay(run);
 #endif
-	/* A new count of a reflector that lost nothing, as behind a NAT that changes the port, is no fault of a figure. */
+	/* Where nothing was lost, as behind a NAT that changes the port, a new count is no fault of a figure. */
 	if (c->restarts && c->lost_unknown)
 		reason_reflector_restarted(run->report.cli, c->restarts);
 	judge_clocks(run);

@@ -29,7 +29,7 @@ static const struct opt tcp_opts[] = {
 	{ .name = "connections", .type = OPT_UINT, .offset = FIELD(connections), .argument = "N", .fallback = "4",
 	  .min = 1, .max = TCP_CONNECTIONS_MAX,
 	  .help = "Take turns between so many connections: after a loss, one is busy until the server's timer ends" },
-	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "3s", .max = 60ULL * 1000000000,
+	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "5s", .max = 60ULL * 1000000000,
 		       .help = "Wait so long for a connection, and for the retransmission that shows a loss"),
 	OPTION_DSCP(FIELD(dscp)),
 

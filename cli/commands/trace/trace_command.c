@@ -26,9 +26,9 @@ static const struct opt trace_opts[] = {
 	OPTION_PORT(FIELD(port), .help = "Destination port; without it, 33434 for UDP and 80 for TCP"),
 	OPTION_RATE(FIELD(rate), .fallback = "500", .min = 1, .max = 1000000,
 		    .help = "Probes a second at most; many routers answer only some hundred a second"),
-	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "1s", .max = 60ULL * 1000000000,
-		       .help = "Wait so long for an answer to the last try; earlier tries wait four times the longest "
-			       "round trip, 200ms at least"),
+	OPTION_TIMEOUT(FIELD(timeout_ns), .fallback = "4s", .max = 60ULL * 1000000000,
+		       .help = "The longest wait for an answer. Earlier tries, and all after a silence, wait for the "
+			       "longest round trip"),
 	{ .name = "tries", .type = OPT_UINT, .offset = FIELD(tries), .argument = "N", .fallback = "3", .min = 1,
 	  .max = 10, .help = "Send a probe without an answer so often" },
 	OPTION_DSCP(FIELD(dscp)),
