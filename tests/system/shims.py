@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Libraries that stand in the place of system calls of one process: clock_shim.c, bpf_shim.c."""
+"""Libraries that stand in the place of system calls of one process: clock_shim.c, bpf_shim.c, info_shim.c."""
 
 from pathlib import Path
 

@@ -11,6 +11,7 @@ import shutil
 import pytest
 from recorded import wrong
 from routed import routed
+from shims import shim
 
 pytestmark = pytest.mark.skipif(not shutil.which("nft"), reason="nftables is not installed")
 
@@ -197,3 +198,21 @@ def test_ce_that_never_comes_back(ecn, flow, serve, token, way, family):
     assert 0 < one["received_ce"] <= counted[0]
     assert set(found(run.end)) == {"flow_ce_not_returned"} and run.status == 3
     assert f"1 of 1 TCP flows {way}: {one['received_ce']} segments arrived with the mark CE" in found(run.end)["flow_ce_not_returned"]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_kernel_without_a_count_of_ce(ecn, ktrxer, serve, token, family):
+    """A receiver before Linux 6.18: no count is no count of 0."""
+    a, router, b = ecn
+    serve(b, "--token-file", token)
+    router.rules(f"{out('down')} meta l4proto tcp {'ip' if family == 4 else 'ip6'} ecn != not-ect numgen inc mod 50 == 7 counter {'ip' if family == 4 else 'ip6'} ecn set ce")
+    words = [ktrxer, "flow", "down", FAR[family], *TCP, "--ecn", "on", "--token-file", token]
+    old = ["env", f"LD_PRELOAD={shim(ktrxer, 'info_shim')}"]
+    (one,) = json.loads(a.run([*old, *map(str, words), "--json"]).stdout)["flows"]
+    assert router.counted()[0] > 10, "the reference"
+    assert one["ecn_arrived"] is True and one["received_ce"] is None and one["delivered_ce"] > 0
+    text = "CE of 1 of 1 TCP flows down is not observed: Linux before 6.18 does not count it"
+    assert text in a.run([*old, *map(str, words)]).stdout
+    native = a.run(list(map(str, [*words, "--json"]))).stdout
+    (one,) = json.loads(native)["flows"]
+    assert (one["received_ce"] is None) or one["received_ce"] > 0

@@ -93,8 +93,16 @@ static bool is_unreturned(const struct flow_run *run, uint32_t i)
 	       sender->end.time_ns - end->ce_first_ns > RETURN_NS + RETURN_RTTS * rtt_us * KTRXER_NS_PER_US;
 }
 
+static bool is_uncounted(const struct flow_run *run, uint32_t i)
+{
+	const struct flow_side *receiver = run->results[i].receiver;
+
+	return !run->o->udp && receiver->ended && receiver->end.ecn_seen == FLOW_ECN_SEEN &&
+	       receiver->end.ce_segments == UINT32_MAX;
+}
+
 struct tcp_marks {
-	uint32_t flows, bleached, claimed, unreturned;
+	uint32_t flows, bleached, claimed, unreturned, uncounted;
 	uint64_t ce;
 };
 
@@ -110,6 +118,7 @@ static struct tcp_marks tcp_marks(const struct flow_run *run, bool down)
 			m.bleached++;
 			m.claimed += needs_ecn(run, i);
 		}
+		m.uncounted += is_uncounted(run, i);
 		if (is_unreturned(run, i)) {
 			m.unreturned++;
 			m.ce += run->results[i].receiver->end.ce_segments;
@@ -141,6 +150,11 @@ void flow_marks_text(struct flow_run *run)
 			out_text(run->cli,
 				 "marks: %u of %u TCP flows %s agreed on ECN, and no segment arrived with an ECN mark",
 				 m.bleached - m.claimed, m.flows, names[down]);
+		if (m.uncounted)
+			out_text(
+				run->cli,
+				"marks: CE of %u of %u TCP flows %s is not observed: Linux before 6.18 does not count it",
+				m.uncounted, m.flows, names[down]);
 	}
 }
 #endif

@@ -646,7 +646,7 @@ FORMS: dict[str, Form] = {
     "too_late": Form(
         "",
         "settings",
-        "{host} answered {too_late} of {sent} probes after the time-out of {timeout_ns}: they are not among the lost, and the times lack them. Set a longer --timeout",
+        "{host} answered {too_late} of {sent} probes after the time-out of {timeout_ns}, or after a probe sent 1 s later: they are not among the lost, and the times lack them. Set a longer --timeout",
         ("delay", "loss",),
         "too_late",
     ),

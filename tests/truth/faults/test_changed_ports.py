@@ -83,7 +83,7 @@ def test_a_nat_that_changes_the_port(path, serve, loss):
     assert len(sources) == 2, "the reference: the port changed"
     counters = json.loads(path.r.run(["nft", "-j", "list", "counters"]).stdout)["nftables"]
     dropped = sum(one["counter"]["packets"] for one in counters if "counter" in one)
-    assert end["reflector_restarts"] == 1 and 0 <= end["lost"] - dropped <= 3, "answers may be under way to the last port"
+    assert end["reflector_restarts"] == 1 and abs(end["lost"] - dropped) <= 3, "answers may be under way to the last port, and those to closing probes are dropped, too"
     assert end["lost_down"] <= end["lost"] and end["lost_up"] == 0 and end["lost_unknown"] <= 4
     assert [one["id"] for one in end["reasons"] if one["id"] == "reflector_restarted"] == ["reflector_restarted"] * bool(end["lost_unknown"])
     assert end["lost_unknown"] or end["verdict"] == "valid"
