@@ -151,10 +151,10 @@ void flow_marks_text(struct flow_run *run)
 				 "marks: %u of %u TCP flows %s agreed on ECN, and no segment arrived with an ECN mark",
 				 m.bleached - m.claimed, m.flows, names[down]);
 		if (m.uncounted)
-			out_text(
-				run->cli,
-				"marks: CE of %u of %u TCP flows %s is not observed: Linux before 6.18 does not count it",
-				m.uncounted, m.flows, names[down]);
+			out_text(run->cli,
+				 "marks: CE of %u of %u TCP flows %s is not observed: "
+				 "Linux before 6.18 does not count it",
+				 m.uncounted, m.flows, names[down]);
 	}
 }
 #endif
