@@ -139,3 +139,20 @@ def test_a_server_without_flows(shared_pair, measure, serve):
     a, b = shared_pair
     serve(b, "--max-clients", 0)
     assert "nothing listens on TCP port 8620" in measure(a, b.address, "--count", 10, status=1).stderr
+
+
+@pytest.mark.parametrize("command", ["ppt measure", "pair"])
+def test_a_size_that_the_path_does_not_carry_is_named(shared_pair, ktrxer, serve, token, command):
+    """A packet filter drops large packets without an error, as a path whose MTU is smaller does behind a filter of ICMP."""
+    a, b = shared_pair
+    serve(b, "--token-file", token)
+    b.run(["nft", "add table inet hole; add chain inet hole in { type filter hook input priority 0; }; add rule inet hole in udp length > 800 drop"])
+    try:
+        send = client(ktrxer, *command.split(), token=token)
+        done = send(a, b.address, "--count", 10, "--interval", "5ms", "--direction", "up", "--json", status=1)
+    finally:
+        b.run(["nft", "delete table inet hole"])
+    end = json.loads(done.stdout)
+    reason = next(one for one in end["reasons"] if one["id"] == "train_size_lost")
+    expected = (1124, 232) if command == "ppt measure" else (1500, 764)
+    assert (reason["bytes"], reason["arrived_bytes"]) == expected, reason

@@ -128,6 +128,15 @@ static void judge_resolved(struct cli *cli, const struct pair_way *way)
 		reason_pair_wide(cli, way->name, WIDE_PERCENT);
 }
 
+static bool judge_sizes(const struct train_run *run, const struct pair_way *way)
+{
+	struct train_size sizes[4];
+
+	for (int i = 0; i < 4; i++)
+		sizes[i] = train_size_of(way->ip_bytes[i / 2], way->sets[i / 2].pairs, way->sets[i / 2].count, i % 2);
+	return train_run_judge_sizes(run, way->name, sizes, 4);
+}
+
 static void judge(const struct train_run *run, const struct pair_way *way)
 {
 	struct cli *cli = run->cli;
@@ -152,6 +161,8 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 		reason_pair_changed(cli, way->name);
 		break;
 	default:
+		if (judge_sizes(run, way))
+			break;
 		reason_pair_few(cli, way->name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
 				PAIRS_LEAST);
 	}

@@ -114,7 +114,21 @@ static size_t fewest(const struct ppt_way *way)
 	return least;
 }
 
-static void judge(const struct ppt_measure *run, int direction)
+static bool judge_sizes(struct ppt_measure *run, int direction)
+{
+	struct train_size sizes[2 * PPT_KINDS];
+
+	for (uint32_t kind = 0; kind < PPT_KINDS; kind++) {
+		const struct ppt_probes *set = ppt_way_set(&run->ways[direction], kind);
+		const uint32_t heading = kind == PPT_SHORTER ? run->shorter_heading : run->heading;
+
+		sizes[2 * kind] = train_size_of(heading, set->probes, set->count, 0);
+		sizes[2 * kind + 1] = train_size_of(set->size_bytes, set->probes, set->count, 1);
+	}
+	return train_run_judge_sizes(&run->train, train_ways[direction], sizes, 2 * PPT_KINDS);
+}
+
+static void judge(struct ppt_measure *run, int direction)
 {
 	struct cli *cli = run->train.cli;
 	const char *name = train_ways[direction], *sender = train_hosts[direction], *receiver = train_hosts[!direction];
@@ -151,6 +165,8 @@ static void judge(const struct ppt_measure *run, int direction)
 		reason_ppt_bent(cli, name);
 		break;
 	default:
+		if (judge_sizes(run, direction))
+			break;
 		reason_ppt_few(cli, name, fewest(way), PPT_PROBES_LEAST);
 	}
 }

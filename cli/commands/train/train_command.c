@@ -153,6 +153,34 @@ const char *train_shaper(const struct ktx_info *info, const struct ktrxer_qdiscs
 	return text;
 }
 
+struct train_size train_size_of(uint32_t bytes, const struct pair_times *times, size_t count, int which)
+{
+	struct train_size size = { .bytes = bytes, .sent = count };
+
+	for (size_t i = 0; i < count; i++)
+		size.arrived += times[i].arrived_ns[which] != 0;
+	return size;
+}
+
+bool train_run_judge_sizes(const struct train_run *run, const char *name, const struct train_size *sizes, size_t count)
+{
+	uint32_t lost = UINT32_MAX, arrived = 0, largest = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (sizes[i].sent >= PAIRS_LEAST && !sizes[i].arrived && sizes[i].bytes < lost)
+			lost = sizes[i].bytes;
+	for (size_t i = 0; i < count; i++) {
+		if (sizes[i].arrived && sizes[i].bytes > largest)
+			largest = sizes[i].bytes;
+		if (sizes[i].arrived * 2 >= sizes[i].sent && sizes[i].bytes < lost && sizes[i].bytes > arrived)
+			arrived = sizes[i].bytes;
+	}
+	if (!arrived || lost == UINT32_MAX || largest > lost)
+		return false;
+	reason_train_size_lost(run->cli, name, lost, arrived);
+	return true;
+}
+
 void train_run_judge_coalesced(const struct train_run *run, const char *name, const char *receiver, double period_ns)
 {
 	char groups[64] = "both packets of a pair at once", period[KTRXER_UNITS_TEXT], shaper[48];

@@ -78,6 +78,15 @@ void train_run_samples(const struct train_run *run, const char *kind, const char
 void train_run_say_left_out(const struct train_run *run, const char *direction, const char *what, uint32_t bytes,
 			    const size_t outcomes[PAIR_OUTCOMES]);
 void train_run_outcomes_json(struct json *json, const size_t outcomes[PAIR_OUTCOMES]);
+/* Packets of one size in one direction. */
+struct train_size {
+	uint32_t bytes;
+	size_t sent, arrived;
+};
+/* `which`: 0, the first packets of the pairs; 1, the second ones. */
+struct train_size train_size_of(uint32_t bytes, const struct pair_times *times, size_t count, int which);
+/* Gives a reason, and returns true, where packets from some size on do not arrive and smaller ones do. */
+bool train_run_judge_sizes(const struct train_run *run, const char *name, const struct train_size *sizes, size_t count);
 /* Returns the shaper of this host, "this host's qdisc tbf or ", or "". */
 const char *train_shaper(const struct ktx_info *info, const struct ktrxer_qdiscs *qdiscs, const char *receiver,
 			 char text[48]);

@@ -632,6 +632,12 @@ FORMS: dict[str, Form] = {
         "{direction}: the gaps of three sizes lie on no line: neither a link nor a receiver with a constant time for each packet explains them",
         ("ppt",),
     ),
+    "train_size_lost": Form(
+        "invalid",
+        "path",
+        "{direction}: no packet of {bytes} bytes arrived, and packets of {arrived_bytes} bytes did: the path does not carry packets of this size (its MTU is smaller, or a packet filter drops them)",
+        ("ppt", "capacity",),
+    ),
     "ppt_few": Form(
         "invalid",
         "samples",
