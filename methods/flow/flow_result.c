@@ -92,7 +92,10 @@ void flow_record_end(struct flow_record *record, bool remote, const struct flow_
 
 uint64_t flow_value(const struct flow_record *record, int which)
 {
-	return record->info ? record->values[which] : UINT64_MAX;
+	/* A receiver counts a loss when a later packet arrives: the last packets may be lost without one. */
+	const bool open = which == FLOW_UDP_LOST && !(record->local.ended && record->remote.ended);
+
+	return record->info && !open ? record->values[which] : UINT64_MAX;
 }
 
 uint64_t flow_rate_bps(uint64_t bytes, uint64_t span_ns)

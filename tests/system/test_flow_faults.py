@@ -400,3 +400,16 @@ def test_a_reset_ends_the_time_of_the_rate(pair, ktrxer, serve, token, direction
     assert any("there is no rate of this direction" in r for r in run.reasons) and any("early, after" in r for r in run.reasons), (
         run.reasons
     )
+
+
+def test_losses_without_the_final_count_are_not_known(shared_pair, ktrxer, serve, token):
+    """The last packets of a flow may be lost without a later packet that shows it: a number of losses would be too small."""
+    a, b = shared_pair
+    server = serve(b, "--token-file", token)
+    child = a.popen([*command(ktrxer, token, "up", b.address, "--udp", "--bitrate", "1M", "--for", "5s"), "--jsonl"])
+    received(child, flows=1)
+    server.process.kill()
+    out, err = child.communicate(timeout=10)
+    run = Run('{"type":"start"}\n' + out, child.returncode, err)
+    server.process.communicate(timeout=10)
+    assert run.flows[0]["lost"] is None and run.flows[0]["bytes"] > 0, run.flows[0]

@@ -143,7 +143,12 @@ static int gone(struct ktrxer_error *err, const struct flow_client_options *o, i
 				   "%s: the server has another token than --token-file, or a device on the path "
 				   "changes the messages",
 				   host);
-	if (error == 0 || error == -ECONNRESET)
+	if (error == -ECONNRESET)
+		return ktrxer_fail(err, error,
+				   "%s: the control connection was reset: the server was stopped or restarted, or a "
+				   "device on the path reset it",
+				   host);
+	if (error == 0)
 		return ktrxer_fail(err, -ECONNRESET,
 				   "%s ended the control connection: the server was stopped or restarted", host);
 	return ktrxer_fail(err, error, "%s: the control connection broke: %m", host);

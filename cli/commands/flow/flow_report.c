@@ -108,7 +108,9 @@ static void total_text(struct flow_run *run, const char *direction, const struct
 	}
 	if (t->coverage < 1000)
 		snprintf(covered, sizeof covered, " (%.1f %% of the time is counted)", t->coverage / 10.0);
-	if (run->o->udp)
+	if (run->o->udp && !t->sent)
+		snprintf(what, sizeof what, "the number of lost packets is not known");
+	else if (run->o->udp)
 		snprintf(what, sizeof what, "%" PRIu64 " of %" PRIu64 " packets lost (%.3f %%)", t->lost, t->sent,
 			 t->sent ? 100.0 * (double)t->lost / (double)t->sent : 0.0);
 	else
