@@ -264,8 +264,10 @@ static void client_ready(struct loop_source *source, uint32_t events)
 
 		if (n < 0 && errno == ECONNREFUSED) {
 			fail(c, -ECONNREFUSED,
-			     "no program serves UDPSTP on this port; start `ktrxer serve` "
-			     "there with a port of UDPSTP, or name its port");
+			     c->activating ? "the server has ended the test before its activation, or a firewall "
+					     "rejects its test port"
+					   : "no program serves UDPSTP on this port; start `ktrxer serve` "
+					     "there with a port of UDPSTP, or name its port");
 			return;
 		}
 		if (n < 0) {

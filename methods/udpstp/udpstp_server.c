@@ -29,6 +29,7 @@ struct place {
 	struct udpstp_keys keys;
 	uint8_t digest[SHA256_LENGTH]; /* of its request: a copy of the request gets the same answer */
 	uint16_t port;
+	struct ktrxer_addr from; /* of the setup request */
 	struct udpstp_test *test;
 	bool sends;
 };
@@ -196,19 +197,31 @@ static void place_activate(struct place *p, struct udpstp_activation *a)
 	test_begin(p, a, data, last);
 }
 
+/*
+ * A NAT may give the activation another port than the setup request, because it is sent to another port. The activation
+ * has the address of the request; the socket has one peer from then on.
+ */
 static void place_ready(struct loop_source *source, uint32_t events)
 {
 	struct place *p = (struct place *)source;
 	struct udpstp_activation a;
 	uint8_t data[256];
-	ssize_t n;
 
 	(void)events;
-	for (int i = 0;
-	     i < DATAGRAMS && p->source.fd >= 0 && (n = recv(source->fd, data, sizeof data, MSG_DONTWAIT)) >= 0; i++)
-		if (udpstp_activation_read(&a, data, (size_t)n) == 0 && !a.response &&
-		    udpstp_signed_by(data, (size_t)n, &p->keys.client))
+	for (int i = 0; i < DATAGRAMS && p->source.fd >= 0; i++) {
+		union ktrxer_name name;
+		socklen_t length = sizeof name;
+		struct ktrxer_addr from;
+		const ssize_t n = recvfrom(source->fd, data, sizeof data, MSG_DONTWAIT, &name.sa, &length);
+
+		if (n < 0)
+			return;
+		ktrxer_name_read(&name, &from);
+		if (ktrxer_addr_equal(&from, &p->from) && udpstp_activation_read(&a, data, (size_t)n) == 0 &&
+		    !a.response && udpstp_signed_by(data, (size_t)n, &p->keys.client) &&
+		    connect(source->fd, &name.sa, length) == 0)
 			place_activate(p, &a);
+	}
 }
 
 /* ------------------------------------------------------------------------------------------------------------ setup */
@@ -257,9 +270,6 @@ static int place_socket(const struct request *r, uint16_t *port)
 		name.v6.sin6_scope_id = r->from.scope_id;
 	udpstp_socket_prepare(fd, local.family);
 	rc = bind(fd, &name.sa, length) ? -errno : 0;
-	length = ktrxer_name_make(&name, &r->from, r->from_port);
-	if (rc == 0 && connect(fd, &name.sa, length))
-		rc = -errno;
 	length = sizeof name;
 	if (rc == 0 && getsockname(fd, &name.sa, &length))
 		rc = -errno;
@@ -283,6 +293,7 @@ static struct place *place_new(struct udpstp_server *s, const struct request *r,
 	if (!p)
 		return NULL;
 	*p = (struct place){ .server = s,
+			     .from = r->from,
 			     .v6 = r->from.family == AF_INET6,
 			     .mtu_1500 = setup->modifiers & UDPSTP_MTU_1500,
 			     .max_mbit_s = setup->max_mbit_s,

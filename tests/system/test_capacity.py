@@ -328,3 +328,21 @@ def test_hostile_requests(shared_pair, serve, token):
     assert ask(a, b.address, good) == [[]], "a request that was accepted is not accepted again"
     server.stop()
     assert server.end["capacity"]["tests"] == 0
+
+
+@pytest.mark.parametrize("address", ["address", "address6"])
+def test_a_nat_with_another_port_for_each_destination(shared_pair, capacity, serve, token, address):
+    """The activation reaches the server from another port than the setup request (RFC 4787: address- and port-dependent mapping)."""
+    a, b = shared_pair
+    family, own = ("ip", a.address) if address == "address" else ("ip6", f"[{a.address6}]")
+    serve(b, "--token-file", token, "--udpstp-port", PORT, *LIMIT)
+    a.run(["nft", f"add table {family} t; add chain {family} t p {{ type nat hook postrouting priority 100; }}"])
+    a.run(["nft", f"add rule {family} t p udp dport != {PORT} counter snat to {own}:30000-30999"])
+    try:
+        done = capacity(a, getattr(b, address), "--for", "1s", "--json", *LIMIT)
+        counted = a.run(["nft", "list", "table", family, "t"]).stdout
+    finally:
+        a.run(["nft", "delete", "table", family, "t"])
+    end = json.loads(done.stdout)
+    assert all(end[way]["maximum"]["bit_s"] > 1e6 for way in ("up", "down")), end["reasons"]
+    assert "packets 0" not in counted, counted
