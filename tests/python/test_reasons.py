@@ -64,7 +64,7 @@ ALLOWED = {
     "bench/flent.py": "log of Flent", "flent/about.py": "names of Flent's series",
     "flent/reading.py": "names of Flent's series", "flent/upgrade.py": "names of Flent's series",
     "panels/tracks.py": "names of series", "panels/axes.py": "whether a note is in a list", "panels/plots.py": "whether a note is in a list",
-    "truth/judge.py": "names of figures", "truth/path.py": "names of figures", "ktrxer_lab/wiring.py": "whether a name is in a list",
+    "truth/judge.py": "names of figures", "truth/path.py": "names of figures", "truth/during.py": "a rule of nftables in a command", "ktrxer_lab/wiring.py": "whether a name is in a list",
     "topology_text.py": "the key that a message quotes, for the line in the user's file",
     "chance/judge.py": "the sentence itself is judged: whether it names a direction without a fault",
 }  # fmt: skip

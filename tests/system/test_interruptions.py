@@ -260,7 +260,7 @@ def resident_kib(pid):
 def test_memory_does_not_grow(shared_pair, ktrxer):
     """Of two commands side by side, while they send 60,000 and 6000 probes after 100,000 and 10,000; `make soak` looks for an hour."""
     a, b = shared_pair
-    commands = (["send", b.address, "-r", "20k"], ["ping", b.address, "-i", "500us"])
+    commands = (["send", b.address, "-r", "20k"], ["ping", b.address, "-i", "500us", "--timeout", "2s"])
     children = [a.popen([ktrxer, *words, "--for", "60s", "--json"]) for words in commands]
     flowing(a, 110_000)  # the windows of both have been filled once
     early = [resident_kib(child.pid) for child in children]

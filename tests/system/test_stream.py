@@ -6,7 +6,7 @@ import json
 import pytest
 
 GIVEN = {
-    (): {"timeout_ns": 1_000_000_000, "model": "constant", "dscp": 0},
+    (): {"timeout_ns": 4_000_000_000, "model": "constant", "dscp": 0},
     ("--timeout", "2500ms", "--model", "poisson", "--dscp", "ef"): {"timeout_ns": 2_500_000_000, "model": "poisson", "dscp": 46},
 }
 
@@ -20,12 +20,11 @@ def test_the_end_object_has_the_parameters(shared_pair, ktrxer, serve, command, 
         serve(b)
     words = [ktrxer, command, getattr(b, address), "--count", "5", "--interval", "7ms", *options, "--json"]
     end = json.loads(a.run(words, check=False).stdout)
-    expected = GIVEN[options] | ({"timeout_ns": 2_000_000_000} if command == "ping" and not options else {})
-    assert {name: end[name] for name in ("timeout_ns", "interval_ns", "model", "dscp")} == expected | {"interval_ns": 7_000_000}
+    assert {name: end[name] for name in ("timeout_ns", "interval_ns", "model", "dscp")} == GIVEN[options] | {"interval_ns": 7_000_000}
 
 
 def test_classes_have_their_own_marks(shared_pair, ktrxer, serve):
     a, b = shared_pair
     serve(b)
     end = json.loads(a.run([ktrxer, "stamp", b.address, "--count", "5", "--dscp", "be,ef", "--json"], check=False).stdout)
-    assert "dscp" not in end and [one["dscp"] for one in end["classes"]] == [0, 46] and end["timeout_ns"] == 1_000_000_000
+    assert "dscp" not in end and [one["dscp"] for one in end["classes"]] == [0, 46] and end["timeout_ns"] == 4_000_000_000

@@ -142,6 +142,8 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 	struct cli *cli = run->cli;
 	char shaper[48];
 
+	if (way->result.reading != PAIRS_RESOLVED && judge_sizes(run, way))
+		return;
 	switch (way->result.reading) {
 	case PAIRS_RESOLVED:
 		judge_resolved(cli, way);
@@ -161,8 +163,6 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 		reason_pair_changed(cli, way->name);
 		break;
 	default:
-		if (judge_sizes(run, way))
-			break;
 		reason_pair_few(cli, way->name, way->sets[0].outcomes[PAIR_USABLE], way->sets[1].outcomes[PAIR_USABLE],
 				PAIRS_LEAST);
 	}

@@ -135,6 +135,8 @@ static void judge(struct ppt_measure *run, int direction)
 	const struct ppt_way *way = &run->ways[direction];
 	const struct ppt_result *r = &way->result;
 
+	if (r->reading != PPT_RESOLVED && judge_sizes(run, direction))
+		return;
 	switch (r->reading) {
 	case PPT_RESOLVED:
 		if (r->capacity.high - r->capacity.low > r->capacity_bit_s * WIDE_PERCENT / 100)
@@ -165,8 +167,6 @@ static void judge(struct ppt_measure *run, int direction)
 		reason_ppt_bent(cli, name);
 		break;
 	default:
-		if (judge_sizes(run, direction))
-			break;
 		reason_ppt_few(cli, name, fewest(way), PPT_PROBES_LEAST);
 	}
 }

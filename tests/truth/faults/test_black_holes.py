@@ -46,4 +46,5 @@ def test_pair(path, serve, dropped):
     print(f"figure: by nftables {dropped()} packets dropped; {end['up']['sizes']}; {end['reasons']}")
     assert dropped() == 80, "the reference"
     assert (end["verdict"], end["up"]["reading"]) == ("invalid", "too_few")
-    assert any("up: 0 and" in reason["text"] for reason in end["reasons"]) and not any("far apart" in reason["text"] for reason in end["reasons"])
+    lost = next(reason for reason in end["reasons"] if reason["id"] == "train_size_lost")
+    assert (lost["bytes"], lost["arrived_bytes"]) == (1500, 764) and not any("far apart" in reason["text"] for reason in end["reasons"])
