@@ -159,7 +159,7 @@ def test_steps_of_a_file_that_are_none(tmp_path, steps):
 # --------------------------------------------------------------------------------------------------- several paths in one run
 
 
-def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_ms=(10.0, 100.0)):
+def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_ms=(10.0, 100.0), targets=()):
     """UDP probes and ICMP probes with different round trips, each to its far end."""
     runners = [
         Runner(n, "x", "x", ["x"], host, "ended", 0, interval_ns=100 * MS, protocol=protocol, parameters={"family": family})
@@ -167,7 +167,7 @@ def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_m
     ]
     series = [Series(n, f"p{n}", "latency", "ms", n, klass=klass, group="Ping (ms)") for n, klass in enumerate(classes)]
     meta = meta_of(series, [Phase("idle_before", 0, 10 * S)], runners=runners)
-    meta.targets = list(dict.fromkeys(hosts))
+    meta.targets = list(targets or dict.fromkeys(hosts))
     n = 100
     rows = {
         "series": [0] * n + [1] * n, "t_ns": [i * 100 * MS for i in range(n)] * 2, "seq": list(range(n)) * 2, "state": [ANSWERED] * 2 * n,
@@ -186,6 +186,14 @@ def two_probes(tmp_path, hosts, families=("", ""), classes=(None, None), trips_m
 def test_round_trips_of_two_paths_do_not_contradict_each_other(tmp_path, more, found):
     made = list(contradictions(two_probes(tmp_path, **more)))
     assert len(made) == found and all(one.text.startswith("UDP and ICMP round trips of the same class contradict") for one in made)
+
+
+def test_pings_to_another_host_stay_apart(tmp_path):
+    """`run --ping-host b`: the far end is a."""
+    run = two_probes(tmp_path, ("a", "b"), targets=["a"])
+    s = figures.summarise(run)
+    assert [(one.probes, round(one.idle.p50)) for one in s.latency if one.name == "round trip" and one.idle] == [("UDP", 10), ("ICMP to b", 100)]
+    assert s.loss_of_run and s.loss_of_run.sent == 100 and not list(contradictions(run))
 
 
 @pytest.mark.parametrize("second_us, copies, first_us", [(20, 0, 2.0), (20, 5, 2.0), (None, 5, None)])

@@ -55,6 +55,7 @@ class Setting:
     cc_down: str = ""
     timeout_ns: int = 10 * S  # a probe without an answer for so long is lost: longer than any usual queue
     more_hosts: tuple[str, ...] = ()  # further far ends, for tests that use several
+    ping_hosts: tuple[str, ...] = ()  # HOST, or HOST,DSCP or HOST,DSCP,ECN: each has pings of its own, beside the test
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -174,6 +175,7 @@ class Test:
             plan = self.plan(setting, parameters)
             if not isinstance(plan, Plan):
                 raise TypeError(f"`plan` returned {type(plan).__name__}, not a Plan")
+            plan = combine(plan, *(_pings(setting, one) for one in dict.fromkeys(setting.ping_hosts)))
         except (Exception, SystemExit) as error:
             if isinstance(error, PlanError) and not self.path:
                 raise
@@ -211,6 +213,15 @@ def run(runner: str, name: str, parameters: Any = None, *, when: When = When(), 
 def icmp(setting: Setting, name: str = "Ping (ms) ICMP", *, when: When = When(), place: str = LOCAL, **more: Any) -> Plan:
     """ICMP echo at the setting's interval."""
     return run("ping", name, Probes(**{"interval_ns": setting.probe_interval_ns} | more), when=when, place=place)
+
+
+def _pings(setting: Setting, text: str) -> Plan:
+    host, *marks = text.split(",")
+    if len(marks) > 2:
+        raise PlanError(f"--ping-host {text[:60]}: it is HOST, HOST,DSCP or HOST,DSCP,ECN")
+    mark, ecn = [*marks, "", ""][:2]
+    words = " ".join([host, *filter(None, marks)])
+    return icmp(setting, f"Ping (ms) ICMP {words} (extra)", host=host, mark=mark or None, ecn=ecn or "off")
 
 
 def udp(setting: Setting, name: str, mark: str | None = None, *, when: When = When(), place: str = LOCAL, **more: Any) -> Plan:

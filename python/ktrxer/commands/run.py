@@ -7,13 +7,14 @@ import argparse
 import contextlib
 import os
 import platform
+import re
 import shlex
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ Exit status: 0 valid, 1 no result, 2 usage, 3 degraded or invalid."""
 
 SERVED_HZ = 10_000
 FLENTS_CC = "tcp_cong_control"  # a parameter of all tests of Flent with TCP: here it is --cc
+FLENTS_PINGS, FLENTS_MARKS = "ping_hosts", "ping_markings"  # here they are --ping-host
 INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 
@@ -52,6 +54,8 @@ def parser() -> Parser:
     p.add_argument("test", nargs="?", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
     far = "the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends"
     p.add_argument("-H", "--host", action="append", help=far)
+    pinged = "also ping this host during the whole run, with this mark; its pings are a series of their own; may be given several times"
+    p.add_argument("--ping-host", action="append", default=[], metavar="HOST[,DSCP[,ECN]]", help=pinged)
     for_option(p, "length of the load (60s)", 60.0)
     p.add_argument("--delay", type=duration, default=5.0, metavar="D", help="idle time before the load, and after it (5s)")
     stored_options(p)
@@ -166,10 +170,26 @@ def setting_of(given: argparse.Namespace) -> Setting:
     ccs = text.split(",") if text else ["", ""]
     if len(ccs) > 2 or (text and not all(ccs)):
         raise PlanError(f"--cc {text}: one name, or two with a comma between")
+    pinged = _flents_pings(_values(given))
     return checked(Setting(
         given.host[0], given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
-        ccs[0], ccs[-1], round(given.timeout * 1e9), tuple(given.host[1:]),
+        ccs[0], ccs[-1], round(given.timeout * 1e9), tuple(given.host[1:]), (*given.ping_host, *pinged),
     ), given.port)  # fmt: skip
+
+
+def _flents_pings(values: Mapping[str, str]) -> list[str]:
+    """Flent's hosts to ping, each with its mark: a name, or a number that is the whole byte with DSCP and ECN (RFC 3168, section 5)."""
+    hosts, marks = ([one.strip() for one in values.get(name, "").split(",")] for name in (FLENTS_PINGS, FLENTS_MARKS))
+    made = []
+    for host, mark in zip_longest(hosts, marks, fillvalue=""):
+        if number := re.fullmatch(r"0x[0-9a-fA-F]{1,2}|[0-9]{1,3}", mark):
+            whole = int(number[0], 16 if "x" in number[0] else 10)
+            if whole > 255 or whole & 3 == 3:
+                raise PlanError(f"{FLENTS_MARKS}: {mark} is no mark of a probe; there are names, and numbers to 254 whose ECN is not CE")
+            mark = f"{whole >> 2 or ''}" + ("", ",ect1", ",ect0")[whole & 3]
+        if host:
+            made.append(host + ("," + mark if mark else ""))
+    return made
 
 
 def checked(setting: Setting, port: int) -> Setting:
@@ -190,7 +210,7 @@ def checked(setting: Setting, port: int) -> Setting:
 
 def parameters_of(given: argparse.Namespace) -> dict[str, str]:
     """Those of the test: a parameter that is a setting of every test is none."""
-    return {name: value for name, value in _values(given).items() if name != FLENTS_CC}
+    return {name: value for name, value in _values(given).items() if name not in (FLENTS_CC, FLENTS_PINGS, FLENTS_MARKS)}
 
 
 def _values(given: argparse.Namespace) -> dict[str, str]:

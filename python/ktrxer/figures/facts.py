@@ -29,8 +29,9 @@ def probes_of(run: Run, series: Series) -> str:
 
 
 def counts_losses(run: Run, series: Series) -> bool:
-    """Whether the samples show lost probes. Those of netperf's UDP_RR in a file of Flent do not."""
-    return series.name not in _names(run.meta.metadata.get("unnumbered"))
+    """Whether the samples show lost probes of the path. Those of netperf's UDP_RR in a file of Flent, and pings to other hosts, do not."""
+    runner = run.meta.runner_of(series)
+    return series.name not in _names(run.meta.metadata.get("unnumbered")) and not (runner is not None and beside(run, runner))
 
 
 def _names(found: object) -> dict[object, object]:
@@ -59,7 +60,12 @@ def _positive(value: Any) -> bool:
 def _path(run: Run, runner: Runner) -> str:
     """The far end where a run has several, and the family where the test gives one: round trips of two paths are never pooled, either."""
     family = {"-4": " over IPv4", "-6": " over IPv6"}.get(str(runner.parameters.get("family")), "")
-    return (f" to {runner.host}" if runner.host and len(run.meta.targets) > 1 else "") + family
+    return (f" to {runner.host}" if runner.host and (len(run.meta.targets) > 1 or beside(run, runner)) else "") + family
+
+
+def beside(run: Run, runner: Runner) -> bool:
+    """Whether its probes go to a host that is no far end of the test (`run --ping-host`)."""
+    return bool(run.meta.targets) and bool(runner.host) and runner.host not in run.meta.targets
 
 
 def flow_counts(run: Run, series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], str]:

@@ -56,6 +56,7 @@ class Stored:
     precise: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
     more_hosts: list[str] = field(default_factory=list)
+    ping_hosts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.family not in ("", "-4", "-6"):
@@ -292,7 +293,7 @@ def _parameters(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tupl
 def setting_of(stored: Stored) -> Setting:
     return Setting(
         stored.host, stored.length_s, stored.delay_s, stored.probe_interval_ns, stored.sample_interval_ns, stored.cc_up, stored.cc_down,
-        stored.timeout_ns, tuple(stored.more_hosts),
+        stored.timeout_ns, tuple(stored.more_hosts), tuple(stored.ping_hosts),
     )  # fmt: skip
 
 
