@@ -368,6 +368,8 @@ static const struct place *place_of(const struct udpstp_server *s, const uint8_t
 static void setup_arrived(struct udpstp_server *s, const struct request *r)
 {
 	uint8_t null[UDPSTP_NULL_BYTES];
+	union ktrxer_name name;
+	socklen_t length;
 	struct udpstp_setup setup;
 	struct udpstp_keys keys;
 	const uint8_t *digest;
@@ -401,7 +403,8 @@ static void setup_arrived(struct udpstp_server *s, const struct request *r)
 	/* This PDU leaves from the new port, and opens a firewall of this host for the client. */
 	udpstp_null_write(null);
 	udpstp_sign(null, sizeof null, &keys.server, 0, udpstp_unix_now());
-	(void)!send(p->source.fd, null, sizeof null, MSG_DONTWAIT);
+	length = ktrxer_name_make(&name, &r->from, r->from_port);
+	(void)!sendto(p->source.fd, null, sizeof null, MSG_DONTWAIT, &name.sa, length);
 	setup_answer(s, r, &setup, UDPSTP_ACCEPTED, p);
 }
 
