@@ -7,20 +7,19 @@ import argparse
 import contextlib
 import os
 import platform
-import re
 import shlex
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import combinations, zip_longest
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktrxer import __version__, catalogue, configured, printed
 from ktrxer.arguments import Parser, between, duration, outside
-from ktrxer.catalogue import extras
+from ktrxer.catalogue import extras, flents
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
 from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
 from ktrxer.places import LOCAL, Place
@@ -44,8 +43,6 @@ Before it, start `ktrxer serve --token-file token` on the host far, with a copy 
 Exit status: 0 valid, 1 no result, 2 usage, 3 degraded or invalid."""
 
 SERVED_HZ = 10_000
-FLENTS_CC = "tcp_cong_control"  # a parameter of all tests of Flent with TCP: here it is --cc
-FLENTS_PINGS, FLENTS_MARKS = "ping_hosts", "ping_markings"  # here they are --ping-host
 INTERVAL_S = 0.01  # of the probes, unless --interval names one
 
 
@@ -163,33 +160,12 @@ def _requested() -> list[str] | None:
 
 
 def setting_of(given: argparse.Namespace) -> Setting:
-    flents = _values(given).get(FLENTS_CC, "")
-    if given.cc and flents:
-        raise PlanError(f"--cc and the parameter {FLENTS_CC} are the same setting: give one of them")
-    text = given.cc or flents
-    ccs = text.split(",") if text else ["", ""]
-    if len(ccs) > 2 or (text and not all(ccs)):
-        raise PlanError(f"--cc {text}: one name, or two with a comma between")
-    pinged = _flents_pings(_values(given))
+    ccs = flents.congestion_controls(given.cc, _values(given))
+    pinged = flents.ping_hosts(_values(given))
     return checked(Setting(
         given.host[0], given.length, given.delay, round((given.interval or INTERVAL_S) * 1e9), round(given.sample_interval * 1e9),
         ccs[0], ccs[-1], round(given.timeout * 1e9), tuple(given.host[1:]), (*given.ping_host, *pinged),
     ), given.port)  # fmt: skip
-
-
-def _flents_pings(values: Mapping[str, str]) -> list[str]:
-    """Flent's hosts to ping, each with its mark: a name, or a number that is the whole byte with DSCP and ECN (RFC 3168, section 5)."""
-    hosts, marks = ([one.strip() for one in values.get(name, "").split(",")] for name in (FLENTS_PINGS, FLENTS_MARKS))
-    made = []
-    for host, mark in zip_longest(hosts, marks, fillvalue=""):
-        if number := re.fullmatch(r"0x[0-9a-fA-F]{1,2}|[0-9]{1,3}", mark):
-            whole = int(number[0], 16 if "x" in number[0] else 10)
-            if whole > 255 or whole & 3 == 3:
-                raise PlanError(f"{FLENTS_MARKS}: {mark} is no mark of a probe; there are names, and numbers to 254 whose ECN is not CE")
-            mark = f"{whole >> 2 or ''}" + ("", ",ect1", ",ect0")[whole & 3]
-        if host:
-            made.append(host + ("," + mark if mark else ""))
-    return made
 
 
 def checked(setting: Setting, port: int) -> Setting:
@@ -210,7 +186,7 @@ def checked(setting: Setting, port: int) -> Setting:
 
 def parameters_of(given: argparse.Namespace) -> dict[str, str]:
     """Those of the test: a parameter that is a setting of every test is none."""
-    return {name: value for name, value in _values(given).items() if name not in (FLENTS_CC, FLENTS_PINGS, FLENTS_MARKS)}
+    return {name: value for name, value in _values(given).items() if name not in flents.SETTINGS}
 
 
 def _values(given: argparse.Namespace) -> dict[str, str]:
