@@ -11,11 +11,15 @@
 
 /* TCP repeats the first segment (SYN) after 1, 3, 7, 15 s before Linux 6.5. */
 #define SYN_NS (16 * (uint64_t)KTRXER_NS_PER_S)
+/* A connection that stands has half a minute in all for its first answer: TCP repeats that, too. */
+#define GREETING_NS (14 * (uint64_t)KTRXER_NS_PER_S)
 
 static void too_long(struct flow_client *c)
 {
 	static const char *const awaited[] = {
-		[CLIENT_GREETING] = "it took the connection and then said nothing; is it `ktrxer serve`?",
+		[CLIENT_GREETING] =
+			"it took the connection, and no answer came within 30 s: it is not `ktrxer serve`, or "
+			"the path loses many packets",
 		[CLIENT_ASKING] = "it did not answer the request",
 		[CLIENT_TELLING] = "it did not take note of the flows",
 		[CLIENT_CONNECTING] = "it did not find all flows connected",
@@ -24,6 +28,13 @@ static void too_long(struct flow_client *c)
 	char host[KTRXER_ADDR_TEXT];
 
 	switch (c->state) {
+	case CLIENT_GREETING:
+		if (!c->waits_on && flow_connect_established(c->link.source.fd)) {
+			c->waits_on = true;
+			flow_client_state_set(c, CLIENT_GREETING, GREETING_NS);
+			return;
+		}
+		break;
 	case CLIENT_TIMING:
 		if (c->pongs) {
 			flow_client_start(c);

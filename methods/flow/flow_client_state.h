@@ -30,7 +30,7 @@ struct flow_client {
 	struct hmac_key token;
 	uint8_t preface[CONTROL_PREFACE];
 	uint8_t state;
-	bool stopping, link_gone;
+	bool stopping, link_gone, waits_on;
 	uint32_t session;
 	struct flow_spec *specs;
 	struct flow_set *flows;

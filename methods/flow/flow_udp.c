@@ -88,8 +88,7 @@ static uint64_t udp_end_ns(struct flow *flow, uint64_t now_ns)
 		       : quiet_ns(u, flow->end_ns, KTRXER_FLOW_SETTLE_S * (uint64_t)KTRXER_NS_PER_S);
 }
 
-/* The mean time between arrivals: each packet has its own, also the last one. */
-static uint64_t arrival_gap_ns(const struct flow *flow)
+uint64_t flow_udp_arrival_gap_ns(const struct flow *flow)
 {
 	const struct flow_udp *u = flow->udp;
 
@@ -113,7 +112,7 @@ static uint64_t udp_last_ns(const struct flow *flow)
 	if (u->last_ns <= end_ns)
 		return end_ns;
 	late_ns = u->last_ns - end_ns;
-	gap_ns = arrival_gap_ns(flow);
+	gap_ns = flow_udp_arrival_gap_ns(flow);
 	return u->last_ns + (late_ns < gap_ns ? late_ns : gap_ns);
 }
 

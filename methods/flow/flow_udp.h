@@ -31,7 +31,9 @@ int flow_udp_open_receiver(struct flow *flow, const uint8_t cookie[CONTROL_COOKI
 int flow_udp_open_counter(struct flow *flow, const uint8_t cookie[CONTROL_COOKIE]);
 /* A receiver's socket sends its preface, which names its flow, to this port of the sender. */
 void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CONTROL_PREFACE]);
-/* A receiver that runs got no packet for so long. */
+/* The mean time between arrivals: each packet has its own, also the last one. 0: not known. */
+uint64_t flow_udp_arrival_gap_ns(const struct flow *flow);
+/* A receiver that runs got no packet for so long, and not for SILENT_GAPS times the time between its packets. */
 bool flow_udp_is_silent(const struct flow *flow, uint64_t now_ns, uint64_t for_ns);
 /*
  * A packet of the flow came by a socket that others share, which had dropped so many datagrams before it. What it drops

@@ -18,6 +18,7 @@ enum {
 	BATCH = 32,
 	ROUNDS = 8,
 	RECEIVE_BYTES = 4 << 20,
+	SILENT_GAPS = 4, /* a slow flow has times without a packet */
 };
 #define CLOCK_AGE_NS ((uint64_t)KTRXER_NS_PER_S / 10)
 
@@ -174,7 +175,11 @@ void flow_udp_call(struct flow *flow, uint16_t to_port, const uint8_t preface[CO
 bool flow_udp_is_silent(const struct flow *flow, uint64_t now_ns, uint64_t for_ns)
 {
 	const struct flow_udp *u = flow->udp;
+	const uint64_t planned_ns = flow_udp_gap_ns(&flow->spec), gap_ns = flow_udp_arrival_gap_ns(flow),
+		       longer_ns = gap_ns > planned_ns ? gap_ns : planned_ns;
 
+	if (SILENT_GAPS * longer_ns > for_ns)
+		for_ns = SILENT_GAPS * longer_ns;
 	return now_ns >= (u->last_ns ? u->last_ns : flow->start_ns) + for_ns;
 }
 

@@ -11,7 +11,7 @@
 #include "serve_registry.h"
 
 enum {
-	KTRXER_CONTROL_HELLO_S = 10, /* and so long they may take for it */
+	KTRXER_CONTROL_HELLO_S = 16, /* and so long they may take for it: TCP repeats after 1, 2, 4 and 8 s */
 	KTRXER_FLOW_SAMPLE_MIN_NS = 1000 * 1000,
 	KTRXER_FLOW_SAMPLES_S = 50000, /* samples a second of all flows of a client */
 };

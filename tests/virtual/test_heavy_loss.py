@@ -19,6 +19,9 @@ delay = "10ms"
 NO_COUNTS = "the server's final counts of 1 of 1 flows did not arrive"
 
 
+LATE = ("exchange of clocks", "no answer came within 30 s", "lost packets delayed the greeting")
+
+
 @pytest.mark.parametrize(("loss", "known"), [('from.client = { loss = "30%" }', 2 * RUNS), ('loss = "30%"', RUNS)], ids=["up", "both"])
 def test_each_flow_has_a_result(lab: Lab, loss: str, known: int) -> None:
     """Of 60 runs with losses in both directions 13 ended before their flow began: the limits of the exchanges were shorter than TCP's."""
@@ -29,9 +32,9 @@ def test_each_flow_has_a_result(lab: Lab, loss: str, known: int) -> None:
     assert done.returncode == 0, done.stderr
     ends: list[dict[str, Any]] = [json.loads(path.read_text()) for path in sorted(lab.folder.glob("*.json"))]
     assert len(ends) == 2 * RUNS
-    # With losses in both directions one of some thousand exchanges of clocks takes longer than its limit of 30 s (flow_client_messages.c).
+    # With losses in both directions one of some thousand exchanges takes longer than its limit of 30 s (flow_client_messages.c), or 16 s of the server.
     unclocked = [[reason["text"] for reason in end["reasons"]] for end in ends if "flows" not in end]
-    assert len(unclocked) <= known % (2 * RUNS) // RUNS and all("exchange of clocks" in texts[0] for texts in unclocked), unclocked
+    assert len(unclocked) <= known % (2 * RUNS) // RUNS and all(any(words in texts[0] for words in LATE) for texts in unclocked), unclocked
     ends = [end for end in ends if "flows" in end]
     counted = [end for end in ends if None not in (end["flows"][0]["sent_packets"], end["flows"][0]["received_packets"])]
     assert len(counted) >= known - len(unclocked), [end["reasons"] for end in ends]

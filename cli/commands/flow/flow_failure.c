@@ -135,8 +135,8 @@ static int gone(struct ktrxer_error *err, const struct flow_client_options *o, i
 	ktrxer_addr_format(&o->to, host);
 	if (!greeted && (error == 0 || error == -EPROTO || error == -ECONNRESET))
 		return ktrxer_fail(err, -EPROTO,
-				   "%s: the program on TCP port %u is no server of flows, or takes no more "
-				   "connections; is it `ktrxer serve`?",
+				   "%s: the program on TCP port %u is no server of flows, takes no more connections, "
+				   "or lost packets delayed the greeting too long; is it `ktrxer serve`?",
 				   host, o->port);
 	if (error == -EBADMSG)
 		return ktrxer_fail(err, error,
