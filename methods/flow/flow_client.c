@@ -18,8 +18,8 @@ static void too_long(struct flow_client *c)
 {
 	static const char *const awaited[] = {
 		[CLIENT_GREETING] =
-			"it took the connection, and no answer came within 30 s: it is not `ktrxer serve`, or "
-			"the path loses many packets",
+			("it took the connection, and no answer came within 30 s: it is not `ktrxer serve`, or "
+			 "the path loses many packets"),
 		[CLIENT_ASKING] = "it did not answer the request",
 		[CLIENT_TELLING] = "it did not take note of the flows",
 		[CLIENT_CONNECTING] = "it did not find all flows connected",

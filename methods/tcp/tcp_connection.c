@@ -211,6 +211,17 @@ static void rtt_add(struct tcp_connection *c, uint64_t rtt_ns)
 		c->rtt_ns -= (c->rtt_ns - rtt_ns) / 8;
 }
 
+/*
+ * A server whose SYN-ACK was lost sends it again after 1 s. So the round trip of the SYN is an upper limit, and that of
+ * the first request counts if this host sent it once (Karn's algorithm, RFC 6298, 3).
+ */
+static void first_acknowledged(struct tcp_connection *c, uint64_t arrived_ns)
+{
+	c->rtt_sure = true;
+	if (!c->rtt_ns || arrived_ns - c->at_ns < c->rtt_ns)
+		c->rtt_ns = arrived_ns - c->at_ns;
+}
+
 /* Acknowledges what is here. Ready, where nothing is open. */
 static void settle(struct tcp_connection *c, bool resend, uint64_t now_ns)
 {
@@ -393,6 +404,7 @@ static void receive_opening(struct tcp_connection *c, const struct tcp_segment *
 	c->peer_mss = s->mss ? s->mss : MSS_OF_NO_OPTION;
 	if (!c->tries)
 		c->rtt_ns = arrived_ns - c->at_ns;
+	c->at_ns = arrived_ns;
 	c->tries = 0;
 	c->phase = TCP_SETTLING;
 	c->progress_ns = arrived_ns;
@@ -443,7 +455,7 @@ void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *
 {
 	const int64_t from = (int64_t)c->peer_next + (int32_t)(s->sequence - c->peer_first - (uint32_t)c->peer_next);
 	uint64_t acknowledged;
-	bool fresh;
+	bool fresh, once;
 
 	if (c->phase == TCP_CLOSED)
 		return;
@@ -460,7 +472,10 @@ void tcp_connection_receive(struct tcp_connection *c, const struct tcp_segment *
 	if (!(s->flags & KTRXER_TCP_ACK) || s->flags & KTRXER_TCP_SYN)
 		return;
 	acknowledged = c->own_acknowledged;
+	once = !acknowledged && !c->tries;
 	take_acknowledgement(c, s);
+	if (once && c->own_acknowledged)
+		first_acknowledged(c, arrived_ns);
 	fresh = s->length && take_data(c, from, s);
 	/* A server that sends one byte at a time makes no progress before it has sent as many as a segment. */
 	c->news += fresh ? s->length : 0;

@@ -92,7 +92,8 @@ struct tcp_connection {
 	uint64_t progress_ns; /* last arrival of an acknowledgement, or of a segment's bytes */
 	uint64_t timer_ns;    /* KTRXER_NEVER: off */
 	uint64_t rtt_ns;      /* the longest recent one, with decay */
-	/* Of the SYN, of the first arrival in the priming, of the pair: scheduled, then sent. */
+	bool rtt_sure;        /* not only that of the SYN, whose answer may be a retransmission */
+	/* Of the SYN, of the first request, of the first arrival in the priming, of the pair: scheduled, then sent. */
 	uint64_t at_ns;
 	/* The first response */
 	uint8_t head[TCP_HEAD_MAX];

@@ -327,17 +327,30 @@ static int schedule_open(struct tcp_prober *p)
 	return ktrxer_schedule_new(&p->schedule, &s, NULL);
 }
 
+/* The longest of all connections, but for those whose round trip may be that of a retransmission. */
+static uint64_t lead_longest(const struct tcp_prober *p)
+{
+	uint64_t longest[2] = { 0, 0 };
+
+	for (uint32_t i = 0; i < p->spec.connections; i++) {
+		const struct tcp_connection *c = &p->places[i].connection;
+		const uint64_t own = tcp_connection_lead_ns(c);
+
+		if (own > longest[c->rtt_sure])
+			longest[c->rtt_sure] = own;
+	}
+	return longest[longest[1] != 0];
+}
+
 /* The schedule begins when each connection is ready, so that none of the first pairs is left out. */
 static void start(struct tcp_prober *p, uint64_t now)
 {
-	uint64_t lead = 0, own;
+	uint64_t lead;
 
-	for (uint32_t i = 0; i < p->spec.connections; i++) {
+	for (uint32_t i = 0; i < p->spec.connections; i++)
 		if (p->places[i].connection.phase != TCP_READY)
 			return;
-		own = tcp_connection_lead_ns(&p->places[i].connection);
-		lead = own > lead ? own : lead;
-	}
+	lead = lead_longest(p);
 	p->started = true;
 	if (p->start_ns < now + lead + 2 * AHEAD_NS)
 		p->start_ns = now + lead + 2 * AHEAD_NS;
@@ -365,16 +378,11 @@ static struct tcp_place *ready_place(struct tcp_prober *p)
 /* Opens windows for the pairs that are soon due. Returns when the next one is. */
 static uint64_t prime_soon(struct tcp_prober *p, uint64_t now)
 {
-	uint64_t early_ns = 0;
+	uint64_t early_ns;
 
 	if (!p->started || p->closing)
 		return KTRXER_NEVER;
-	for (uint32_t i = 0; i < p->spec.connections; i++) {
-		const uint64_t own = tcp_connection_lead_ns(&p->places[i].connection);
-
-		early_ns = own > early_ns ? own : early_ns;
-	}
-	early_ns += AHEAD_NS;
+	early_ns = lead_longest(p) + AHEAD_NS;
 	while (!p->spec.count || p->result.planned < p->spec.count) {
 		struct tcp_place *place;
 

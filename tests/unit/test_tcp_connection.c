@@ -129,6 +129,39 @@ static uint32_t become_probing(struct there *t)
 	return base + 2 * MSS;
 }
 
+TEST(an_answer_that_came_late_is_no_round_trip)
+{
+	struct there line;
+	uint64_t lead;
+
+	begin(&line);
+	line.connection.spec.timeout_ns = 5000 * MS;
+	tcp_connection_open(&line.connection, FIRST, line.now_ns);
+	/* The server's first SYN-ACK was lost. */
+	line.now_ns += 1020 * MS;
+	server_accepts(&line, 60000, KTRXER_TCP_SYN);
+	assert_false(line.connection.rtt_sure);
+	line.now_ns += 40 * MS;
+	server_sends(&line, 0, 0, REQUEST, 0);
+	assert_true(line.connection.rtt_sure);
+	assert_int_equal(line.connection.rtt_ns, 41 * MS);
+	lead = tcp_connection_lead_ns(&line.connection);
+	assert_in_range(lead, 41 * MS, 41 * MS + 150 * MS);
+}
+
+TEST(an_acknowledgement_of_a_repeated_request_is_no_round_trip)
+{
+	struct there line;
+
+	begin(&line);
+	server_accepts(&line, 60000, KTRXER_TCP_SYN);
+	line.now_ns = line.connection.timer_ns;
+	tcp_connection_tick(&line.connection, line.now_ns);
+	server_sends(&line, 0, 0, REQUEST, 0);
+	assert_false(line.connection.rtt_sure);
+	assert_int_equal(line.connection.rtt_ns, MS);
+}
+
 TEST(a_pair_in_order)
 {
 	struct there line;
