@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The 82 tests of Flent 2.3.0 and the names of the series that each of them measures: facts, read from the test files of 2.1.1 (those of
+"""The 84 tests of Flent 2.3.0 and the names of the series that each of them measures: facts, read from the test files of 2.1.1 (those of
 command-output, cpu_stress, mqtt_read and power_usage from 2.3.0) with the hosts HOST, HOST2, ... (three where any number is possible) and upload_streams=3, download_streams=3, bidir_streams=4. `x::1..3` stands for x::1, x::2 and x::3. Series that Flent
 computes from others (sums, averages, fairness) are not here."""
 
@@ -54,6 +54,7 @@ SERIES: dict[str, tuple[str, ...]] = {
         "TCP download Westwood BE", "TCP download Cubic CS1", "TCP download Westwood CS1", "Ping (ms) UDP BE", "Ping (ms) UDP CS1",
         "Ping (ms) UDP CS6", "Ping (ms) ICMP",
     ),
+    "dashtest": ("Dash",),
     "dslreports_8dn": ("TCP download BE::1..8", "Ping (ms) TCP BE1", "Ping (ms) TCP BE2", "Ping (ms) TCP BE3", "Ping (ms) ICMP",),
     "http": ("HTTP latency",),
     "http-1down": ("HTTP latency", "TCP download",),
@@ -197,6 +198,7 @@ SERIES: dict[str, tuple[str, ...]] = {
     "tcp_4up": ("Ping (ms) ICMP", "TCP upload::1..4",),
     "tcp_4up_squarewave": ("TCP bbr 1", "TCP cubic 2", "TCP cubic 3", "TCP bbr 4",),
     "tcp_6down": ("Ping (ms) ICMP", "TCP download::1..6",),
+    "tcp_50up": ("Ping (ms) ICMP", "TCP upload::1..50",),
     "tcp_6up": ("Ping (ms) ICMP", "TCP upload::1..6",),
     "tcp_8down": ("Ping (ms) ICMP", "TCP download::1..8",),
     "tcp_8up": ("Ping (ms) ICMP", "TCP upload::1..8",),
