@@ -83,6 +83,7 @@ def test_what_is_packed_is_installed_and_used(tmp_path: Path) -> None:
     assert [one.name for one in folder.parent.iterdir()] == [folder.name]
 
 
+@pytest.mark.slow
 def test_the_package_builds_its_kernel_again(tmp_path: Path) -> None:
     """build.py and build.json of a package, on a tree with the texts that they replace, and with a make that only says its name."""
     files = files_of(packed(tmp_path / "built"))

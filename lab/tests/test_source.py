@@ -88,6 +88,7 @@ def test_a_kernel_is_built_once(builds: Builds) -> None:
     assert [path.name for path in first.parent.iterdir()] == [first.name]
 
 
+@pytest.mark.slow
 def test_a_damaged_kernel_is_built_again(builds: Builds) -> None:
     folder, message = prepared(), list[str]()
     (folder / "vmlinuz").write_bytes(b"kernal")
@@ -133,6 +134,7 @@ def test_a_failed_build_leaves_nothing(builds: Builds) -> None:
     assert list((places.cache() / "kernels").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_killed_builds_have_left_is_removed(builds: Builds) -> None:
     folder = prepared()
     (folder / "version").unlink()
@@ -146,6 +148,7 @@ def test_what_killed_builds_have_left_is_removed(builds: Builds) -> None:
     assert [path.name for path in (left, of_another, running, older, interrupted, half) if path.exists()] == [running.name, interrupted.name]
 
 
+@pytest.mark.slow
 def test_the_time_of_the_last_build_is_said_before_the_next(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared(message := [])
     assert "the kernel 6.1-virtual is built first, once, from linux-source-6.1 6.1.1-1: usually 4 to 35 min; Ctrl-C stops it" in message[0]
@@ -163,6 +166,7 @@ def test_a_source_of_another_version_is_named(builds: Builds) -> None:
         prepared()
 
 
+@pytest.mark.slow
 def test_a_kernel_is_built_again_when_its_inputs_change_and_only_then(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepared()
     monkeypatch.setattr(source, "__file__", __file__)  # the text of the builder is not an input
@@ -214,6 +218,7 @@ def test_options_of_a_kernel(tmp_path: Path) -> None:
         source._check_options(wanted, tmp_path / ".config")
 
 
+@pytest.mark.slow
 def test_a_slow_build_is_waited_for_and_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "SILENCE_S", 0.5)
     made = Progress("slow", 10, (message := list[str]()).append)
@@ -331,6 +336,7 @@ def test_a_free_lock_is_taken_without_a_word(builds: Builds) -> None:
     assert message == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_a_build_at_once(tmp_path: Path, signal_number: int) -> None:
     """The command itself, with a make that computes until a signal ends it."""

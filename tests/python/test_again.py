@@ -18,6 +18,8 @@ from ktrxer.runners import Options
 from ktrxer.store import open_run
 
 HERE = Path(__file__).parent
+# Each test begins with a stored run, which takes a second.
+pytestmark = pytest.mark.slow
 KEPT: dict[tuple[str, ...], Path] = {}  # stored runs by their words, because each takes a second
 
 # A recipe of a user, which leaves a trace of its execution.
@@ -86,7 +88,6 @@ def changed(path, **members):
     return made
 
 
-@pytest.mark.slow
 def test_a_run_of_the_catalogue_again(capsys, tmp_path):
     path = first(capsys, "tcp_nup", "--set", "upload_streams=3", "-i", "20ms", "-t", "some words", "--sample-interval", "50ms", "-4")
     status, out, err = go(capsys, "--again", path, "--no-extras", "--json")
@@ -104,14 +105,12 @@ def test_a_run_of_the_catalogue_again(capsys, tmp_path):
         "the state of this host (kernel settings, device, qdisc) cannot be compared: one of the runs did not record it"]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_another_name_of_a_recipe_again(capsys):
     path = first(capsys, "tcp_4up")
     status, out, _ = go(capsys, "--again", path, "--no-extras", "-q")
     assert open_run(out.strip()).meta.test == open_run(path).meta.test and status in (0, 3)
 
 
-@pytest.mark.slow
 def test_another_test_than_the_stored_one_is_refused(capsys):
     """tcp_download with the parameters of a stored upload would be an upload by another name."""
     path = first(capsys, "tcp_upload")
@@ -175,7 +174,6 @@ def test_a_stored_recipe_is_not_executed_without_consent(own, capsys, tmp_path):
     assert not (tmp_path / "executed").exists()
 
 
-@pytest.mark.slow
 def test_a_stored_recipe_with_consent(own, capsys, tmp_path):
     status, out, err = go(capsys, "--again", own, "--trust-recipe", "--no-extras", "--json")
     assert (tmp_path / "executed").exists() and status in (0, 3)
@@ -202,7 +200,6 @@ def test_a_stored_recipe_that_is_not_whole(own, capsys, tmp_path, recipe):
     assert not (tmp_path / "executed").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", ["../../mine.py", "/etc/cron.d/x.py", "a\nb.py", "", "-x.py", "x" * 300 + ".py", ".py", "$(id).py"])
 def test_the_name_of_a_stored_recipe_is_no_path(own, capsys, tmp_path, file):
     stored = open_run(own).meta.metadata["recipe"]

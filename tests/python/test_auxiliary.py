@@ -83,6 +83,7 @@ def measure(tmp_path, *plans, setting=SETTING, check=True):
         return open_run(Session(schedule, meta, tmp_path / "runs", places=places).run())
 
 
+@pytest.mark.slow
 def test_state_is_stored_with_a_run(state_runner, tmp_path):
     run = measure(tmp_path, invoke("counter", "number"), invoke("state", "state"), invoke("state", "twins", how="twins"))
     assert run.meta.verdict == "valid", run.meta.sentences
@@ -129,12 +130,14 @@ def test_a_value_that_a_double_does_not_hold(state_runner, tmp_path):
     assert run.arrays(run.series("huge"))["value"][0] == 2.0**64 and run.meta.verdict == "valid", run.meta.sentences
 
 
+@pytest.mark.slow
 def test_a_run_does_not_wait_for_state(state_runner, tmp_path):
     """The measurement ends early: the state beside it ends with it, and that is no further fault."""
     run = measure(tmp_path, invoke("counter", "number", how="early"), invoke("state", "state"), invoke("processor", "CPU"), setting=Setting("H", 20, 0))
     assert run.meta.runners[1].ended_ns < 10_000 * MS and all("state" not in reason and "CPU" not in reason for reason in run.meta.sentences)
 
 
+@pytest.mark.slow
 def test_state_alone_is_a_measurement(state_runner, tmp_path):
     run = measure(tmp_path, invoke("state", "state"), invoke("netstat", "netstat"))
     assert run.meta.verdict == "valid" and len(run.arrays(run.series("twin"))["value"]) >= 5, run.meta.sentences

@@ -55,6 +55,7 @@ def check(home: Path, answer: str | None, *words: str) -> tuple[int, str]:
         return child.wait(60), said.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_asks_once(tmp_path: Path) -> None:
     kept = tmp_path / ".local" / "state" / "ktrxer" / "check-server"
     status, said = check(tmp_path, None)

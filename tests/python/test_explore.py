@@ -38,6 +38,7 @@ def up(runs: Path) -> Iterator[server.Server]:
 # ---------------------------------------------------------------------------------------------------------------- security
 
 
+@pytest.mark.slow
 def test_silent_connections_take_no_place_of_the_page(runs: Path) -> None:
     """Any user of the machine can connect, and each connection has a thread."""
     with serving(runs) as up, contextlib.ExitStack() as stack:

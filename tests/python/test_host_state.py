@@ -304,6 +304,7 @@ def test_the_loop_keeps_its_interval_and_ends(tmp_path, shell):
     assert done.stdout.count("@end 3\n") == len(times), "the body may end its own shell only"
 
 
+@pytest.mark.slow
 def test_the_loop_leaves_a_slow_host_time_for_other_work(tmp_path):
     """Commands that take longer than the interval: a quarter of it passes before they run again."""
     times, _ = looped(tmp_path, "exec sleep 0.06", 50 * MS, 1000 * MS)
@@ -318,6 +319,7 @@ def test_the_loop_on_a_host_with_few_tools(tmp_path):
     assert len(times) > 1 and times[-1] > times[0] and all(at % S == 0 for at in times)
 
 
+@pytest.mark.slow
 def test_the_loop_of_a_host_whose_clock_is_set_back(tmp_path):
     clock = tmp_path / "clock"
     clock.write_text("1700000000")

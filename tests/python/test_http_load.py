@@ -191,6 +191,7 @@ def test_redirections_within_the_host_are_followed(web):
     assert load.final_place(f"{web}/moved", None, 0).path == "/large"
 
 
+@pytest.mark.slow
 def test_an_upload_that_is_refused_in_the_middle(web):
     """A body of 1000 bytes was accepted, those of the load are too large."""
     status, made = program("up", f"{web}/limit", "--flows", "1", "--for", f"{S}ns")
@@ -247,6 +248,7 @@ def test_parameters_that_are_refused(given, complaint):
         runners.find("http_load").validate(Load(**given))
 
 
+@pytest.mark.slow
 def test_the_runner_reads_its_program(web):
     runner = runners.find("http_load")
     p = Load(url=f"{web}/large", series=("a", "b"))

@@ -66,6 +66,7 @@ def test_all_draws_each_plot_of_each_test(place: Path, here: Path, capsys: pytes
     assert (here / "one.png").read_bytes() == (here / "out" / "fifo-ping_cdf.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_all_goes_on_after_a_run_that_cannot_be_drawn(place: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "broken.ktrxer").write_bytes(b"no run")
     assert main(["plot", "broken.ktrxer", str(place / "empty.ktrxer"), str(place / "fq.ktrxer"), "--all"]) == 1
@@ -141,6 +142,7 @@ def test_a_style_has_its_width(place: Path, here: Path, style: str, inches: floa
     assert bool(words) == (style == "screen"), "letters are outlines in a figure for print"
 
 
+@pytest.mark.slow
 def test_a_pdf_contains_its_font(place: Path, here: Path) -> None:
     assert main(["plot", str(place / "fifo.ktrxer"), "--plot", "ping_cdf", "--style", "column", "-o", "x.pdf"]) == 0
     raw = (here / "x.pdf").read_bytes()

@@ -152,6 +152,7 @@ GOOD = combine(icmp(Setting("H", probe_interval_ns=10 * MS)), udp(Setting("H", p
                uploads(Setting("H", 0.5, 0.1, sample_interval_ns=50 * MS), ["one", "two"], ["BE", "EF"]))
 
 
+@pytest.mark.slow
 def test_a_good_run(fake, runs):
     run = measure(GOOD, {None: fake()}, runs)
     assert (run.meta.verdict, run.meta.sentences) == ("valid", [])

@@ -193,6 +193,7 @@ def measure(tmp_path, how, length=0.6):
     return open_run(Session(schedule, meta, tmp_path / "runs").run())
 
 
+@pytest.mark.slow
 def test_a_good_tool(counter, tmp_path):
     counter()
     run = measure(tmp_path, "good")
@@ -259,6 +260,7 @@ def test_a_bad_tool_is_named(counter, tmp_path, how, reason, monkeypatch):
         assert len(run.arrays(run.series(how))["value"]) > 3, "what it printed in time is kept"
 
 
+@pytest.mark.slow
 def test_a_childs_child_does_not_stay(counter, tmp_path):
     def runs() -> bool:
         for file in Path("/proc").glob("[0-9]*/cmdline"):

@@ -19,12 +19,14 @@ def listed(*targets: str) -> set[str]:
     return set(subprocess.run([ROOT / "scripts/setup", "--list", *targets], capture_output=True, text=True, check=True).stdout.split())
 
 
+@pytest.mark.slow
 def test_a_check_installs_only_what_it_checks() -> None:
     check = listed("build", "check")
     assert not check & NOT_CHECKED
     assert {"gcc", "meson", "libcmocka-dev", "python3-venv", "shellcheck", "mandoc", "iproute2"} <= check
 
 
+@pytest.mark.slow
 def test_a_demo_installs_no_tests() -> None:
     assert listed("build", "demo") == {
         "gcc", "libc6-dev", "linux-libc-dev", "meson", "ninja-build", "pkg-config",
@@ -32,6 +34,7 @@ def test_a_demo_installs_no_tests() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_whole_test_includes_the_check() -> None:
     assert listed("check") | NOT_CHECKED <= listed("test")
 

@@ -133,6 +133,7 @@ def test_irtt(tmp_path):
     assert -10 * MS < arrays["t_ns"][0] < S and run.meta.runners[0].end["packets_sent"] == len(arrays["seq"])
 
 
+@pytest.mark.slow
 def test_iputils(tmp_path):
     run = measure(tmp_path, "iputils", 1, interval_ns=50 * MS, mark="EF")
     arrays = run.arrays(run.series("x"))
@@ -200,6 +201,7 @@ def test_video(tmp_path, web):
     assert 0 < buffer.max() <= 1.6 and 5 <= end["segments"] <= 10 and end["failed"] == 0 and end["stalls"] <= 2
 
 
+@pytest.mark.slow
 def test_number(tmp_path):
     run = measure(tmp_path, "number", 1, words=("cut", "-d ", "-f1", "/proc/uptime"), interval_ns=100 * MS)
     arrays = run.arrays(run.series("x"))
@@ -207,6 +209,7 @@ def test_number(tmp_path):
     assert np.diff(arrays["value"]) == pytest.approx(np.diff(arrays["t_ns"]) / S, abs=0.05), "the times are those of the numbers"
 
 
+@pytest.mark.slow
 def test_number_of_a_program_without_end(tmp_path):
     """It is stopped at the end of its time, which is the plan and no fault."""
     run = measure(tmp_path, "number", 1, words=("sh", "-c", "while cut -d. -f1 /proc/uptime; do sleep 0.1; done"), repeat=False)
