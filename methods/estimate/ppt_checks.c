@@ -2,12 +2,10 @@
 #include "ppt_checks.h"
 
 #include "error.h"
-#include "estimate_sort.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Two slopes differ if their distance is so many times the root of the sum of their squared half intervals. */
 #define DIFFERENT 1.5
@@ -28,14 +26,12 @@ struct ppt_check_sizes ppt_check_sizes(uint32_t heading, const uint32_t sizes[2]
 	return r;
 }
 
-static int64_t *usable_gaps(const struct ppt_probes *s, double heading_ns, size_t *count)
+static int64_t *room_of(const struct ppt_probes *s, struct ktrxer_error *err)
 {
 	int64_t *gaps_ns = calloc(s->count ? s->count : 1, sizeof *gaps_ns);
 
-	*count = 0;
-	for (size_t i = 0; gaps_ns && i < s->count; i++)
-		if (pair_outcome_of(&s->probes[i], heading_ns) == PAIR_USABLE)
-			gaps_ns[(*count)++] = (int64_t)(s->probes[i].arrived_ns[1] - s->probes[i].arrived_ns[0]);
+	if (!gaps_ns)
+		ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", s->count);
 	return gaps_ns;
 }
 
@@ -43,19 +39,24 @@ static int64_t *usable_gaps(const struct ppt_probes *s, double heading_ns, size_
 static int line_through(const struct ppt_probes *one, const struct ppt_probes *two, const double heading_ns[2],
 			uint32_t resolution_ns, double step_ns, struct ppt_result *line, struct ktrxer_error *err)
 {
-	struct ppt_train trains[2] = { { .size_bytes = one->size_bytes }, { .size_bytes = two->size_bytes } };
-	int rc = 0;
+	const struct ppt_probes *sets[2] = { one, two };
+	struct ppt_train trains[2] = { { .gaps_ns = NULL }, { .gaps_ns = NULL } };
+	size_t outcomes[PAIR_OUTCOMES];
+	int rc = -ENOMEM;
 
-	trains[0].gaps_ns = usable_gaps(one, heading_ns[0], &trains[0].count);
-	trains[1].gaps_ns = usable_gaps(two, heading_ns[1], &trains[1].count);
-	if (!trains[0].gaps_ns || !trains[1].gaps_ns)
-		rc = ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", one->count);
-	else if (trains[0].count < PPT_PROBES_LEAST || trains[1].count < PPT_PROBES_LEAST)
-		rc = -EAGAIN;
-	else
+	for (int i = 0; i < 2; i++) {
+		trains[i].size_bytes = sets[i]->size_bytes;
+		trains[i].gaps_ns = room_of(sets[i], err);
+		if (!trains[i].gaps_ns)
+			goto end;
+		trains[i].count = ppt_usable_gaps(sets[i], heading_ns[i], outcomes, trains[i].gaps_ns, NULL);
+	}
+	rc = -EAGAIN;
+	if (trains[0].count >= PPT_PROBES_LEAST && trains[1].count >= PPT_PROBES_LEAST)
 		rc = ppt_estimate(trains, resolution_ns, -1, line, err);
 	if (rc == 0 && step_ns > 0)
 		ppt_widen(line, two->size_bytes - one->size_bytes, step_ns);
+end:
 	free(trains[0].gaps_ns);
 	free(trains[1].gaps_ns);
 	return rc;
@@ -76,21 +77,12 @@ static double steeper(const struct ppt_result *one, const struct ppt_result *two
 
 static int count_outcomes(struct ppt_probes *s, double heading_ns, struct ktrxer_error *err)
 {
-	int64_t *gaps_ns = calloc(s->count ? s->count : 1, sizeof *gaps_ns);
-	size_t n = 0;
+	int64_t *gaps_ns = room_of(s, err);
 
 	if (!gaps_ns)
-		return ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", s->count);
-	memset(s->outcomes, 0, sizeof s->outcomes);
-	for (size_t i = 0; i < s->count; i++) {
-		const struct pair_times *p = &s->probes[i];
-
-		s->outcomes[pair_outcome_of(p, heading_ns)]++;
-		if (p->sent_ns[0] && p->sent_ns[1])
-			gaps_ns[n++] = (int64_t)(p->sent_ns[1] - p->sent_ns[0]);
-	}
-	estimate_sort(gaps_ns, n);
-	s->send_gap_ns = n ? gaps_ns[n / 2] : 0;
+		return -ENOMEM;
+	ppt_usable_gaps(s, heading_ns, s->outcomes, gaps_ns, NULL);
+	s->send_gap_ns = ppt_send_gap(s, gaps_ns);
 	free(gaps_ns);
 	return 0;
 }

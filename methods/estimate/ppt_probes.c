@@ -30,21 +30,24 @@ struct usable {
 	size_t count;
 };
 
-/* `heading_ns` below 0: not known. */
-static void sort_out(struct ppt_probes *s, struct usable *u, double heading_ns)
+size_t ppt_usable_gaps(const struct ppt_probes *s, double heading_ns, size_t outcomes[PAIR_OUTCOMES], int64_t *gaps_ns,
+		       size_t *numbers)
 {
-	memset(s->outcomes, 0, sizeof s->outcomes);
-	u->count = 0;
+	size_t count = 0;
+
+	memset(outcomes, 0, PAIR_OUTCOMES * sizeof *outcomes);
 	for (size_t i = 0; i < s->count; i++) {
 		const struct pair_times *p = &s->probes[i];
 		const enum pair_outcome outcome = pair_outcome_of(p, heading_ns);
 
-		s->outcomes[outcome]++;
-		if (outcome == PAIR_USABLE) {
-			u->numbers[u->count] = i;
-			u->gaps_ns[u->count++] = (int64_t)(p->arrived_ns[1] - p->arrived_ns[0]);
-		}
+		outcomes[outcome]++;
+		if (outcome != PAIR_USABLE)
+			continue;
+		if (numbers)
+			numbers[count] = i;
+		gaps_ns[count++] = (int64_t)(p->arrived_ns[1] - p->arrived_ns[0]);
 	}
+	return count;
 }
 
 static int64_t send_gap(const struct ppt_probes *s, size_t number)
@@ -52,15 +55,15 @@ static int64_t send_gap(const struct ppt_probes *s, size_t number)
 	return (int64_t)(s->probes[number].sent_ns[1] - s->probes[number].sent_ns[0]);
 }
 
-static void set_send_gap(struct ppt_probes *s, struct usable *u)
+int64_t ppt_send_gap(const struct ppt_probes *s, int64_t *room_ns)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->count; i++)
 		if (s->probes[i].sent_ns[0] && s->probes[i].sent_ns[1])
-			u->sorted_ns[n++] = send_gap(s, i);
-	estimate_sort(u->sorted_ns, n);
-	s->send_gap_ns = n ? u->sorted_ns[n / 2] : 0;
+			room_ns[n++] = send_gap(s, i);
+	estimate_sort(room_ns, n);
+	return n ? room_ns[n / 2] : 0;
 }
 
 /*
@@ -262,7 +265,8 @@ static int estimate(struct ppt_probes sets[2], struct usable usable[2], uint32_t
 		int rc;
 
 		for (int i = 0; i < 2; i++)
-			sort_out(&sets[i], &usable[i], heading_ns);
+			usable[i].count = ppt_usable_gaps(&sets[i], heading_ns, sets[i].outcomes, usable[i].gaps_ns,
+							  usable[i].numbers);
 		if (taken_together(sets))
 			return set_coalesced(sets, r, err);
 		if (usable[0].count < PPT_PROBES_LEAST || usable[1].count < PPT_PROBES_LEAST) {
@@ -311,7 +315,7 @@ int ppt_probes_estimate(struct ppt_probes sets[2], uint32_t heading_bytes, uint3
 			rc = ktrxer_fail(err, -ENOMEM, "no memory for the gaps of %zu probes", sets[i].count);
 			goto end;
 		}
-		set_send_gap(&sets[i], &usable[i]);
+		sets[i].send_gap_ns = ppt_send_gap(&sets[i], usable[i].sorted_ns);
 	}
 	if (sets[0].size_bytes == sets[1].size_bytes)
 		rc = ktrxer_fail(err, -EINVAL,

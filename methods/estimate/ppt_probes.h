@@ -33,6 +33,16 @@ int ppt_probes_estimate(struct ppt_probes sets[2], uint32_t heading_bytes, uint3
 			struct ppt_result *result, struct ktrxer_error *err);
 
 /*
+ * Counts the outcomes of all probes, and writes the gaps at the receiver of the usable ones and their numbers (NULL:
+ * not wanted); both have room for each probe. `heading_ns`: see pair_outcome_of(). Returns the number of usable ones.
+ */
+size_t ppt_usable_gaps(const struct ppt_probes *probes, double heading_ns, size_t outcomes[PAIR_OUTCOMES],
+		       int64_t *gaps_ns, size_t *numbers);
+
+/* The median of the gaps of both send times; 0 without a probe that has both. `room_ns` has room for each probe. */
+int64_t ppt_send_gap(const struct ppt_probes *probes, int64_t *room_ns);
+
+/*
  * The steps of a coarse clock may have the same phase in all probes: a mean gap is then off by up to a step, and no
  * number of probes shows it. `bytes` is the difference of both sizes.
  */
