@@ -47,11 +47,11 @@ extern const char *const shared_models[], *const shared_engines[];
 #define OPTION_TIMEOUT(OFFSET, ...) \
 	{ .name = "timeout", .letter = 'W', .type = OPT_DURATION, .offset = OFFSET, .argument = "D", .min = 1000, \
 	  __VA_ARGS__ }
-#define OPTION_TIMEOUT_OF_PROBES(OFFSET, ...) \
-	OPTION_TIMEOUT(OFFSET, \
-	  .help = "Without an answer for so long a probe is lost; after 1s, if a probe that was sent 1s later has " \
-		  "its answer", \
-	  __VA_ARGS__)
+#define OPTIONS_TIMEOUT_OF_PROBES(TIMEOUT, OVERTAKEN, ...) \
+	OPTION_TIMEOUT(TIMEOUT, .help = "Without an answer for so long a probe is lost", __VA_ARGS__), \
+	{ .name = "overtaken", .type = OPT_DURATION, .offset = OVERTAKEN, .argument = "D", .fallback = "0s", \
+	  .help = "A probe is lost before the time-out if a probe that was sent so much later has its answer (0s: " \
+		  "it is not)" }
 
 #define OPTION_UDP(OFFSET, ...) { .name = "udp", .letter = 'u', .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }
 #define OPTION_ECHO(OFFSET, ...) { .name = "echo", .type = OPT_FLAG, .offset = OFFSET, __VA_ARGS__ }

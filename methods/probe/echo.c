@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define ECHO_OVERTAKEN_NS (uint64_t)KTRXER_NS_PER_S
-
 enum state { FREE, COMMITTED, WAITING, ANSWERED, LOST, UNSENT };
 
 struct entry {
@@ -23,7 +21,7 @@ struct entry {
 struct echo_table {
 	struct entry *entries;
 	uint32_t mask;
-	uint64_t timeout_ns, secret;
+	uint64_t timeout_ns, overtaken_ns, secret;
 	bool icmp;
 	uint64_t answered_sent_ns; /* the latest send time of a probe that has its answer */
 	uint64_t begin, end;       /* numbers that may still wait: [begin, end) */
@@ -59,7 +57,8 @@ bool echo_reply_parse(struct echo_reply *reply, const uint8_t *packet, uint32_t 
 	return true;
 }
 
-int echo_table_new(struct echo_table **out, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp)
+int echo_table_new(struct echo_table **out, uint32_t window, uint64_t timeout_ns, uint64_t overtaken_ns,
+		   uint64_t secret, bool icmp)
 {
 	struct echo_table *table;
 
@@ -76,6 +75,7 @@ int echo_table_new(struct echo_table **out, uint32_t window, uint64_t timeout_ns
 	}
 	table->mask = window - 1;
 	table->timeout_ns = timeout_ns;
+	table->overtaken_ns = overtaken_ns ? overtaken_ns : timeout_ns;
 	table->secret = secret;
 	table->icmp = icmp;
 	*out = table;
@@ -235,7 +235,7 @@ enum echo_event echo_table_reply(struct echo_table *table, const struct echo_rep
 
 static uint64_t lost_at(const struct echo_table *table, const struct entry *e)
 {
-	const uint64_t overtaken_ns = e->sent_ns + ECHO_OVERTAKEN_NS, timeout_ns = e->sent_ns + table->timeout_ns;
+	const uint64_t overtaken_ns = e->sent_ns + table->overtaken_ns, timeout_ns = e->sent_ns + table->timeout_ns;
 
 	return overtaken_ns < timeout_ns && table->answered_sent_ns >= overtaken_ns ? overtaken_ns : timeout_ns;
 }

@@ -57,11 +57,11 @@ struct echo_counts {
 struct echo_table;
 
 /*
- * `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`: without an answer for so long
- * it is lost; earlier, when a probe that was sent a second later has its answer: a queue keeps the order of the probes.
+ * `window`: probes that can be waiting at once, a power of two, 2 to 65536. `timeout_ns`, `overtaken_ns`: see struct
+ * probe_spec. `secret`: an answer without it is not ours; 0: the probes have no room for one.
  */
-/* `secret`: an answer without it is not ours; 0: the probes have no room for one. */
-int echo_table_new(struct echo_table **table, uint32_t window, uint64_t timeout_ns, uint64_t secret, bool icmp);
+int echo_table_new(struct echo_table **table, uint32_t window, uint64_t timeout_ns, uint64_t overtaken_ns,
+		   uint64_t secret, bool icmp);
 void echo_table_free(struct echo_table *table);
 
 /* A probe was committed. -EAGAIN: the one a window before it still waits (give up what is lost first). */

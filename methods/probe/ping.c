@@ -158,7 +158,7 @@ int ping_new(struct ping **out, const struct ping_spec *spec, struct ktrxer_erro
 	if ((rc = prober_begin(&ping->p, s, 1, err)) < 0)
 		return rc;
 	ping->secret = load_be64(ping->p.seed);
-	if (echo_table_new(&ping->table, window_for(s), s->timeout_ns,
+	if (echo_table_new(&ping->table, window_for(s), s->timeout_ns, s->overtaken_ns,
 			   s->payload < ECHO_PAYLOAD_FULL ? 0 : ping->secret, !spec->udp) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
 	if ((rc = prober_open(&ping->p, 64, 14 + 40 + 8 + s->payload, err)) < 0 ||

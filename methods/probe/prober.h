@@ -19,11 +19,16 @@ struct probe_spec {
 	uint64_t for_ns;             /* 0: no limit */
 	uint64_t interval_ns;        /* mean time between send times */
 	uint64_t timeout_ns;         /* a probe without an answer for so long is lost */
-	uint64_t late_ns;            /* a probe is late if it leaves later than this after its scheduled time */
-	bool poisson;                /* exponential intervals */
-	bool precise;                /* spin before each send time */
-	int cpu;                     /* of the spinning thread; -1: any */
-	uint16_t port;               /* of the responder, for UDP */
+	/*
+	 * A probe is lost before its time-out when a probe that was sent so much later has its answer: a queue of
+	 * seconds keeps the order of the probes. 0: only after the time-out (RFC 6673, 5.4).
+	 */
+	uint64_t overtaken_ns;
+	uint64_t late_ns; /* a probe is late if it leaves later than this after its scheduled time */
+	bool poisson;     /* exponential intervals */
+	bool precise;     /* spin before each send time */
+	int cpu;          /* of the spinning thread; -1: any */
+	uint16_t port;    /* of the responder, for UDP */
 	uint8_t ttl;
 	uint32_t payload; /* bytes; 0: the smallest */
 };

@@ -374,6 +374,7 @@ static int open_tables(struct stamp *stamp, struct ktrxer_error *err)
 	const struct probe_spec *spec = &stamp->spec.probe;
 	struct stamp_session_options s = { .window = 64,
 					   .timeout_ns = spec->timeout_ns,
+					   .overtaken_ns = spec->overtaken_ns,
 					   .follow_up = stamp->spec.follow_up,
 					   .host_delay = stamp->spec.host_delay,
 					   .auth_key = stamp->auth ? &stamp->key : NULL,

@@ -166,10 +166,11 @@ static uint64_t unsent_between(const struct stamp_session *s, uint64_t from, uin
 
 static uint64_t lost_at(const struct stamp_session *s, const struct stamp_entry *e)
 {
-	const uint64_t overtaken_ns = e->sample.t1_ns + STAMP_OVERTAKEN_NS,
+	const uint64_t overtaken_ns = e->sample.t1_ns + s->options.overtaken_ns,
 		       timeout_ns = e->sample.t1_ns + s->options.timeout_ns;
 
-	return overtaken_ns < timeout_ns && s->answered_t1_ns >= overtaken_ns ? overtaken_ns : timeout_ns;
+	return s->options.overtaken_ns && overtaken_ns < timeout_ns && s->answered_t1_ns >= overtaken_ns ? overtaken_ns
+													 : timeout_ns;
 }
 
 bool stamp_session_lost(struct stamp_session *s, uint64_t now_ns, uint64_t *number)

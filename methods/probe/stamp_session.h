@@ -18,17 +18,11 @@
 #include "clock_adjust.h"
 #include "sha256.h"
 
-/*
- * A queue of seconds is no loss, so the time-out is long. Probes of one class keep their order in a queue: a probe is
- * lost, before its time-out, when a probe that was sent so much later has its answer.
- */
-#define STAMP_OVERTAKEN_NS (uint64_t)KTRXER_NS_PER_S
-
 enum { STAMP_TOS_UNKNOWN = 0xff };
 
 struct stamp_session_options {
-	uint32_t window;     /* probes that may wait at once, a power of two, 2 to 65536 */
-	uint64_t timeout_ns; /* without an answer for so long a probe is lost; see STAMP_OVERTAKEN_NS */
+	uint32_t window;                   /* probes that may wait at once, a power of two, 2 to 65536 */
+	uint64_t timeout_ns, overtaken_ns; /* see struct probe_spec */
 	uint16_t ssid;
 	uint8_t tos;                     /* DSCP and ECN of our probes */
 	bool follow_up;                  /* we ask for it */

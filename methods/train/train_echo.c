@@ -170,7 +170,7 @@ static int open_all(struct run *run, struct ktrxer_error *err)
 					   (unsigned long long)run->o->probe.count);
 	}
 	run->secret = load_be64(run->p.seed);
-	if (echo_table_new(&run->table, window_for(&spec), spec.timeout_ns, run->secret, true) < 0)
+	if (echo_table_new(&run->table, window_for(&spec), spec.timeout_ns, 0, run->secret, true) < 0)
 		return ktrxer_fail(err, -ENOMEM, "no memory for the probes that wait");
 	if ((rc = prober_open(&run->p, SLOTS, HEADERS + large, err)) < 0 ||
 	    (rc = prober_identify(&run->p, make_frames, err)) < 0)

@@ -13,7 +13,7 @@ static struct echo_table *table_new(uint32_t window)
 {
 	struct echo_table *table;
 
-	assert_int_equal(echo_table_new(&table, window, 1000 * MS, SECRET, true), 0);
+	assert_int_equal(echo_table_new(&table, window, 1000 * MS, 1000 * MS, SECRET, true), 0);
 	return table;
 }
 
@@ -110,7 +110,7 @@ TEST(a_probe_that_was_overtaken_is_lost)
 	struct echo_result r;
 	uint64_t lost;
 
-	assert_int_equal(echo_table_new(&table, 8, 10000 * MS, SECRET, true), 0);
+	assert_int_equal(echo_table_new(&table, 8, 10000 * MS, 1000 * MS, SECRET, true), 0);
 	for (uint64_t n = 0; n < 3; n++) {
 		assert_int_equal(echo_table_commit(table, n), 0);
 		report(table, n, 1 * MS + n * 999 * MS, &r);
@@ -122,6 +122,26 @@ TEST(a_probe_that_was_overtaken_is_lost)
 	assert_int_equal(echo_table_next_loss(table), 1001 * MS);
 	assert_true(echo_table_lost(table, 4000 * MS, &lost));
 	assert_int_equal(lost, 0);
+	echo_table_free(table);
+}
+
+/* RFC 6673, 5.4: an answer within the time-out counts, although later probes were answered before it. */
+TEST(an_answer_within_the_time_out_counts)
+{
+	struct echo_table *table;
+	struct echo_result r;
+	uint64_t lost;
+
+	assert_int_equal(echo_table_new(&table, 8, 3000 * MS, 0, SECRET, true), 0);
+	for (uint64_t n = 0; n < 3; n++) {
+		assert_int_equal(echo_table_commit(table, n), 0);
+		report(table, n, 1 * MS + n * 999 * MS, &r);
+	}
+	assert_int_equal(reply(table, 1, 1500 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(reply(table, 2, 2100 * MS, &r), ECHO_ROUND_TRIP);
+	assert_int_equal(echo_table_next_loss(table), 3001 * MS);
+	assert_false(echo_table_lost(table, 2500 * MS, &lost));
+	assert_int_equal(reply(table, 0, 2900 * MS, &r), ECHO_ROUND_TRIP);
 	echo_table_free(table);
 }
 
@@ -203,7 +223,7 @@ TEST(short_payloads_go_by_the_sequence)
 	const struct echo_arrival a = { .received_ns = 70000 * MS };
 	struct echo_result r;
 
-	assert_int_equal(echo_table_new(&table, 8, 1000 * MS, 0, true), 0);
+	assert_int_equal(echo_table_new(&table, 8, 1000 * MS, 1000 * MS, 0, true), 0);
 	for (uint64_t n = 0; n < 65540; n++) {
 		assert_int_equal(echo_table_commit(table, n), 0);
 		report(table, n, (n + 1) * MS, &r);
@@ -245,8 +265,8 @@ TEST(odd_windows_are_refused)
 {
 	struct echo_table *table;
 
-	assert_int_equal(echo_table_new(&table, 0, 1, 1, true), -EINVAL);
-	assert_int_equal(echo_table_new(&table, 3, 1, 1, true), -EINVAL);
-	assert_int_equal(echo_table_new(&table, 131072, 1, 1, true), -EINVAL);
+	assert_int_equal(echo_table_new(&table, 0, 1, 0, 1, true), -EINVAL);
+	assert_int_equal(echo_table_new(&table, 3, 1, 0, 1, true), -EINVAL);
+	assert_int_equal(echo_table_new(&table, 131072, 1, 0, 1, true), -EINVAL);
 	assert_null(table);
 }

@@ -496,7 +496,9 @@ TEST(late_and_early)
 TEST(overtaken)
 {
 	struct world w = world_new(false, false, false);
-	struct stamp_session_options options = { .window = 64, .timeout_ns = 10000 * MS, .ssid = 9 };
+	struct stamp_session_options options = {
+		.window = 64, .timeout_ns = 10000 * MS, .overtaken_ns = 1000 * MS, .ssid = 9
+	};
 	uint8_t packet[256];
 	uint64_t number;
 	size_t n;

@@ -12,7 +12,7 @@
 struct probe_options {
 	const char *host, *device, *engine;
 	struct ktrxer_addr from;
-	uint64_t count, for_ns, interval_ns, timeout_ns, payload, port, ttl, tolerance;
+	uint64_t count, for_ns, interval_ns, timeout_ns, overtaken_ns, payload, port, ttl, tolerance;
 	int64_t cpu;
 	int model; /* enum probe_model */
 	bool precise, v4, v6, flood, brief;

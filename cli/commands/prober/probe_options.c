@@ -16,6 +16,7 @@ int probe_spec_make(struct probe_spec *spec, const struct probe_options *o, uint
 				     .for_ns = o->for_ns,
 				     .interval_ns = o->interval_ns,
 				     .timeout_ns = o->timeout_ns,
+				     .overtaken_ns = o->overtaken_ns,
 				     .late_ns = verdict_late_ns(o->interval_ns),
 				     .poisson = o->model == MODEL_POISSON,
 				     .precise = o->precise,

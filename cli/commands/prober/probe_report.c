@@ -104,11 +104,13 @@ void probe_judge(const struct probe_report *r, uint64_t received)
 void probe_judge_answers(const struct probe_report *r, uint64_t sent, uint64_t received, uint64_t too_late,
 			 const char *where, const char *why)
 {
+	const struct probe_spec *s = &r->prober->spec;
+
 	if (too_late)
 		reason_too_late(r->cli, received ? VERDICT_DEGRADED : VERDICT_INVALID, r->o->host, too_late, sent,
-				(int64_t)r->prober->spec.timeout_ns);
+				(int64_t)s->timeout_ns, s->overtaken_ns ? ", or after a later probe's answer" : "");
 	else if (sent && !received && !r->prober->result.failure.code)
-		reason_silent(r->cli, r->o->host, (int64_t)r->prober->spec.timeout_ns, where, why);
+		reason_silent(r->cli, r->o->host, (int64_t)s->timeout_ns, where, why);
 }
 
 struct bound_parts probe_bound_parts(const struct probe_report *r, uint64_t received)

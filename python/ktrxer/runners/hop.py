@@ -24,7 +24,8 @@ def validate(p: Hop) -> None:
 
 
 def command(p: Hop, o: Options, times: Times) -> list[str]:
-    words = [o.ktrxer, "ping", p.host or o.host, "--interval", f"{p.interval_ns}ns", "--timeout", f"{o.timeout_ns}ns", *own.sockets(o)]
+    times_of_probes = ["--interval", f"{p.interval_ns}ns", "--timeout", f"{o.timeout_ns}ns", "--overtaken", "1s"]
+    words = [o.ktrxer, "ping", p.host or o.host, *times_of_probes, *own.sockets(o)]
     return own.words(words, times)
 
 

@@ -49,6 +49,10 @@ def validate(p: Probes) -> None:
     marks.check_ecn([p.ecn])
 
 
+# A probe is given up when a probe that was sent a second later has its answer, so that a loss near the end does not hold up the run.
+OVERTAKEN = ("--overtaken", "1s")
+
+
 def timeout_of(p: Probes, o: Options) -> int:
     """The prober has room for 65,536 probes, and keeps each of them for three time-outs."""
     return min(o.timeout_ns, WAITING_MOST * p.interval_ns)
@@ -63,7 +67,7 @@ def common(p: Probes, o: Options, dscp: list[str]) -> list[str]:
     more = ["--ecn", p.ecn] if p.ecn != "off" else []
     more += ["--payload", str(p.payload_bytes)] if p.payload_bytes is not None else []
     more += ["--precise"] if o.precise else []
-    return [p.host or o.host, "--brief", "--interval", f"{p.interval_ns}ns", "--timeout", f"{timeout_of(p, o)}ns", *dscp, *more]
+    return [p.host or o.host, "--brief", "--interval", f"{p.interval_ns}ns", "--timeout", f"{timeout_of(p, o)}ns", *OVERTAKEN, *dscp, *more]
 
 
 def trial(command: list[str]) -> list[str]:

@@ -88,6 +88,7 @@ WORDS = {
     "what",
     "where",
     "why",
+    "given_up",
     "first_line",
     "stopped_by",
     "place",
@@ -652,7 +653,7 @@ FORMS: dict[str, Form] = {
     "too_late": Form(
         "",
         "settings",
-        "{host} answered {too_late} of {sent} probes after the time-out of {timeout_ns}, or after a probe sent 1 s later: they are not among the lost, and the times lack them. Set a longer --timeout",
+        "{host} answered {too_late} of {sent} probes after the time-out of {timeout_ns}{given_up}: they are not among the lost, and the times lack them. Set a longer --timeout",
         ("delay", "loss",),
         "too_late",
     ),
