@@ -84,7 +84,8 @@ static void udp_is_blocked(struct flow_client *c)
 
 	ktrxer_fail(&c->result.error,
 		    -ECOMM, /* nothing else fails with it, so the reason has an identifier of its own */
-		    "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP pass alone",
+		    "%s: no datagram from here gets through to UDP port %u; a firewall on the way lets TCP pass "
+		    "alone, or another host answers there",
 		    ktrxer_addr_format(&c->options.to, host), c->options.port);
 	flow_client_fail(c);
 }

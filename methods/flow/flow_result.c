@@ -5,16 +5,40 @@
 
 enum { WINDOW_SAMPLES_MIN = 5, IDLE_MAX = 100 /* thousandths of a flow's time */ };
 #define WINDOW_SHARE 0.95 /* the rest: delayed acknowledgements, and the time of a segment in a link */
+/* A round trip through an empty path is so much above the shortest one: segments that a sender sends together. */
+enum { BURST_SHARE = 15 /* thousandths */, BURST_MOST_US = 750 };
+
+/*
+ * A window that is larger than the path holds keeps a queue in it, of the difference, which each round trip contains. A
+ * delayed acknowledgement is up to a segment late, at the rate of a window in each round trip.
+ */
+static bool is_clear(const uint64_t *v)
+{
+	const uint64_t min_us = v[FLOW_MIN_RTT_US], delayed_us = min_us * v[FLOW_MSS] * 3 / 2 / v[FLOW_RCV_WINDOW];
+	uint64_t excess_us = min_us * BURST_SHARE / 1000;
+
+	if (excess_us > BURST_MOST_US)
+		excess_us = BURST_MOST_US;
+	if (excess_us < delayed_us)
+		excess_us = delayed_us;
+	return v[FLOW_RTT_US] <= min_us + excess_us;
+}
 
 /* The time and the bytes since the receiver's window was full for the first time, and what the window permitted. */
 static void record_window(struct flow_record *record, const struct flow_side *side, uint64_t last_ns)
 {
-	const uint64_t *v = record->values, window = v[FLOW_RCV_WINDOW];
+	const uint64_t *v = record->values, window = v[FLOW_RCV_WINDOW], rtt_us = v[FLOW_MIN_RTT_US];
+	const bool full = v[FLOW_UNACKED] < v[FLOW_CWND] && (v[FLOW_UNACKED] + 2) * v[FLOW_MSS] > window;
 
 	if (record->window_samples) {
 		record->window_samples++;
 		record->window_sum += (double)(window - window % v[FLOW_MSS]) * (double)(side->last_ns - last_ns);
-	} else if (v[FLOW_UNACKED] < v[FLOW_CWND] && (v[FLOW_UNACKED] + 2) * v[FLOW_MSS] > window) {
+		/* The queue of a window that has just become full is in the round trips that follow. */
+		if (full && rtt_us != UINT64_MAX && side->last_ns - record->window_ns > 2000 * rtt_us) {
+			record->full_samples++;
+			record->clear_samples += is_clear(v);
+		}
+	} else if (full) {
 		record->window_samples = 1;
 		record->window_ns = side->last_ns;
 		record->window_bytes = side->last_bytes;
@@ -23,13 +47,15 @@ static void record_window(struct flow_record *record, const struct flow_side *si
 
 /*
  * A flow has at most a window in each round trip. One that has as much in the round trip of an empty path leaves the
- * path empty, which would carry more. A flow that fills the path has a longer round trip.
+ * path empty, which would carry more. A flow that fills the path has a longer round trip, in nearly all samples; other
+ * traffic and late acknowledgements make some of those through an empty path longer, too.
  */
 static bool fills_window(const struct flow_record *record, const struct flow_side *sender, uint64_t duration_ns)
 {
 	const uint64_t rtt_us = record->values[FLOW_MIN_RTT_US], ns = sender->last_ns - record->window_ns;
 
 	return record->window_samples >= WINDOW_SAMPLES_MIN && ns > duration_ns / 2 && rtt_us != UINT64_MAX &&
+	       record->clear_samples && record->clear_samples >= record->full_samples / 4 &&
 	       (double)(sender->last_bytes - record->window_bytes) * (double)rtt_us * 1000 >=
 		       WINDOW_SHARE * record->window_sum;
 }

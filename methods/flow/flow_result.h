@@ -24,6 +24,8 @@ struct flow_record {
 	uint32_t window_samples;          /* from the first one on in which the receiver's window is full */
 	uint64_t window_ns, window_bytes; /* of that one */
 	double window_sum;                /* the whole segments in the window, in bytes, times its nanoseconds since */
+	uint32_t full_samples,
+		clear_samples; /* the window is full and its round trip is over; of these without a queue */
 	/*
 	 * All data is sent, and both windows have room: in so many samples, of these through an empty path; the first.
 	 */

@@ -124,8 +124,9 @@ TEST(values_are_those_of_the_end_that_has_them)
 	assert_true(flow_value(&record, FLOW_UDP_LOST) == 3);
 }
 
-/* The window is full from sample `first` of ten on, and so many thousandths of it arrive in a round trip. */
-static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t thousandths, uint64_t window, int first)
+/* The same with round trips of `rtt_us`, and with 50 ms in the first `clear` samples. */
+static bool limited_with(uint64_t unacked, uint64_t cwnd, uint64_t thousandths, uint64_t window, int first,
+			 uint64_t rtt_us, int clear)
 {
 	const struct flow_spec spec = { 0 };
 	struct flow_record record = { 0 };
@@ -138,13 +139,19 @@ static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t thousandths, uint6
 		s.values[FLOW_UNACKED] = i < first ? 1 : unacked;
 		s.values[FLOW_CWND] = cwnd;
 		s.values[FLOW_MSS] = 1448;
-		s.values[FLOW_RTT_US] = 90000;
+		s.values[FLOW_RTT_US] = i < clear ? 50000 : rtt_us;
 		s.values[FLOW_MIN_RTT_US] = 50000;
 		s.values[FLOW_RCV_WINDOW] = window;
 		flow_record_sample(&record, &spec, false, &s);
 	}
 	flow_result(&r, &spec, &record, &PLAN);
 	return r.receiver_limited;
+}
+
+/* The window is full from sample `first` of ten on, and so many thousandths of it arrive in a round trip. */
+static bool limited(uint64_t unacked, uint64_t cwnd, uint64_t thousandths, uint64_t window, int first)
+{
+	return limited_with(unacked, cwnd, thousandths, window, first, 50400, 0);
 }
 
 TEST(a_sender_without_unacknowledged_data_limits_a_flow)
@@ -180,6 +187,20 @@ TEST(a_full_window_of_the_receiver_limits_a_flow_through_an_empty_path)
 	assert_false(limited(20, 20, 1000, window, 0));       /* the congestion window is full, too */
 	assert_false(limited(20, 60, 900, window, 0));        /* a queue in the path, or losses */
 	assert_false(limited(20, 60, 1000, UINT64_MAX, 0));   /* Linux before 5.4 */
+}
+
+/* 20 segments: 3 % of the round trip is 0.6 of a segment. 1000 segments: 30 of them. */
+TEST(a_window_that_keeps_a_queue_in_the_path_does_not_limit_a_flow)
+{
+	const uint64_t small = 20 * 1448, large = 1000 * 1448;
+
+	assert_true(limited_with(20, 60, 1000, small, 0, 53750, 0)); /* acknowledgements of two segments */
+	assert_false(limited_with(20, 60, 1000, small, 0, 53800, 0));
+	assert_true(limited_with(1000, 2000, 50000, large, 0, 50750, 0));
+	assert_false(limited_with(1000, 2000, 50000, large, 0, 51500, 0)); /* 1.03 times what the path holds */
+	assert_false(limited_with(1000, 2000, 50000, large, 0, 51500, 2)); /* the window becomes full */
+	assert_true(limited_with(1000, 2000, 50000, large, 0, 51500, 4));  /* other traffic for a part of the time */
+	assert_false(limited_with(1000, 2000, 50000, large, 0, UINT64_MAX, 0));
 }
 
 #ifndef KTRXER_SMALL

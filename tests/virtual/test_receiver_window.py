@@ -53,8 +53,9 @@ def test_a_senders_buffer_is_named_and_gives_no_grade(tmp_path: Path) -> None:
     assert not any("tcp_rmem" in reason["text"] for one in made for reason in one["reasons"])
 
 
-# The path holds 312,500 bytes. Windows of 1.1 times that are full most of the time, and so is the path.
-NARROW = ("tcp_rmem=4096 131072 530000",)
+# The largest rate of data times the shortest round trip is 290,000 bytes. A window of 310,000 bytes is full all the time, and so is the path:
+# data that the receiver has not acknowledged yet takes 11,000 bytes of it, and the rest is 1.03 times what the path holds.
+NARROW = ("tcp_rmem=4096 131072 500000",)
 
 
 @pytest.mark.parametrize("settings", [(), ("tcp_wmem=4096 16384 1048576", "tcp_rmem=4096 131072 33554432"), NARROW])

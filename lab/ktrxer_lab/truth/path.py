@@ -40,6 +40,11 @@ class Way:
     cross_mbps: float = 0.0  # full frames through the queue, evenly spaced
     marks: float = 0.0  # percent of the ECN-capable packets that are marked CE
 
+    @property
+    def free(self) -> bool:
+        """No part of the path limits the rate."""
+        return self.rate_mbps is None and self.police_mbps is None
+
     def at_the_queue(self) -> str:
         words = [f'rate = "{self.rate_mbps:g}mbit"'] if self.rate_mbps is not None else []
         words += [f'queue = "{self.queue}"'] if self.queue else []

@@ -119,6 +119,7 @@ class Draw:
         found |= {"step"} if self.step else set()
         found |= {"clock"} if self.ahead_ms or self.rate_ppm else set()
         for way in (self.up, self.down):
+            found |= {"free"} if way.free else set()
             found |= {"slow"} if (way.rate_mbps or way.police_mbps or SLOW_MBPS) < SLOW_MBPS else set()
             found |= {
                 name for name, there in (
@@ -157,7 +158,8 @@ def drawn(seed: int) -> Draw:
             rate_ppm = float(rng.choice((0, 0, rng.randint(-200, 200))))
             made = replace(made, ahead_ms=round(rng.uniform(-2000, 2000), 1), rate_ppm=rate_ppm)
         elif fault == "bleach":
-            made = replace(made, bleach=rng.choice((UP, DOWN)))
+            bleach = rng.choice((UP, DOWN))
+            made = replace(made, bleach="" if made.v6 else bleach)  # no rule of this kernel changes the ECN field of IPv6
         elif fault == "box" and not whole_run:
             boxes = (name for name in BOX_WAYS if not (made.v6 and name in RULES))
             box = rng.choice(tuple(boxes))

@@ -27,11 +27,14 @@ QUEUE_MS = 150.0  # of a queue whose length is not known
 CAPACITY_IP = 1250  # bytes of its IP packets
 NAMED_MS = 700.0  # a flow names an outage of this length, and two round trips beside it
 EDGE = 0.005  # share of the bytes of a flow before its begin, and after its end
-SHAPED = frozenset({"rate", "slow"})  # parts of a path that are no faults
+SHAPED = frozenset({"rate", "slow", "free"})  # parts of a path that are no faults
 
 # The faults that explain a reason. A reason that is not in the table is explained by none.
 DEAD = frozenset({"outage", "loss", "stall", "prohibit", "policer", "reset", "portal", "echo", "held"})
 CLEARED = "ecn_bleached"
+# A flow of TCP gets less than the rate.
+HINDERS = frozenset({"slow", "loss", "outage", "reorder", "jitter", "policer", "marks", "held", "step"})
+WINDOWS = frozenset({"flow_window", "flow_server_window"})  # the only limit of a flow where the path has no rate
 EXPLAINS = {
     "flow_begun_late": DEAD,
     "flow_not_covered": DEAD,
@@ -44,7 +47,9 @@ EXPLAINS = {
     "flow_server_idle": frozenset({"held"}),
     "other_protocol": frozenset({"portal"}),
     "udp_blocked_up": frozenset({"echo", "unreachable"}),
-    "own_load": frozenset({"slow", "loss", "outage"}),  # the probes of a run take more than 2 % of a slow flow
+    "not_a_reflector": frozenset({"echo"}),
+    "own_load": HINDERS,  # the probes of a run take more than 2 % of a slow flow
+    **dict.fromkeys(WINDOWS, frozenset({"free"})),
 }
 
 
@@ -59,6 +64,7 @@ class Expected:
     policed: tuple[str, ...] = ()
     cleared: str = ""  # the direction in which ECN marks are removed
     rows: Mapping[str, list[tuple[int, int, int]]] = field(default_factory=dict)  # of the largest flow that arrived, by the client's clock
+    free: frozenset[str] = frozenset()  # the directions without a rate
     missed: tuple[str, ...] = ()  # directions whose flow had an outage that is long enough to be named
     answered: bool = False  # another host answered in the place of the server
 
@@ -67,7 +73,7 @@ class Expected:
 
     def ways(self, reason: str) -> frozenset[str]:
         """The directions that a sentence of this reason may name."""
-        return frozenset({self.cleared}) if reason == CLEARED else self.lossy
+        return frozenset({self.cleared}) if reason == CLEARED else self.free if reason in WINDOWS else self.lossy
 
 
 def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
@@ -106,6 +112,7 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
     length_ms = _outage_ms(draw, claims, done)
     made = Expected(
         found, draw.faults, words, _lossy(draw), policed=policed, cleared=draw.bleach, rows=rows,
+        free=frozenset(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.free),
         missed=_missed(draw, claims, done, rows), answered=_answered(draw.box, claims.command),
     )  # fmt: skip
     if draw.outage is None or length_ms <= 0:

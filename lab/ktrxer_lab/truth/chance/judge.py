@@ -24,7 +24,7 @@ LEVEL_SHARE = 0.1
 RATE_SHARE, LEAST_MBPS = 0.02, 0.01
 # Queues drop packets of flows, so that one may wait for its time-outs, and its rate may change.
 UNLUCKY = frozenset({"reorder", "jitter", "marks", "duplicate"})
-PLACE = re.compile(r"\bthe path (up|down)\b")  # a sentence that names a direction
+PLACE = re.compile(r"\bthe path (up|down)\b|\b(up|down): limited by")  # a sentence that names a direction
 OWN_INTERVAL = ("delay up p50", "delay down p50", "clock offset", "clock rate")  # the interval of the command is the claim
 
 
@@ -53,7 +53,7 @@ def _findings(claims: Claims, expected: Expected) -> Iterator[Finding]:
             yield found(FALSE_VALID, "marks", f"the path {expected.cleared} removes ECN marks, and that is not named")
         if claims.problem:
             yield found(FALSE_VALID, "figures", f"valid without figures: {claims.problem}")
-    unexplained = [one for one in claims.reasons if not expected.explained(one.id) or set(PLACE.findall(one.text)) - expected.ways(one.id)]
+    unexplained = [one for one in claims.reasons if not expected.explained(one.id) or _places(one.text) - expected.ways(one.id)]
     for reason in unexplained:
         yield found(FALSE_CAUSE if faulty else FALSE_ALARM, reason.id, reason.text)
     for one in claims.outages or ():
@@ -73,6 +73,11 @@ def _findings(claims: Claims, expected: Expected) -> Iterator[Finding]:
         yield found(FALSE_ALARM, "no result", f"exit status {claims.status}: {claims.problem}")
     elif claims.verdict != VALID and not claims.reasons:
         yield found(FALSE_ALARM, claims.verdict, f"{claims.verdict} without a reason")
+
+
+def _places(text: str) -> set[str]:
+    """The directions that a sentence names."""
+    return {way for ways in PLACE.findall(text) for way in ways if way}
 
 
 def _moved(claims: Claims, expected: Expected, faulty: bool) -> Iterator[tuple[str, str, str]]:
