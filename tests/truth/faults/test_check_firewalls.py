@@ -9,7 +9,7 @@ import sys
 import pytest
 from conftest import ROOT
 
-QUICK = ("--for", "3", "--delay", "2", "-i", "200ms")
+QUICK = ("--for", "5", "--delay", "4", "-i", "200ms")
 DOWNLOAD = ("--download", "http://10.78.0.2:8080/large")
 WEB = ["tcp dport 8080 accept", "tcp sport 8080 accept"]
 FULL_MS = 48  # 60,000 bytes at 10 Mbit/s
