@@ -47,7 +47,7 @@ if title == "slow":
 
 repetition = int(labels["repetition"]) % 5 if title == "spread" else 0
 verdict = "invalid" if title == "invalid" or (title == "once" and labels["try"] == "1") else "valid"
-name = f"{labels['batch']}-{labels['number']}-{labels['try']}.ktrxer"
+name = str(Path(option("-D") if "-D" in words else ".") / f"{option('--name')}.ktrxer")
 with zipfile.ZipFile(Path(os.environ["FAKE_RUNS"]) / f"{repetition}.ktrxer") as like, zipfile.ZipFile(name, "w") as made:
     for entry in like.namelist():
         data = like.read(entry)

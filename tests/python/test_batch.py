@@ -72,7 +72,7 @@ def test_a_mistake_in_the_file_is_named_with_its_key(tmp_path, text, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (BASE + "cc = '{nonesuch}'", "run.cc: no variable 'nonesuch'; known are: batch, group, number, repetition"),
+        (BASE + "cc = '{nonesuch}'", "run.cc: no variable 'nonesuch'; known are: batch, batch_time, group, number, repetition"),
         (BASE + "[variables]\na = '{b}'\nb = '{a}'\n[[hooks]]\ncommand = '{a}'", "refer to each other"),
         (BASE + "[matrix]\nx = ['1']\n[[exclude]]\nx = '1'", "leave no combination"),
         (BASE + "[[exclude]]\ny = '1'", "no dimension 'y' in the matrix"),
@@ -217,7 +217,8 @@ def test_runs_that_are_not_valid_are_made_again_and_every_try_is_kept(tmp_path, 
 
 
 def test_a_run_without_a_file_is_named_with_its_last_message(tmp_path, fake, capsys):
-    path = written(tmp_path, "retries = 0\n" + BASE.replace("valid", "fails"))
+    hook = "[[hooks]]\nwhen = 'after'\ncommand = 'echo no such file >&2'\n"
+    path = written(tmp_path, "retries = 0\n" + BASE.replace("valid", "fails") + hook)
     assert command.main([str(path)]) == 1
     out, err = capsys.readouterr()
     assert "1 run in 1 try: 0 valid, 0 degraded or invalid, 1 without a file" in out
@@ -230,44 +231,6 @@ def test_five_failures_in_a_row_end_the_batch(tmp_path, fake, capsys):
     assert command.main([str(path)]) == 1
     assert "5 runs in a row made no file" in capsys.readouterr().err
     assert len(calls(tmp_path)) == 5
-
-
-def test_hooks_run_in_order_and_one_beside_ends_with_the_run(tmp_path, fake):
-    hooks = [("first", "echo first >> h"), ("before", "echo before {q} {repetition} >> h"), ("after", "echo after >> h"), ("last", "echo last >> h")]
-    text = BASE + "[matrix]\nq = ['x', 'y']\n" + "".join(f"[[hooks]]\nwhen = '{when}'\ncommand = '{line}'\n" for when, line in hooks)
-    text += "[[hooks]]\nwhen = 'beside'\ncommand = 'echo $$ > pid; exec sleep 100'\n"
-    assert command.main([str(written(tmp_path, "order = 'given'\n" + text))]) == 0
-    assert (tmp_path / "h").read_text().splitlines() == ["first", "before x 1", "after", "before y 1", "after", "last"]
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
-
-
-@pytest.mark.parametrize(("when", "ran"), [("before", 0), ("after", 1), ("beside", 1)])
-def test_an_essential_hook_that_fails_fails_the_run(tmp_path, fake, when, ran, capsys):
-    text = "retries = 0\n" + BASE + f"[[hooks]]\nwhen = '{when}'\ncommand = 'exit 3'\nessential = true\n"
-    assert command.main([str(written(tmp_path, text))]) == (3 if ran else 1)
-    assert len(calls(tmp_path)) == ran
-    out, err = capsys.readouterr()
-    assert "1 run in 1 try: 0 valid" in out
-    assert "exit 3" in err
-    assert [made.verdict for made in journal.load(tmp_path / "b.batch.jsonl").tries] == ["invalid" if ran else None]
-
-
-def test_a_hook_that_is_not_essential_is_named_and_the_run_counts(tmp_path, fake, capsys):
-    assert command.main([str(written(tmp_path, BASE + "[[hooks]]\ncommand = 'exit 3'\n"))]) == 0
-    assert "hook `exit 3` ended with 3" in capsys.readouterr().err
-
-
-def test_an_essential_first_hook_ends_the_batch(tmp_path, fake, capsys):
-    text = BASE + "[[hooks]]\nwhen = 'first'\ncommand = 'exit 3'\nessential = true\n"
-    assert command.main([str(written(tmp_path, text))]) == 1
-    assert not calls(tmp_path)
-
-
-def test_a_hook_that_hangs_is_ended_at_its_limit(tmp_path, fake, capsys):
-    began = time.monotonic()
-    assert command.main([str(written(tmp_path, BASE + "[[hooks]]\ncommand = 'sleep 60'\ntimeout = '200ms'\n"))]) == 0
-    assert time.monotonic() - began < 20
-    assert "did not end within 0.2 s" in capsys.readouterr().err
 
 
 def begun(folder: Path, text: str) -> subprocess.Popen[str]:

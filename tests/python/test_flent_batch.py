@@ -105,7 +105,6 @@ def of_flent(path: Path) -> list[str]:
     assert not done.returncode, done.stderr
     made = []
     for *rest, commands in json.loads(done.stdout):
-        # The name of the file of a run is an own one.
         made.append(json.dumps([*rest, [FLENT_TIME.sub("TIME", one) for one in commands]], sort_keys=True))
     return sorted(made)
 
@@ -146,11 +145,7 @@ def test_runs_are_those_of_flent(tmp_path, text):
 @pytest.mark.skipif(not FLENT_PYTHON.exists() or not PUBLIC, reason="Flent is not installed, or KTRXER_SHARED has no batch files")
 @pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.name)
 def test_runs_of_public_files_are_those_of_flent(tmp_path, path):
-    # data_filename has a time, and in Flent other characters replaced: the texts of commands are compared without it.
-    def plain(found: list[str]) -> list[str]:
-        return sorted(re.sub(r"/batch-[^ ]*", "", one) for one in found)
-
-    assert plain(of_ktrxer(path, tmp_path)) == plain(of_flent(path))
+    assert of_ktrxer(path, tmp_path) == of_flent(path)
 
 
 @pytest.mark.parametrize(
@@ -181,3 +176,56 @@ def test_an_imported_batch_cannot_break_out_of_its_texts(tmp_path):
     text = f"[Batch::a]\ntest_name = ping\nhosts = h\ntitle = {json.dumps(hostile)}\nvar[x]\"y = 1\n"
     made = tomllib.loads(converted(written(tmp_path, text, "old.batch"))[0])
     assert list(made) == ["batches"]
+
+
+NAMED = """\
+[Batch::up]
+test_name = tcp_1up
+hosts = far
+for_q = fifo,fq
+for_b = b1,b2
+repetitions = 2
+output_path = res/${batch_time}/${q}.x/${batch_name}
+filename_extra = ${q}-${bw}mbit.${repetition}
+commands = dump
+[Arg::fifo]
+q = pfifo fast
+[Arg::fq]
+q = fq
+[Arg::b1]
+bw = 1
+[Arg::b2]
+bw = 2
+[Command::dump]
+type = pre
+exec = dump ${output_path}/${data_filename}.pcap ${batch_time}
+"""
+OF_FLENT_FILES = """
+import json, sys
+from flent import batch, settings
+from flent.util import clean_path
+made = settings.new()
+made.BATCH_FILES, made.BATCH_SHUFFLE, made.BATCH_DRY = [sys.argv[1]], False, True
+runner, found = batch.BatchRunner(made), []
+for name, keys in runner.batches.items():
+    for b, s in runner.expand_argsets(keys.copy(), runner.get_argsets(keys), made.TIME, name, print_status=False):
+        where = clean_path(b["output_path"], allow_dirs=True)
+        found.append([f"{where}/{s.DATA_FILENAME}", [c["exec"].strip() for c in runner.commands_for(b, s)]])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FLENT_PYTHON.exists(), reason="Flent is not installed in .venv-flent")
+@pytest.mark.parametrize("path", ["res/${batch_time}/${q}.x/${batch_name}", "res", "/tmp/${bw}/${q}", "res/${q}/../${bw}", "${repetition}", "a.b/${batch_name}"])
+def test_files_and_their_folders_are_those_of_flent(tmp_path, path):
+    old = written(tmp_path, re.sub("output_path = .*", f"output_path = {path}", NAMED), "old.batch")
+    done = subprocess.run([FLENT_PYTHON, "-c", OF_FLENT_FILES, old], capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    expected = sorted([FLENT_TIME.sub("TIME", os.path.normpath(file)), [FLENT_TIME.sub("TIME", one) for one in commands]] for file, commands in json.loads(done.stdout))
+    found = []
+    for batch in spec.read(written(tmp_path, converted(old)[0])):
+        for run in plan.planned(batch, 1, "id"):
+            file = os.path.normpath(Path(batch.directory, run.name))
+            found.append([FLENT_TIME.sub("TIME", file), [FLENT_TIME.sub("TIME", hook.command) for hook in run.hooks]])
+    assert len(found) == 8 and sorted(found) == expected

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import itertools
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Protocol
 
 from ktrxer.batch import plan
@@ -23,6 +25,8 @@ from ktrxer.batch.plan import Planned
 from ktrxer.batch.spec import Batch, BatchFailure, Hook
 from ktrxer.statistics.sequential import Precision, precision
 from ktrxer.store import StoreError, files, head, one_line
+from ktrxer.store.names import PART, SUFFIX
+from ktrxer.store.writer import file_name
 
 GRACE_S = 15.0  # from the request to stop to the kill
 FAILURES_MOST = 5  # runs that made no file, one after the other: the batch ends
@@ -91,7 +95,7 @@ class Executor:
         folder = plan.results(batch)
         folder.mkdir(parents=True, exist_ok=True)
         for hook in plan.once(batch, "first"):
-            if (fault := self._hook(hook, folder, folder / f"{batch.name}.log")) and hook.essential:
+            if (fault := self._hook(hook, batch.folder, folder / f"{batch.name}.log")) and hook.essential:
                 raise BatchFailure(f"{batch.name}: {fault}; the hook is essential, so the batch ends")
         try:
             for run in plan.planned(batch, seed, self.state.identity):
@@ -99,7 +103,7 @@ class Executor:
                     self._one(batch, run, folder)
         finally:
             for hook in plan.once(batch, "last"):
-                self._hook(hook, folder, folder / f"{batch.name}.log")
+                self._hook(hook, batch.folder, folder / f"{batch.name}.log")
 
     def _enough(self, batch: Batch, run: Planned) -> bool:
         if batch.until is None:
@@ -173,7 +177,8 @@ class Executor:
         logs = folder / f"{batch.name}.logs"
         logs.mkdir(exist_ok=True)
         log = logs / f"{run.number:05}-{run.repetition:04}-try{attempt}.log"
-        status, path, reason = self._with_hooks(run, attempt, folder, log)
+        file = _unused(folder / (run.name or default_name(run.options)))
+        status, path, reason = self._with_hooks(batch, run, attempt, folder, log, file)
         verdict = None
         if path is not None:
             try:
@@ -185,7 +190,7 @@ class Executor:
                 reason = str(error)
         if self.stop and verdict is None:
             raise Stopped  # a try that the user stopped does not count
-        name, seconds = path.name if path is not None else None, round(time.monotonic() - start, 3)
+        name, seconds = str(path.relative_to(folder)) if path is not None else None, round(time.monotonic() - start, 3)
         if not reason and status < -1:
             reason = f"killed by signal {-status}"
         made = Try(batch.name, run.key, attempt, name, verdict, status, one_line(reason or _tail(log), 300), began, seconds)
@@ -194,25 +199,29 @@ class Executor:
         self._last = path or self._last
         return made
 
-    def _with_hooks(self, run: Planned, attempt: int, folder: Path, log: Path) -> tuple[int, Path | None, str]:
-        """Exit status, the run's file, and the fault of an essential hook."""
+    def _with_hooks(self, batch: Batch, run: Planned, attempt: int, folder: Path, log: Path, file: Path) -> tuple[int, Path | None, str]:
+        """Exit status, the run's file, and the fault of an essential hook. `file`: the one that the run will have."""
         fault = ""
         for hook in (one for one in run.hooks if one.when == "before"):
-            if (stated := self._hook(hook, folder, log)) and hook.essential:
+            if (stated := self._hook(hook, batch.folder, log, file)) and hook.essential:
                 fault = stated
                 break
         status, path = -1, None
         if not fault:
-            with self._beside([one for one in run.hooks if one.when == "beside"], folder, log) as beside:
-                status, path = self._ktrxer(run, attempt, folder, log)
-                fault = next((f"{hook.command}: ended before the run" for hook, child in beside if hook.essential and child.poll()), "")
+            hooks = [one for one in run.hooks if one.when == "beside"]
+            with self._beside(hooks, batch.folder, log, file) as beside:
+                status, path = self._ktrxer(run, attempt, folder, log, file)
+                fault = next((f"{_shown(hook)}: ended before the run" for hook, child in beside if hook.essential and child.poll()), "")
+                if path is None and status >= -1:
+                    fault = fault or _tail(log)  # before hooks that run after it write to the log
         for hook in (one for one in run.hooks if one.when == "after"):
-            if (stated := self._hook(hook, folder, log)) and hook.essential:
+            if (stated := self._hook(hook, batch.folder, log, path or file)) and hook.essential:
                 fault = fault or stated
         return status, path, fault
 
-    def _ktrxer(self, run: Planned, attempt: int, folder: Path, log: Path) -> tuple[int, Path | None]:
-        words = [*run.arguments, "--label", f"try={attempt}", "-q"]
+    def _ktrxer(self, run: Planned, attempt: int, folder: Path, log: Path, file: Path) -> tuple[int, Path | None]:
+        words = [*run.arguments, "--label", f"try={attempt}", "--name", file.stem]
+        words += [*(["-D", str(file.parent.relative_to(folder))] if file.parent != folder else []), "-q"]
         child: Making | subprocess.Popen[bytes]
         if run.lab:  # in other namespaces, or in a machine of its own
             with os.fdopen(files.append(log), "ab") as errors:
@@ -222,7 +231,7 @@ class Executor:
             child = self._maker.make(words, folder, log)
         out = self._wait(child, None)
         lines = [line.strip() for line in out.decode("utf-8", "replace").splitlines() if line.strip()]
-        path = folder / Path(lines[-1]).name if lines and lines[-1].endswith(".ktrxer") else None
+        path = file.parent / Path(lines[-1]).name if lines and lines[-1].endswith(".ktrxer") else None
         return child.returncode, path if path is not None and path.is_file() else None
 
     def _wait(self, child: Making | subprocess.Popen[bytes], limit_s: float | None) -> bytes:
@@ -240,27 +249,33 @@ class Executor:
                 elif requested is not None and now > requested + GRACE_S:
                     _signal(child, signal.SIGKILL)
 
-    def _hook(self, hook: Hook, folder: Path, log: Path) -> str:
+    def _hook(self, hook: Hook, folder: Path, log: Path, file: Path | None = None) -> str:
         """Runs a hook to its end. An empty text, or its fault."""
         with os.fdopen(files.append(log), "ab") as out:
-            child = _start(["sh", "-c", hook.command], folder, out, out, self._path)
+            child = self._shell(hook, folder, out, file)
             begun = time.monotonic()
             self._wait(child, hook.timeout_s)
         if time.monotonic() - begun > hook.timeout_s:
-            fault = f"hook `{hook.command}` did not end within {hook.timeout_s:g} s"
+            fault = f"hook `{_shown(hook)}` did not end within {hook.timeout_s:g} s"
         elif child.returncode:
-            fault = f"hook `{hook.command}` ended with {child.returncode}"
+            fault = f"hook `{_shown(hook)}` ended with {child.returncode}"
         else:
             return ""
         self.view.show(fault)
         return fault
 
+    def _shell(self, hook: Hook, folder: Path, out: IO[bytes], file: Path | None) -> subprocess.Popen[bytes]:
+        """Starts the command of a hook in the folder of the batch file, with the file of its run."""
+        command = hook.command.replace(plan.FILE, str(file)) if file is not None else hook.command
+        more = {"KTRXER_FILE": str(file)} if file is not None else {}
+        return _start(["sh", "-c", command], folder, out, out, self._path, more=more)
+
     @contextlib.contextmanager
-    def _beside(self, hooks: Sequence[Hook], folder: Path, log: Path) -> Iterator[list[tuple[Hook, subprocess.Popen[bytes]]]]:
+    def _beside(self, hooks: Sequence[Hook], folder: Path, log: Path, file: Path) -> Iterator[list[tuple[Hook, subprocess.Popen[bytes]]]]:
         made: list[tuple[Hook, subprocess.Popen[bytes]]] = []
         with os.fdopen(files.append(log), "ab") as out:
             try:
-                made.extend((hook, _start(["sh", "-c", hook.command], folder, out, out, self._path)) for hook in hooks)
+                made.extend((hook, self._shell(hook, folder, out, file)) for hook in hooks)
                 yield made
             finally:
                 for _, child in made:
@@ -272,13 +287,34 @@ class Executor:
                     child.wait()
 
 
+def default_name(options: Sequence[str]) -> str:
+    """The name that `ktrxer run` would give to the file."""
+    title = options[options.index("--title") + 1] if "--title" in options else ""
+    return file_name(Path(options[0]).stem, datetime.now(UTC).isoformat(), title)
+
+
+def _unused(path: Path) -> Path:
+    """The path with the suffix of a run, and with a number if a run has it. Its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        made = path.with_name(f"{path.name}{f'-{number}' if number > 1 else ''}{SUFFIX}")
+        if not made.exists() and not made.with_name(made.name + PART).exists():
+            return made
+    raise AssertionError
+
+
 def _start(
-    words: list[str], folder: Path, out: int | IO[bytes], errors: int | IO[bytes], path: str | None = None, stdin: int = subprocess.DEVNULL
-) -> subprocess.Popen[bytes]:
-    """Starts a process that ends when this process ends, by any signal. `path`: its $PATH."""
+    words: list[str], folder: Path, out: int | IO[bytes], errors: int | IO[bytes], path: str | None = None, stdin: int = subprocess.DEVNULL,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.Popen[bytes]:  # fmt: skip
+    """Starts a process that ends when this process ends, by any signal. `path`: its $PATH. `more`: further variables."""
     bound = ["setpriv", "--pdeathsig", "TERM", "--", *words]
-    environment = os.environ | ({"PATH": path} if path is not None else {})
+    environment = os.environ | ({"PATH": path} if path is not None else {}) | dict(more)
     return subprocess.Popen(bound, stdin=stdin, stdout=out, stderr=errors, cwd=folder, env=environment, start_new_session=True)
+
+
+def _shown(hook: Hook) -> str:
+    return hook.command.replace(plan.FILE, "{file}")
 
 
 def _signal(child: Making | subprocess.Popen[bytes], number: int) -> None:

@@ -4,11 +4,13 @@ that has no counterpart and would change a result is refused with its line; any 
 
 from __future__ import annotations
 
+import itertools
 import json
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,11 @@ from ktrxer.batch.spec import RESERVED, BatchError
 
 HOOKS = {"pre": "before", "post": "after", "monitor": "beside"}
 DEFAULTS = {"length": "60", "delay": "5", "step_size": "0.2", "title": "", "note": ""}  # of Flent, where a text refers to them
-REPETITION = "\x01"  # stands for the repetition until the TOML is written
+# These stand for the repetition and for the time of the batch until the TOML is written.
+REPETITION, BEGAN = "\x01", "\x02"
 FILE = "batch-${batch_name}-${batch_time}-${filename_extra}"
+# What Flent replaces in names of files and of folders.
+CLEANED, CLEANED_PATH = (partial(re.sub, f"[^A-Za-z0-9_{more}{REPETITION}{BEGAN}-]", "_") for more in ("", "/"))
 PLAIN = {"test_name": "test", "title": "title"}
 SECONDS = {"length": "length", "delay": "delay", "step_size": "sample-interval"}
 REFUSED = {
@@ -31,7 +36,7 @@ REFUSED = {
     "irtt_interval": "use `interval` in [run]",
 }
 NOTED = (
-    "debug_log", "debug_error", "log_file", "log_level", "cache_file", "data_filename", "socket_timeout", "test_payload", "control_host",
+    "debug_log", "debug_error", "log_file", "log_level", "cache_file", "socket_timeout", "test_payload", "control_host",
     "control_local_bind", "netperf_control_port", "ditg_control_port", "ditg_control_secret", "http_getter_dns", "http_getter_timeout",
     "http_getter_workers", "note", "batch_verbose", "swap_up_down",
 )  # fmt: skip
@@ -63,13 +68,15 @@ class _Batch:
         self.loops = {_word(key.removeprefix("for_")): args for key, args in self.file.loops(name).items()}
         self.found = list(self.file.combinations(name))
         self.points: list[dict[str, dict[str, str]]] = [{} for _ in self.loops]  # of a loop: variables of each argument
-        own = {
-            "repetition": REPETITION,
-            "batch_name": name,
-            "batch_time": datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S"),
-            "data_filename": FILE,
-        }
-        self.values = [{**DEFAULTS, "filename_extra": "-".join((*one.args, REPETITION)), **one.raw, **own} for one in self.found]
+        own = {"repetition": REPETITION, "batch_name": name, "batch_time": BEGAN}
+        # Arguments have keys that a file cannot have.
+        extra = "-".join((*(f"${{[{n}]}}" for n in range(len(self.loops))), REPETITION))
+        self.values = [
+            {**DEFAULTS, "filename_extra": extra, **one.raw, **own} | {f"[{n}]": arg for n, arg in enumerate(one.args)}
+            for one in self.found
+        ]
+        for values in self.values:
+            values["data_filename"] = CLEANED(self.file.fill(name, "filename_extra", FILE, values))
 
     def table(self) -> dict[str, Any]:
         keys = [key for key in self.values[0] if any(key in one.raw for one in self.found)]
@@ -77,9 +84,12 @@ class _Batch:
         self._check(list(dict.fromkeys(keys)))
         table: dict[str, Any] = {"order": "shuffled", "repetitions": self.file.whole(self.name, "repetitions", 1)}
         table["pause"] = f"{self.file.whole(self.name, 'pause', 0)}s"
-        if path := self._one("output_path"):
-            table["directory"] = re.sub(r"[^A-Za-z0-9_/-]", "_", path) or "."
+        directory, inner = self._folders()
+        if directory:
+            table["directory"] = directory
         table["run"] = self._run()
+        if inner or self._named():
+            table["run"]["name"] = inner + self._file()
         hooks = self._hooks()
         if self.loops:
             table["matrix"] = {
@@ -99,13 +109,40 @@ class _Batch:
                 self.made.note(f"{key}: without effect here")
             if key.startswith("test_parameter_"):
                 self.made.note(f"{key}: Flent reads it as a variable; its key of parameters is test_parameters")
-        used = {hole[1] for one in self.found for text in one.raw.values() for hole in HOLE.finditer(text)}
-        if "batch_time" in used:
-            self.made.note("batch_time is the time of the import")
-        if "data_filename" in used:
-            self.made.note(f"data_filename is {FILE}, and not the name of the file of the run")
+        used = self._used()
         for one in sorted(used - {key for values in self.values for key in values} - {"type", "exec"}):
             self.made.note(f"${{{one}}} is not defined, and stays as it is")
+
+    def _used(self) -> set[str]:
+        """The variables in the keys of all runs and of their commands."""
+        texts = [text for one in self.found for keys in (one.raw, *(keys for _, keys in one.commands)) for text in keys.values()]
+        return {hole[1] for text in texts for hole in HOLE.finditer(text)}
+
+    def _named(self) -> bool:
+        """Whether the names of the files are those of Flent."""
+        return "data_filename" in self._used() or any("filename_extra" in one.raw for one in self.found)
+
+    def _file(self) -> str:
+        """The name of the file of each run, as in Flent."""
+        return self._placed("file", self._texts("data_filename"), [FILE] * len(self.found), cleaned=CLEANED)
+
+    def _folders(self) -> tuple[str, str]:
+        """The folder of the batch, and the further one of each run, which ends with a slash."""
+        texts = [posixpath.normpath(CLEANED_PATH(text)) if text else "." for text in self._texts("output_path")]
+        if len(set(texts)) == 1 and not {REPETITION, BEGAN} & {*texts[0]}:
+            return ("", "") if texts[0] == "." else (texts[0], "")
+        if len({text.startswith("/") for text in texts}) > 1:
+            raise self.file.fail("batch", self.name, "output_path", "some of its runs have a path from /, and others have not")
+        # The parts that all runs share, without a variable.
+        shared = posixpath.commonpath(texts).split("/")
+        same = list(itertools.takewhile(lambda part: not {REPETITION, BEGAN} & {*part}, shared))
+        directory = "/".join(same) or ("/" if texts[0].startswith("/") else "")
+        inner = [posixpath.relpath(text, directory or ".") for text in texts]
+        raw = [values.get("output_path", "") for values in self.values]
+        if len(set(inner)) > 1 and directory not in ("", "."):
+            raw = [text if text.startswith(f"{directory}/") else "" for text in raw]
+            raw = [text.removeprefix(f"{directory}/") for text in raw]
+        return directory, self._placed("folder", inner, raw if all(raw) else None, cleaned=CLEANED_PATH) + "/"
 
     def _fail(self, key: str, one: Combination, what: str) -> BatchError:
         for arg in reversed(one.args):
@@ -184,10 +221,11 @@ class _Batch:
         return hooks
 
     def _placed(
-        self, name: str, texts: Sequence[str], raw: Sequence[str] | None = None, more: Mapping[str, str] | None = None
-    ) -> str:
+        self, name: str, texts: Sequence[str], raw: Sequence[str] | None = None, more: Mapping[str, str] | None = None,
+        cleaned: Callable[[str], str] = str,
+    ) -> str:  # fmt: skip
         """The text of each combination, as one text with variables of the matrix. `raw`: the texts before their variables were filled in.
-        `more`: values of a command."""
+        `more`: values of a command. `cleaned`: what becomes of each part of the text."""
         if len(set(texts)) == 1:
             return _escaped(texts[0])
         indices = [_index(n, [len(args) for args in self.loops.values()]) for n in range(len(texts))]
@@ -196,25 +234,36 @@ class _Batch:
             for index, text in zip(indices, texts, strict=True):
                 by.setdefault(index[loop], set()).add(text)
             if all(len(some) == 1 for some in by.values()):
-                variable = _word(name)
-                if variable in self.loops or variable in RESERVED:
-                    variable += "_value"
-                for i, some in by.items():
-                    self.points[loop].setdefault(str(i), {})[variable] = _escaped(next(iter(some)))
+                variable = self._variable(name, loop, {str(i): _escaped(next(iter(some))) for i, some in by.items()})
                 return "{" + variable + "}"
         if raw is None or len(set(raw)) != 1:
             raise self.file.fail("batch", self.name, "", f"{name} depends on several loops, each of which replaces it")
         made, at, source = "", 0, raw[0]
         scopes = [{**(more or {}), **values} for values in self.values]
         for hole in HOLE.finditer(source):
-            made += _escaped(source[at : hole.start()].replace("$$", "$"))
+            made += _escaped(cleaned(source[at : hole.start()].replace("$$", "$")))
             at, key = hole.end(), hole[1]
-            if all(key in scope for scope in scopes):
-                filled = [self.file.fill(self.name, key, scope[key], scope) for scope in scopes]
-                made += self._placed(key, filled, [scope[key] for scope in scopes], more)
+            if key == "data_filename":
+                made += self._file()
+            elif all(key in scope for scope in scopes):
+                filled = [cleaned(self.file.fill(self.name, key, scope[key], scope)) for scope in scopes]
+                made += self._placed(key, filled, [scope[key] for scope in scopes], more, cleaned)
             else:
-                made += _escaped(hole[0])
-        return made + _escaped(source[at:].replace("$$", "$"))
+                made += _escaped(cleaned(hole[0]))
+        return made + _escaped(cleaned(source[at:].replace("$$", "$")))
+
+
+    def _variable(self, name: str, loop: int, values: Mapping[str, str]) -> str:
+        """A variable of the arguments of a loop that has these values."""
+        word = _word(name)
+        for variable in itertools.chain([word, f"{word}_value"], (f"{word}_{n}" for n in itertools.count(2))):
+            there = [point[variable] for points in self.points for point in points.values() if variable in point]
+            same = bool(there) and all(self.points[loop].get(i, {}).get(variable) == value for i, value in values.items())
+            if same or not (there or variable in self.loops or variable in RESERVED):
+                break
+        for i, value in values.items():
+            self.points[loop].setdefault(i, {})[variable] = value
+        return variable
 
 
 def _index(number: int, sizes: Sequence[int]) -> list[int]:
@@ -236,7 +285,7 @@ def _word(name: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}").replace(REPETITION, "{repetition:02}")
+    return text.replace("{", "{{").replace("}", "}}").replace(REPETITION, "{repetition:02}").replace(BEGAN, "{batch_time}")
 
 
 # ------------------------------------------------------------------------------------------------------------------ TOML

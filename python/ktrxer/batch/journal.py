@@ -171,9 +171,15 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 def _try(line: dict[str, Any]) -> Try:
     file, verdict = line["file"], line["verdict"]
     return Try(
-        str(line["batch"]), str(line["key"]), int(line["attempt"]), None if file is None else Path(str(file)).name,
+        str(line["batch"]), str(line["key"]), int(line["attempt"]), None if file is None else _inside(str(file)),
         None if verdict is None else str(verdict), int(line["status"]), str(line["reason"]), str(line["began"]), float(line["seconds"]),
     )  # fmt: skip
+
+
+def _inside(text: str) -> str:
+    """A file in the folder of the batch or below it, whatever the journal says."""
+    path = Path(text)
+    return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
 
 def _batch(made: dict[str, Any]) -> Batch:

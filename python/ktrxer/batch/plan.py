@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ktrxer.batch.spec import Batch, BatchError, Hook
+from ktrxer.store import names
 
 HOLE = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_.-]*)(:02)?\}")  # {{ and }} stand for { and }; :02: two digits
 NESTED_MOST = 10
+FILE = "\x02"  # in the command of a hook: the file of the run, which is known when the run begins
 PATHS = ("token-file",)  # options of `ktrxer run` whose value is a path
 
 
@@ -40,6 +42,7 @@ class Planned:
     labels: list[str]  # NAME=VALUE
     lab: list[str]  # of `ktrxer lab run`; empty: on this host
     hooks: list[Hook]
+    name: str = ""  # of the file, without its suffix; it may be in a folder; empty: that of `ktrxer run`
 
     @property
     def arguments(self) -> list[str]:
@@ -103,12 +106,15 @@ def planned(batch: Batch, seed: int, identity: str) -> Iterator[Planned]:
 def _planned(batch: Batch, seed: int, identity: str, number: int, repetition: int, combination: Combination) -> Planned:
     own = {"batch": batch.name, "group": combination.group, "repetition": str(repetition), "number": str(number)}
     filled = _Filler(batch, {**combination.values, **own})
-    key = hashlib.sha256(json.dumps([combination.group, dict(combination.values), repetition], sort_keys=True).encode()).hexdigest()[:16]
+    values = {name: value for name, value in combination.values.items() if name != "batch_time"}
+    key = hashlib.sha256(json.dumps([combination.group, values, repetition], sort_keys=True).encode()).hexdigest()[:16]
     labels = {**{name: combination.values[name] for name in batch.matrix}, **own, "batch_id": identity, "batch_seed": str(seed)}
     named = [f"{name}={value}" for name, value in labels.items()]
-    hooks = [_filled_hook(hook, filled) for hook in batch.hooks if hook.when in ("before", "beside", "after")]
+    hooked = _Filler(batch, {**filled.values, "file": FILE})
+    hooks = [_filled_hook(hook, hooked) for hook in batch.hooks if hook.when in ("before", "beside", "after")]
     run_seed = int.from_bytes(hashlib.sha256(f"{seed} {key}".encode()).digest()[:4], "big") >> 1
-    return Planned(key, number, repetition, combination, _arguments(batch, filled), named, _lab(batch, filled, run_seed), hooks)
+    lab = _lab(batch, filled, run_seed)
+    return Planned(key, number, repetition, combination, _arguments(batch, filled), named, lab, hooks, _name(batch, filled))
 
 
 def once(batch: Batch, when: str) -> list[Hook]:
@@ -150,10 +156,20 @@ def _arguments(batch: Batch, filled: _Filler) -> list[str]:
     made = [str(batch.folder / test) if "/" in test or test.endswith(".py") else test]
     for name, value in batch.run.items():
         option = name.replace("_", "-")
-        if option == "test":
+        if option in ("test", "name"):
             continue
         made += _option(option, value, batch, filled)
     return made
+
+
+def _name(batch: Batch, filled: _Filler) -> str:
+    name = filled.text(_plain(batch.run.get("name", ""), "run.name", batch), "run.name")
+    for part in name.split("/") if name else []:
+        try:
+            names.checked(part)
+        except ValueError as error:
+            raise BatchError(f"{batch.name}: run.name: {error}") from None
+    return name
 
 
 def _option(option: str, value: Any, batch: Batch, filled: _Filler) -> list[str]:

@@ -10,6 +10,7 @@ import tomllib
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,7 +26,8 @@ LEAST, MOST = 30, 100  # runs of `until`: in 30, one of a kind that is one run o
 COMBINATIONS_MOST = 100_000
 DEPTH_MOST = 10  # of batches that inherit
 TEXT_MOST = 1 << 20  # bytes of the file
-RESERVED = ("batch", "group", "repetition", "number", "batch_id", "batch_seed", "try")  # variables and labels that each run has
+# Variables and labels that each run has.
+RESERVED = ("batch", "group", "repetition", "number", "batch_id", "batch_seed", "batch_time", "file", "try")
 IDLE: Literal["idle"] = "idle"
 FIGURE = re.compile(  # keys of analyse/figures.py
     r"added|rpm|(rate|loss|estimate|value)\.[a-z0-9_]+(\.(low|high))?|[a-z0-9_]+\.(rtt|up|down|own_queue|far_queue)\.(idle|load)\.(p50|p95|p99)"
@@ -146,6 +148,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.began = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S")
 
     def fail(self, where: str, what: str) -> BatchError:
         return BatchError(f"{self.path}: {where}: {what}" if where else f"{self.path}: {what}")
@@ -257,7 +260,7 @@ class _Reader:
             self.seconds(table.get("pause_limit", 60), "pause_limit"),
             self.whole(table.get("retries", 2), "retries", 0, 100),
             self._lab(table["lab"]) if "lab" in table else None,
-            self.variables(table.get("variables", {}), "variables"),
+            {"batch_time": self.began} | self.variables(table.get("variables", {}), "variables"),
             self._matrix(table.get("matrix", {})),
             tuple(self.texts(one, f"exclude[{i}]") for i, one in enumerate(self._list(table.get("exclude", []), "exclude"))),
             tuple(self._hook(one, f"hooks[{i}]") for i, one in enumerate(self._list(table.get("hooks", []), "hooks"))),

@@ -17,116 +17,26 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrxer import __version__, catalogue, configured, printed
-from ktrxer.arguments import Parser, between, duration, outside
+from ktrxer import __version__, catalogue, printed
+from ktrxer.arguments import outside
 from ktrxer.catalogue import extras, flents
 from ktrxer.catalogue.recipe import Invocation, PlanError, Setting, Test
-from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, command_line, complain, for_option, server_options, stored_options
+from ktrxer.commands.common import DOUBTFUL, NO_RESULT, USAGE, VALID, complain
+from ktrxer.commands.run_options import parsed, parser
 from ktrxer.places import LOCAL, Place
 from ktrxer.run import binary, checks, provenance
 from ktrxer.run.schedule import Job, Schedule, make, ns
 from ktrxer.runners import Options, RunnerError
-from ktrxer.store import Host, Meta, StoreError, Zero
+from ktrxer.store import Host, Meta, StoreError, Zero, names
 from ktrxer.store.reasons import Reason
 
 if TYPE_CHECKING:
     from ktrxer.store.run import Run
 
-EXAMPLES = """\
-examples:
-  ktrxer run rrul -H far --token-file token           a minute of load, five idle seconds before and after
-  ktrxer run tcp_nup -H far --token-file token --for 20 -t "new router" --set upload_streams=8
-  ktrxer run ping -H far                              probes alone, which need no token
-  ktrxer run ./mine.py -H far --token-file token      a test of your own
-  ktrxer run --again old.ktrxer --token-file token    a stored run again, as it was
-Before it, start `ktrxer serve --token-file token` on the host far, with a copy of the same token file. `ktrxer tests` lists the tests.
-Exit status: 0 valid, 1 no result, 2 usage, 3 degraded or invalid."""
+__all__ = ["main", "parsed", "parser"]
 
 SERVED_HZ = 10_000
 INTERVAL_S = 0.01  # of the probes, unless --interval names one
-
-
-def parser() -> Parser:
-    p = command_line("run", "Runs a test of flows and probes, and stores it as one file.", EXAMPLES)
-    p.add_argument("test", nargs="?", metavar="TEST", help="a name that `ktrxer tests` lists, or the path of a test of your own")
-    far = "the far end, a host on which `ktrxer serve` runs; may be given several times, for a test with several far ends"
-    p.add_argument("-H", "--host", action="append", help=far)
-    pinged = "also ping this host during the whole run, with this mark; its pings are a series of their own; may be given several times"
-    p.add_argument("--ping-host", action="append", default=[], metavar="HOST[,DSCP[,ECN]]", help=pinged)
-    for_option(p, "length of the load (60s)", 60.0)
-    p.add_argument("--delay", type=duration, default=5.0, metavar="D", help="idle time before the load, and after it (5s)")
-    stored_options(p)
-    several = "set a parameter of the test; `ktrxer tests TEST` lists the parameters; may be given several times"
-    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=several)
-    ccs = "TCP congestion control of all flows (NAME), or of uploads and of downloads (NAME,NAME); default: that of the sending host"
-    p.add_argument("--cc", default="", metavar="NAME[,NAME]", help=ccs)
-    spacing = "time between probes (10ms; more on a slow path, so that the probes take at most 1 %% of its rate)"
-    p.add_argument("-i", "--interval", type=duration, metavar="D", help=spacing)
-    patience = "a probe that has no answer after this time is lost (10s)"
-    p.add_argument("-W", "--timeout", type=duration, default=10.0, metavar="D", help=patience)
-    spin = "probes spin before each send time, in a thread with a real-time priority where permitted: more processor time, less lateness"
-    p.add_argument("--precise", action="store_true", help=spin)
-    p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of each flow (200ms)")
-    server_options(p)
-    wide = "a headline figure whose error bound is wider than this share of it makes the run degraded (5 %%, or the recipe's)"
-    p.add_argument("--tolerance", type=between(1, 100), metavar="PERCENT", help=wide)
-    small = "what is stored about the hosts: small (default) leaves out names, addresses and routes, full has them"
-    p.add_argument("--metadata", choices=("small", "full"), default="small", metavar="KIND", help=small)
-    more = "also store the state of another host, before and after the run: ssh:[USER@]HOST or netns:NAME; may be given several times"
-    p.add_argument("--metadata-from", action="append", default=[], metavar="PLACE", help=more)
-    beside = "also record the state of a host during the run: RUNNER[@PLACE][,NAME=VALUE]..., such as qdisc@ssh:router,device=eth1; "
-    beside += "may be given several times"
-    p.add_argument("--with", dest="beside", action="append", default=[], metavar="RUNNER", help=beside)
-    bare = "store nothing about this host, and record its counters (queues, processors) only where --with names them"
-    p.add_argument("--no-extras", action="store_true", help=bare)
-    tag = "a label that is stored with the run, to find and group runs by (`ktrxer runs --where`)"
-    p.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=tag)
-    repeat = "repeat a stored run with its recipe, parameters, times, far end and congestion control; prints what cannot be the same"
-    p.add_argument("--again", type=Path, metavar="FILE", help=repeat)
-    consent = "with --again: execute the recipe that FILE contains, a program of the author of the run"
-    p.add_argument("--trust-recipe", action="store_true", help=consent)
-    p.add_argument("--dry-run", action="store_true", help="check everything and print the plan, but measure nothing")
-    results = p.add_mutually_exclusive_group()
-    results.add_argument("--json", action="store_true", help="print one JSON object: file and summary (docs/schema/run.schema.json)")
-    results.add_argument("--jsonl", action="store_true", help="print one JSON object a line: start, the figures of each second, end")
-    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but the path of the file")
-    return p
-
-
-# A stored run has these already.
-FIXED = {
-    "length": "--for", "delay": "--delay", "set": "--set", "cc": "--cc", "interval": "-i/--interval", "timeout": "-W/--timeout",
-    "precise": "--precise", "sample_interval": "--sample-interval",
-}  # fmt: skip
-
-
-def parsed(arguments: list[str]) -> argparse.Namespace:
-    """The options, after checks of those that depend on --again."""
-    p = parser()
-    known, more = p.parse_known_args(arguments)
-    if known.again is None and known.host is None and (far := configured.value("run", "host")) is not None:
-        arguments = ["--host", far.text, *arguments]
-        known.host = [far.text]
-    if known.again is None and known.host is None and more and not more[0].startswith("-"):
-        p.error(f"'{more[0][:64]}' is one word too many; the far end is an option: `ktrxer run {known.test} -H {more[0][:64]}`")
-    for name, what in (("test", "TEST"), ("host", "-H/--host")):
-        if known.again is None and getattr(known, name) is None:
-            p.error(f"the following arguments are required: {what}")
-    given: argparse.Namespace = p.parse_args(arguments)
-    if given.metadata_from and given.no_extras:
-        p.error("--metadata-from: not with --no-extras, which stores no state of hosts")
-    if given.again is None:
-        if given.trust_recipe:
-            p.error("--trust-recipe goes with --again")
-        return given
-    plain = parser()
-    plain.set_defaults(**dict.fromkeys([*FIXED, "port", "family"]))
-    stated = plain.parse_args(arguments)
-    for name, option in FIXED.items():
-        if getattr(stated, name) is not None:
-            p.error(f"{option}: not with --again, because the stored run has it")
-    given.port, given.family = stated.port, stated.family  # None: that of the stored run
-    return given
 
 
 def main(arguments: list[str]) -> int:
@@ -193,6 +103,14 @@ def _values(given: argparse.Namespace) -> dict[str, str]:
     return _named("--set", given.set)
 
 
+def _checked_name(name: str | None) -> None:
+    if name is not None:
+        try:
+            names.checked(name)
+        except ValueError as error:
+            raise PlanError(f"--name: {error}") from None
+
+
 def labels_of(given: argparse.Namespace) -> dict[str, str]:
     return _named("--label", given.label)
 
@@ -255,6 +173,7 @@ def _run(given: argparse.Namespace, arguments: list[str]) -> int:
 def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> int:
     test, setting, parameters = wanted.test, wanted.setting, wanted.parameters
     labels_of(given)
+    _checked_name(given.name)
     requested = extras.parts(given.beside)
     plan = extras.beside(test.make(setting, parameters), requested, [])
     options = options_of(given)
@@ -426,7 +345,7 @@ def measure(
         different = meta.metadata["again"]["different"]
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
         _show_different(given, different)
-    session = Session(schedule, meta, given.directory, view, places)
+    session = Session(schedule, meta, given.directory, view, places, given.name)
     session.notes += notes
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)

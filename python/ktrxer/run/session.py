@@ -59,8 +59,9 @@ class Session:
         directory: Path,
         view: View | None = None,
         places: Mapping[str, Place] | None = None,
+        name: str | None = None,
     ) -> None:
-        """`places`: opened by the caller, by the names that the plan uses; this host needs no entry."""
+        """`places`: opened by the caller, by the names that the plan uses; this host needs no entry. `name`: of the file."""
         without_pandas()  # an import while the run goes on would delay the reads of its pipes
         self.schedule = schedule
         self.meta = meta
@@ -94,7 +95,7 @@ class Session:
         meta.runners = [job.stored for job in schedule.jobs]
         meta.settings["places"] = {name: as_stored(self._offsets[name]) for name, place in self.places.items() if not place.shares_clock}
         try:
-            self.writer = RunWriter(directory, meta)
+            self.writer = RunWriter(directory, meta, name)
         except OSError as error:
             raise StoreError(f"{directory}: no run can be stored there: {error.strerror}") from None
         self._set_zero(lead)  # again: a busy disk may have taken seconds

@@ -9,3 +9,12 @@ SUFFIX = ".ktrxer"
 PART = ".part"
 STREAM = ".arrows"
 LOCK = "lock"
+
+BYTES_MOST = 200  # of a name that a user gives
+
+
+def checked(text: str) -> str:
+    """A name that a user gives to a file, without a suffix. ValueError: it is none."""
+    if not text.isprintable() or not text.strip() or "/" in text or text[0] in ".-" or len(text.encode()) > BYTES_MOST:
+        raise ValueError(f"{text[:60]!r} is no name of a file: at most {BYTES_MOST} bytes without /, and the first one is not . or -")
+    return text
