@@ -95,6 +95,9 @@ void cli_sleep_until(const struct cli *cli, uint64_t start_ns);
  */
 int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
 		struct ktrxer_error *err);
+/* The same for up to `max` addresses of a name, in the order of the resolver (RFC 6724). Returns their number. */
+int cli_resolve_all(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addrs,
+		    int max, struct ktrxer_error *err);
 /*
  * Above 10 kpps, or without a rate (!rate->num), an address that is not local use needs --flood: -EPERM and what to
  * do.

@@ -63,7 +63,8 @@ static void addr_from_socket(struct ktrxer_addr *addr, const struct sockaddr *fr
 	}
 }
 
-static int look_up(const char *host, int family, struct ktrxer_addr *addr, struct ktrxer_error *err)
+/* Returns the number of addresses that were found, up to `max`. */
+static int look_up(const char *host, int family, struct ktrxer_addr *addrs, int max, struct ktrxer_error *err)
 {
 	/* AI_ADDRCONFIG would hide "localhost" in a namespace with loopback only. */
 	const bool digits = !host[strspn(host, "0123456789.")]; /* no name of DNS: a name server is not asked */
@@ -71,7 +72,7 @@ static int look_up(const char *host, int family, struct ktrxer_addr *addr, struc
 					.ai_family = family ? family : AF_UNSPEC,
 					.ai_socktype = SOCK_DGRAM };
 	struct addrinfo *found = NULL, *it;
-	int ret = getaddrinfo(host, NULL, &hints, &found);
+	int ret = getaddrinfo(host, NULL, &hints, &found), count = 0;
 
 	if (ret && digits)
 		return ktrxer_fail(err, -EINVAL, "'%.64s' is no address of IPv4: four numbers of 0 to 255", host);
@@ -85,17 +86,15 @@ static int look_up(const char *host, int family, struct ktrxer_addr *addr, struc
 	if (ret)
 		return ktrxer_fail(err, -ENOENT, "'%.64s': no such host%s%s; check the spelling, or give an address",
 				   host, family ? " with an address of " : "", family ? family_name(family) : "");
-	for (it = found; it && it->ai_family != AF_INET && it->ai_family != AF_INET6; it = it->ai_next)
-		;
-	if (it)
-		addr_from_socket(addr, it->ai_addr);
+	for (it = found; it && count < max; it = it->ai_next)
+		if (it->ai_family == AF_INET || it->ai_family == AF_INET6)
+			addr_from_socket(&addrs[count++], it->ai_addr);
 	freeaddrinfo(found);
-	return it ? 0 : ktrxer_fail(err, -ENOENT, "'%.64s' has no address of IPv4 or IPv6", host);
+	return count ? count : ktrxer_fail(err, -ENOENT, "'%.64s' has no address of IPv4 or IPv6", host);
 }
 
-/* A name is a list of addresses: the first one of the family of `from` counts. */
-static int resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
-		   struct ktrxer_error *err)
+static int resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addrs,
+		   int max, struct ktrxer_error *err)
 {
 	const int family = v4 ? AF_INET : v6 ? AF_INET6 : 0;
 	struct ktrxer_addr parsed = { 0 };
@@ -104,22 +103,30 @@ static int resolve(const char *host, const struct ktrxer_addr *from, bool v4, bo
 	if (ret)
 		return ret;
 	if (ktrxer_addr_parse(&parsed, host))
-		return look_up(host, family ? family : from->family, addr, err);
+		return look_up(host, family ? family : from->family, addrs, max, err);
 	if (family && parsed.family != family)
 		return ktrxer_fail(err, -EAFNOSUPPORT, "'%.64s' is an address of %s, but -%c was asked for", host,
 				   family_name(parsed.family), family == AF_INET6 ? '6' : '4');
-	*addr = parsed;
-	return 0;
+	addrs[0] = parsed;
+	return 1;
+}
+
+int cli_resolve_all(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addrs,
+		    int max, struct ktrxer_error *err)
+{
+	int rc = resolve(host, from, v4, v6, addrs, max, err);
+
+	if (rc > 0 && from->family && from->family != addrs[0].family)
+		rc = ktrxer_fail(err, -EINVAL, "--from is not of the same family as %s", host);
+	return rc;
 }
 
 int cli_resolve(const char *host, const struct ktrxer_addr *from, bool v4, bool v6, struct ktrxer_addr *addr,
 		struct ktrxer_error *err)
 {
-	int rc = resolve(host, from, v4, v6, addr, err);
+	const int rc = cli_resolve_all(host, from, v4, v6, addr, 1, err);
 
-	if (rc == 0 && from->family && from->family != addr->family)
-		rc = ktrxer_fail(err, -EINVAL, "--from is not of the same family as %s", host);
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 int cli_guard_rate(const struct ktrxer_addr *to, const struct opt_rate *rate, bool flood, struct ktrxer_error *err)

@@ -25,7 +25,7 @@ from ktrxer.catalogue.recipe import (
 from ktrxer.catalogue.table import EXPLAINED, TABLE
 from ktrxer.commands import new, run
 from ktrxer.panels import plots as names
-from ktrxer.run import checks
+from ktrxer.run import addresses, checks
 from ktrxer.run.schedule import Options, make
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -403,6 +403,7 @@ def test_a_name_with_several_addresses(monkeypatch):
         return [(family, 0, 0, "", (address, 0)) for address in both]
 
     monkeypatch.setattr(socket, "getaddrinfo", turning)
+    monkeypatch.setattr(addresses, "connected_first", lambda *_: None)
     setting = Setting("far.example")
     schedule = make(catalogue.find("rrul46").make(setting, {}), setting, Options("k"))
     pins = checks.several(schedule)

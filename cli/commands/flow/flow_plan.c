@@ -8,6 +8,7 @@
 #include "path_find.h"
 #include "path_report.h"
 #include "secret.h"
+#include "server_address.h"
 #include "units.h"
 
 #include <errno.h>
@@ -254,7 +255,7 @@ int flow_plan(struct flow_run *run, struct ktrxer_error *err)
 	run->up = strcmp(o->direction, "down") != 0;
 	run->down = strcmp(o->direction, "up") != 0;
 	if ((rc = flow_token_read(&run->token, o->token_file, err)) < 0 ||
-	    (rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &p->to, err)) < 0)
+	    (rc = server_address_find(run->cli, o->host, &o->from, o->v4, o->v6, (uint16_t)o->port, &p->to, err)) < 0)
 		return rc;
 	p->from = o->from;
 	p->port = (uint16_t)o->port;

@@ -3,6 +3,7 @@
 #include "owamp_command.h"
 
 #include "error.h"
+#include "server_address.h"
 
 #define FIELD(name) offsetof(struct owamp_command_options, name)
 #define MS 1000000ULL
@@ -57,7 +58,7 @@ static int plan(struct owamp_run *run, struct ktrxer_error *err)
 		.late_ns = verdict_late_ns(o->interval_ns),
 		.stop_fd = run->cli->stop_fd,
 	};
-	return cli_resolve(o->host, &o->from, o->v4, o->v6, &c->to, err);
+	return server_address_find(run->cli, o->host, &o->from, o->v4, o->v6, (uint16_t)o->port, &c->to, err);
 }
 
 static int measure(struct owamp_run *run)

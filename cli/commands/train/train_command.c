@@ -7,6 +7,7 @@
 #include "path_find.h"
 #include "path_report.h"
 #include "reasons.h"
+#include "server_address.h"
 #include "units.h"
 
 #include <sys/socket.h>
@@ -20,7 +21,7 @@ const char *const train_hosts[TRAIN_WAYS] = { "this host", "the far host" };
 int train_run_find_path(struct train_run *run, struct ktrxer_error *err)
 {
 	const struct train_options *o = run->o;
-	int rc = cli_resolve(o->host, &o->from, o->v4, o->v6, &run->plan.to, err);
+	int rc = server_address_find(run->cli, o->host, &o->from, o->v4, o->v6, (uint16_t)o->port, &run->plan.to, err);
 
 	run->plan.from = o->from;
 	return rc < 0 ? rc : path_find(&run->path, o->device, &o->from, &run->plan.to, false, err);

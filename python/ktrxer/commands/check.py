@@ -161,7 +161,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
     given.precise, given.label, given.metadata, given.no_extras = False, [], "small", False
     options = running.options_of(given)
     checks.directory(given.directory, 0)
-    address = checks.resolve(given.host, given.family)
+    address = checks.resolve(given.host, given.family, given.port)
     try:
         here, router = ways.route(address)
     except (ways.StateError, OSError) as error:

@@ -181,11 +181,12 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
     plan = extras.beside(plan, [], default)
     schedule = make(plan, setting, options)
     addresses = checks.hosts(schedule, setting.hosts, given.family)
+    pins = checks.several(schedule)
+    addresses |= {host: several[0] for (host, _), several in sorted(pins.items(), reverse=True) if host in addresses}
     address = addresses[setting.host]
     for host, other in combinations(addresses, 2):
         if addresses[host] == addresses[other]:
             complain("run", f"{host} and {other} are one far end, {addresses[host]}: their flows share its path")
-    pins = checks.several(schedule)
     for one in checks.others(pins):
         complain("run", one)
     checks.pin(schedule, pins)
@@ -245,7 +246,7 @@ def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tu
     """The parts of every run, and why some of them are left out."""
     if given.no_extras:
         return [], []
-    return extras.every(replace(options, host=checks.resolve(setting.host, given.family)))
+    return extras.every(replace(options, host=checks.resolve(setting.host, given.family, given.port)))
 
 
 def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ktrxer.arguments import host_fault
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
-from ktrxer.run import timers
+from ktrxer.run import addresses, timers
 from ktrxer.run.schedule import Job, Schedule
 from ktrxer.runners import RunnerError, defect
 from ktrxer.runners.own import complaint
@@ -59,9 +59,10 @@ class CheckError(Exception):
     """One line or several: each says what failed, why, and what to do."""
 
 
-def resolve(host: str, family: str = "") -> str:
-    """The first address of `host`."""
-    return _addresses(host, family)[0]
+def resolve(host: str, family: str = "", port: int = 0) -> str:
+    """The first address of `host`; with a port the one that accepts a connection first, if one of several does."""
+    found = _addresses(host, family)
+    return (addresses.ordered(found, port) if port else found)[0]
 
 
 def _addresses(host: str, family: str) -> list[str]:
@@ -81,11 +82,11 @@ Pins = Mapping[tuple[str, str], list[str]]  # name and family: its addresses
 
 
 def several(schedule: Schedule) -> Pins:
-    """The far ends whose names have several addresses. All commands of ktrxer in a run use the first one: by itself each of them could take
-    another, because name servers change the order."""
-    names = {(_host(job), job.options.family) for job in schedule.jobs if _pinned(job)}
-    found = {key: _addresses(*key) for key in sorted(names)}
-    return {key: addresses for key, addresses in found.items() if len(addresses) > 1}
+    """The far ends whose names have several addresses. All commands of a run use the first one that accepts a connection: by itself each of
+    them could take another, because name servers change the order, and one of the addresses may be dead."""
+    names = {(_host(job), job.options.family): job.options.port for job in schedule.jobs if _pinned(job)}
+    found = {key: addresses.ordered(_addresses(*key), port) for key, port in sorted(names.items())}
+    return {key: several for key, several in found.items() if len(several) > 1}
 
 
 def others(pins: Pins) -> Iterator[str]:
