@@ -69,7 +69,7 @@ static struct ip_capacity_mode mode_of(const struct ip_capacity_interval *interv
 }
 
 int ip_capacity_of(struct ip_capacity_result *r, const struct ip_capacity_interval *intervals, uint32_t count,
-		   uint32_t first_mode, uint64_t low_ns, uint64_t late_ns)
+		   uint32_t first_mode, uint64_t low_ns, uint64_t late_ns, double end_bit_s)
 {
 	const struct ip_capacity_range none = { IP_CAPACITY_UNKNOWN, IP_CAPACITY_UNKNOWN };
 	uint64_t bytes = 0, lasts_ns = 0;
@@ -98,7 +98,8 @@ int ip_capacity_of(struct ip_capacity_result *r, const struct ip_capacity_interv
 		r->modes[1] = mode_of(intervals, first_mode, count - first_mode, late_ns);
 	}
 	r->rising = count > 1 && r->whole.at == count - 1 &&
-		    r->whole.bit_s > RISING * mode_of(intervals, 0, count - 1, late_ns).bit_s;
+		    r->whole.bit_s > RISING * mode_of(intervals, 0, count - 1, late_ns).bit_s &&
+		    (end_bit_s <= 0 || end_bit_s > RISING * r->whole.bit_s);
 	r->unfilled = !r->lost && r->variation.max_ns != IP_CAPACITY_UNKNOWN && r->variation.max_ns < low_ns;
 	return 0;
 }

@@ -37,16 +37,17 @@ struct ip_capacity_result {
 	uint64_t datagrams, lost, reordered, duplicates;
 	uint32_t late; /* sub-intervals that lasted longer than `late_ns` */
 	struct ip_capacity_range variation, rtt;
-	bool rising;   /* the last sub-interval is the maximum, and far above those before */
+	bool rising;   /* the last sub-interval is far above those before, and the rate at the end is far above it */
 	bool unfilled; /* neither losses nor delay variation from `low_ns` on: the load did not fill the path */
 };
 
 double ip_capacity_bit_s(const struct ip_capacity_interval *interval);
 /*
  * `first_mode`: so many sub-intervals are the first of two modes; 0: one mode. 0, or -EINVAL without a sub-interval
- * that lasted. A receiver that stood still has sub-intervals that last longer than `late_ns`.
+ * that lasted. A receiver that stood still has sub-intervals that last longer than `late_ns`. `end_bit_s`: the rate at
+ * the end of the last one; 0: it is not known.
  */
 int ip_capacity_of(struct ip_capacity_result *result, const struct ip_capacity_interval *intervals, uint32_t count,
-		   uint32_t first_mode, uint64_t low_ns, uint64_t late_ns);
+		   uint32_t first_mode, uint64_t low_ns, uint64_t late_ns, double end_bit_s);
 
 #endif

@@ -271,8 +271,9 @@ EXPORT int ktrxer_py_ip_capacity(const struct ip_capacity_interval *intervals, s
 {
 	struct figures f = { .to = to, .most = most };
 	struct ip_capacity_result r;
-	const int rc = count > UINT32_MAX ? -EINVAL
-					  : ip_capacity_of(&r, intervals, (uint32_t)count, first_mode, low_ns, late_ns);
+	const int rc = count > UINT32_MAX
+			       ? -EINVAL
+			       : ip_capacity_of(&r, intervals, (uint32_t)count, first_mode, low_ns, late_ns, 0);
 
 	if (rc < 0)
 		return rc;

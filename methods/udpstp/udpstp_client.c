@@ -145,6 +145,13 @@ static void on_interval(void *context, const struct ip_capacity_interval *interv
 	r->intervals[r->count++] = *interval;
 }
 
+static void on_trial(void *context, uint64_t lasts_ns, uint64_t ip_bytes)
+{
+	struct client *c = context;
+
+	rate_trials_add(c->result->trials, lasts_ns, ip_bytes);
+}
+
 static void on_ended(void *context, enum udpstp_end end)
 {
 	struct client *c = context;
@@ -169,6 +176,7 @@ static void test_begin(struct client *c, const struct udpstp_activation *agreed)
 					       .mtu_1500 = c->o->mtu_1500,
 					       .seed = c->seed,
 					       .interval = on_interval,
+					       .trial = on_trial,
 					       .ended = on_ended,
 					       .context = c };
 	int rc;
@@ -181,7 +189,8 @@ static void test_begin(struct client *c, const struct udpstp_activation *agreed)
 		return;
 	}
 	r->intervals = calloc(r->wanted, sizeof *r->intervals);
-	if (!r->intervals) {
+	r->trials = calloc(1, sizeof *r->trials);
+	if (!r->intervals || !r->trials) {
 		fail(c, -ENOMEM, "no memory for the sub-intervals");
 		return;
 	}
@@ -363,6 +372,7 @@ out:
 void udpstp_client_free(struct udpstp_client_result *result)
 {
 	free(result->intervals);
+	free(result->trials);
 	ktrxer_hist_free(result->lateness);
 	*result = (struct udpstp_client_result){ 0 };
 }

@@ -3,6 +3,7 @@
 #ifndef KTRXER_METHODS_UDPSTP_CLIENT_H
 #define KTRXER_METHODS_UDPSTP_CLIENT_H
 
+#include "rate_trials.h"
 #include "udpstp_test.h"
 
 struct udpstp_client_options {
@@ -26,6 +27,7 @@ struct udpstp_client_result {
 	uint16_t test_port;
 	struct ip_capacity_interval *intervals;
 	uint32_t count, wanted;
+	struct rate_trials *trials;
 	struct udpstp_test_counts counts;
 	struct ktrxer_hist *lateness; /* of the datagrams up; NULL: the direction is down */
 	enum udpstp_end end;

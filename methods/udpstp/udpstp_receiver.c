@@ -7,12 +7,12 @@
 
 /*
  * Row 0 has a datagram each 50 ms, each other row one each millisecond at least. The search goes to row 0 in one step
- * from row 10 or below, which has 2 datagrams each millisecond at most. So a gap of less than PAUSE_NS is a pause only
- * behind a trial with more than DENSE_RATE datagrams each millisecond.
+ * of 30 rows, after two steps of one row: from row 32 at most, which has 4 datagrams each millisecond. So a gap of less
+ * than PAUSE_NS is a pause only behind a trial with more than DENSE_RATE datagrams each millisecond.
  */
 #define PAUSE_NS (100 * NS_PER_MS)
 #define PAUSE_DENSE_NS (10 * NS_PER_MS)
-enum { DENSE_RATE = 3 };
+enum { DENSE_RATE = 5 };
 
 static const struct udpstp_counts no_counts = { .variation_min_ns = UINT64_MAX, .rtt_min_ns = UINT64_MAX };
 
@@ -29,10 +29,56 @@ void udpstp_receiver_begin(struct udpstp_receiver *r, uint64_t now_ns)
 
 /* ---------------------------------------------------------------------------------------------------------- arrival */
 
+static uint64_t *hole_of(struct udpstp_receiver *r, int64_t at_ms)
+{
+	return &r->holes[(uint64_t)at_ms % UDPSTP_HOLES_MS];
+}
+
+static void holes_until(struct udpstp_receiver *r, int64_t at_ms)
+{
+	int64_t ms = r->holes_ms;
+
+	if (at_ms < ms || at_ms - ms > UDPSTP_HOLES_MS)
+		ms = at_ms - UDPSTP_HOLES_MS; /* the clock was stepped, or nothing arrived for long */
+	while (ms < at_ms)
+		*hole_of(r, ++ms) = 0;
+	r->holes_ms = at_ms;
+}
+
+/* Numbers that may still arrive: they are missing for no longer than another datagram was late. */
+static uint64_t open_of(const struct udpstp_receiver *r, const struct udpstp_counts *c)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; r->overtaken_ms && i <= r->overtaken_ms; i++)
+		count += r->holes[(uint64_t)(r->holes_ms - i) % UDPSTP_HOLES_MS];
+	return count < c->lost ? count : c->lost;
+}
+
 static void add_loss(struct udpstp_receiver *r, uint64_t count)
 {
 	r->trial.lost += count;
 	r->current.lost += count;
+	*hole_of(r, r->holes_ms) += count;
+}
+
+/* A datagram that counted as lost has arrived. `late_ns`: its delay, less that of the last one in order. */
+static void fill_hole(struct udpstp_receiver *r, int64_t late_ns)
+{
+	const uint64_t late_ms = late_ns < 0 ? 0 : ((uint64_t)late_ns + NS_PER_MS - 1) / NS_PER_MS;
+
+	if (late_ms > r->overtaken_ms)
+		r->overtaken_ms = late_ms < UDPSTP_HOLES_MS ? (uint32_t)late_ms : UDPSTP_HOLES_MS - 1;
+	r->trial.lost -= r->trial.lost != 0;
+	r->current.lost -= r->current.lost != 0;
+	for (int64_t i = r->overtaken_ms; i >= 0; i--) {
+		uint64_t *hole = hole_of(r, r->holes_ms - i);
+
+		if (*hole) {
+			--*hole;
+			return;
+		}
+	}
 }
 
 static bool in_history(const struct udpstp_receiver *r, uint32_t number)
@@ -49,7 +95,7 @@ static void remember(struct udpstp_receiver *r, uint32_t number)
 }
 
 /* True: the datagram is in order, and its delay counts. */
-static bool count_number(struct udpstp_receiver *r, uint32_t number)
+static bool count_number(struct udpstp_receiver *r, uint32_t number, int64_t delta_ns)
 {
 	if (number > r->highest) {
 		add_loss(r, number - r->highest - 1);
@@ -62,11 +108,9 @@ static bool count_number(struct udpstp_receiver *r, uint32_t number)
 		r->current.duplicates++;
 		return false;
 	}
-	/* It was counted as lost when a later one arrived; the sub-interval of that count may be over. */
 	r->trial.reordered++;
 	r->current.reordered++;
-	r->trial.lost -= r->trial.lost != 0;
-	r->current.lost -= r->current.lost != 0;
+	fill_hole(r, delta_ns - (r->arrived_real_ns - r->sent_real_ns));
 	remember(r, number);
 	return false;
 }
@@ -124,9 +168,10 @@ void udpstp_receiver_load(struct udpstp_receiver *r, const struct udpstp_load *l
 	r->current.datagrams++;
 	r->trial.bytes += l->payload;
 	r->current.bytes += l->payload;
-	if (!count_number(r, l->sequence))
+	holes_until(r, real_ns / (int64_t)NS_PER_MS);
+	if (!count_number(r, l->sequence, delta_ns))
 		return;
-	if (next)
+	if (next && !l->stopped) /* a sender that gets no status PDUs sends row 0 */
 		count_pause(r, sent_real_ns, real_ns);
 	r->sent_real_ns = sent_real_ns;
 	r->arrived_real_ns = real_ns;
@@ -141,13 +186,17 @@ void udpstp_receiver_load(struct udpstp_receiver *r, const struct udpstp_load *l
 
 bool udpstp_receiver_roll(struct udpstp_receiver *r, uint64_t now_ns, uint64_t lasts_ns)
 {
+	const uint64_t open = open_of(r, &r->current);
+
 	if (now_ns - r->current_ns < lasts_ns)
 		return false;
 	r->saved = r->current;
+	r->saved.lost -= open;
+	r->current = no_counts;
+	r->current.lost = open;
 	r->saved_lasts_ns = now_ns - r->current_ns;
 	r->accumulated_ns += r->saved_lasts_ns;
 	r->intervals++;
-	r->current = no_counts;
 	r->current_ns = now_ns;
 	return true;
 }
@@ -167,7 +216,7 @@ static uint32_t ms(uint64_t ns)
 struct rate_search_feedback udpstp_receiver_feedback(const struct udpstp_receiver *r, bool one_way)
 {
 	const struct udpstp_counts *t = &r->trial;
-	struct rate_search_feedback f = { t->lost, t->reordered, t->duplicates, .delay_known = false };
+	struct rate_search_feedback f = { t->lost - open_of(r, t), t->reordered, t->duplicates, .delay_known = false };
 
 	if (one_way && t->variation_count) {
 		f.delay_known = true;
@@ -215,10 +264,11 @@ static void interval_fill(struct udpstp_interval *i, const struct udpstp_receive
 void udpstp_receiver_status(struct udpstp_receiver *r, struct udpstp_status *s, uint64_t now_ns, int64_t real_ns)
 {
 	const struct udpstp_counts *t = &r->trial;
+	const uint64_t open = open_of(r, &r->trial);
 
 	*s = (struct udpstp_status){ .sequence = ++r->status_number,
 				     .interval_number = r->intervals,
-				     .lost = u32(t->lost),
+				     .lost = u32(t->lost - open),
 				     .reordered = u32(t->reordered),
 				     .duplicates = u32(t->duplicates),
 				     .clock_delta_min = (uint32_t)(int32_t)(r->delta_min_ns / (int64_t)NS_PER_MS),
@@ -235,8 +285,11 @@ void udpstp_receiver_status(struct udpstp_receiver *r, struct udpstp_status *s, 
 				     .sent_s = (uint32_t)(real_ns / KTRXER_NS_PER_S),
 				     .sent_ns = (uint32_t)(real_ns % KTRXER_NS_PER_S) };
 	interval_fill(&s->interval, r);
-	r->dense = t->datagrams * NS_PER_MS > DENSE_RATE * (now_ns - r->trial_ns);
+	/* The first trial may be short: its only datagram is not one of many. */
+	r->dense = t->datagrams * NS_PER_MS >
+		   DENSE_RATE * (now_ns - r->trial_ns > PAUSE_DENSE_NS ? now_ns - r->trial_ns : PAUSE_DENSE_NS);
 	r->trial = no_counts;
+	r->trial.lost = open;
 	r->trial_ns = now_ns;
 	r->minimum_new = false;
 	r->rtt_sample_ns = UINT64_MAX;

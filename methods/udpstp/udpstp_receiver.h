@@ -9,7 +9,10 @@
 #include "rate_search.h"
 #include "udpstp_packet.h"
 
-enum { UDPSTP_HISTORY = 32 /* numbers in which copies of datagrams are found */ };
+enum {
+	UDPSTP_HISTORY = 32, /* numbers in which copies of datagrams are found */
+	UDPSTP_HOLES_MS = 64 /* time in which a datagram may arrive out of order before it counts as lost */
+};
 
 struct udpstp_counts {
 	uint64_t datagrams, bytes; /* bytes of payload */
@@ -20,6 +23,10 @@ struct udpstp_counts {
 
 struct udpstp_receiver {
 	uint32_t highest, history[UDPSTP_HISTORY], history_at;
+	/* Numbers that are missing, by the ms in which a later one arrived: `holes_ms` is that of the last arrival. */
+	uint64_t holes[UDPSTP_HOLES_MS];
+	int64_t holes_ms;
+	uint32_t overtaken_ms; /* the longest time by which a datagram arrived out of order */
 	bool has_delta, minimum_new;
 	bool dense;           /* the last trial had so many datagrams that a gap of some ms is a pause of the sender */
 	int64_t delta_min_ns; /* arrival - send time, whose clocks differ */

@@ -169,6 +169,9 @@ static void status_due(struct loop_timer *timer, uint64_t now_ns)
 
 		search_step(t, &f);
 	}
+	if (t->load_seen && t->o.trial && t->action == UDPSTP_GOES_ON)
+		t->o.trial(t->o.context, now_ns - t->receiver.trial_ns,
+			   t->receiver.trial.bytes + t->receiver.trial.datagrams * headers(t));
 	/* The saved sub-interval is in the status PDU of the same trial. */
 	if (t->action == UDPSTP_GOES_ON)
 		(void)interval_over(t, now_ns);
@@ -304,6 +307,18 @@ static void interval_arrived(struct udpstp_test *t, const struct udpstp_status *
 		t->o.interval(t->o.context, &one);
 }
 
+static void trial_arrived(struct udpstp_test *t, const struct udpstp_status *s)
+{
+	const uint64_t missing = s->sequence - t->status_number - 1;
+
+	if (!t->o.trial || s->action != UDPSTP_GOES_ON)
+		return;
+	if (missing)
+		t->o.trial(t->o.context, missing * t->o.activation.trial_ms * NS_PER_MS, UINT64_MAX);
+	t->o.trial(t->o.context, s->trial_us * (uint64_t)1000,
+		   s->trial_bytes + (uint64_t)s->trial_datagrams * headers(t));
+}
+
 static void status_arrived(struct udpstp_test *t, const uint8_t *data, size_t length, int64_t real_ns)
 {
 	struct udpstp_status s;
@@ -314,6 +329,7 @@ static void status_arrived(struct udpstp_test *t, const uint8_t *data, size_t le
 	}
 	t->sender->head.status_errors = (uint16_t)(s.sequence - t->status_number - 1);
 	t->counts.status_lost += s.sequence - t->status_number - 1;
+	trial_arrived(t, &s);
 	t->status_number = s.sequence;
 	t->sender->head.status_s = s.sent_s;
 	t->sender->head.status_ns = s.sent_ns;

@@ -35,6 +35,8 @@ struct udpstp_test_options {
 	uint8_t answer[UDPSTP_ACTIVATION_BYTES];
 	/* Each sub-interval, as the receiver of load counted it. */
 	void (*interval)(void *context, const struct ip_capacity_interval *interval);
+	/* At the client, each trial, as the receiver counted it; `ip_bytes` UINT64_MAX: its status PDU was lost. */
+	void (*trial)(void *context, uint64_t lasts_ns, uint64_t ip_bytes);
 	/* Is called once. The test is freed by its owner, not within this call. */
 	void (*ended)(void *context, enum udpstp_end end);
 	void *context;

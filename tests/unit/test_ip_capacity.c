@@ -29,7 +29,7 @@ TEST(test_maximum)
 	struct ip_capacity_result r;
 
 	i[0].variation_max_ns = 70 * MS;
-	assert_int_equal(ip_capacity_of(&r, i, 4, 0, 30 * MS, 2 * S), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 4, 0, 30 * MS, 2 * S, 0), 0);
 	assert_int_equal(r.whole.at, 1);
 	assert_true(fabs(r.whole.bit_s - 95e6) < 1);
 	assert_true(fabs(r.whole.loss - 0.01) < 1e-9);
@@ -49,13 +49,13 @@ TEST(test_two_modes)
 						  interval(60, 0) };
 	struct ip_capacity_result r;
 
-	assert_int_equal(ip_capacity_of(&r, i, 4, 2, 30 * MS, 2 * S), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 4, 2, 30 * MS, 2 * S, 0), 0);
 	assert_int_equal(r.whole.at, 0);
 	assert_int_equal(r.modes[0].at, 0);
 	assert_int_equal(r.modes[1].at, 3);
 	assert_true(fabs(r.modes[1].bit_s - 60e6) < 1);
 	/* All sub-intervals are of the first mode: there is no second one. */
-	assert_int_equal(ip_capacity_of(&r, i, 4, 4, 30 * MS, 2 * S), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 4, 4, 30 * MS, 2 * S, 0), 0);
 	assert_int_equal(r.modes[1].count, 0);
 }
 
@@ -64,17 +64,17 @@ TEST(test_doubts)
 	struct ip_capacity_interval i[] = { interval(10, 1), interval(20, 0), interval(30, 0) };
 	struct ip_capacity_result r;
 
-	assert_int_equal(ip_capacity_of(&r, i, 3, 0, 30 * MS, 2 * S), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 3, 0, 30 * MS, 2 * S, 0), 0);
 	assert_true(r.rising);
 	i[0].lost = 0;
 	for (int k = 0; k < 3; k++)
 		i[k].variation_max_ns = 5 * MS;
-	assert_int_equal(ip_capacity_of(&r, i, 3, 0, 30 * MS, 2 * S), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 3, 0, 30 * MS, 2 * S, 0), 0);
 	assert_true(r.unfilled);
 	/* Without delays there is no doubt, because nothing is known. */
 	for (int k = 0; k < 3; k++)
 		i[k].variation_min_ns = i[k].variation_max_ns = IP_CAPACITY_UNKNOWN;
-	assert_int_equal(ip_capacity_of(&r, i, 3, 0, 30 * MS, 2 * S), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 3, 0, 30 * MS, 2 * S, 0), 0);
 	assert_false(r.unfilled);
 	assert_int_equal(r.variation.max_ns, IP_CAPACITY_UNKNOWN);
 }
@@ -86,13 +86,13 @@ TEST(test_a_receiver_that_stood_still)
 	struct ip_capacity_result r;
 
 	i[1].lasts_ns = S * 17 / 10;
-	assert_int_equal(ip_capacity_of(&r, i, 4, 0, 30 * MS, S * 11 / 10), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 4, 0, 30 * MS, S * 11 / 10, 0), 0);
 	assert_int_equal(r.late, 1);
 	assert_true(fabs(r.whole.bit_s - 20e6) < 1 && fabs(r.mean_bit_s - 20e6) < 1);
 	/* The last one has none behind it. */
 	i[1].lasts_ns = S;
 	i[3].lasts_ns = 2 * S;
-	assert_int_equal(ip_capacity_of(&r, i, 4, 0, 30 * MS, S * 11 / 10), 0);
+	assert_int_equal(ip_capacity_of(&r, i, 4, 0, 30 * MS, S * 11 / 10, 0), 0);
 	assert_true(r.late == 1 && fabs(r.whole.bit_s - 30e6) < 1);
 }
 
@@ -101,11 +101,11 @@ TEST(test_nothing)
 	struct ip_capacity_interval i = { 0 };
 	struct ip_capacity_result r;
 
-	assert_int_equal(ip_capacity_of(&r, NULL, 0, 0, 30 * MS, 2 * S), -EINVAL);
-	assert_int_equal(ip_capacity_of(&r, &i, 1, 0, 30 * MS, 2 * S), -EINVAL); /* it lasted no time */
+	assert_int_equal(ip_capacity_of(&r, NULL, 0, 0, 30 * MS, 2 * S, 0), -EINVAL);
+	assert_int_equal(ip_capacity_of(&r, &i, 1, 0, 30 * MS, 2 * S, 0), -EINVAL); /* it lasted no time */
 	i.lasts_ns = S;
 	i.variation_min_ns = i.variation_max_ns = i.rtt_min_ns = i.rtt_max_ns = IP_CAPACITY_UNKNOWN;
-	assert_int_equal(ip_capacity_of(&r, &i, 1, 0, 30 * MS, 2 * S), 0); /* nothing arrived: the capacity is 0 */
+	assert_int_equal(ip_capacity_of(&r, &i, 1, 0, 30 * MS, 2 * S, 0), 0); /* nothing arrived: the capacity is 0 */
 	assert_true(r.whole.bit_s == 0 && isnan(r.loss));
 }
 

@@ -155,6 +155,46 @@ static void judge_drops(struct udpstp_test_counts *counts, uint64_t drops)
 }
 #endif
 
+#define END_NS (200 * MS) /* of the rate at the end of a test */
+
+/*
+ * A bucket that was full lets another burst pass after some time, and a path that is slower since then does not. The
+ * second test is as long as the burst, and two seconds.
+ */
+static bool test_again(const struct capacity_way *w, const struct rate_burst *first)
+{
+	struct udpstp_client_options o = w->run->client;
+	struct udpstp_client_result test;
+	struct ktrxer_error err = { 0 };
+	bool found = false;
+
+	cli_sleep_until(w->run->cli, ktrxer_now_ns() + rate_trials_refill(first));
+	o.interval = NULL;
+	o.activation.test_s = (uint16_t)(first->end_ns / (1000 * MS) + 2);
+	if (udpstp_client_run(&test, &o, &err) == 0 && test.count == test.wanted)
+		found = rate_trials_again(first, test.trials);
+	udpstp_client_free(&test);
+	return found;
+}
+
+static void find_changes(struct capacity_way *w)
+{
+	const struct rate_trials *t = w->test.trials;
+	struct rate_burst first;
+
+	w->level_count = rate_trials_levels(t, w->levels);
+	if (w->level_count || w->test.stopped || w->test.count < w->test.wanted || !rate_trials_burst(t, 0, &first))
+		return;
+	if (rate_trials_refill(&first) && test_again(w, &first)) {
+		w->shaper = first.shaper;
+		return;
+	}
+	w->levels[0] = (struct rate_level){ first.begin_ns, first.end_ns, first.shaper.line_bit_s };
+	w->levels[1] = (struct rate_level){ first.end_ns, w->test.agreed.test_s * (uint64_t)KTRXER_NS_PER_S,
+					    first.shaper.sustained_bit_s };
+	w->level_count = 2;
+}
+
 static int measure(struct capacity_run *run, int way, struct ktrxer_error *err)
 {
 	struct capacity_way *w = &run->ways[way];
@@ -173,8 +213,11 @@ static int measure(struct capacity_run *run, int way, struct ktrxer_error *err)
 #ifndef KTRXER_SMALL
 	judge_drops(&w->test.counts, queue_drops() - drops);
 #endif
+	w->end_bit_s = w->test.trials ? rate_trials_end(w->test.trials, END_NS) : 0;
 	w->has_result = ip_capacity_of(&w->result, w->test.intervals, w->test.count, (uint32_t)run->o->first_mode,
-				       run->o->low_ns, late_ns(&w->test.agreed)) == 0;
+				       run->o->low_ns, late_ns(&w->test.agreed), w->end_bit_s) == 0;
+	if (w->has_result && w->test.trials)
+		find_changes(w);
 	return 0;
 }
 

@@ -28,6 +28,10 @@ struct capacity_way {
 	struct udpstp_client_result test;
 	struct ip_capacity_result result;
 	bool has_result;
+	double end_bit_s;     /* the rate at the end; 0: it is not known, or nothing arrived */
+	struct shaper shaper; /* line_bit_s 0: none was found */
+	struct rate_level levels[RATE_LEVELS_MOST];
+	size_t level_count; /* 0: the rate did not change */
 };
 
 struct capacity_run {

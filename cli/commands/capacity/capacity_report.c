@@ -4,6 +4,7 @@
 
 #include "fields_capacity.h"
 #include "fields_common.h"
+#include "fields_trains.h"
 #include "error.h"
 #include "reasons.h"
 #include "run_delay.h"
@@ -13,6 +14,8 @@
 #include <math.h>
 
 enum { SKIPPED_PERCENT = 1, COPIES_PERCENT = 1, MISSING_PART = 5 };
+
+#define CONTAINS 1.02 /* the maximum, of the sustained rate: it contains the bucket */
 
 const char *const capacity_ways[] = { "up", "down", "both", NULL };
 const char *const capacity_algorithms[] = { "B", "C", NULL };
@@ -83,6 +86,21 @@ static void say_sender(const struct capacity_way *way)
 		 ktrxer_format_ns(late, (int64_t)UDPSTP_LATE_NS), hist_text(text, way->test.lateness, HIST_TAIL));
 }
 
+static void say_changes(const struct capacity_way *way)
+{
+	const char *name = capacity_ways[way->way];
+	char line[KTRXER_UNITS_TEXT], rate[KTRXER_UNITS_TEXT];
+
+	if (way->shaper.line_bit_s > 0)
+		out_text(way->run->cli, "%s: token bucket: %.0f kB at %s or more, then %s", name,
+			 way->shaper.bucket_bytes / 1000, out_rate(line, way->shaper.line_bit_s),
+			 out_rate(rate, way->shaper.sustained_bit_s));
+	for (size_t i = 0; i < way->level_count; i++)
+		out_text(way->run->cli, "%s: level from %.1f s to %.1f s: %s", name,
+			 (double)way->levels[i].from_ns / KTRXER_NS_PER_S,
+			 (double)way->levels[i].to_ns / KTRXER_NS_PER_S, out_rate(rate, way->levels[i].median));
+}
+
 static void say_way(const struct capacity_way *way)
 {
 	const struct ip_capacity_result *r = &way->result;
@@ -101,6 +119,7 @@ static void say_way(const struct capacity_way *way)
 	for (int i = 0; i < 2 && r->modes[1].count; i++)
 		out_text(way->run->cli, "%s: maximum of sub-intervals %u to %u: %s", name, r->modes[i].first + 1,
 			 r->modes[i].first + r->modes[i].count, out_rate(text, r->modes[i].bit_s));
+	say_changes(way);
 	say_range(way, "one-way delay above its minimum", &r->variation);
 	say_range(way, "round trip above its minimum", &r->rtt);
 }
@@ -124,6 +143,28 @@ static void mode_json(struct json *json, const char *key, const struct ip_capaci
 	range_json(json, "delay_variation", &mode->variation);
 	range_json(json, "rtt_variation", &mode->rtt);
 	json_object_end(json);
+}
+
+static void changes_json(struct json *json, const struct capacity_way *way)
+{
+	if (way->shaper.line_bit_s > 0) {
+		capacity_way_shaper_open(json);
+		shaper_line_bit_s(json, way->shaper.line_bit_s);
+		shaper_sustained_bit_s(json, way->shaper.sustained_bit_s);
+		shaper_bucket_bytes(json, way->shaper.bucket_bytes);
+		json_object_end(json);
+	}
+	if (!way->level_count)
+		return;
+	capacity_way_levels_open(json);
+	for (size_t i = 0; i < way->level_count; i++) {
+		json_object(json, NULL);
+		capacity_level_from_ns(json, way->levels[i].from_ns);
+		capacity_level_to_ns(json, way->levels[i].to_ns);
+		capacity_level_bit_s(json, way->levels[i].median);
+		json_object_end(json);
+	}
+	json_array_end(json);
 }
 
 static void sender_json(struct json *json, const struct capacity_way *way)
@@ -178,6 +219,7 @@ static void way_json(struct json *json, const struct capacity_way *way)
 		capacity_way_duplicates(json, r->duplicates);
 		range_json(json, "delay_variation", &r->variation);
 		range_json(json, "rtt_variation", &r->rtt);
+		changes_json(json, way);
 	} else {
 		capacity_way_maximum_null(json);
 	}
@@ -195,11 +237,17 @@ static void judge_search(const struct capacity_way *way)
 	const char *name = capacity_ways[way->way];
 	const uint64_t sent = way->test.counts.datagrams, seen = r->datagrams + r->lost;
 
-	/* A loss is a gap in the numbers. The rest of the datagrams may be on the way at the end. */
-	if (way->way == CAPACITY_UP && sent > seen + sent / MISSING_PART)
+	/* A loss is a gap in the numbers. While datagrams arrive, the others may be in a queue. */
+	if (way->way == CAPACITY_UP && way->end_bit_s < r->whole.bit_s / MISSING_PART &&
+	    sent > seen + sent / MISSING_PART)
 		reason_capacity_missing(cli, name, sent - seen, sent);
 	else if (way->run->o->row != UDPSTP_SEARCH && !way->run->o->start_row)
 		reason_capacity_fixed(cli, name);
+	else if (way->shaper.line_bit_s > 0 && r->whole.bit_s > CONTAINS * way->shaper.sustained_bit_s)
+		reason_capacity_shaped(cli, name, (uint64_t)way->shaper.bucket_bytes, way->shaper.line_bit_s,
+				       way->shaper.sustained_bit_s);
+	else if (way->level_count)
+		reason_capacity_changed(cli, name, way->levels[0].median, way->levels[way->level_count - 1].median);
 	else if (r->rising)
 		reason_capacity_rising(cli, name);
 	else if (r->unfilled)
@@ -241,12 +289,14 @@ static void judge_end(const struct capacity_way *way)
 	const struct udpstp_client_result *t = &way->test;
 	const enum verdict verdict = way->has_result ? VERDICT_DEGRADED : VERDICT_INVALID;
 	const char *name = capacity_ways[way->way];
+	/* The messages that end the test were lost behind the last sub-interval. */
+	const bool whole = t->count && t->count == t->wanted && t->intervals[t->count - 1].datagrams;
 
 	if (t->counts.held_ns >= HELD_NS)
 		reason_capacity_stood_still(way->run->cli, verdict, name, (int64_t)t->counts.held_ns);
 	if (t->stopped)
 		reason_capacity_stopped(way->run->cli, verdict, name, t->count, t->wanted);
-	else if (t->end == UDPSTP_SILENT && t->counts.held_ns < HELD_ENDS_NS)
+	else if (t->end == UDPSTP_SILENT && !whole && t->counts.held_ns < HELD_ENDS_NS)
 		reason_capacity_silent(way->run->cli, verdict, name);
 	else if (t->count < t->wanted || !way->has_result)
 		reason_capacity_ended(way->run->cli, verdict, name, t->count, t->wanted);

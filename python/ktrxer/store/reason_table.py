@@ -334,6 +334,18 @@ FORMS: dict[str, Form] = {
         "{direction}: the rate was still rising at the end: the capacity is higher; give more time (--for)",
         ("capacity",),
     ),
+    "capacity_shaped": Form(
+        "degraded",
+        "path",
+        "{direction}: a shaper of the path passes bursts of {bucket_bytes} at {line_bit_s} or more, and longer ones at {sustained_bit_s}: the maximum contains the burst",
+        ("capacity",),
+    ),
+    "capacity_changed": Form(
+        "degraded",
+        "path",
+        "{direction}: the rate of the path changed from {before_bit_s} to {after_bit_s} during the test: the maximum is that of a part of it",
+        ("capacity",),
+    ),
     "capacity_not_filled": Form(
         "degraded",
         "far_limit",

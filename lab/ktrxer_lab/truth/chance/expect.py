@@ -25,6 +25,7 @@ MEDIAN_ERRORS = 4.0  # standard errors of a median: one median of 16,000 is furt
 ROW_S = 0.005  # between two rows of the byte counts
 QUEUE_MS = 150.0  # of a queue whose length is not known
 CAPACITY_IP = 1250  # bytes of its IP packets
+ETHERNET = 14  # which the rate of a link counts
 NAMED_MS = 700.0  # a flow names an outage of this length, and two round trips beside it
 EDGE = 0.005  # share of the bytes of a flow before its begin, and after its end
 SHAPED = frozenset({"rate", "slow", "free"})  # parts of a path that are no faults
@@ -45,12 +46,20 @@ EXPLAINS = {
     "flow_network_answered": frozenset({"unreachable"}),
     CLEARED: frozenset({"bleach"}),
     "flow_server_idle": frozenset({"held"}),
+    "capacity_server_paused": frozenset({"held"}),
+    "capacity_server_receiver_late": frozenset({"held"}),
+    "capacity_copies": frozenset({"duplicate"}),
+    "capacity_missing": DEAD,
+    "capacity_silent": DEAD,
+    "capacity_ended": DEAD,
     "other_protocol": frozenset({"portal"}),
     "udp_blocked_up": frozenset({"echo", "unreachable"}),
     "not_a_reflector": frozenset({"echo"}),
     "own_load": HINDERS,  # the probes of a run take more than 2 % of a slow flow
     **dict.fromkeys(WINDOWS, frozenset({"free"})),
 }
+HIGHER = frozenset({"capacity_rising", "capacity_not_filled"})  # these are true where the path carries more, and are no fault of it
+HIGHER_SHARE = 1.02
 
 
 @dataclass(frozen=True)
@@ -67,8 +76,11 @@ class Expected:
     free: frozenset[str] = frozenset()  # the directions without a rate
     missed: tuple[str, ...] = ()  # directions whose flow had an outage that is long enough to be named
     answered: bool = False  # another host answered in the place of the server
+    higher: frozenset[str] = frozenset()  # directions that carry more than their capacity that is claimed
 
-    def explained(self, reason: str) -> bool:
+    def explained(self, reason: str, text: str = "") -> bool:
+        if reason in HIGHER:
+            return text.partition(":")[0] in self.higher
         return bool(EXPLAINS.get(reason, frozenset()) & self.faults)
 
     def ways(self, reason: str) -> frozenset[str]:
@@ -112,7 +124,7 @@ def truth(draw: Draw, claims: Claims, done: Mapping[str, Any]) -> Expected:
     length_ms = _outage_ms(draw, claims, done)
     made = Expected(
         found, draw.faults, words, _lossy(draw), policed=policed, cleared=draw.bleach, rows=rows,
-        free=frozenset(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.free),
+        free=frozenset(name for name, way in ((UP, draw.up), (DOWN, draw.down)) if way.free), higher=_higher(draw, claims),
         missed=_missed(draw, claims, done, rows), answered=_answered(draw.box, claims.command),
     )  # fmt: skip
     if draw.outage is None or length_ms <= 0:
@@ -167,6 +179,13 @@ def _missed(draw: Draw, claims: Claims, done: Mapping[str, Any], rows: Mapping[s
             min(high[0], dead[1]) - max(low[0], dead[0]) >= least_ns for low, high in pairwise(rows[way])
         )
     )  # fmt: skip
+
+
+def _higher(draw: Draw, claims: Claims) -> frozenset[str]:
+    """The directions whose rate by construction, in IP packets, is higher than the capacity that the command claims."""
+    claimed = {one.name.removeprefix("capacity "): one.value for one in claims.figures if one.name.startswith("capacity ")}
+    limits = {way: _of(draw, way).rate_mbps or _of(draw, way).police_mbps or math.inf for way in (UP, DOWN)}
+    return frozenset(way for way, mbps in claimed.items() if HIGHER_SHARE * mbps < limits[way] * CAPACITY_IP / (CAPACITY_IP + ETHERNET))
 
 
 def _seconds(command: str) -> float:

@@ -53,7 +53,7 @@ def _findings(claims: Claims, expected: Expected) -> Iterator[Finding]:
             yield found(FALSE_VALID, "marks", f"the path {expected.cleared} removes ECN marks, and that is not named")
         if claims.problem:
             yield found(FALSE_VALID, "figures", f"valid without figures: {claims.problem}")
-    unexplained = [one for one in claims.reasons if not expected.explained(one.id) or _places(one.text) - expected.ways(one.id)]
+    unexplained = [one for one in claims.reasons if not expected.explained(one.id, one.text) or _places(one.text) - expected.ways(one.id)]
     for reason in unexplained:
         yield found(FALSE_CAUSE if faulty else FALSE_ALARM, reason.id, reason.text)
     for one in claims.outages or ():
