@@ -42,6 +42,28 @@ def test_a_failure_of_a_newer_version_is_shown():
     assert tried(end | {"reasons": [5, None]}).reason == "text"
 
 
+def schedule_of(one):
+    runner = SimpleNamespace(trial=lambda *_: one, loads=False, name="stamp")
+    job = SimpleNamespace(runner=runner, invocation=SimpleNamespace(place="local", parameters=None), options=Options(host="h", ktrxer="ktrxer"),
+                          stored=SimpleNamespace(host="h"))  # fmt: skip
+    return SimpleNamespace(jobs=[job], set_trip=lambda _: None)
+
+
+@pytest.mark.parametrize("silent, works", [(1, True), (2, False)])
+def test_a_silent_trial_is_repeated_once(monkeypatch, tmp_path, silent, works):
+    """A burst of losses or an outage of 0.1 s takes its three probes."""
+    monkeypatch.setattr(checks, "_listen", lambda _: [])
+    ends = [json.dumps({"verdict": "invalid", "reasons": [{"id": "silent", "text": "xyzzy"}]}), json.dumps({"verdict": "valid", "received": 3})]
+    program = f"import pathlib; p = pathlib.Path('{tmp_path}/count'); p.open('a').write('x'); print({ends!r}[len(p.read_text()) > {silent}])"
+    given = schedule_of(Trial([sys.executable, "-c", program], server=True, label="x"))
+    if works:
+        checks.far_end(given)
+    else:
+        with pytest.raises(checks.CheckError, match="x: xyzzy"):
+            checks.far_end(given)
+    assert (tmp_path / "count").read_text() == "xx"
+
+
 @pytest.mark.parametrize("identifier, server, advice", [
     ("refused", True, True), ("token_missing", True, True), ("silent", True, True), ("silent", False, False),
     ("unreachable", True, False), ("of_a_newer_version", True, False), ("token_wrong", True, False),
@@ -51,9 +73,6 @@ def test_how_to_start_the_server_is_said_by_the_identifier(monkeypatch, identifi
     monkeypatch.setattr(checks, "_listen", lambda _: [])
     end = json.dumps({"verdict": "invalid", "reasons": [{"id": identifier, "text": "xyzzy"}]})
     one = Trial([sys.executable, "-c", f"print({end!r})"], server=server, label="x")
-    options = Options(host="h", ktrxer="ktrxer")
-    runner = SimpleNamespace(trial=lambda *_: one, loads=False, name="stamp")
-    job = SimpleNamespace(runner=runner, invocation=SimpleNamespace(place="local", parameters=None), options=options, stored=SimpleNamespace(host="h"))
     with pytest.raises(checks.CheckError) as found:
-        checks.far_end(SimpleNamespace(jobs=[job]))
+        checks.far_end(schedule_of(one))
     assert "x: xyzzy" in str(found.value) and ("start it on that host" in str(found.value)) == advice

@@ -55,6 +55,7 @@ EXPLAINS = {
     "other_protocol": frozenset({"portal"}),
     "udp_blocked_up": frozenset({"echo", "unreachable"}),
     "not_a_reflector": frozenset({"echo"}),
+    "far_ended": frozenset({"reset"}),
     "own_load": HINDERS,  # the probes of a run take more than 2 % of a slow flow
     **dict.fromkeys(WINDOWS, frozenset({"free"})),
 }
@@ -223,9 +224,13 @@ def _rate(draw: Draw, done: Mapping[str, Any], way: str, length_s: float) -> Tru
     begin, whole, end = rows[0][0], rows[-1][1], rows[-1][0]
     early = next(at for at, count, _ in rows if count > EDGE * whole)
     late = next(at for at, count, _ in rows if count >= (1 - EDGE) * whole)
-    longest, shortest = max((end - begin) / 1e9, length_s), max((late - early) / 1e9 - 2 * ROW_S, ROW_S)
-    least = min(read for at, _, read in rows if at >= end - 1e6 * _drain_ms(draw, way))
-    low, high = least * 8e-6 / longest, whole * 8e-6 / max(shortest, min(length_s, longest) / 2)
+    longest = max((end - begin) / 1e9, length_s)
+    shortest = min(length_s, longest) / 2
+    # Bytes arrive after the end of the flow, and more slowly than before it where the rate of the path has sunk.
+    ends = [(at, count, read) for at, count, read in rows if at >= end - 1e6 * _drain_ms(draw, way)]
+    low = min(read for _, _, read in ends) * 8e-6 / longest
+    last = [(min(at, late), count) for at, count, _ in ends]
+    high = max(count * 8e-6 / max((at - early) / 1e9 - 2 * ROW_S, shortest) for at, count in last)
     return Truth(low, max(low, high))
 
 
