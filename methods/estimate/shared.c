@@ -6,8 +6,7 @@
 #include "hop_queues.h"
 #include "levels.h"
 #include "mda.h"
-#include "ppt_plan.h"
-#include "ppt_probes.h"
+#include "ppt_checks.h"
 #include "tcp_pair.h"
 
 #include <errno.h>
@@ -123,7 +122,7 @@ static int put_ppt(struct figures *f, const struct ppt_result *r)
 		put(f, "fixed_trailing_ns", r->phase2.trailing_ns);
 		put(f, "fixed_heading_ns", r->phase2.heading_ns);
 	}
-	if (r->reading == PPT_SERVICE_TIME)
+	if (r->reading == PPT_SERVICE_TIME || (r->reading == PPT_RESOLVED && r->serial))
 		put(f, "service_ns", r->service_ns);
 	if (r->reading == PPT_COALESCED && r->coalescing_ns > 0)
 		put(f, "coalescing_period_ns", r->coalescing_ns);
@@ -154,18 +153,28 @@ EXPORT int ktrxer_py_ppt_gaps(const int64_t *one_ns, size_t one_count, uint32_t 
 	return rc < 0 ? failed(rc, &err, text, size) : put_ppt(&f, &r);
 }
 
-EXPORT int ktrxer_py_ppt_probes(const struct pair_times *one, size_t one_count, uint32_t one_bytes,
-				const struct pair_times *two, size_t two_count, uint32_t two_bytes,
-				uint32_t heading_bytes, uint32_t resolution_ns, struct figure *to, int most, char *text,
-				size_t size)
+EXPORT int ktrxer_py_ppt_four_probes(const struct pair_times *one, size_t one_count, uint32_t one_bytes,
+				     const struct pair_times *two, size_t two_count, uint32_t two_bytes,
+				     const struct pair_times *middle, size_t middle_count, uint32_t middle_bytes,
+				     const struct pair_times *shorter, size_t shorter_count, uint32_t shorter_bytes,
+				     uint32_t shorter_heading_bytes, uint32_t heading_bytes, uint32_t resolution_ns,
+				     struct figure *to, int most, char *text, size_t size)
 {
 	struct figures f = { .to = to, .most = most };
 	struct ppt_probes sets[2] = { { .probes = one, .count = one_count, .size_bytes = one_bytes },
 				      { .probes = two, .count = two_count, .size_bytes = two_bytes } };
 	struct ktrxer_error err = { 0 };
 	struct ppt_result r;
-	const int rc = ppt_probes_estimate(sets, heading_bytes, resolution_ns, &r, &err);
+	struct ppt_checks checks = {
+		.middle = { .probes = middle, .count = middle_count, .size_bytes = middle_bytes },
+		.shorter = { .probes = shorter, .count = shorter_count, .size_bytes = shorter_bytes },
+		.heading_bytes = heading_bytes,
+		.shorter_heading_bytes = shorter_heading_bytes
+	};
+	int rc = ppt_probes_estimate(sets, heading_bytes, resolution_ns, &r, &err);
 
+	if (rc == 0 && middle_bytes)
+		rc = ppt_probes_check(sets, &checks, resolution_ns, &r, &err);
 	return rc < 0 ? failed(rc, &err, text, size) : put_ppt(&f, &r);
 }
 

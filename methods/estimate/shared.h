@@ -36,9 +36,12 @@ int ktrxer_py_coalescing(const struct pair_times *one, size_t one_count, const s
 int ktrxer_py_ppt_gaps(const int64_t *one_ns, size_t one_count, uint32_t one_bytes, const int64_t *two_ns,
 		       size_t two_count, uint32_t two_bytes, uint32_t resolution_ns, struct figure *to, int most,
 		       char *text, size_t size);
-int ktrxer_py_ppt_probes(const struct pair_times *one, size_t one_count, uint32_t one_bytes,
-			 const struct pair_times *two, size_t two_count, uint32_t two_bytes, uint32_t heading_bytes,
-			 uint32_t resolution_ns, struct figure *to, int most, char *text, size_t size);
+int ktrxer_py_ppt_four_probes(const struct pair_times *one, size_t one_count, uint32_t one_bytes,
+			      const struct pair_times *two, size_t two_count, uint32_t two_bytes,
+			      const struct pair_times *middle, size_t middle_count, uint32_t middle_bytes,
+			      const struct pair_times *shorter, size_t shorter_count, uint32_t shorter_bytes,
+			      uint32_t shorter_heading_bytes, uint32_t heading_bytes, uint32_t resolution_ns,
+			      struct figure *to, int most, char *text, size_t size);
 int ktrxer_py_ppt_plan(const uint64_t *capacity_bit_s, size_t links, uint32_t heading_bytes, uint32_t resolution_ns,
 		       uint32_t gap_bits, struct figure *to, int most, char *text, size_t size);
 int ktrxer_py_mda_probes(uint32_t hops, double failure);

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import pytest
 from built_estimators import built, missing
 from ktrxer.run import binary
-from ktrxer.statistics import AvailableBandwidth, coalescing, mda_probes, modes, native, pairs, ppt, ppt_of_probes, ppt_plan
+from ktrxer.statistics import AvailableBandwidth, PptChecks, coalescing, mda_probes, modes, native, pairs, ppt, ppt_of_probes, ppt_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 Times = npt.NDArray[np.int64]
@@ -134,6 +135,47 @@ def test_ppt_of_probes_leaves_out_what_the_sender_split() -> None:
     found = ppt_of_probes({78: probes(78), 232: probes(232)}, heading_bytes=1502)
     assert found.reading == "resolved" and found.capacity_bit_s == pytest.approx(100e6, rel=0.01)
     assert found.delta_low_ns is not None and found.delta_high_ns is not None and found.delta_low_ns <= 3 <= found.delta_high_ns
+
+
+def received(trailing: int, gap: Callable[[int], float]) -> Times:
+    """Compound probes whose gap at the receiver is gap(trailing), with a few nanoseconds of noise."""
+    sent = 10**18 + np.arange(60) * 10_000_000
+    arrived = sent + 1_000_000
+    return np.stack([sent, sent + 1000, arrived, arrived + round(gap(trailing)) + np.arange(60) * 7 % 11], axis=1)
+
+
+@pytest.mark.parametrize("case", ["link", "service", "uncovered", "bent"])
+def test_further_probes_refute_a_model_that_does_not_fit(case: str) -> None:
+    """By construction: a link of 100 Mbit/s; the same before a receiver with 15 us for each packet; a heading packet that does not cover the
+    gap; a line that is bent the other way."""
+    link = lambda trailing: (8 * trailing + 96) * 10  # noqa: E731
+    gap = {
+        "link": link,
+        "service": lambda trailing: max(15_000, link(trailing)),
+        "uncovered": lambda trailing: link(trailing) + 8 * trailing * 40,
+        "bent": lambda trailing: min(link(trailing), 20_000 + trailing),
+    }[case]
+    shorter = (lambda trailing: gap(trailing) + 10 * 8 * (1502 - 1134)) if case == "uncovered" else gap
+    checks = PptChecks(300, received(300, gap), 1134, 342, received(342, shorter))
+    sizes = {78: received(78, gap), 460: received(460, gap)}
+    found = ppt_of_probes(sizes, 1502, checks=checks)
+    if case == "link":
+        assert found.reading == "resolved" and found.capacity_bit_s == pytest.approx(100e6, rel=0.01) and found.service_ns is None
+    elif case == "service":
+        assert found.reading == "resolved" and found.capacity_bit_s == pytest.approx(100e6, rel=0.01)
+        assert found.service_ns == pytest.approx(15_000, abs=20)
+    else:
+        assert found.reading == {"uncovered": "not_covered", "bent": "bent"}[case] and found.capacity_bit_s is None
+    assert ppt_of_probes(sizes, 1502).reading == "resolved", "two sizes fit any line"
+
+
+def test_checks_that_cannot_be() -> None:
+    probes = {78: received(78, float), 460: received(460, float)}
+    for middle, shorter in ((78, 1000), (500, 1000), (300, 1502), (300, 0)):
+        with pytest.raises(ValueError, match="is not"):
+            ppt_of_probes(probes, 1502, checks=PptChecks(middle, received(300, float), shorter, 342, received(342, float)))
+    few = PptChecks(300, [], 1134, 342, [])
+    assert ppt_of_probes(probes, 1502, checks=few).reading in ("too_few", "unresolved")
 
 
 def test_plans_of_the_papers_paths() -> None:

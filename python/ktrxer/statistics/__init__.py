@@ -16,7 +16,7 @@ _MODULES = {
     "capacity": ("Coalescing", "Pairs", "coalescing", "modes", "pairs"),
     "fill": ("CapacityInterval", "CapacityMode", "IpCapacity", "ip_capacity"),
     "native": ("NoEstimatorsError",),
-    "processing": ("Ppt", "PptPlan", "ppt", "ppt_of_probes", "ppt_plan"),
+    "processing": ("Ppt", "PptChecks", "PptPlan", "ppt", "ppt_of_probes", "ppt_plan"),
     "routes": ("HopQueue", "HopQueues", "hop_queues", "mda_probes"),
     "tcp_pairs": ("Answer", "Losses", "Share", "TcpPair", "tcp_losses", "tcp_pair"),
 }

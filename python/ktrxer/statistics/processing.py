@@ -39,13 +39,36 @@ def ppt(gaps_ns: Mapping[int, npt.ArrayLike], resolution_ns: int = 0) -> Ppt:
     return native.result(Ppt, native.call("ppt_gaps", *trains[0], *trains[1], native.uint32(resolution_ns), text=True))
 
 
-def ppt_of_probes(probes: Mapping[int, npt.ArrayLike], heading_bytes: int = 1502, resolution_ns: int = 1) -> Ppt:
-    """ppt() from the send times and arrivals of both packets (rows as those of pairs()), without the probes that the sender split."""
+@dataclass(frozen=True)
+class PptChecks:
+    """Probes that can refute the model: two sizes fit any line. Sizes are those on the wire."""
+
+    middle_bytes: int  # of the trailing packet, between both sizes of the estimate, behind their heading packet
+    middle: npt.ArrayLike
+    shorter_heading_bytes: int
+    shorter_bytes: int  # of the trailing packet behind the shorter heading packet
+    shorter: npt.ArrayLike
+
+
+def ppt_of_probes(
+    probes: Mapping[int, npt.ArrayLike], heading_bytes: int = 1502, resolution_ns: int = 1, checks: PptChecks | None = None
+) -> Ppt:
+    """ppt() from the send times and arrivals of both packets (rows as those of pairs()), without the probes that the sender split.
+
+    checks: the readings `bent` and `not_covered` then refuse a path or a receiver that the model of two sizes does not fit, and a receiver
+    that serves one packet after the other in constant time has this time in service_ns."""
     if len(probes) != 2:
         raise ValueError(f"two sizes of the trailing packet give the slope, not {len(probes)}")
-    trains = [(*native.pair_times(times), native.uint32(size)) for size, times in probes.items()]
-    sizes = native.uint32(heading_bytes), native.uint32(resolution_ns)
-    return native.result(Ppt, native.call("ppt_probes", *trains[0], *trains[1], *sizes, text=True))
+    given = list(probes.items())
+    given += [(checks.middle_bytes, checks.middle), (checks.shorter_bytes, checks.shorter)] if checks else [(0, ()), (0, ())]
+    if checks and not min(probes) < checks.middle_bytes < max(probes):
+        raise ValueError(f"the middle size, {checks.middle_bytes}, is not between {min(probes)} and {max(probes)}")
+    if checks and not 0 < checks.shorter_heading_bytes < heading_bytes:
+        raise ValueError(f"the shorter heading packet, {checks.shorter_heading_bytes}, is not shorter than {heading_bytes}")
+    trains = [word for size, times in given for word in (*native.pair_times(times), native.uint32(size))]
+    shorter = native.uint32(checks.shorter_heading_bytes if checks else 0)
+    sizes = shorter, native.uint32(heading_bytes), native.uint32(resolution_ns)
+    return native.result(Ppt, native.call("ppt_four_probes", *trains, *sizes, text=True))
 
 
 @dataclass(frozen=True)
