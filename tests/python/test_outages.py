@@ -51,6 +51,16 @@ def test_losses_by_chance_are_no_outage(tmp_path: Path, more: dict[str, Any]) ->
     assert not any(line.startswith("outage") for line in lines(summary))
 
 
+def test_a_queue_that_drops_for_a_round_trip_is_no_outage(tmp_path: Path) -> None:
+    """pie before 1.2 Mbit/s dropped each probe for 0.2 s under load, with round trips of 0.5 s: no part of the path was dead."""
+    full = {"up_ms": 400, "base_ms": 90, "dead_s": (9.0, 9.35)}
+    assert made(tmp_path, name="a", **full).outages == []
+    (one,) = made(tmp_path, name="b", **full | {"dead_s": (9.0, 9.8)}).outages
+    assert 780 <= one.low_ms <= 800
+    assert len(made(tmp_path, name="c", **full | {"dead_s": (2.0, 2.35)}).outages) == 1, "without a load no queue is full"
+    assert len(made(tmp_path, name="d", **full | {"up_ms": 3000, "dead_s": (9.0, 10.2)}).outages) == 1
+
+
 def test_an_outage_in_a_path_that_loses_packets(tmp_path: Path) -> None:
     (one,) = made(tmp_path, loss=0.2, idle_loss=0.2, dead_s=(10, 11)).outages
     assert one.low_ms <= 1000 + 100 and one.high_ms is not None and one.high_ms >= 1000

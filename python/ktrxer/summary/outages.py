@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ Times = NDArray[np.int64]
 
 MS, S = 1e6, 1e9
 LEAST_NS = 200_000_000  # a shorter time without an answer is a loss of packets
+QUEUE_NS = 1_000_000_000  # a longer time in which each probe is lost is no effect of a queue
 MOMENT_NS = 2_000_000  # probes that leave in the same part of this length leave at the same moment
 MOMENTS_LEAST = 5
 CHANCE = 1e-4  # of one time in the run in which so many moments are lost one after the other by chance
@@ -46,27 +48,33 @@ class Outage:
 
 def outages(run: Run, kind_of: dict[int, str]) -> list[Outage]:
     """`kind_of`: the kind of the probes of each series. A kind that is never answered is no part: it is blocked, and not out."""
-    kinds: dict[str, list[tuple[Times, Times]]] = {}
+    kinds: dict[str, list[tuple[Times, Times, Times]]] = {}
     for series in run.meta.of_kind("latency"):
         rows = run.arrays(series)
         known = losses.session_of(run.meta, series) is not None
         state = np.asarray(losses.placed(run.meta, series, rows, certain=False) if known else rows["state"], np.int64)
         there = np.isin(state, SENT)
-        kinds.setdefault(kind_of[series.id], []).append((rows["t_ns"][there].astype(np.int64), state[there]))
-    used = {kind: parts for kind, parts in kinds.items() if any(np.isin(state, (ANSWERED, TOO_LATE)).any() for _, state in parts)}
+        kinds.setdefault(kind_of[series.id], []).append((rows["t_ns"][there].astype(np.int64), state[there], _trips(rows)[there]))
+    used = {kind: parts for kind, parts in kinds.items() if any(np.isin(state, (ANSWERED, TOO_LATE)).any() for _, state, _ in parts)}
     if not used:
         return []
-    times, states = (np.concatenate([part[i] for parts in used.values() for part in parts]) for i in (0, 1))
+    times, states, trips = (np.concatenate([part[i] for parts in used.values() for part in parts]) for i in (0, 1, 2))
     names = np.repeat(np.arange(len(used)), [sum(len(part[0]) for part in parts) for parts in used.values()])
     order = np.argsort(times, kind="stable")
     load = run.meta.phase("load")
-    return _found(times[order], states[order], names[order], tuple(used), (load.from_ns, load.to_ns) if load is not None else (0, 0))
+    span = (load.from_ns, load.to_ns) if load is not None else (0, 0)
+    return _found(times[order], states[order], trips[order], names[order], tuple(used), span)
 
 
-def _found(t: Times, state: Times, names: Times, kinds: tuple[str, ...], load: tuple[int, int]) -> list[Outage]:
+def _trips(rows: Mapping[str, NDArray[Any]]) -> Times:
+    """0: not known."""
+    return np.nan_to_num(rows["rtt_ns"].astype(np.float64)).astype(np.int64)
+
+
+def _found(t: Times, state: Times, trips: Times, names: Times, kinds: tuple[str, ...], load: tuple[int, int]) -> list[Outage]:
     """Probes of several classes leave at the same moment and meet the same full queue, so moments are counted, and not probes."""
     lost = np.isin(state, (LOST, LOST_UP, LOST_DOWN))
-    answered = t[~lost]
+    answered, took = t[~lost], trips[~lost]
     _, first, moment = np.unique(t // MOMENT_NS, return_index=True, return_inverse=True)
     dead = np.bincount(moment, ~lost) == 0
     loaded = (t[first] >= load[0]) & (t[first] < load[1])
@@ -78,6 +86,9 @@ def _found(t: Times, state: Times, names: Times, kinds: tuple[str, ...], load: t
         if last_ns - from_ns < LEAST_NS or end - begin < MOMENTS_LEAST or end - begin < _by_chance(dead, loaded, begin, end):
             continue
         before, after = np.searchsorted(answered, from_ns) - 1, np.searchsorted(answered, last_ns, "right")
+        # A flow that has filled the queue reduces its rate a round trip later, and meanwhile the queue may drop each packet.
+        if loaded[begin] and before >= 0 and last_ns - from_ns < min(took[before], QUEUE_NS):
+            continue
         since_ns = int(answered[before]) if before >= 0 else from_ns
         high = (int(answered[after]) - since_ns) / MS if after < len(answered) else None
         found = [kinds[i] for i in np.unique(names[inside]).tolist()]

@@ -30,7 +30,7 @@ def read(output: Output) -> list[Figure]:
         found += share(f"duplicates {way}", sum(flow["duplicates"] for flow in flows), sent - lost)
         if any(flow["ecn"] != "off" for flow in flows):
             found += share(f"CE {way}", sum(flow["ce"] for flow in flows), received)
-        if lost > OVERLOADED * sent:
+        if lost > OVERLOADED * sent and received:
             frames = 1 + UDP_HEADERS * received / sum(flow["received_bytes"] for flow in flows)
             found.append(Figure(f"UDP {way}", result[f"{way}_bps"] * frames / 1e6, loaded=True))
     return found

@@ -31,7 +31,7 @@ EDGE = 0.005  # share of the bytes of a flow before its begin, and after its end
 SHAPED = frozenset({"rate", "slow", "free"})  # parts of a path that are no faults
 
 # The faults that explain a reason. A reason that is not in the table is explained by none.
-DEAD = frozenset({"outage", "loss", "stall", "prohibit", "policer", "reset", "portal", "echo", "held"})
+DEAD = frozenset({"outage", "loss", "stall", "prohibit", "unreachable", "policer", "reset", "portal", "echo", "held"})
 CLEARED = "ecn_bleached"
 # A flow of TCP gets less than the rate.
 HINDERS = frozenset({"slow", "loss", "outage", "reorder", "jitter", "policer", "marks", "held", "step"})
@@ -176,7 +176,7 @@ def _missed(draw: Draw, claims: Claims, done: Mapping[str, Any], rows: Mapping[s
     dead = [event["at_ns"] + done["offset_ns"] for event in done["events"] if event["outage"]]
     least_ns = 1e6 * (NAMED_MS + 2 * (draw.up.delay_ms + draw.down.delay_ms + _drain_ms(draw, UP) + _drain_ms(draw, DOWN)))
     return tuple(
-        way for way in draw.outage.ways if len(dead) == 2 and any(
+        way for way in draw.outage.ways if way in claims.rates and len(dead) == 2 and any(
             min(high[0], dead[1]) - max(low[0], dead[0]) >= least_ns for low, high in pairwise(rows[way])
         )
     )  # fmt: skip
