@@ -84,9 +84,9 @@ def every(options: Options) -> tuple[list[Invocation], list[str]]:
     return found, missing
 
 
-def without(plan: Plan, kinds: Collection[str]) -> Plan:
-    """The plan without the processes of these runners. PlanError: others wait for one of them."""
-    made = dataclasses.replace(plan, runs=tuple(one for one in plan.runs if one.runner not in kinds))
+def without(plan: Plan, those: Collection[str]) -> Plan:
+    """The plan without the processes of these runners and of these names. PlanError: others wait for one of them."""
+    made = dataclasses.replace(plan, runs=tuple(one for one in plan.runs if not {one.runner, one.name} & {*those}))
     check(made)
     return made
 

@@ -221,7 +221,7 @@ def _pings(setting: Setting, text: str) -> Plan:
         raise PlanError(f"--ping-host {text[:60]}: it is HOST, HOST,DSCP or HOST,DSCP,ECN")
     mark, ecn = [*marks, "", ""][:2]
     words = " ".join([host, *filter(None, marks)])
-    return icmp(setting, f"Ping (ms) ICMP {words} (extra)", host=host, mark=mark or None, ecn=ecn or "off")
+    return icmp(setting, f"Ping (ms) ICMP {words}{EXTRA}", host=host, mark=mark or None, ecn=ecn or "off")
 
 
 def udp(setting: Setting, name: str, mark: str | None = None, *, when: When = When(), place: str = LOCAL, **more: Any) -> Plan:
@@ -350,6 +350,7 @@ def value_of(key: str, text: str, kind: Any, limits: Mapping[str, Any] = Mapping
     return value
 
 
+EXTRA = " (extra)"  # ends the name of the pings to a host of --ping-host
 SERIES_MOST = 20_000  # of a stored run
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{0,255}")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ktrxer.arguments import host_fault
+from ktrxer.catalogue.recipe import EXTRA
 from ktrxer.places import LOCAL, Place, PlaceError, is_here, open_place, run
 from ktrxer.run import addresses, timers
 from ktrxer.run.schedule import Job, Schedule
@@ -246,34 +247,37 @@ def far_end(schedule: Schedule, estimate: bool = False, forbidden: dict[str, str
     """Does each kind of measurement get an answer? A short one of each, all at the same time. Their round trip is that of the schedule.
 
     `estimate`: the trials of the flows move enough for a first estimate of the rate in bit/s, of the slower direction.
-    `forbidden`: takes the runners of probes that this host may not send, with the cause, if others remain; else they are failures."""
+    `forbidden`: takes the runners of probes that this host may not send, with the cause, if others remain; else they are failures. It takes
+    the names of pings to further hosts, too, that do not answer."""
     rates: list[float] = []
     trials: dict[tuple[str, ...], Trial] = {}
     probers: dict[str, str] = {}  # by command
+    named: dict[tuple[str, ...], list[str]] = {}  # the processes that a trial stands for
     for job in schedule.jobs:
         if job.runner.trial is not None and job.invocation.place == LOCAL:
             trial = job.runner.trial(job.invocation.parameters, job.options, estimate)
             key = tuple(trial.command) if job.runner.loads else (job.runner.name, job.stored.host or "", job.options.family)
             trials.setdefault(key, trial)
+            named.setdefault(key, []).append(job.stored.name)
             if not job.runner.loads:
                 probers[shlex.join(trial.command)] = job.runner.name
     answered = no_server = False  # by the server: ICMP echoes are answered by the kernel
-    begun: list[tuple[subprocess.Popen[bytes], Trial]] = []
+    begun: list[tuple[subprocess.Popen[bytes], Trial, list[str]]] = []
     failures = _listen(schedule)
     trip = _Trip(time.monotonic())
     try:
-        for trial in trials.values():
+        for key, trial in trials.items():
             try:
-                begun.append((_begin(trial.command), trial))
+                begun.append((_begin(trial.command), trial, named[key]))
             except OSError as error:
                 failures.append(f"{trial.command[0]}: cannot be started: {error.strerror}")
         if trials and not probers:
             job = next(job for job in schedule.jobs if job.runner.loads)
             trip.handshake = timers.Handshake(_host(job), job.options.port)
-        for child, trial in list(begun):
+        for child, trial, names in list(begun):
             failure = _trial(child, trial, trip, rates)
             if failure is not None and failure.reason == SILENT:  # three probes are lost in one burst of losses, or in a short outage
-                begun.append((_begin(_again(trial.command, trip.ns)), trial))
+                begun.append((_begin(_again(trial.command, trip.ns)), trial, names))
                 failure = _trial(begun[-1][0], trial, trip, rates) and failure
             answered = answered or (failure is None and trial.server)
             prober = probers.get(shlex.join(trial.command))
@@ -281,10 +285,13 @@ def far_end(schedule: Schedule, estimate: bool = False, forbidden: dict[str, str
             if failure and not_permitted and prober and forbidden is not None and _others(schedule, {prober, *forbidden}):
                 forbidden[prober] = failure.cause
                 continue
+            if failure and forbidden is not None and all(name.endswith(EXTRA) for name in names):
+                forbidden |= dict.fromkeys(names, failure.cause or failure.line)
+                continue
             failures += [failure.line] if failure else []
             no_server = no_server or (failure is not None and failure.reason in NO_SERVER and (trial.server or failure.reason == LATE))
     finally:
-        for child, _ in begun:
+        for child, *_ in begun:
             child.kill()
             child.wait()
     if no_server and not answered:
@@ -328,9 +335,9 @@ class _Trip:
 
 
 def not_measured(schedule: Schedule, forbidden: Mapping[str, str]) -> list[Reason]:
-    """The reason for each process that this host may not run."""
-    those = [job for job in schedule.jobs if job.runner.name in forbidden]
-    return [reason("not_measured", name=job.stored.name, error=forbidden[job.runner.name]) for job in those]
+    """The reason for each process that this host may not run, and for each further host that does not answer."""
+    errors = [(job.stored.name, forbidden.get(job.stored.name) or forbidden.get(job.runner.name)) for job in schedule.jobs]
+    return [reason("not_measured", name=name, error=error) for name, error in errors if error]
 
 
 def _others(schedule: Schedule, kinds: set[str]) -> bool:
