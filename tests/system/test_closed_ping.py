@@ -67,6 +67,7 @@ def test_a_run_goes_on_without_icmp(closed, tmp_path):
     dry = closed("run", *words, "--dry-run")
     assert dry.returncode == 0 and "Ping (ms) ICMP: it was not measured: ping sockets are closed" in dry.stdout, dry.stderr
     done = closed("run", *words, "--json")
+    assert done.stdout, done.stderr
     made = json.loads(done.stdout)
     assert "Ping (ms) ICMP: it was not measured: " in done.stderr
     (found,) = [one for one in made["reasons"] if one["id"] == "not_measured"]
@@ -87,6 +88,7 @@ def test_a_run_of_icmp_alone_ends(closed, tmp_path):
 @pytest.mark.plain_build
 def test_check_blames_no_firewall(closed):
     done = closed("check", "--server", closed.b.address, "--for", "5", "--delay", "4", "-i", "200ms", "--json")
+    assert done.stdout, done.stderr
     made = json.loads(done.stdout)
     (blocked,) = made["blocked"]
     assert blocked.startswith("this host itself sends no ICMP echo request, so the round trips are those of UDP: ping sockets"), blocked

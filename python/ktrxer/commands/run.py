@@ -231,7 +231,7 @@ def _wanted(given: argparse.Namespace, arguments: list[str], wanted: Wanted) -> 
         if wanted.old is not None:
             of_old = {"id": wanted.old.meta.id, "file": wanted.old.path.name, "created": wanted.old.meta.created}
             meta.metadata["again"] = of_old | {"different": _different(wanted, meta, schedule)}
-        run = measure(given, meta, schedule, address, places, wanted.old, notes)
+        run = measure(given, meta, schedule, address, places, wanted.old, notes, given.name)
     return report(run.path, run, given)
 
 
@@ -324,9 +324,10 @@ def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places:
 
 def measure(
     given: argparse.Namespace, meta: Meta, schedule: Schedule, address: str, places: Mapping[str, Place], old: Run | None = None,
-    notes: Sequence[Reason] = (),
+    notes: Sequence[Reason] = (), name: str | None = None,
 ) -> Run:  # fmt: skip
-    """The run, which is stored in the file `path`. `old`: the run that it repeats. `notes`: reasons that are known before it."""
+    """The run, which is stored in the file `path`. `old`: the run that it repeats. `notes`: reasons known before it. `name`: of the
+    file, without its suffix."""
     from ktrxer.run.session import DiskError, NoView, Session, View
 
     view: View = NoView()
@@ -346,7 +347,7 @@ def measure(
         different = meta.metadata["again"]["different"]
         different += again.of_hosts(old.meta.metadata.get("before"), meta.metadata.get("before"))
         _show_different(given, different)
-    session = Session(schedule, meta, given.directory, view, places, given.name)
+    session = Session(schedule, meta, given.directory, view, places, name)
     session.notes += notes
     if not given.no_extras:
         session.after = lambda: _gather(given, schedule, address, places)
