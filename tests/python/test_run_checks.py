@@ -45,7 +45,7 @@ def test_a_failure_of_a_newer_version_is_shown():
 def schedule_of(one):
     runner = SimpleNamespace(trial=lambda *_: one, loads=False, name="stamp")
     job = SimpleNamespace(runner=runner, invocation=SimpleNamespace(place="local", parameters=None), options=Options(host="h", ktrxer="ktrxer"),
-                          stored=SimpleNamespace(host="h"))  # fmt: skip
+                          stored=SimpleNamespace(host="h", name="Ping"))  # fmt: skip
     return SimpleNamespace(jobs=[job], set_trip=lambda _: None)
 
 
