@@ -28,7 +28,7 @@ STEP_FLOW_S = 8.0  # two levels of two seconds, at least
 RATE_NODES = {UP: ("left", "to-right"), DOWN: ("right", "to-left")}
 HOLD = "pkill -{} -f '[k]trxer serve'"
 RUN_S, RUN_IDLE_S, RUN_SHARE = 4.0, 1.5, 0.1
-SLOW_MBPS = 2.0
+SLOW_MBPS, CHECK_SLOW_MBPS = 2.0, 6.0  # the probes take more than 2 % below; `check` sends 110 kbit/s of them at 20 ms
 LAST_S = 1e6  # a change that follows the end of the command
 PROGRAM = Path_(__file__).resolve().parents[1] / "boxes.py"
 # Middleboxes in the router `left`, by their directions. The kernel of virtual time has no `reject` of nftables.
@@ -118,9 +118,10 @@ class Draw:
         found |= {"held"} if self.held else set()
         found |= {"step"} if self.step else set()
         found |= {"clock"} if self.ahead_ms or self.rate_ppm else set()
+        slow_mbps = CHECK_SLOW_MBPS if any(one.startswith("check") for one in self.commands) else SLOW_MBPS
         for way in (self.up, self.down):
             found |= {"free"} if way.free else set()
-            found |= {"slow"} if (way.rate_mbps or way.police_mbps or SLOW_MBPS) < SLOW_MBPS else set()
+            found |= {"slow"} if (way.rate_mbps or way.police_mbps or slow_mbps) < slow_mbps else set()
             found |= {
                 name for name, there in (
                     ("rate", way.rate_mbps is not None), ("loss", way.loss), ("reorder", way.reorder), ("duplicate", way.duplicate),
