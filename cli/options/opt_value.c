@@ -104,6 +104,8 @@ static int check_bounds(const struct opt *opt, uint64_t value, const char *text,
 
 static int set_number(const struct opt *opt, uint64_t *field, const char *text, struct ktrxer_error *err)
 {
+	const size_t length = strlen(text);
+	char number[8] = "";
 	uint64_t value = 0;
 	int ret;
 
@@ -113,7 +115,11 @@ static int set_number(const struct opt *opt, uint64_t *field, const char *text, 
 		ret = ktrxer_parse_bitrate(&value, text, err);
 	else if (opt->type == OPT_SIZE)
 		ret = ktrxer_parse_size(&value, text, err);
-	else
+	else if (opt->argument && !strcmp(opt->argument, "PERCENT") && length && length < sizeof number &&
+		 text[length - 1] == '%') {
+		memcpy(number, text, length - 1);
+		ret = ktrxer_parse_u64(&value, number, err);
+	} else
 		ret = ktrxer_parse_u64(&value, text, err);
 	if (!ret)
 		ret = check_bounds(opt, value, text, err);

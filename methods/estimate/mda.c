@@ -26,3 +26,21 @@ uint32_t mda_probes(uint32_t hops, double failure)
 	}
 	return probes;
 }
+
+uint32_t mda_share_probes(uint32_t seen, double share, double failure)
+{
+	/* So many next hops, those that were not seen included, can have the share. The room is for rounding of 1/0.1. */
+	const double most = 1 / share + 1e-9, larger = seen > 1 ? 0 : share;
+	double missing = 1, other = 1;
+	uint32_t probes = 0, hops;
+
+	if (!seen || !(share > 0 && share <= 0.5) || !(failure > 0 && failure < 1))
+		return 0;
+	hops = seen == 1 ? 1 : seen < most - 1 ? seen + 1 : (uint32_t)most;
+	do {
+		probes++;
+		missing *= 1 - share;
+		other *= larger;
+	} while (hops * missing + other > failure && probes < UINT32_MAX);
+	return probes;
+}

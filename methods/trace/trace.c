@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "mda.h"
+#include "trace_same_flow.h"
 #include "trace_state.h"
 
 #include <errno.h>
@@ -10,10 +12,17 @@
 
 /*
  * Probes to a hop that may limit its answers have this distance: Linux sends one error a second to a host, after the
- * first six (icmp_ratelimit). Few hops answer so seldom, and most of these have one or two probes in doubt.
+ * first six (icmp_ratelimit).
  */
-#define DOUBT_NS (11 * (uint64_t)KTRXER_NS_PER_S / 10)
-enum { DOUBT_ROUNDS = 32 };
+#define DOUBT_NS (102 * (uint64_t)KTRXER_NS_PER_S / 100)
+enum { LINUX_BURST = 6 };
+/* A next hop that never answers is tested for with this share, if it is larger than that of the search. */
+#define SILENT_SHARE 0.25
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 static int send_one(struct trace *t, struct trace_job *job, uint32_t index, uint64_t at_ns)
 {
@@ -44,6 +53,7 @@ static int send_one(struct trace *t, struct trace_job *job, uint32_t index, uint
 		.state = COMMITTED,
 	};
 	t->number++;
+	t->last_ns = at_ns;
 	t->result.hops[job->want.hop].sent++;
 	job->tries++;
 	job->until_ns = at_ns + trace_job_wait_ns(t, job);
@@ -73,17 +83,29 @@ static void send_due(struct trace *t, uint64_t now)
 	}
 }
 
+/*
+ * Such probes are sent again for the time in which Linux answers so many flows that a next hop without any answer is
+ * excluded. One that answers is found without this repetition, since its own limit has room for its first answers.
+ */
+static bool doubts_end(const struct trace *t, uint64_t now)
+{
+	const uint8_t hops = trace_graph_hops(t->graph);
+	const double share = t->spec.share > SILENT_SHARE ? t->spec.share : SILENT_SHARE;
+	const uint32_t flows = mda_share_probes(1, share, t->spec.failure / (hops ? hops : 1));
+
+	return now > t->result.begin_ns + (flows > LINUX_BURST ? flows - LINUX_BURST : 0) * (uint64_t)KTRXER_NS_PER_S;
+}
+
 /* Probes in doubt come first: nodes that do not exist would need probes of their own. */
 static bool search_round(struct trace *t, uint64_t now)
 {
 	int n;
 
-	if (t->doubt_rounds == DOUBT_ROUNDS) {
+	if (doubts_end(t, now)) {
 		t->result.in_doubt = trace_graph_leave_doubts(t->graph);
 		if (t->result.in_doubt)
 			return false;
 	} else if ((n = trace_graph_doubts(t->graph, t->wants, TRACE_JOBS_MAX)) > 0) {
-		t->doubt_rounds++;
 		for (int i = 0; i < n; i++) {
 			trace_job_start(t, t->wants[i], now + DOUBT_NS);
 			t->jobs[i].tries = t->spec.tries - 1;
@@ -116,17 +138,24 @@ static bool repeat_rounds(struct trace *t, uint64_t now)
 	return t->job_count > 0;
 }
 
+static bool same_flow_round(struct trace *t)
+{
+	const int n = t->repetition ? 0 : trace_same_flow_want(t->graph, t->spec.failure, t->wants, TRACE_JOBS_MAX);
+
+	for (int i = 0; i < n; i++)
+		trace_job_start(t, t->wants[i], 0);
+	t->repetition = 1;
+	return n > 0;
+}
+
 static bool next_round(struct trace *t, uint64_t now)
 {
 	t->job_count = t->open = 0;
 	t->round++;
 	t->check_ns = KTRXER_NEVER;
-	return t->stage == TRACE_SEARCH ? search_round(t, now) : repeat_rounds(t, now);
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
+	return t->stage == TRACE_SEARCH      ? search_round(t, now)
+	       : t->stage == TRACE_SAME_FLOW ? same_flow_round(t)
+					     : repeat_rounds(t, now);
 }
 
 static bool is_arrived(const struct trace *t)
@@ -142,13 +171,13 @@ static bool is_arrived(const struct trace *t)
 	return false;
 }
 
-/* A search that did not reach the destination waits one more time-out for late answers. */
+/* A search that did not reach the destination waits a whole time-out for the answers to its last probes. */
 static bool lingers(struct trace *t, uint64_t now)
 {
 	if (t->stage != TRACE_SEARCH || t->result.failure.code || is_arrived(t))
 		return false;
 	if (!t->linger_ns)
-		t->linger_ns = now + t->spec.timeout_ns;
+		t->linger_ns = t->last_ns + t->spec.timeout_ns;
 	return now < t->linger_ns;
 }
 
@@ -236,6 +265,16 @@ out:
 	t->result.end_ns = ktrxer_now_ns();
 }
 
+static void run_stage(struct trace *t, enum trace_stage stage, int stop_fd)
+{
+	if (t->result.failure.code || t->result.stopped || !t->first_route)
+		return;
+	t->linger_ns = 0;
+	t->stage = (uint8_t)stage;
+	t->repetition = 0;
+	run(t, stop_fd);
+}
+
 void trace_search(struct trace *t, int stop_fd, const struct trace_events *events)
 {
 	t->events = *events;
@@ -247,18 +286,15 @@ void trace_search(struct trace *t, int stop_fd, const struct trace_events *event
 	for (uint8_t hop = 1; hop <= t->spec.hops_max; hop++)
 		if (has_address(t, hop))
 			t->first_route = hop;
+	if (t->spec.failure > 0)
+		run_stage(t, TRACE_SAME_FLOW, stop_fd);
 }
 
 void trace_repeat(struct trace *t, enum trace_stage stage, uint32_t rounds, uint64_t interval_ns, int stop_fd)
 {
-	if (t->result.failure.code || t->result.stopped || !t->first_route)
-		return;
-	t->linger_ns = 0;
-	t->stage = (uint8_t)stage;
 	t->rounds = rounds;
-	t->repetition = 0;
 	t->interval_ns = interval_ns;
-	run(t, stop_fd);
+	run_stage(t, stage, stop_fd);
 }
 
 uint64_t trace_round_ns(const struct trace *t)

@@ -19,14 +19,14 @@ struct trace_spec {
 	uint16_t port;
 	uint8_t tos;
 	uint8_t hops_max, silent_max;
-	double failure;      /* see trace_graph_options; 0: one flow */
-	uint64_t gap_ns;     /* between two probes */
-	uint64_t timeout_ns; /* for the last try */
+	double failure, share; /* see trace_graph_options; failure 0: one flow */
+	uint64_t gap_ns;       /* between two probes */
+	uint64_t timeout_ns;   /* for the last try */
 	uint32_t tries;
 	bool keep_privileges; /* else they are dropped once all is open */
 };
 
-enum trace_stage { TRACE_SEARCH = 0, TRACE_REPEAT = 1, TRACE_LOADED = 2 };
+enum trace_stage { TRACE_SEARCH = 0, TRACE_REPEAT = 1, TRACE_LOADED = 2, TRACE_SAME_FLOW = 3 };
 
 /* An answer, once the send time of its probe is known. */
 struct trace_sample {
@@ -80,7 +80,7 @@ struct trace;
 /* Opens all that is needed, and drops the privileges. *trace is to be freed in any case. */
 int trace_new(struct trace **trace, const struct trace_spec *spec, struct ktrxer_error *err);
 void trace_free(struct trace *trace);
-/* The whole search. Once. */
+/* The whole search, and the test of routers that balance load packet by packet. Once. */
 void trace_search(struct trace *trace, int stop_fd, const struct trace_events *events);
 /*
  * `rounds` more probes of the first flow to each hop that answered it, one round each `interval_ns`: round trips, and

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "trace_figures.h"
 
+#include "mda.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -67,7 +69,7 @@ uint32_t trace_moved(const struct trace *trace)
 
 	for (size_t i = 0; i < count; i++) {
 		const struct trace_sample *s = &samples[i];
-		const int index = trace_graph_node_of(trace_graph_of(trace), s->sent.want.hop, 0);
+		const int index = trace_graph_node_of(trace_graph_of(trace), s->sent.want.hop, s->sent.want.flow);
 		uint32_t nodes;
 
 		if (s->stage != TRACE_SEARCH && index >= 0)
@@ -76,4 +78,30 @@ uint32_t trace_moved(const struct trace *trace)
 				&trace_graph_nodes(trace_graph_of(trace), s->sent.want.hop, &nodes)[index].addr);
 	}
 	return moved;
+}
+
+static uint32_t flows_of(const struct trace_graph *g, uint8_t hop)
+{
+	uint32_t flows = 0;
+
+	for (uint32_t f = 0; f < TRACE_FLOWS_MAX; f++)
+		flows += trace_graph_node_of(g, hop, (uint16_t)f) >= 0;
+	return flows;
+}
+
+uint32_t trace_silent_share(const struct trace *trace, double failure, uint32_t least)
+{
+	const struct trace_graph *g = trace_graph_of(trace);
+	const uint8_t hops = trace_graph_hops(g);
+	uint32_t percent = least;
+
+	if (!trace_result_of(trace)->in_doubt)
+		return percent;
+	for (uint8_t hop = 1; hop <= hops; hop++) {
+		const uint32_t flows = flows_of(g, hop);
+
+		while (percent <= 50 && mda_share_probes(1, percent / 100.0, failure / hops) > flows)
+			percent++;
+	}
+	return percent <= 50 ? percent : 100;
 }

@@ -18,5 +18,10 @@ int trace_figures_of(const struct trace *trace, const struct trace_node *node, u
 /* Repeated probes that another address answered than in the search: the route changes, or a router balances packet by
  * packet. */
 uint32_t trace_moved(const struct trace *trace);
+/*
+ * The smallest share of all flows, in percent, that a next hop without any answer cannot have unnoticed: the flows with
+ * an answer bound it where routers limit their answers. 100: none is excluded.
+ */
+uint32_t trace_silent_share(const struct trace *trace, double failure, uint32_t least);
 
 #endif

@@ -39,6 +39,7 @@ struct trace_graph {
 	bool scanned;     /* the flow has ended */
 	uint8_t scan_hop; /* hops below it were asked for */
 	uint8_t length;   /* of its route */
+	uint8_t last;     /* hop that is probed */
 	bool cut;
 };
 
@@ -247,110 +248,93 @@ static bool want(struct trace_graph *g, uint8_t hop, uint16_t flow, struct trace
 	return true;
 }
 
-static uint32_t needed(struct trace_graph *g, const struct trace_node *node)
+/* Flows that get to the next hop of the node. */
+static bool goes_on(const struct trace_graph *g, const struct trace_node *node)
 {
-	uint32_t seen = node->next_count ? node->next_count : 1;
+	return node->linked && !ends(node) && node->hop < g->options.hops_max &&
+	       node->silent_hops < g->options.silent_max;
+}
 
+/*
+ * So many flows are probed at a hop: enough for the share that no next hop may have unnoticed, with this probability
+ * over all hops, and for one more node where all nodes of the hop have the same share.
+ */
+static uint32_t needed(struct trace_graph *g, uint8_t hop)
+{
+	const struct hop *h = &g->hops[hop], *before = h - 1;
+	uint32_t seen = 0, edges = 0, share;
+
+	for (uint32_t i = 0; i < h->count; i++)
+		seen += h->nodes[i].linked;
+	for (uint32_t i = 0; i < before->count; i++)
+		edges += before->nodes[i].linked ? before->nodes[i].next_count : 0;
+	seen = seen ? seen : 1;
 	if (seen >= MDA_HOPS_MAX)
 		seen = MDA_HOPS_MAX - 1;
 	if (!g->need[seen])
 		g->need[seen] = mda_probes(seen + 1, g->options.failure);
-	return g->need[seen];
-}
-
-static bool is_open(struct trace_graph *g, const struct trace_node *node)
-{
-	return node->linked && !ends(node) && !node->starved && node->hop < g->options.hops_max &&
-	       node->silent_hops < g->options.silent_max && node->tested < needed(g, node);
-}
-
-/* Flows of one hop, seen from one of its nodes. */
-struct share {
-	uint32_t here, elsewhere,
-		wanted; /* pass the node; pass another one; will be known with the answers of this round */
-};
-
-static void share_add(struct share *share, uint16_t value, uint16_t here)
-{
-	share->here += value == here;
-	share->elsewhere += value != here && value >= FIRST_NODE;
-	share->wanted += value == WANTED;
-}
-
-/* How many probes more find `lack` flows that pass the node, if it goes on getting its share of them. */
-static uint32_t share_sought(const struct share *share, uint32_t lack)
-{
-	const uint32_t here = share->here ? share->here : 1;
-	const uint64_t sought = (uint64_t)lack * (here + share->elsewhere + here - 1) / here;
-
-	return sought > share->wanted ? (uint32_t)(sought - share->wanted) : 0;
-}
-
-/*
- * `lack` more flows must be found that pass this node: by probes of its own hop, first of flows that pass a node that
- * leads here, then of others.
- */
-static void want_flows(struct trace_graph *g, uint8_t hop, uint32_t index, uint32_t lack, struct trace_want *wants,
-		       int max, int *n)
-{
-	struct hop *h = &g->hops[hop], *before = &g->hops[hop - 1];
-	const uint16_t value = (uint16_t)(index + FIRST_NODE);
-	struct share near = { 0 }, all = { 0 };
-	bool leads[TRACE_NODES_MAX] = { false };
-	const int first = *n;
-	uint32_t sought;
-
-	for (uint32_t i = 0; i < before->count; i++)
-		for (uint32_t j = 0; j < before->nodes[i].next_count && !leads[i]; j++)
-			leads[i] = before->nodes[i].next[j] == index;
-	for (uint32_t f = 0; f < h->flows; f++) {
-		share_add(&all, h->passed[f], value);
-		if (before->passed[f] >= FIRST_NODE && leads[before->passed[f] - FIRST_NODE])
-			share_add(&near, h->passed[f], value);
-	}
-	sought = share_sought(&near, lack);
-	for (uint32_t f = 0; f < before->flows && sought; f++)
-		if (before->passed[f] >= FIRST_NODE && leads[before->passed[f] - FIRST_NODE])
-			sought -= want(g, hop, (uint16_t)f, wants, max, n);
-	if (!sought)
-		return;
-	all.wanted += (uint32_t)(*n - first);
-	sought = share_sought(&all, lack);
-	for (uint32_t f = 0; f < TRACE_FLOWS_MAX && sought; f++)
-		sought -= want(g, hop, (uint16_t)f, wants, max, n);
-	if (*n == first && *n < max && !all.wanted) {
+	share = mda_share_probes(edges ? edges : 1, g->options.share, g->options.failure / g->last);
+	if (share > TRACE_FLOWS_MAX) {
 		g->cut = true;
-		h->nodes[index].starved = true;
+		share = TRACE_FLOWS_MAX;
 	}
+	return share > g->need[seen] ? share : g->need[seen];
 }
 
-static void want_for(struct trace_graph *g, uint8_t hop, uint32_t index, struct trace_want *wants, int max, int *n)
+/* The route of the flow is known to end before this hop. */
+static bool ended_before(struct trace_graph *g, uint8_t hop, uint32_t flow)
 {
-	struct hop *h = &g->hops[hop];
-	struct trace_node *node = &h->nodes[index];
-	uint32_t lack;
+	const struct trace_node *before = node_at(g, hop - 1, (uint16_t)flow);
 
-	if (!is_open(g, node)) {
-		node->complete = node->linked && !node->starved && !ends(node) && node->tested >= needed(g, node);
-		return;
-	}
-	lack = needed(g, node) - node->tested;
-	for (uint32_t f = 0; f < (hop ? h->flows : TRACE_FLOWS_MAX) && lack; f++)
-		if (!hop || h->passed[f] == index + FIRST_NODE)
-			lack -= g->hops[hop + 1].passed[f] == WANTED || want(g, hop + 1, (uint16_t)f, wants, max, n);
-	if (lack && hop && *n < max)
-		want_flows(g, hop, index, lack, wants, max, n);
+	return before && (ends(before) || (before->linked && before->silent_hops >= g->options.silent_max));
 }
 
-/* A node that was found by chance, by a flow of which the hop before is not known: that hop is probed as well. */
+/* The last hop that some flow gets to. */
+static uint8_t last_hop(const struct trace_graph *g)
+{
+	uint8_t last = g->length;
+
+	for (uint8_t hop = g->length; hop < g->options.hops_max; hop++)
+		for (uint32_t i = 0; i < g->hops[hop].count; i++)
+			if (goes_on(g, &g->hops[hop].nodes[i]))
+				last = hop + 1;
+	return last;
+}
+
+/* A node of which no flow was probed at the next hop yet. */
+static void want_next(struct trace_graph *g, uint8_t hop, struct trace_want *wants, int max, int *n)
+{
+	for (uint32_t i = 0; i < g->hops[hop].count; i++) {
+		const struct trace_node *node = &g->hops[hop].nodes[i];
+		bool wanted = !goes_on(g, node) || node->tested;
+
+		for (uint32_t f = 0; f < g->hops[hop].flows && !wanted; f++)
+			if (g->hops[hop].passed[f] == i + FIRST_NODE)
+				wanted = g->hops[hop + 1].passed[f] == WANTED ||
+					 want(g, hop + 1, (uint16_t)f, wants, max, n);
+	}
+}
+
+/* A node that was found by a flow of which the hop before is not known: that hop is probed as well. */
 static void want_link(struct trace_graph *g, uint8_t hop, struct trace_want *wants, int max, int *n)
 {
-	for (uint32_t f = 0; f < g->hops[hop].flows; f++) {
-		const struct trace_node *node = node_at(g, hop, (uint16_t)f);
+	for (uint32_t i = 0; i < g->hops[hop].count; i++) {
+		bool wanted = g->hops[hop].nodes[i].linked;
 
-		if (node && !node->linked)
-			want(g, hop - 1, (uint16_t)f, wants, max, n);
+		for (uint32_t f = 0; f < g->hops[hop].flows && !wanted; f++)
+			if (g->hops[hop].passed[f] == i + FIRST_NODE)
+				wanted = g->hops[hop - 1].passed[f] == WANTED ||
+					 want(g, hop - 1, (uint16_t)f, wants, max, n);
 	}
+}
+
+/* The search has ended: each hop has its flows. */
+static void complete(struct trace_graph *g)
+{
+	for (uint8_t hop = 0; hop < g->options.hops_max; hop++)
+		for (uint32_t i = 0; i < g->hops[hop].count; i++)
+			g->hops[hop].nodes[i].complete =
+				goes_on(g, &g->hops[hop].nodes[i]) && g->hops[hop].nodes[i].tested;
 }
 
 /* Nodes are linked when the node that leads to them is: in the order of the hops, since answers come in any order. */
@@ -364,6 +348,7 @@ static void spread_links(struct trace_graph *g)
 
 int trace_graph_want(struct trace_graph *g, struct trace_want *wants, int max)
 {
+	uint32_t need[TRACE_HOPS_MAX + 1], most = 0;
 	int n = 0;
 
 	if (!g->scanned)
@@ -371,18 +356,25 @@ int trace_graph_want(struct trace_graph *g, struct trace_want *wants, int max)
 	if (!(g->options.failure > 0))
 		return 0;
 	spread_links(g);
-	/* The least number of flows that each hop of the first flow needs, all hops in one round. */
-	for (uint32_t f = 1, least = needed(g, &g->hops[0].nodes[0]); f < least; f++)
-		for (uint8_t hop = 1; hop <= g->length; hop++)
-			want(g, hop, (uint16_t)f, wants, max, &n);
-	if (n)
-		return n;
-	for (uint8_t hop = 0; hop < g->options.hops_max; hop++) {
+	g->last = last_hop(g);
+	for (uint8_t hop = 1; hop <= g->last; hop++) {
+		need[hop] = needed(g, hop);
+		most = need[hop] > most ? need[hop] : most;
+	}
+	/* All hops in one round, one after the other, so that each router has time between its answers. */
+	for (uint32_t f = 0; f < most; f++)
+		for (uint8_t hop = 1; hop <= g->last; hop++)
+			if (f < need[hop] && !ended_before(g, hop, f))
+				want(g, hop, (uint16_t)f, wants, max, &n);
+	for (uint8_t hop = 1; hop < g->last; hop++) {
 		if (hop > 1)
 			want_link(g, hop, wants, max, &n);
-		for (uint32_t i = 0; i < g->hops[hop].count; i++)
-			want_for(g, hop, i, wants, max, &n);
+		want_next(g, hop, wants, max, &n);
 	}
+	if (g->last > 1)
+		want_link(g, g->last, wants, max, &n);
+	if (!n)
+		complete(g);
 	return n;
 }
 
@@ -456,13 +448,6 @@ static void links_renew(struct trace_graph *g)
 			if (before) /* the links had room before */
 				(void)link_nodes(g, before, (uint32_t)(node - g->hops[hop].nodes));
 		}
-	for (uint8_t hop = 0; hop < g->options.hops_max; hop++)
-		for (uint32_t i = 0; i < g->hops[hop].count; i++) {
-			struct trace_node *node = &g->hops[hop].nodes[i];
-
-			node->complete =
-				node->linked && !node->starved && !ends(node) && node->tested >= needed(g, node);
-		}
 }
 
 static void doubt_end(struct trace_graph *g, uint8_t hop)
@@ -523,8 +508,10 @@ uint32_t trace_graph_leave_doubts(struct trace_graph *g)
 				left++;
 			}
 	}
-	if (left)
+	if (left) {
 		links_renew(g);
+		complete(g);
+	}
 	return left;
 }
 
@@ -586,7 +573,7 @@ int trace_graph_new(struct trace_graph **out, const struct trace_graph_options *
 
 	*out = NULL;
 	if (!options->hops_max || options->hops_max > TRACE_HOPS_MAX || !options->silent_max || options->failure < 0 ||
-	    options->failure >= 1)
+	    options->failure >= 1 || (options->failure > 0 && !(options->share > 0 && options->share <= 0.5)))
 		return -EINVAL;
 	g = calloc(1, sizeof *g);
 	if (!g)

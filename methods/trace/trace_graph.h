@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Which probes find all routes to a host, and the graph that their answers make: the Multipath Detection Algorithm
- * (Augustin, Friedman, Teixeira, E2EMON 2007). A router that balances load chooses the next hop by a packet's flow
- * identifier (addresses, ports), so each probe has a number of a flow, and all probes of one flow take one route. No
- * I/O and no clock: a caller sends what is wanted and adds the answers.
+ * (Augustin, Friedman, Teixeira, E2EMON 2007), hop by hop (MDA-Lite: Vermeulen et al., IMC 2018). A router that balances
+ * load chooses the next hop by a packet's flow identifier (addresses, ports), so each probe has a number of a flow, and
+ * all probes of one flow take one route. The same flows are probed at all hops, so that their number bounds the share of
+ * all flows that a next hop may have unnoticed, with any weights. No I/O and no clock: a caller sends what is wanted and
+ * adds the answers.
  */
 #ifndef KTRXER_METHODS_TRACE_GRAPH_H
 #define KTRXER_METHODS_TRACE_GRAPH_H
@@ -14,7 +16,7 @@ enum {
 	TRACE_HOPS_MAX = 64,
 	TRACE_FLOWS_MAX = 8192, /* probes of different flows at one hop */
 	TRACE_NODES_MAX = 1024, /* of one hop */
-	TRACE_AHEAD = 8,        /* hops that the first flow probes at once */
+	TRACE_AHEAD = 4,        /* hops that the first flow probes at once */
 };
 
 enum trace_end {
@@ -30,21 +32,21 @@ struct trace_node {
 	uint8_t hop;             /* 1: the first router */
 	uint8_t end;             /* enum trace_end */
 	uint8_t silent_hops;     /* hops in a row without an answer, up to this one */
-	bool complete;           /* enough flows have passed to exclude a further next hop */
+	bool complete;           /* the search has ended, and its next hop was probed */
 	bool balances;           /* it has more than one next hop */
 	uint32_t flows;          /* that have passed */
 	uint32_t tested;         /* of these: probed at the next hop as well */
 	uint16_t *next;          /* the nodes of the next hop, by their index in that hop */
 	uint32_t next_count, next_room;
 	bool unreachable_goes_on; /* it answers an expired TTL with "unreachable", and forwards other packets */
-	bool starved;             /* no flow is left that could pass */
 	bool linked;              /* a node of the hop before it leads here */
 };
 
 struct trace_graph_options {
 	uint8_t hops_max;   /* TRACE_HOPS_MAX at most */
 	uint8_t silent_max; /* so many hops in a row without an answer end the search */
-	double failure;     /* of missing a next hop of one balancing router, at most; 0: one flow, no search */
+	double failure; /* of missing a next hop with `share` or more, over all hops, at most; 0: one flow, no search */
+	double share;   /* of all flows; at most a half */
 };
 
 struct trace_want {

@@ -34,18 +34,32 @@ void trace_job_start(struct trace *t, struct trace_want want, uint64_t at_ns)
 	t->open++;
 }
 
+/* A hop that has not answered the first flow, and no other: the further flows are its further tries. */
+static bool is_silent(const struct trace *t, const struct trace_job *job)
+{
+	return t->silent[job->want.hop] && !t->result.hops[job->want.hop].answered;
+}
+
+/* Not for round trips: those of further tries would be of another time. */
+static bool tries_again(const struct trace *t)
+{
+	return t->stage == TRACE_SEARCH || t->stage == TRACE_SAME_FLOW;
+}
+
 /*
  * The wait is short where another try follows, and at a hop where a whole wait has ended without an answer, so that
- * silent routers cost little. A late answer to an earlier try counts as well. The first silence lasts the whole
- * time-out, because the round trip of a satellite is not known before; later ones follow the longest round trip.
+ * silent routers cost little. A late answer to an earlier try counts as well. The first silence of a hop
+ * without any answer lasts the whole time-out, because the round trip of a satellite is not known before; later ones
+ * follow the longest round trip.
  */
 uint64_t trace_job_wait_ns(const struct trace *t, const struct trace_job *job)
 {
 	const uint64_t likely = t->rtt_max_ns + t->rtt_max_ns / 4 + RTT_ROOM_NS, most = t->spec.timeout_ns;
-	const bool last = t->stage != TRACE_SEARCH || (job->tries >= t->spec.tries && !t->silent[job->want.hop]);
-	const uint64_t least = last ? LAST_MIN_NS : WAIT_MIN_NS, wait = likely > least ? likely : least;
+	const bool last = !tries_again(t) || (job->tries >= t->spec.tries && !t->silent[job->want.hop]);
+	const uint64_t least = last || is_silent(t, job) ? LAST_MIN_NS : WAIT_MIN_NS,
+		       wait = likely > least ? likely : least;
 
-	return (last && !t->result.unanswered) || wait > most ? most : wait;
+	return (last && !t->result.unanswered && !t->result.hops[job->want.hop].answered) || wait > most ? most : wait;
 }
 
 void trace_graph_take(struct trace *t, struct trace_want want, const struct ktrxer_addr *from, enum trace_end end)
@@ -73,7 +87,7 @@ void trace_give_up(struct trace *t, uint64_t now)
 			continue;
 		}
 		job->until_ns = 0;
-		if (job->tries < t->spec.tries && t->stage == TRACE_SEARCH) {
+		if (job->tries < t->spec.tries && tries_again(t) && !is_silent(t, job)) {
 			enqueue(t, i);
 			continue;
 		}

@@ -103,7 +103,8 @@ int trace_new(struct trace **out, const struct trace_spec *spec, struct ktrxer_e
 {
 	const struct trace_graph_options graph = { .hops_max = spec->hops_max,
 						   .silent_max = spec->silent_max,
-						   .failure = spec->failure };
+						   .failure = spec->failure,
+						   .share = spec->share };
 	struct trace *t = calloc(1, sizeof *t);
 	int rc;
 

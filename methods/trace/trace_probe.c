@@ -104,6 +104,33 @@ bool trace_probe_returned(const struct trace_probe *p, const uint8_t *payload, u
 	return length >= PAYLOAD && number_in_payload(p, payload, number);
 }
 
+static uint16_t undo(uint16_t sum, const uint8_t *now, const uint8_t *before, size_t length)
+{
+	for (size_t i = 0; i < length; i += 2)
+		sum = add(add(sum, (uint16_t)~load_be16(now + i)), load_be16(before + i));
+	return sum;
+}
+
+/*
+ * The checksum of a quote before its addresses, its source port (ICMP: identifier) were translated: a translator changes
+ * it by their differences (RFC 3022, 4.2; RFC 1624).
+ */
+static uint16_t untranslated(const struct trace_probe *p, const struct trace_quote *quote, uint16_t from_port)
+{
+	const bool six = p->path.to.family == AF_INET6;
+	const size_t length = six ? 16 : p->proto == KTRXER_ICMP ? 0 : 4; /* ICMP covers no IPv4 address */
+	const uint16_t now = is_icmp(p) ? quote->icmp_id : quote->from_port,
+		       before = is_icmp(p) ? p->icmp_id : from_port;
+	uint16_t sum = (uint16_t)~quote->checksum;
+
+	sum = undo(sum, quote->from.bytes, p->path.source.bytes, length);
+	sum = undo(sum, quote->to.bytes, p->path.to.bytes, length);
+	sum = add(add(sum, (uint16_t)~now), before);
+	if (!is_icmp(p))
+		sum = add(add(sum, (uint16_t)~quote->to_port), p->port);
+	return (uint16_t)~sum;
+}
+
 static bool number_in_quote(const struct trace_probe *p, const struct trace_quote *quote, uint32_t *number, bool *whole)
 {
 	uint16_t low;
@@ -118,7 +145,9 @@ static bool number_in_quote(const struct trace_probe *p, const struct trace_quot
 	if (is_quoted(quote))
 		return number_in_payload(p, quote->payload, number);
 	*whole = false;
-	low = is_icmp(p) ? quote->icmp_seq : p->path.to.family == AF_INET ? quote->ip_id : quote->checksum;
+	low = is_icmp(p)                     ? quote->icmp_seq
+	      : p->path.to.family == AF_INET ? quote->ip_id
+					     : untranslated(p, quote, quote->from_port);
 	*number = low - 1u;
 	return low && low != 0xffff;
 }
@@ -144,19 +173,25 @@ static bool quote_fits(const struct trace_probe *p, const struct trace_quote *qu
 		       struct trace_changes *changes)
 {
 	const bool four = p->path.to.family == AF_INET;
+	const uint16_t flow = flow_field(p, sent->want.flow);
 	struct ktrxer_addr source = p->path.source, to = p->path.to;
+	bool near, far;
 
 	source.scope_id = to.scope_id = 0;
-	changes->address = !ktrxer_addr_equal(&quote->from, &source) || !ktrxer_addr_equal(&quote->to, &to);
-	if (is_icmp(p))
-		changes->address |= quote->icmp_id != p->icmp_id;
-	else
-		changes->address |= quote->from_port != flow_field(p, sent->want.flow) || quote->to_port != p->port;
+	near = ktrxer_addr_equal(&quote->from, &source) &&
+	       (is_icmp(p) ? quote->icmp_id == p->icmp_id : quote->from_port == flow);
+	far = ktrxer_addr_equal(&quote->to, &to) && (is_icmp(p) || quote->to_port == p->port);
+	changes->address = !near || !far;
 	changes->checksum = p->proto != KTRXER_TCP && quote->checksum != checksum_of(p, sent);
 	changes->ip_id = four && quote->ip_id != low_id(sent->number);
 	changes->tos = quote->tos != p->tos;
-	/* Without the secret, 16 bits alone do not prove that a quote with other addresses is ours. */
-	return !changes->address || (p->proto == KTRXER_TCP ? !changes->ip_id && four : is_quoted(quote));
+	if (!changes->address || is_quoted(quote))
+		return true;
+	/* Without the secret, 16 bits alone do not prove that a quote with other addresses is ours: TCP has 32, and one
+	 * end is as it was; for the others the checksum is that of the probe, and the number is another field's. */
+	if (p->proto == KTRXER_TCP)
+		return near || far || (four && !changes->ip_id);
+	return untranslated(p, quote, flow) == checksum_of(p, sent) && (is_icmp(p) || !changes->ip_id);
 }
 
 bool trace_probe_fits(const struct trace_probe *p, const struct trace_reply *reply, const struct trace_sent *sent,

@@ -35,8 +35,8 @@ int trace_queues_estimate(struct trace_queues *q, const struct trace *trace, uin
 		const bool loaded = s->stage == TRACE_LOADED;
 		int64_t *own;
 
-		if (s->stage == TRACE_SEARCH || s->rtt_ns < 0 || s->repetition >= rounds ||
-		    s->sent.want.hop >= q->count || !is_of_the_route(trace, s) ||
+		if (s->stage == TRACE_SEARCH || s->stage == TRACE_SAME_FLOW || s->rtt_ns < 0 ||
+		    s->repetition >= rounds || s->sent.want.hop >= q->count || !is_of_the_route(trace, s) ||
 		    (loaded && (s->sent_ns < from_ns || s->sent_ns > to_ns)))
 			continue;
 		own = times + loaded * rounds + s->repetition;

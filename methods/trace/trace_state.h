@@ -50,13 +50,14 @@ struct trace {
 	uint32_t *queue; /* jobs to send, oldest first: a ring of TRACE_JOBS_MAX */
 	uint32_t queued, queue_at;
 	uint32_t job_count, open; /* of this round */
-	uint32_t round, doubt_rounds;
+	uint32_t round;
 	uint8_t stage;
 	uint32_t rounds, repetition; /* of trace_repeat(): their number, and the next one */
 	uint64_t interval_ns;
 	uint64_t send_ns;   /* when the next probe may leave */
 	uint64_t check_ns;  /* no try ends before */
 	uint64_t linger_ns; /* the end of the wait for late answers; 0: it has not begun */
+	uint64_t last_ns;   /* scheduled time of the last probe */
 	uint64_t rtt_max_ns;
 	bool by_socket;                  /* the host's socket sends and gets the ICMP errors; rx is NULL */
 	bool silent[TRACE_HOPS_MAX + 1]; /* a probe of the hop had no answer within the time-out */

@@ -11,7 +11,7 @@
  * Nth packet; bucket=N:MS answers N packets, and one more each MS, as Linux does; delay=US; twice; quote=N bytes;
  * mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up to 128 bytes); refuse=CODE
  * (destination unreachable); expire=CODE (the same, for packets whose TTL expires, while the others pass); tos=N is set
- * in what passes; nat=ADDRESS: the source of what passes; packets: the next hop by packets in turn; forge: a forged
+ * in what passes; nat=ADDRESS: the source of what passes, natport=N: added to its port, keeps: quotes keep both; packets: the next hop by packets in turn; forge: a forged
  * answer before each true one; open: TCP is accepted.
  */
 #include "bytes.h"
@@ -34,12 +34,13 @@ enum { ROUTERS = 2048, NEXT = 256, PACKET = 2048, WAITING = 65536, QUOTE = 1500,
 struct router {
 	char id[16], next_ids[NEXT][16];
 	uint8_t address[16], source[16], nat[16];
-	bool six, silent, twice, pad128, refuses, sets_tos, translates, by_packet, forges, open, expires;
+	bool six, silent, twice, pad128, refuses, sets_tos, translates, by_packet, forges, open, expires, keeps;
 	uint32_t next[NEXT], next_count, limit, every, bucket, bucket_ms, delay_us, quote, seen;
 	uint32_t refuse_code, expire_code;
 	uint64_t full_ns; /* of the bucket: the time at which it has all its tokens */
 	uint32_t labels[LABELS], label_count;
 	uint8_t tos;
+	uint16_t nat_port;
 };
 
 struct waiting {
@@ -123,6 +124,10 @@ static void read_word(struct router *r, const char *word)
 		r->sets_tos = true, r->tos = (uint8_t)number;
 	else if (IS("nat"))
 		r->translates = true, read_address(r->nat, value);
+	else if (IS("keeps"))
+		r->keeps = true;
+	else if (IS("natport"))
+		r->nat_port = (uint16_t)number;
 	else if (IS("packets"))
 		r->by_packet = true;
 	else if (IS("forge"))
@@ -346,6 +351,10 @@ static void translate(const struct router *r, uint8_t *ip)
 	for (uint32_t i = 0; i < size; i += 2)
 		sum += (uint16_t)~load_be16(ip + at + i) + (uint32_t)load_be16(r->nat + i);
 	memcpy(ip + at, r->nat, size);
+	if (r->nat_port && (proto == IPPROTO_UDP || proto == IPPROTO_TCP)) {
+		sum += (uint16_t)~load_be16(ip + header) + (uint32_t)(uint16_t)(load_be16(ip + header) + r->nat_port);
+		store_be16(ip + header, (uint16_t)(load_be16(ip + header) + r->nat_port));
+	}
 	store_be16(field, fold(sum));
 }
 
@@ -387,6 +396,7 @@ static void route(uint8_t *ip, uint32_t length)
 	const uint64_t flow = flow_of(ip, six);
 	uint8_t sender[16] = { 0 };
 	struct router *r = &routers[0];
+	const uint16_t port = load_be16(ip + (six ? 40 : 20));
 	bool translated = false;
 
 	memcpy(sender, ip + (six ? 8 : 12), six ? 16 : 4);
@@ -409,13 +419,15 @@ static void route(uint8_t *ip, uint32_t length)
 			ip[1] = r->tos;
 		if (r->translates) {
 			translate(r, ip);
-			translated = true;
+			translated = !r->keeps;
 		}
 		r = &routers[r->next[(r->by_packet ? r->seen : mix(flow ^ mix((uint64_t)(r - routers) + 1))) %
 				     r->next_count]];
 	}
 	if (translated)
 		untranslate(ip, six, sender);
+	if ((six ? ip[6] : ip[9]) == IPPROTO_TCP) /* the source of a segment is restored by each translator */
+		store_be16(ip + (six ? 40 : 20), port);
 	if (!r->silent)
 		host_answer(r, ip, length, sender);
 }

@@ -25,8 +25,24 @@ TEST(many_hops)
 	}
 }
 
+/* (1 - share)^n of one hidden next hop, of the tenth of ten, of the second of two. */
+TEST(shares)
+{
+	assert_int_equal(mda_share_probes(1, 0.1, 0.05), 29);
+	assert_int_equal(mda_share_probes(2, 0.1, 0.05), 39);
+	assert_int_equal(mda_share_probes(9, 0.1, 0.05), 51);
+	assert_int_equal(mda_share_probes(200, 0.1, 0.05), 51);
+	assert_int_equal(mda_share_probes(1, 0.5, 0.05), 6);
+	assert_int_equal(mda_share_probes(1, 0.4, 0.05), 7);
+	assert_int_equal(mda_share_probes(1, 0.01, 0.05), 299);
+}
+
 TEST(arguments_out_of_limits)
 {
+	assert_int_equal(mda_share_probes(0, 0.1, 0.05), 0);
+	assert_int_equal(mda_share_probes(1, 0, 0.05), 0);
+	assert_int_equal(mda_share_probes(1, 0.51, 0.05), 0);
+	assert_int_equal(mda_share_probes(1, 0.1, 1), 0);
 	assert_int_equal(mda_probes(0, 0.05), 0);
 	assert_int_equal(mda_probes(1, 0.05), 0);
 	assert_int_equal(mda_probes(MDA_HOPS_MAX + 1, 0.05), 0);

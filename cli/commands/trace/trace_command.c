@@ -36,7 +36,9 @@ static const struct opt trace_opts[] = {
 
 	{ .name = "confidence", .type = OPT_CHOICE, .offset = FIELD(confidence), .argument = "PERCENT",
 	  .fallback = "95", .choices = trace_confidences, .heading = "Routes",
-	  .help = "The probability of finding all next hops of a router that balances load, at least" },
+	  .help = "The probability, over the whole search, of finding all next hops with --min-share, at least" },
+	{ .name = "min-share", .type = OPT_UINT, .offset = FIELD(min_share), .argument = "PERCENT", .fallback = "10",
+	  .min = 1, .max = 50, .help = "The share of all flows with which no next hop is to be missed" },
 	{ .name = "one-route", .type = OPT_FLAG, .offset = FIELD(one_route),
 	  .help = "Only the route of one flow: one probe for each hop" },
 	{ .name = "hops", .type = OPT_UINT, .offset = FIELD(hops), .argument = "N", .fallback = "30", .min = 1,
@@ -101,6 +103,7 @@ static int make_spec(struct trace_spec *spec, const struct trace_options *o, str
 		.hops_max = (uint8_t)o->hops,
 		.silent_max = (uint8_t)o->silent_hops,
 		.failure = o->one_route ? 0 : failures[o->confidence],
+		.share = (double)o->min_share / 100,
 		.gap_ns = (uint64_t)KTRXER_NS_PER_S * o->rate.den / o->rate.num,
 		.timeout_ns = o->timeout_ns,
 		.tries = (uint32_t)o->tries,
@@ -201,9 +204,11 @@ const struct command cmd_trace = {
 		"send stamp to its arrival stamp. A router that balances load chooses the next hop by the addresses "
 		"and ports of a packet. All probes of one flow "
 		"have the same ones, so that a printed route is a route that packets take (Paris traceroute). Further "
-		"flows find the other routes: so many for "
-		"each router that all its next hops are found with the probability of --confidence (Multipath "
-		"Detection Algorithm).\n\n"
+		"flows find the other routes: so many at "
+		"each hop that, with the probability of --confidence over the whole search, no next hop is missed "
+		"that carries --min-share of all flows or more, whatever the weights are; and as many as find all "
+		"next hops of equal weights (Multipath Detection Algorithm). Flows of a router that balances load are "
+		"probed again, so that a router that does it packet by packet is found.\n\n"
 		"A hop with several routers lists them as 3.1, 3.2; behind an arrow stand the next hops. MPLS labels "
 		"(RFC 4950), translated addresses, and a DSCP that "
 		"was changed on the way are printed where the routers' answers show them. Routers make these answers "
@@ -221,6 +226,7 @@ const struct command cmd_trace = {
 		"ktrxer trace --protocol tcp --port 443 2001:db8::1\tThrough firewalls that let web traffic pass.\n"
 		"ktrxer trace --one-route --repeat 20 192.0.2.1\tOne route, twenty round trips to each hop.\n"
 		"ktrxer trace --load up --token-file token far\tWhich queue fills when this host sends.\n"
+		"ktrxer trace --min-share 40 192.0.2.1\tThe main routes, by few probes.\n"
 		"ktrxer trace --confidence 99 --rate 2k --json 192.0.2.1\tA graph for a program.\n"),
 	.options = trace_opts,
 	.positionals = trace_positionals,

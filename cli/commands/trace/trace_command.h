@@ -12,7 +12,8 @@ struct trace_options {
 	const char *host, *device, *engine, *token_file;
 	struct ktrxer_addr from;
 	struct opt_rate rate;
-	uint64_t port, hops, silent_hops, timeout_ns, tries, repeat, interval_ns, load_flows, load_for_ns, server_port;
+	uint64_t port, hops, silent_hops, timeout_ns, tries, repeat, min_share, interval_ns, load_flows, load_for_ns,
+		server_port;
 	int protocol, confidence, load;
 	uint8_t dscp, ecn;
 	bool one_route, v4, v6, flood;

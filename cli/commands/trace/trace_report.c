@@ -6,6 +6,7 @@
 #include "path_report.h"
 #include "reasons.h"
 #include "trace_figures.h"
+#include "trace_same_flow.h"
 #include "units.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <sys/socket.h>
 
 enum { NOTES = 320 };
-#define IDLE_STAGES (1u << TRACE_SEARCH | 1u << TRACE_REPEAT)
+#define IDLE_STAGES (1u << TRACE_SEARCH | 1u << TRACE_REPEAT | 1u << TRACE_SAME_FLOW)
 
 static const char *const end_names[] = { [TRACE_ARRIVED] = "destination",
 					 [TRACE_UNREACHABLE] = "unreachable",
@@ -23,22 +24,22 @@ static const char *const end_names[] = { [TRACE_ARRIVED] = "destination",
 					 [TRACE_SILENCE] = "silence" };
 static const char *const protocol_names[] = { "UDP", "TCP", "ICMP" };
 static const char *const source_names[] = { "none", "nic", "xdp", "kernel", "user" };
-static const char *const stage_names[] = { "search", "repeat", "loaded" };
+static const char *const stage_names[] = { "search", "repeat", "loaded", "same_flow" };
 static const char *const kind_names[] = { "", "time_exceeded", "unreachable", "echo_reply", "tcp" };
 
 void trace_say_what(const struct trace_run *run)
 {
 	const struct trace_options *o = run->o;
 	const struct ktrxer_path *path = trace_path_of(run->trace);
-	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], port[16] = "";
+	char to[KTRXER_ADDR_TEXT], from[KTRXER_ADDR_TEXT], port[16] = "", wanted[96];
 
 	if (run->spec.proto != KTRXER_ICMP)
 		snprintf(port, sizeof port, " to port %u", run->spec.port);
-	out_text(run->cli, "trace %s (%s) from %s on %s: %s%s, at most %" PRIu64 " hops, %s%s%s", o->host,
+	snprintf(wanted, sizeof wanted, "all next hops with %" PRIu64 " %% of the flows, confidence %s %%",
+		 o->min_share, trace_confidences[o->confidence]);
+	out_text(run->cli, "trace %s (%s) from %s on %s: %s%s, at most %" PRIu64 " hops, %s", o->host,
 		 ktrxer_addr_format(&path->to, to), ktrxer_addr_format(&path->source, from), path->device.name,
-		 protocol_names[o->protocol], port, o->hops,
-		 o->one_route ? "the route of one flow" : "all routes with a confidence of ",
-		 o->one_route ? "" : trace_confidences[o->confidence], o->one_route ? "" : " % for each router");
+		 protocol_names[o->protocol], port, o->hops, o->one_route ? "the route of one flow" : wanted);
 }
 
 static void labels_json(struct json *json, const struct trace_sample *s)
@@ -287,23 +288,29 @@ static void hops_report(const struct trace_run *run, struct json *json)
 
 struct summary {
 	uint32_t balancers,
-		tested; /* routers with several next hops; routers that the stopping rule has decided about */
+		tested;        /* routers with several next hops; routers that the stopping rule has decided about */
+	uint32_t silent_share; /* see trace_silent_share() */
 	bool arrived, whole;
+	bool meshed;      /* several routers lead to several of the next hop: links between them may be missing */
 	uint8_t last_hop; /* with an answer */
 };
 
 static void summarize(const struct trace_run *run, struct summary *s)
 {
 	const struct trace_graph *graph = trace_graph_of(run->trace);
+	uint32_t linked = 0, before = 0;
 
 	*s = (struct summary){ .whole = true };
-	for (uint8_t hop = 0; hop <= trace_graph_hops(graph); hop++) {
+	if (!run->o->one_route)
+		s->silent_share = trace_silent_share(run->trace, run->spec.failure, (uint32_t)run->o->min_share);
+	for (uint8_t hop = 0; hop <= trace_graph_hops(graph); hop++, before = linked, linked = 0) {
 		uint32_t count;
 		const struct trace_node *nodes = trace_graph_nodes(graph, hop, &count);
 
 		for (uint32_t i = 0; i < count; i++) {
 			if (!nodes[i].linked)
 				continue;
+			s->meshed |= ++linked > 1 && before > 1;
 			s->balancers += nodes[i].balances;
 			/* The own kernel has chosen the next hop for all flows. */
 			s->tested += nodes[i].complete && (hop || !(trace_result_of(run->trace)->own_next_hops > 1));
@@ -349,7 +356,8 @@ static void judge(const struct trace_run *run, const struct summary *s)
 		reason_trace_target_silent(cli, run->o->host, timeout_ns, s->last_hop);
 	if (trace_graph_is_cut(trace_graph_of(run->trace)))
 		reason_trace_too_many(cli);
-	if (r->in_doubt)
+	/* A silent next hop may carry most flows. */
+	if (r->in_doubt && (s->meshed || s->silent_share == 100))
 		reason_trace_in_doubt(cli, r->in_doubt);
 	if (moved)
 		reason_trace_moved(cli, moved);
@@ -369,14 +377,23 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 	const uint64_t routes = trace_graph_routes(trace_graph_of(run->trace));
 	char spent[KTRXER_UNITS_TEXT];
 	const struct path_report path = path_of(run);
+	char silent[96] = "";
 
+	if (s->silent_share > run->o->min_share)
+		snprintf(silent, sizeof silent, "; of those that never answer: with %" PRIu32 " %%", s->silent_share);
 	if (!run->o->one_route && s->last_hop && s->tested)
 		out_text(run->cli,
-			 "%" PRIu64 " route%s, %" PRIu32 " router%s that balance%s load; at each of %" PRIu32
-			 " tested, all next hops are known with a probability of "
-			 "%s %% at least",
+			 "%" PRIu64 " route%s, %" PRIu32 " router%s that balance%s load; with a probability of "
+			 "%s %% over the whole search, no next hop with %" PRIu64
+			 " %% of the flows or more is missed%s",
 			 routes, routes == 1 ? "" : "s", s->balancers, s->balancers == 1 ? "" : "s",
-			 s->balancers == 1 ? "s" : "", s->tested, trace_confidences[run->o->confidence]);
+			 s->balancers == 1 ? "s" : "", trace_confidences[run->o->confidence], run->o->min_share,
+			 silent);
+	if (!run->o->one_route && s->balancers)
+		out_text(run->cli,
+			 "flows of %s were probed again: a router that balances packet by packet is missed with a "
+			 "probability of %.3g %%",
+			 s->balancers == 1 ? "this router" : "these routers", 100 * trace_same_flow_miss(run->trace));
 	out_text(run->cli,
 		 "%" PRIu64 " probes in %s: %" PRIu64 " answered, %" PRIu64 " answered twice, %" PRIu64
 		 " answered too late",
@@ -407,8 +424,12 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 #endif
 	if (!run->o->one_route) {
 		trace_end_failure_probability(end, run->spec.failure);
+		trace_end_min_share_percent(end, run->o->min_share);
+		trace_end_silent_share_percent(end, s->silent_share);
 		trace_end_routes(end, trace_graph_routes(trace_graph_of(run->trace)));
 		trace_end_balancers(end, s->balancers);
+		if (s->balancers)
+			trace_end_by_packet_missed(end, trace_same_flow_miss(run->trace));
 		trace_end_complete(end, s->whole && !r->stopped && !r->failure.code &&
 						!trace_graph_is_cut(trace_graph_of(run->trace)) &&
 						r->own_next_hops < 2);

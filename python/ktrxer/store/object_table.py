@@ -159,7 +159,7 @@ GROUPS = {
     "trace_answer": "number:i stage:s repetition:i hop:i flow:i from:s answer:s sent_ns:i received_ns:i rtt_ns:i own_queue_ns:i sent_stamp:s received_stamp:s ttl:i icmp_type:i icmp_code:i quoted_ttl:i quoted_tos:i mpls:[{trace_label}] changed:{trace_changes}",
     "trace_label": "label:i traffic_class:i bottom:b ttl:i",
     "trace_changes": "address:b checksum:b ip_id:b tos:b",
-    "trace_end": "protocol:s port:i one_route:b own_next_hops:i failure_probability:n routes:i balancers:i complete:b hops:[{trace_hop}] arrived:b elapsed_ns:i sent:i failed:i answered:i unanswered:i duplicates:i late:i foreign:i user_stamped:i moved:i privileges_dropped:b load:{trace_load}",
+    "trace_end": "protocol:s port:i one_route:b own_next_hops:i failure_probability:n min_share_percent:i silent_share_percent:i routes:i balancers:i by_packet_missed:n complete:b hops:[{trace_hop}] arrived:b elapsed_ns:i sent:i failed:i answered:i unanswered:i duplicates:i late:i foreign:i user_stamped:i moved:i privileges_dropped:b load:{trace_load}",
     "trace_hop": "hop:i sent:i answered:i nodes:[{trace_router}]",
     "trace_router": "id:s address:s flows:i answers:i rtt_us:{trace_rtt} next:[s] complete:b end:s unreachable:s answer_ttl:i mpls:[{trace_label}] changed:{trace_changes} translated:b",
     "trace_rtt": "min:n p50:n max:n",

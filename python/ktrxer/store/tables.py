@@ -22,8 +22,8 @@ PAIR_EVENTS = ("unknown", "in_order", "reordered", "complete", "first_lost", "se
 UNKNOWN, IN_ORDER, REORDERED, COMPLETE, FIRST_LOST, SECOND_LOST, BOTH_LOST = range(7)
 DOUBTS = ("none", "no_conclusion", "short_segments", "connection_ended")
 NONE, NO_CONCLUSION, SHORT_SEGMENTS, CONNECTION_ENDED = range(4)
-STAGES = ("search", "repeat", "loaded")
-SEARCH, REPEAT, LOADED = range(3)
+STAGES = ("search", "repeat", "loaded", "same_flow")
+SEARCH, REPEAT, LOADED, SAME_FLOW = range(4)
 HOP_ANSWERS = ("time_exceeded", "unreachable", "echo_reply", "tcp")
 TIME_EXCEEDED, UNREACHABLE, ECHO_REPLY, TCP = range(4)
 
