@@ -29,7 +29,7 @@ uint32_t mda_probes(uint32_t hops, double failure)
 
 uint32_t mda_share_probes(uint32_t seen, double share, double failure)
 {
-	/* So many next hops, those that were not seen included, can have the share. The room is for rounding of 1/0.1. */
+	/* So many next hops, seen or not, can have the share. The room is for rounding of 1/0.1. */
 	const double most = 1 / share + 1e-9, larger = seen > 1 ? 0 : share;
 	double missing = 1, other = 1;
 	uint32_t probes = 0, hops;

@@ -19,10 +19,10 @@ enum { MDA_HOPS_MAX = 256 };
 uint32_t mda_probes(uint32_t hops, double failure);
 
 /*
- * The smallest number of probes after which, `seen` next hops being known, none is missed that has at least this share
- * of the flows, but for a probability of at most `failure`; the others have any shares. The next hops that were not seen
- * have one such hop among them for each that the shares allow for: where only one was seen, two (share, 1 - share), else
- * seen + 1, but not more than 1/share. 0 where an argument is out of its limits: seen 0, a share above a half.
+ * The smallest number of probes after which, where `seen` next hops are known, none is missed that has at least this
+ * share of the flows, but for a probability of at most `failure`; the others have any shares. The worst case are two
+ * next hops (share, 1 - share) where one was seen, else seen + 1 with this share, but not more than 1/share. 0 where an
+ * argument is out of its limits: seen 0, a share above a half.
  */
 uint32_t mda_share_probes(uint32_t seen, double share, double failure);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Which probes find all routes to a host, and the graph that their answers make: the Multipath Detection Algorithm
- * (Augustin, Friedman, Teixeira, E2EMON 2007), hop by hop (MDA-Lite: Vermeulen et al., IMC 2018). A router that balances
- * load chooses the next hop by a packet's flow identifier (addresses, ports), so each probe has a number of a flow, and
- * all probes of one flow take one route. The same flows are probed at all hops, so that their number bounds the share of
- * all flows that a next hop may have unnoticed, with any weights. No I/O and no clock: a caller sends what is wanted and
- * adds the answers.
+ * (Augustin, Friedman, Teixeira, E2EMON 2007), hop by hop (MDA-Lite: Vermeulen et al., IMC 2018). A router that
+ * balances load chooses the next hop by a packet's flow identifier (addresses, ports), so each probe has a number of a
+ * flow, and all probes of one flow take one route. The same flows are probed at all hops, so that their number bounds
+ * the share of all flows that a next hop may have unnoticed, with any weights. No I/O and no clock: a caller sends what
+ * is wanted and adds the answers.
  */
 #ifndef KTRXER_METHODS_TRACE_GRAPH_H
 #define KTRXER_METHODS_TRACE_GRAPH_H

@@ -40,7 +40,7 @@ static bool is_silent(const struct trace *t, const struct trace_job *job)
 	return t->silent[job->want.hop] && !t->result.hops[job->want.hop].answered;
 }
 
-/* Not for round trips: those of further tries would be of another time. */
+/* Round trips have no further tries, which would be of another time. */
 static bool tries_again(const struct trace *t)
 {
 	return t->stage == TRACE_SEARCH || t->stage == TRACE_SAME_FLOW;

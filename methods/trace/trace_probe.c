@@ -112,8 +112,8 @@ static uint16_t undo(uint16_t sum, const uint8_t *now, const uint8_t *before, si
 }
 
 /*
- * The checksum of a quote before its addresses, its source port (ICMP: identifier) were translated: a translator changes
- * it by their differences (RFC 3022, 4.2; RFC 1624).
+ * The checksum of a quote before its addresses, its source port (ICMP: identifier) were translated: a translator
+ * changes it by their differences (RFC 3022, 4.2; RFC 1624).
  */
 static uint16_t untranslated(const struct trace_probe *p, const struct trace_quote *quote, uint16_t from_port)
 {

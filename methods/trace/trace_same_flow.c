@@ -69,11 +69,8 @@ int trace_same_flow_want(const struct trace_graph *g, double failure, struct tra
 	return n;
 }
 
-double trace_same_flow_miss(const struct trace *trace)
+double trace_same_flow_miss(const struct trace_graph *g, const struct trace_sample *samples, size_t count)
 {
-	const struct trace_graph *g = trace_graph_of(trace);
-	size_t count;
-	const struct trace_sample *samples = trace_samples(trace, &count);
 	double sum = 0;
 	uint32_t next;
 

@@ -9,9 +9,9 @@
 
 #include "trace.h"
 
-/* The repeated probes, `max` at most, with which a choice by packet is missed with a probability of at most `failure`. */
+/* The repeated probes, `max` at most: a choice by packet is missed with a probability of at most `failure`. */
 int trace_same_flow_want(const struct trace_graph *graph, double failure, struct trace_want *wants, int max);
 /* The probability of missing one, from the answers to these probes; 1: some router could not be tested. */
-double trace_same_flow_miss(const struct trace *trace);
+double trace_same_flow_miss(const struct trace_graph *graph, const struct trace_sample *samples, size_t count);
 
 #endif

@@ -11,7 +11,8 @@
  * Nth packet; bucket=N:MS answers N packets, and one more each MS, as Linux does; delay=US; twice; quote=N bytes;
  * mpls=LABEL:CLASS:TTL (several: the top first); pad128 (the quote is filled up to 128 bytes); refuse=CODE
  * (destination unreachable); expire=CODE (the same, for packets whose TTL expires, while the others pass); tos=N is set
- * in what passes; nat=ADDRESS: the source of what passes, natport=N: added to its port, keeps: quotes keep both; packets: the next hop by packets in turn; forge: a forged
+ * in what passes; nat=ADDRESS: the source of what passes,
+ * natport=N: added to its port; keeps: quotes keep both; packets: the next hop by packets in turn; forge: a forged
  * answer before each true one; open: TCP is accepted.
  */
 #include "bytes.h"

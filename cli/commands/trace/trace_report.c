@@ -371,6 +371,14 @@ static void judge(const struct trace_run *run, const struct summary *s)
 	verdict_bypass(cli, trace_info_of(run->trace), &r->qdiscs, "raw");
 }
 
+static double by_packet_missed(const struct trace_run *run)
+{
+	size_t count;
+	const struct trace_sample *samples = trace_samples(run->trace, &count);
+
+	return trace_same_flow_miss(trace_graph_of(run->trace), samples, count);
+}
+
 static void summary_text(const struct trace_run *run, const struct summary *s)
 {
 	const struct trace_result *r = trace_result_of(run->trace);
@@ -393,7 +401,7 @@ static void summary_text(const struct trace_run *run, const struct summary *s)
 		out_text(run->cli,
 			 "flows of %s were probed again: a router that balances packet by packet is missed with a "
 			 "probability of %.3g %%",
-			 s->balancers == 1 ? "this router" : "these routers", 100 * trace_same_flow_miss(run->trace));
+			 s->balancers == 1 ? "this router" : "these routers", 100 * by_packet_missed(run));
 	out_text(run->cli,
 		 "%" PRIu64 " probes in %s: %" PRIu64 " answered, %" PRIu64 " answered twice, %" PRIu64
 		 " answered too late",
@@ -429,7 +437,7 @@ static void end_json(const struct trace_run *run, struct json *end, const struct
 		trace_end_routes(end, trace_graph_routes(trace_graph_of(run->trace)));
 		trace_end_balancers(end, s->balancers);
 		if (s->balancers)
-			trace_end_by_packet_missed(end, trace_same_flow_miss(run->trace));
+			trace_end_by_packet_missed(end, by_packet_missed(run));
 		trace_end_complete(end, s->whole && !r->stopped && !r->failure.code &&
 						!trace_graph_is_cut(trace_graph_of(run->trace)) &&
 						r->own_next_hops < 2);
