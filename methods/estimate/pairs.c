@@ -15,6 +15,7 @@
 const char *const pairs_reading_names[PAIRS_READINGS] = {
 	[PAIRS_RESOLVED] = "resolved",   [PAIRS_TOO_FEW] = "too_few",     [PAIRS_SPREAD] = "not_back_to_back",
 	[PAIRS_COALESCED] = "coalesced", [PAIRS_DISTURBED] = "disturbed", [PAIRS_CHANGED] = "changed",
+	[PAIRS_SHAPED] = "shaped",
 };
 
 /* A usable pair. Delays contain the unknown offset of the clocks. */

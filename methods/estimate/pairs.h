@@ -61,6 +61,7 @@ enum pairs_reading {
 	PAIRS_COALESCED, /* the gaps are those of the receiver's interrupts: period_ns */
 	PAIRS_DISTURBED, /* no pair whose packets both had the least delay */
 	PAIRS_CHANGED,   /* the path was another one in the first half than in the second */
+	PAIRS_SHAPED,    /* set by the caller: a token bucket lets pairs pass at the rate of the line */
 	PAIRS_READINGS,
 };
 extern const char *const pairs_reading_names[PAIRS_READINGS]; /* as in the JSON object of the command */

@@ -13,21 +13,26 @@ enum { PACKETS_MOST = 256, BEFORE = 2, AFTER = 8 };
 
 bool shaper_of_train(const uint64_t *arrived, uint32_t packets, uint32_t bytes, struct shaper *r)
 {
-	double gaps[PACKETS_MOST], sum = 0, before = 0, best = 0, within = 0, line, sustained, part;
+	double gaps[PACKETS_MOST], sum = 0, before = 0, best = 0, within = 0, line, sustained, rest, part;
 	int64_t first[PACKETS_MOST];
+	uint64_t last = 0;
 	uint32_t n = 0, at = 0;
 
-	for (uint32_t i = 1; i < packets && n < PACKETS_MOST; i++)
-		if (arrived[i] && arrived[i - 1]) {
-			gaps[n] = fmax((double)(int64_t)(arrived[i] - arrived[i - 1]), 0);
+	/* A policer drops the packets for which the bucket has no tokens: the others arrive at the sustained rate. */
+	for (uint32_t i = 0; i < packets && n < PACKETS_MOST; i++) {
+		if (!arrived[i])
+			continue;
+		if (last) {
+			gaps[n] = fmax((double)(int64_t)(arrived[i] - last), 0);
 			sum += gaps[n++];
 		}
-	if (n * 4 < packets * 3 || n < BEFORE + AFTER)
+		last = arrived[i];
+	}
+	if (n < BEFORE + AFTER)
 		return false;
 	line = sustained = sum / n;
 	for (uint32_t i = 0; i + AFTER <= n; i++) {
-		const double rest = (sum - before) / (n - i);
-
+		rest = (sum - before) / (n - i);
 		if (i >= BEFORE && rest > before / i &&
 		    (rest - before / i) * (rest - before / i) * i * (n - i) / n > best) {
 			best = (rest - before / i) * (rest - before / i) * i * (n - i) / n;
@@ -43,6 +48,10 @@ bool shaper_of_train(const uint64_t *arrived, uint32_t packets, uint32_t bytes, 
 		within += i < at ? (gaps[i] - line) * (gaps[i] - line) : (gaps[i] - sustained) * (gaps[i] - sustained);
 	if (best < CLEAR * within / (n - 2))
 		return false;
+	/* So few packets pass a policer that the last ones of the line were among the AFTER. */
+	for (rest = sustained * (n - at); gaps[at] < (line + sustained) / 2; rest -= gaps[at++])
+		;
+	sustained = rest / (n - at);
 	/* The gap in which the bucket ran empty may be among those of the line. */
 	for (uint32_t i = 0; i < at; i++)
 		first[i] = (int64_t)gaps[i];

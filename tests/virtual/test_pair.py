@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from shaped import FRAME, measure, truth
+from shaped import FRAME, WIRE_FILE, after, measure, truth
 
 pytestmark = pytest.mark.slow
 
@@ -118,3 +118,52 @@ def test_one_sided_by_echo_replies(found: dict[str, dict[str, Any]], mbit: int) 
     capacity = result["round_trip"]["capacity_bit_s"]
     assert capacity, result["reasons"]
     assert capacity["value"] == pytest.approx(truth(mbit), rel=0.02) and capacity["low"] <= truth(mbit) <= capacity["high"]
+
+
+TC, WIRE_TC = "ip netns exec mid tc", "ip netns exec wire tc"
+CLEAR = f"for d in to-near to-wire; do {TC} qdisc del dev $d root; {TC} qdisc del dev $d ingress; done 2>/dev/null; {WIRE_TC} qdisc del dev to-mid root 2>/dev/null"
+
+
+def tbf(mbit: int, burst: int) -> str:
+    return f"{TC} qdisc add dev to-near root tbf rate {mbit}mbit burst {burst} limit 200k"
+
+
+def police(mbit: int, burst: int) -> str:
+    rule = f"matchall action police rate {mbit}mbit burst {burst} conform-exceed drop"
+    return f"{TC} qdisc add dev to-wire handle ffff: ingress; {TC} filter add dev to-wire parent ffff: {rule}"
+
+
+# The line in Mbit/s, the device behind it, and the truth: sustained rate in Mbit/s, bytes of the bucket, 0 without one.
+BUCKETS = {
+    "tbf behind 100": (100, tbf(20, 32768), 20, 32768),
+    "tbf behind 1000": (1000, tbf(20, 32768), 20, 32768),
+    "small tbf": (1000, tbf(5, 6000), 5, 6000),
+    "policer": (100, police(20, 32768), 20, 32768),
+    "slow policer": (1000, police(50, 20000), 50, 20000),
+    "cake": (100, f"{TC} qdisc add dev to-near root cake bandwidth 20mbit", 20, 0),
+    "fq_codel behind 20": (20, f"{TC} qdisc add dev to-near root fq_codel", 20, 0),
+    "short queue": (20, f"{WIRE_TC} qdisc change dev to-mid root netem rate 20mbit limit 12", 20, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def shaped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    line = f"{WIRE_TC} qdisc add dev to-mid root netem limit 1000 rate"
+    jobs = [(f"{CLEAR}; {line} {mbit}mbit; {tc}", "pair far --token-file token --count 60 --direction down") for mbit, tc, _, _ in BUCKETS.values()]
+    return dict(zip(BUCKETS, after(tmp_path_factory.mktemp("buckets"), jobs, 230, file=WIRE_FILE), strict=True))
+
+
+@pytest.mark.parametrize("name", BUCKETS)
+def test_a_token_bucket_is_named_with_its_rates(shaped: dict[str, dict[str, Any]], name: str) -> None:
+    line, _, sustained, bucket = BUCKETS[name]
+    result = shaped[name]
+    down = result["down"]
+    print(f"figure: {name}: {down['reading']}, {down.get('shaper')}, {down['capacity_bit_s']}")
+    if not bucket:
+        assert result["verdict"] == "valid" and "shaper" not in down
+        assert down["capacity_bit_s"]["value"] == pytest.approx(truth(sustained), rel=0.02)
+        return
+    assert down["reading"] == "shaped" and [one["id"] for one in result["reasons"]] == ["pair_shaped"]
+    assert down["shaper"]["line_bit_s"] == pytest.approx(truth(line), rel=0.03)
+    assert down["shaper"]["sustained_bit_s"] == pytest.approx(truth(sustained), rel=0.05)
+    assert down["shaper"]["bucket_bytes"] == pytest.approx(bucket, abs=1500)

@@ -117,6 +117,26 @@ static int estimate_way(struct pair_run *run, struct pair_way *way, struct ktrxe
 		      : 0;
 }
 
+/* Pairs pass a bucket at the rate of the line: a burst shows the sustained rate. */
+static int find_bucket(struct pair_run *run, struct pair_way *way, bool down, struct ktrxer_error *err)
+{
+	const uint32_t head = train_run_head(&run->train);
+	const struct train_burst_options o = { .session = &run->train.plan,
+					       .down = down,
+					       .payload = way->ip_bytes[0] - head,
+					       .head = head,
+					       .load_bit_s = run->probe_bit_s };
+	struct train_burst burst;
+	const int rc = train_burst_find(&burst, &o, err);
+
+	run->train.session.stopped |= burst.stopped;
+	if (burst.shaper.line_bit_s > 0) {
+		way->shaper = burst.shaper;
+		way->result.reading = PAIRS_SHAPED;
+	}
+	return rc;
+}
+
 static int send_flows(struct pair_run *run, struct ktrxer_error *err)
 {
 	uint32_t first = 0;
@@ -186,8 +206,12 @@ static int pair_all(struct pair_run *run)
 	if (rc != EXIT_VALID)
 		return rc;
 	for (int way = 0; way < TRAIN_WAYS && rc == 0; way++)
-		if (run->ways[way].wanted)
+		if (run->ways[way].wanted) {
 			rc = estimate_way(run, &run->ways[way], &err);
+			if (rc == 0 && !run->o->echo && run->ways[way].result.reading == PAIRS_RESOLVED &&
+			    !run->train.session.stopped)
+				rc = find_bucket(run, &run->ways[way], way == TRAIN_DOWN, &err);
+		}
 	return rc < 0 ? cli_fail(run->train.cli, &err) : pair_finish(run);
 }
 
@@ -208,23 +232,24 @@ static int run_pair(struct cli *cli, const void *options)
 const struct command cmd_pair = {
 	.name = "pair",
 	.summary = "Capacity of the narrow link, by packet pairs in both directions",
-	.description =
-		OPT_PROSE("Sends pairs of packets back to back between this host and one where `ktrxer serve` "
-			  "runs. The narrow link, which has the least capacity of the "
-			  "path, spreads a pair: the gap between the arrivals is the time that this link needs "
-			  "for a packet. The estimate uses the pairs of which both "
-			  "packets had the least delay, because cross traffic did not disturb them (CapProbe). "
-			  "Capacity is that of IP packets of the large size (RFC 5136).\n\n"
-			  "Pairs have two sizes. A link needs more time for the larger one; a receiver whose "
-			  "interrupts are coalesced does not. A pair that lost a packet, "
-			  "was reordered, was not sent back to back, or arrived with one stamp is counted and "
-			  "left out. Without an estimate the result is invalid, with "
-			  "the cause.\n\n"
-			  "With --echo the far host needs no server: pairs of ICMP echo requests are sent, and the "
-			  "gaps are those of the replies. This is weaker: the one capacity is that of the narrower "
-			  "direction, cross traffic of both directions and the far host's processing disturb a "
-			  "pair, and hosts may limit or drop ICMP.\n\n"
-			  "The server requires its token; the token is never transmitted."),
+	.description = OPT_PROSE(
+		"Sends pairs of packets back to back between this host and one where `ktrxer serve` "
+		"runs. The narrow link, which has the least capacity of the "
+		"path, spreads a pair: the gap between the arrivals is the time that this link needs "
+		"for a packet. The estimate uses the pairs of which both "
+		"packets had the least delay, because cross traffic did not disturb them (CapProbe). "
+		"Capacity is that of IP packets of the large size (RFC 5136).\n\n"
+		"Pairs have two sizes. A link needs more time for the larger one; a receiver whose "
+		"interrupts are coalesced does not. A pair that lost a packet, "
+		"was reordered, was not sent back to back, or arrived with one stamp is counted and "
+		"left out. Without an estimate the result is invalid, with "
+		"the cause. A burst of 64 packets after the pairs shows a shaper whose bucket is smaller, and "
+		"which pairs pass at the rate of the line.\n\n"
+		"With --echo the far host needs no server: pairs of ICMP echo requests are sent, and the "
+		"gaps are those of the replies. This is weaker: the one capacity is that of the narrower "
+		"direction, cross traffic of both directions and the far host's processing disturb a "
+		"pair, and hosts may limit or drop ICMP.\n\n"
+		"The server requires its token; the token is never transmitted."),
 	.examples = OPT_PROSE(
 		"ktrxer pair far --token-file token\tBoth directions: four seconds, 200 pairs of each size.\n"
 		"ktrxer pair far --direction up --count 500 --json --token-file token\tMore pairs, for a path with "

@@ -4,6 +4,7 @@
 #define KTRXER_CLI_PAIR_COMMAND_H
 
 #include "capacity.h"
+#include "train_burst.h"
 #include "train_command.h"
 #include "train_echo.h"
 
@@ -20,6 +21,7 @@ struct pair_way {
 	struct pairs_set sets[2]; /* by the flows of the session: the large pairs first */
 	struct pair_times *times[2];
 	struct pairs_result result;
+	struct shaper shaper;        /* PAIRS_SHAPED */
 	struct capacity_modes modes; /* of the large pairs */
 	uint32_t ip_bytes[2];
 };

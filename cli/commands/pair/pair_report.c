@@ -52,6 +52,10 @@ static void say_way(const struct pair_run *run, const struct pair_way *way)
 
 	say_sets(run, way);
 	say_modes(run, way);
+	if (way->result.reading == PAIRS_SHAPED)
+		out_text(run->train.cli, "%s: token bucket: %.0f kB at %s, then %s", way->name,
+			 way->shaper.bucket_bytes / 1000, out_rate(x[0], way->shaper.line_bit_s),
+			 out_rate(x[1], way->shaper.sustained_bit_s));
 	if (way->result.reading != PAIRS_RESOLVED)
 		return;
 	if (run->o->echo)
@@ -101,6 +105,13 @@ static void way_json(struct json *json, const struct pair_way *way)
 	}
 	if (r->reading == PAIRS_COALESCED && r->period_ns > 0)
 		pair_way_coalescing_ns(json, r->period_ns);
+	if (r->reading == PAIRS_SHAPED) {
+		pair_way_shaper_open(json);
+		shaper_line_bit_s(json, way->shaper.line_bit_s);
+		shaper_sustained_bit_s(json, way->shaper.sustained_bit_s);
+		shaper_bucket_bytes(json, way->shaper.bucket_bytes);
+		json_object_end(json);
+	}
 	pair_way_sizes_open(json);
 	for (int i = 0; i < 2; i++)
 		set_json(json, &way->sets[i], way->ip_bytes[i]);
@@ -158,6 +169,10 @@ static void judge(const struct train_run *run, const struct pair_way *way)
 		break;
 	case PAIRS_DISTURBED:
 		reason_pair_disturbed(cli, way->name);
+		break;
+	case PAIRS_SHAPED:
+		reason_pair_shaped(cli, way->name, (uint64_t)way->shaper.bucket_bytes, way->shaper.line_bit_s,
+				   way->shaper.sustained_bit_s);
 		break;
 	case PAIRS_CHANGED:
 		reason_pair_changed(cli, way->name);

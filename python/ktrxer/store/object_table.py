@@ -170,7 +170,7 @@ GROUPS = {
     "pair_sample": "ip_bytes:i",
     "train_outcomes": "lost:i unsent:i reordered:i one_stamp:i not_back_to_back:i usable:i",
     "pair_end": "one_sided:b interval_ns:i probe_bit_s:n up:{pair_way} down:{pair_way} round_trip:{pair_way}",
-    "pair_way": "reading:s capacity_bit_s:{pair_capacity} link_bit_s:n overhead_bytes:n skew_ppm:n coalescing_ns:n sizes:[{pair_set}] modes:[{pair_mode}]",
+    "pair_way": "reading:s capacity_bit_s:{pair_capacity} link_bit_s:n overhead_bytes:n skew_ppm:n coalescing_ns:n shaper:{shaper} sizes:[{pair_set}] modes:[{pair_mode}]",
     "pair_capacity": "value:n low:n high:n",
     "pair_set": "ip_bytes:i pairs:i undisturbed:i gap_ns:n gap_low_ns:n gap_high_ns:n excess_ns:n lost:i unsent:i reordered:i one_stamp:i not_back_to_back:i usable:i",
     "pair_mode": "pairs:i low_bit_s:n high_bit_s:n",

@@ -549,6 +549,12 @@ FORMS: dict[str, Form] = {
         "{direction}: no pair passed undisturbed: cross traffic, or arrivals in groups; send more pairs (--count)",
         ("capacity",),
     ),
+    "pair_shaped": Form(
+        "invalid",
+        "path",
+        "{direction}: a shaper of the path passes bursts of {bucket_bytes} at {line_bit_s}, and longer ones at {sustained_bit_s}: pairs show the first rate alone",
+        ("capacity",),
+    ),
     "pair_changed": Form(
         "invalid",
         "path",
