@@ -16,7 +16,7 @@ from ktrxer_lab.errors import LabError
 from ktrxer_lab.truth import boxes, measure
 from ktrxer_lab.truth.chance import claims, command, rates, text
 from ktrxer_lab.truth.chance.draw import BOX_WAYS, Draw, Outage, Step, build, drawn
-from ktrxer_lab.truth.chance.expect import truth
+from ktrxer_lab.truth.chance.expect import SHAPED, truth
 from ktrxer_lab.truth.chance.judge import FALSE_ALARM, FALSE_CAUSE, FALSE_VALID, judge
 from ktrxer_lab.truth.chance.run import Run, Tried
 from ktrxer_lab.truth.chance.shrink import shrink
@@ -66,7 +66,7 @@ def test_the_draws_have_every_fault_and_none():
     draws = [drawn(seed) for seed in range(400)]
     faults = {name for draw in draws for name in draw.faults}
     assert {"rate", "loss", "reorder", "duplicate", "jitter", "outage", "nat", "clock", "policer", "marks", "bleach", "held", "step", *BOX_WAYS} <= faults
-    assert 50 < sum(not draw.faults - {"rate"} for draw in draws) < 200
+    assert 50 < sum(not draw.faults - SHAPED for draw in draws) < 200
     assert {one.split()[0] for draw in draws for one in draw.commands} >= {"ping", "stamp", "flow", "trace", "run", "check"}
     assert {draw.v6 for draw in draws} == {False, True}
 
@@ -250,7 +250,7 @@ def test_a_false_claim_gives_status_3_and_the_smallest_draw(monkeypatch, capsys)
     out = capsys.readouterr().out
     assert "false cause: ktrxer ping" in out and "again: {" in out
     small = text.to_draw(next(line for line in out.splitlines() if line.startswith("smallest: ")).removeprefix("smallest: "))
-    assert small.nat and not small.faults - {"nat"}
+    assert small.nat and not small.faults - SHAPED - {"nat"}
 
 
 @pytest.mark.parametrize(
