@@ -86,6 +86,8 @@ class Expected:
 
     def ways(self, reason: str) -> frozenset[str]:
         """The directions that a sentence of this reason may name."""
+        if reason == "flow_server_idle":  # a server without a processor stops the flows of both directions
+            return frozenset({UP, DOWN})
         return frozenset({self.cleared}) if reason == CLEARED else self.free if reason in WINDOWS else self.lossy
 
 
