@@ -73,7 +73,7 @@ def test_a_nat_that_changes_the_port(path, serve, loss):
     path.b.run(["nft", "-f", "-"], input=SOURCES)
     serve(path.b)
     child = path.a.popen(list(map(str, [path.ktrxer, "stamp", "10.78.0.2", "-i", "20ms", "-c", "150", "--jsonl"])))
-    read_until(child, lambda one: one.get("number") == 50)
+    read_until(child, lambda one: one.get("number") == 55)
     path.r.run(["nft", "delete", "table", "ip", "n"])
     out, err = child.communicate(timeout=30)
     assert out, err
