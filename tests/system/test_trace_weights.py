@@ -75,18 +75,18 @@ def test_behind_the_limit_of_linux(net, ktrxer, share, most_s):
     [(4, (15, 1), "6"), (6, (15, 1), "6"), (4, (9, 1), "10"), (6, (9, 1), "10%"), (4, (3, 2), "40%"), (6, (3, 2), "40")],
 )
 def test_a_next_hop_of_any_weight_is_found(net, ktrxer, version, weights, share):
-    """Of 20 searches for equal weights 15 missed the sixteenth. Now one of 20 may miss it: five of 20 have a probability of 0.3 %."""
+    """Of 20 searches for equal weights 15 missed the sixteenth. One of 20 may miss it, and one of 80 at one of four hops: four of 12 have 1 in 80,000."""
     for host in net.values():
         host.sysctl("ipv4/icmp_ratelimit", 0)
         host.sysctl("ipv6/icmp/ratelimit", 0)
     weigh(net, version, weights)
     missed = 0
-    for _ in range(20):
+    for _ in range(12):
         made = trace(net, ktrxer, version, "--min-share", share, "--repeat", "0")
         found = {node["address"] for node in made["hops"][1]["nodes"]}
         missed += RARE[version] not in found
         assert made["arrived"] and made["complete"] and made["min_share_percent"] == made["silent_share_percent"] == int(share.rstrip("%"))
         assert made["failure_probability"] == 0.05 and (len(found) == 2) == ("by_packet_missed" in made), made
         assert made.get("by_packet_missed", 0) <= 0.05 and not made["moved"], made
-    print(f"figure: IPv{version}, weights {weights}: {missed} of 20 missed")
-    assert missed < 5
+    print(f"figure: IPv{version}, weights {weights}: {missed} of 12 missed")
+    assert missed < 4
