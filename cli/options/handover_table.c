@@ -13,6 +13,7 @@ const struct handover handover_table[] = {
 	{ "import", "Convert Flent's data files to runs" },
 	{ "lab", "Run commands in networks of namespaces, and in emulated devices" },
 	{ "new", "Write a working file to begin with: a test of your own" },
+	{ "note", "Change the title and the note of a stored run" },
 	{ "plot", "Draw stored runs: SVG, PDF, PNG" },
 	{ "query", "Query all runs of a directory by SQL" },
 	{ "recover", "Close a run that a crash has interrupted" },

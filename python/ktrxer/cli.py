@@ -26,6 +26,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "import": Subcommand("ktrxer.commands.importing", "convert Flent's data files to runs"),
     "lab": Subcommand("ktrxer_lab.command", "run commands in networks of namespaces, and in emulated devices"),
     "new": Subcommand("ktrxer.commands.new", "write a working file to begin with: a test of your own"),
+    "note": Subcommand("ktrxer.commands.note", "change the title and the note of a stored run"),
     "plot": Subcommand("ktrxer.view.plot_command", "draw stored runs: SVG, PDF, PNG"),
     "query": Subcommand("ktrxer.commands.query", "query all runs of a directory by SQL"),
     "recover": Subcommand("ktrxer.commands.recover", "close a run that a crash has interrupted"),

@@ -46,7 +46,7 @@ def test_help_of_each_command(program, name):
 
 # Commands that neither measure nor serve.
 NOT_MEASURING = {
-    "batch", "compare", "config", "doctor", "export", "import", "lab", "new", "plot", "ppt estimate", "ppt plan", "query", "recover", "report", "runs",
+    "batch", "compare", "config", "doctor", "export", "import", "lab", "new", "note", "plot", "ppt estimate", "ppt plan", "query", "recover", "report", "runs",
     "summary", "tests", "truth", "view",
 }  # fmt: skip
 # Options with the same letter and meaning but different names: a list of engines, and one engine.

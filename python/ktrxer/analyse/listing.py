@@ -44,11 +44,13 @@ class Entry(NamedTuple):
     state: str  # finished, running, cut off, repeated (cut off, and made again by its batch), damaged
     problem: str = ""
     more: Mapping[str, str | float] = {}  # properties and figures that were asked for
+    within: str = ""  # the path in the directory that is listed, where its folders are, too
 
     def value(self, key: str) -> str | float | None:
         """None: the run has none."""
         if key == "file":
-            return self.path.name if self.head is not None else f"{self.path.name}: {self.problem}"
+            name = self.within or self.path.name
+            return name if self.head is not None else f"{name}: {self.problem}"
         if key == "state" or (key == "verdict" and self.state != "finished"):
             return self.state
         if self.head is None:
@@ -81,14 +83,17 @@ class UnknownColumn(Exception):
         self.keys = keys
 
 
-def entries(directory: Path, opened: Opened, cache: Path | None, keys: Sequence[str] = ()) -> list[Entry]:
-    """The runs of a directory by time, with the further columns `keys`. A run that vanished in the meantime is left out. OSError: the
-    directory cannot be read. UnknownColumn: no run has one of the keys."""
+def entries(directory: Path, opened: Opened, cache: Path | None, keys: Sequence[str] = (), deep: bool = False) -> list[Entry]:
+    """The runs of a directory by time, with the further columns `keys`. A run that vanished in the meantime is left out. `deep`: those of
+    its folders, too. OSError: the directory cannot be read. UnknownColumn: no run has one of the keys."""
+    if deep:
+        paths = [path for path in find(directory, deep) if not path.name.endswith(FLENT)]
+        return [entry._replace(within=str(entry.path.relative_to(directory))) for entry in entries_of(paths, opened, cache, keys)]
     named = {path.name: path for path in find(directory)}
-    paths = {name: path for name, path in named.items() if not name.endswith(FLENT)}
+    shallow = {name: path for name, path in named.items() if not name.endswith(FLENT)}
     base = str(directory.parent if directory.name.endswith(PART) else directory)
-    identities = [caches.identity(f"{base}/{name}") for name in paths]  # a Path makes its text anew
-    return entries_of(list(paths.values()), opened, cache, keys, identities)
+    identities = [caches.identity(f"{base}/{name}") for name in shallow]  # a Path makes its text anew
+    return entries_of(list(shallow.values()), opened, cache, keys, identities)
 
 
 def entries_of(

@@ -22,6 +22,7 @@ examples:
   ktrxer runs                                                   the runs here, by time
   ktrxer runs DIR --where 'test=rrul and verdict!=valid'
   ktrxer runs DIR --columns when,cc,qdisc,udp.rtt.load.p95 --sort udp.rtt.load.p95
+  ktrxer runs -r DIR --sort title --columns title,note,file
   ktrxer runs DIR --parquet SET && ktrxer query 'SELECT cc, count(*) FROM runs GROUP BY cc' SET
 A column is file, state, verdict, when, id or reasons; a property (test, title, target, length, version, host, kernel, machine, cc, qdisc,
 topology, parameters, interval), label or setting; a path into meta.json (metadata/before/cpu/model); or a figure (`ktrxer compare --json`
@@ -34,6 +35,7 @@ def parser() -> Parser:
     summary = "Lists the runs of a directory, newest last, or writes them as one data set for `ktrxer query`, DuckDB, Polars or Spark."
     p = command_line("runs", summary, EXAMPLES)
     p.add_argument("directory", nargs="?", type=Path, default=Path(), metavar="DIR", help="where the runs are stored (here)")
+    p.add_argument("-r", "--recursive", action="store_true", help="the runs in its folders, too")
     p.add_argument("--where", metavar="CONDITION", help="only runs for which the condition holds")
     p.add_argument("--columns", metavar="KEY[,KEY]", help="the columns of the list (when,test,title,target,length,verdict,file)")
     p.add_argument("--sort", metavar="KEY", help="sort by this column (when)")
@@ -67,7 +69,7 @@ def _runs(given: argparse.Namespace) -> int:
     try:
         condition = _condition(given.where)
         keys = [*shown, *(condition.keys if condition is not None else ()), *([given.sort] if given.sort else ())]
-        entries = listing.entries(given.directory, open_any, place, keys)
+        entries = listing.entries(given.directory, open_any, place, keys, given.recursive)
     except _Refusal as error:
         complain("runs", str(error))
         return USAGE
