@@ -128,3 +128,56 @@ def test_the_title_of_a_run_has_no_markup():
                               schedule=SimpleNamespace(length_ns=10, phases=[phase], jobs=[]))
     view.console.print(view.picture(session))
     assert "ping under load" in view.console.file.getvalue() and "[bold]" not in view.console.file.getvalue()
+
+
+MATRIX = BASE + """
+length = "20s"
+"no-extras" = true
+[variables]
+rate = "10"
+[matrix]
+cc = ["cubic", "bbr"]
+queue = [{ name = "fifo", leaf = "pfifo" }, { name = "codel", leaf = "codel" }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "runs", "holds"),
+    [
+        (["length=5s"], 4, lambda one: one.run["length"] == "5s"),
+        (["cc=reno"], 2, lambda one: one.matrix["cc"] == ({"cc": "reno"},)),
+        (["queue=codel", "cc=bbr"], 1, lambda one: one.matrix["queue"] == ({"queue": "codel", "leaf": "codel"},)),
+        (["rate=20"], 4, lambda one: one.variables["rate"] == "20" and "rate" not in one.run),
+        (["no_extras=false", "host=a=b"], 4, lambda one: one.run["no-extras"] is False and one.run["host"] == "a=b"),
+        (['host=["a", "b"]'], 4, lambda one: one.run["host"] == ["a", "b"]),
+    ],
+)
+def test_other_values_than_those_of_the_file(tmp_path, settings, runs, holds):
+    path = tmp_path / "b.toml"
+    path.write_text(MATRIX)
+    (batch,) = [spec.overridden(one, settings) for one in spec.read(path)]
+    assert holds(batch) and len(plan.combinations(batch)) == runs
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "length"], "--set length: expected NAME=VALUE"),
+        (["--set", "=5"], "--set =5: expected NAME=VALUE"),
+        (["--set", "queue=red"], "--set queue=red: a value of queue has variables of its own; the file has fifo, codel"),
+        (["--set", "pause=3s"], "--set pause: not an option of [run], a dimension or a variable: change it in the file"),
+        (["--set", "group=x"], "--set group: not an option of [run]"),
+        (["--set", "lenght=5s"], "lenght"),
+    ],
+)
+def test_other_values_that_cannot_be(tmp_path, capsys, words, said):
+    path = tmp_path / "b.toml"
+    path.write_text(MATRIX)
+    assert command.main([str(path), "--dry-run", *words]) == 2
+    err = capsys.readouterr().err
+    assert said in err and "Traceback" not in err
+
+
+def test_a_journal_takes_no_other_values(tmp_path, capsys):
+    assert command.main(["--resume", str(tmp_path / "b.batch.jsonl"), "--set", "length=5s"]) == 2
+    assert "--resume takes everything from the journal" in capsys.readouterr().err

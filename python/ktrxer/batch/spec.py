@@ -8,8 +8,8 @@ import hashlib
 import re
 import tomllib
 from argparse import ArgumentTypeError
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -335,6 +335,37 @@ class _Reader:
         except ValueError as error:
             raise self.fail("until.figure", str(error)) from None
         return Until(figure, share, least, most)
+
+
+def overridden(batch: Batch, settings: Sequence[str]) -> Batch:
+    """The batch with other values (`--set NAME=VALUE`): of a dimension of the matrix, of a variable, else of an option of [run]. A value is
+    read as TOML where it can be, so that `true` is no text."""
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BatchError(f"--set {text}: expected NAME=VALUE")
+        if name in KEYS or name in RESERVED:
+            raise BatchError(f"--set {name}: not an option of [run], a dimension or a variable: change it in the file")
+        if name in batch.matrix:
+            points = [one for one in batch.matrix[name] if one[name] == value]
+            if not points and any(len(one) > 1 for one in batch.matrix[name]):
+                known = ", ".join(one[name] for one in batch.matrix[name])
+                raise BatchError(f"--set {text}: a value of {name} has variables of its own; the file has {known}")
+            batch = replace(batch, matrix={**batch.matrix, name: tuple(points) or ({name: value},)})
+        elif name in batch.variables:
+            batch = replace(batch, variables={**batch.variables, name: value})
+        else:
+            own = next((key for key in batch.run if key.replace("_", "-") == name.replace("_", "-")), name)
+            batch = replace(batch, run={**batch.run, own: _typed(value)})
+    return batch
+
+
+def _typed(value: str) -> Any:
+    try:
+        made = tomllib.loads(f"x = {value}")
+    except tomllib.TOMLDecodeError:
+        return value
+    return made["x"] if len(made) == 1 else value
 
 
 def share_of(text: str) -> float:

@@ -33,6 +33,7 @@ examples:
   ktrxer batch queues.toml --dry-run                   what would be run, and how long it takes
   ktrxer batch queues.toml
   ktrxer batch --resume runs/queues.batch.jsonl        continues a batch with the settings in its journal
+  ktrxer batch queues.toml --set length=5s --set cc=bbr
   ktrxer batch queues.toml --until 'p95(rtt) ±5%'
   ktrxer batch import old.batch > new.toml             reads a batch file of Flent
 docs/howto/batches.md shows a file. `ktrxer compare DIR --by group` compares what comes out.
@@ -46,6 +47,8 @@ def parser() -> Parser:
     p.add_argument("--only", action="append", default=[], metavar="NAME", help="only this batch of the file; may be given several times")
     p.add_argument("--resume", type=Path, metavar="JOURNAL", help="go on with a batch: NAME.batch.jsonl")
     p.add_argument("--repetitions", type=int, metavar="N", help="repetitions of each combination, in place of those of the file")
+    other = "another value of an option of [run], a dimension of the matrix or a variable; may be given several times"
+    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=other)
     p.add_argument("--until", metavar="FIGURE ±N%", help="repeat until the figure's mean is known to N %%: 'p95(rtt) ±5%%'")
     p.add_argument("--seed", type=int, metavar="N", help="seed of the order (and of virtual time); default: random, stored")
     p.add_argument("--dry-run", action="store_true", help="check everything, print the runs and an estimate of the time, and do nothing")
@@ -129,14 +132,14 @@ def _chosen(given: argparse.Namespace) -> list[Batch]:
             changes["until"] = spec.until_of(given.until)
         except ValueError as error:
             raise spec.BatchError(f"--until {error}") from None
-    return [replace(one, **changes) for one in found]
+    return [spec.overridden(replace(one, **changes), given.set) for one in found]
 
 
 def _resume(given: argparse.Namespace) -> int:
     from ktrxer.batch import journal, plan, spec
     from ktrxer.batch.execute import boot_id
 
-    if given.file is not None or given.only or given.until is not None or given.seed is not None or given.repetitions is not None:
+    if given.file is not None or given.only or given.set or (given.until, given.seed, given.repetitions) != (None, None, None):
         raise spec.BatchError("--resume takes everything from the journal: give no FILE and no other setting with it")
     state = journal.load(given.resume)
     seconds = _checked(state)
