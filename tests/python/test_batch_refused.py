@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -60,11 +61,31 @@ def test_a_network_that_cannot_be_made_is_refused_before_the_first_run(tmp_path,
 
 def test_a_network_of_which_a_variable_has_a_wrong_value_is_refused(tmp_path, capsys):
     path = tmp_path / "b.toml"
-    path.write_text(BASE + "[matrix]\nq = ['fq_codel', 'fq_kodel']\n[lab]\ntopology = 'access'\nset = { queue = '{q}' }\n")
+    path.write_text(BASE + "[matrix]\nq = ['fq_codel', 'fq_kodel']\n[lab]\ntime = 'virtual'\ntopology = 'access'\nset = { queue = '{q}' }\n")
     assert command.main([str(path), "--dry-run"]) == 2
     assert "fq_kodel" in capsys.readouterr().err
     path.write_text(path.read_text().replace("fq_kodel", "pfifo limit 100"))
     assert command.main([str(path), "--dry-run"]) == 0
+
+
+def test_a_kernel_without_a_part_of_the_network_is_found_by_a_dry_run(tmp_path, monkeypatch, capsys):
+    """Each network once, without the programs beside it."""
+    double = tmp_path / "ktrxer"
+    fails = "echo 'ktrxer lab: this kernel has no netem' >&2; exit 1"
+    double.write_text(f'#!/bin/sh\ncase $* in *--dry-run*) exit 0;; esac\necho "$@" >>calls\ncase $* in *5ms*) {fails};; esac\n')
+    double.chmod(0o755)
+    monkeypatch.setenv("KTRXER_BIN", str(double))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "b.toml"
+    lab = "[lab]\ntopology = 'access'\nset = { delay = '{d}' }\nbeside = ['server=ktrxer serve']\n"
+    path.write_text(BASE + "[matrix]\nd = ['1ms', '5ms', '9ms']\ncc = ['cubic', 'reno']\n" + lab)
+    for words in (["--dry-run"], []):
+        (tmp_path / "calls").unlink(missing_ok=True)
+        assert command.main([str(path), *words]) == 1
+        assert re.fullmatch(r"ktrxer batch: b: 5ms (cubic|reno): this kernel has no netem\n", capsys.readouterr().err)
+        calls = (tmp_path / "calls").read_text().splitlines()
+        assert calls[-1] == "lab run access --set delay=5ms -- true" and len(set(calls)) == len(calls) <= 3
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["b.toml", "calls", "ktrxer"]
 
 
 def test_a_host_without_virtual_time_is_refused_before_the_first_run(tmp_path, monkeypatch, capfd):

@@ -219,6 +219,12 @@ def network(run: Planned) -> tuple[str, ...]:
     return (*run.lab[:at], *run.lab[at + 2 :])
 
 
+def without_programs(run: Planned) -> tuple[str, ...]:
+    """The words of network() without the programs beside the run."""
+    words = network(run)
+    return tuple(word for i, word in enumerate(words) if "--beside" not in words[max(0, i - 1) : i + 1])
+
+
 def all_of(batches: Sequence[Batch], seeds: Sequence[int], identity: str) -> Iterator[tuple[Batch, Planned]]:
     for batch, seed in zip(batches, seeds, strict=True):
         for one in planned(batch, seed, identity):
