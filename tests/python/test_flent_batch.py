@@ -161,7 +161,7 @@ def test_runs_of_public_files_are_those_of_flent(tmp_path, path):
         ("[Batch::a]\ntest_name = x\nhosts = h\nrepetitions = many\n", "not a whole number"),
         ("[Batch::a]\ntest_name = x\nhosts = h\ntitle = ${b}\nb = ${title}\n", "refer to each other in a circle"),
         ("[Batch::a]\ntest_name = ping\nhosts = h\nsend_size = 1000\n", ":4: [Batch::a] send_size: the size of a sender"),
-        ("[Batch::a]\ntest_name = ping\nhosts = h\nfor_x = y\n[Arg::y]\nlocal_bind = 10.0.0.1\n", ":6: [Arg::y] local_bind: a test cannot"),
+        ("[Batch::a]\ntest_name = ping\nhosts = h\nfor_x = y\n[Arg::y]\nswap_updown = True\n", ":6: [Arg::y] swap_updown: a test cannot"),
         ("[Batch::a]\ntest_name = ping\nhosts = h\ntest_parameters = a\n", "'a' is not NAME=VALUE"),
         ("[Batch::a]\ntest_name = ping\nhosts = h\ntest_parameters = nothing=1\n", "ping has no parameter 'nothing'"),
     ],

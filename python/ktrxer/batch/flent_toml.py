@@ -24,13 +24,12 @@ REPETITION, BEGAN = "\x01", "\x02"
 FILE = "batch-${batch_name}-${batch_time}-${filename_extra}"
 # What Flent replaces in names of files and of folders.
 CLEANED, CLEANED_PATH = (partial(re.sub, f"[^A-Za-z0-9_{more}{REPETITION}{BEGAN}-]", "_") for more in ("", "/"))
-PLAIN = {"test_name": "test", "title": "title"}
+PLAIN = {"test_name": "test", "title": "title", "local_bind": "from"}
 SECONDS = {"length": "length", "delay": "delay", "step_size": "sample-interval"}
 REFUSED = {
     "send_size": "the size of a sender's writes cannot be set",
     "remote_hosts": "flows between other hosts need `ktrxer run` on these hosts",
     "swap_updown": "a test cannot exchange its directions; use the test of the other direction",
-    "local_bind": "a test cannot bind to a local address",
     "marking_names": "DSCP names are those of the standards",
     "http_getter_urllist": "the test http has the address of its server as a parameter",
     "irtt_interval": "use `interval` in [run]",

@@ -13,11 +13,12 @@ from ktrxer.collect.errors import StateError
 __all__ = ["Ask", "StateError", "gather", "gather_elsewhere", "own_address"]
 
 
-def gather(target: str | None = None, *, port: int = 0, full: bool = False) -> dict[str, Any]:
-    """The state of this host, as JSON values. Private data only with `full`. `port`: of the target, for routes by port."""
+def gather(target: str | None = None, *, port: int = 0, full: bool = False, source: str | None = None) -> dict[str, Any]:
+    """The state of this host, as JSON values. Private data only with `full`. `port`: of the target, for routes by port. `source`: the
+    address that sends, for routes by source."""
     from ktrxer.collect import metadata
 
-    return metadata.gather(target, port=port, full=full)
+    return metadata.gather(target, port=port, full=full, source=source)
 
 
 def gather_elsewhere(ask: Ask, target: str | None, *, full: bool = False) -> dict[str, Any]:

@@ -41,8 +41,8 @@ DSCPS = 64
 GIT_TIMEOUT_S = 2.0
 
 
-def gather(target: str | None = None, *, port: int = 0, full: bool = False) -> dict[str, Any]:
-    """The state of this host, and of the egress device towards an address. `port`: of the target."""
+def gather(target: str | None = None, *, port: int = 0, full: bool = False, source: str | None = None) -> dict[str, Any]:
+    """The state of this host, and of the egress device towards an address. `port`: of the target. `source`: the address that sends."""
     found: dict[str, Any] = {
         "kernel": _kernel(),
         "cpu": _cpu(),
@@ -52,10 +52,10 @@ def gather(target: str | None = None, *, port: int = 0, full: bool = False) -> d
         "softirq_wait_ns": softirq_waits(),
     }
     if target is not None:
-        egress = _egress(target, full)
+        egress = _egress(target, full, source)
         if egress:
             found["egress"] = egress
-        found["other_routes"] = _other_routes(target, port)
+        found["other_routes"] = _other_routes(target, port, source)
     if full:
         found["host"] = platform.node()
         found["addresses"] = _addresses()
@@ -178,11 +178,11 @@ def _sysctls() -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------- the egress device
 
 
-def _egress(target: str, full: bool) -> dict[str, Any]:
+def _egress(target: str, full: bool, source: str | None) -> dict[str, Any]:
     netlink = None
     try:
         netlink = Netlink()
-        way = netlink.way_to(target)
+        way = netlink.way_to(target, source=source)
         device = socket.if_indextoname(way.index)
         link, qdiscs = netlink.link(way.index), netlink.qdiscs(way.index)
         lower = [(socket.if_indextoname(index), netlink.qdiscs(index)) for index in netlink.below(way.index)]
@@ -212,7 +212,7 @@ def _egress(target: str, full: bool) -> dict[str, Any]:
     return found
 
 
-def _other_routes(target: str, port: int) -> list[dict[str, Any]]:
+def _other_routes(target: str, port: int, source: str | None) -> list[dict[str, Any]]:
     """Protocols and DSCPs whose packets to the target leave by another route than packets without a rule of their own. Without the
     gateways, which are addresses; `route` tells apart those of one device."""
     icmp = socket.IPPROTO_ICMPV6 if ":" in target else socket.IPPROTO_ICMP
@@ -221,9 +221,9 @@ def _other_routes(target: str, port: int) -> list[dict[str, Any]]:
     netlink = None
     try:
         netlink = Netlink()
-        routes = [netlink.way_to(target)]
+        routes = [netlink.way_to(target, source=source)]
         kinds = [(name, dscp) for name in protocols for dscp in range(DSCPS)]
-        ways = netlink.ways_to(target, [(protocols[name], dscp, 0 if name == "icmp" else port) for name, dscp in kinds])
+        ways = netlink.ways_to(target, [(protocols[name], dscp, 0 if name == "icmp" else port) for name, dscp in kinds], source)
         for (name, dscp), way in zip(kinds, ways, strict=True):
             if way == routes[0]:
                 continue

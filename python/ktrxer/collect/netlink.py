@@ -24,7 +24,7 @@ RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
 RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWQDISC, RTM_GETQDISC, RTM_NEWTCLASS, RTM_GETTCLASS = 24, 26, 36, 38, 40, 42
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
-RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_TABLE, RTA_IP_PROTO, RTA_DPORT = 1, 4, 5, 7, 15, 27, 29
+RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_TABLE, RTA_IP_PROTO, RTA_DPORT = 1, 2, 4, 5, 7, 15, 27, 29
 RT_TABLE_MAIN, RTM_F_CLONED = 254, 0x200
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_TXQLEN, IFLA_OPERSTATE, IFLA_STATS64, IFLA_NUM_TX_QUEUES = 1, 3, 4, 13, 16, 23, 31
@@ -253,24 +253,24 @@ class Netlink:
                 to = _address(values.get(RTA_DST))
                 yield f"{to}/{prefix}" if to else "default", gateway, index
 
-    def way_to(self, address: str, protocol: int = 0, dscp: int = 0, port: int = 0) -> Way:
+    def way_to(self, address: str, protocol: int = 0, dscp: int = 0, port: int = 0, source: str | None = None) -> Way:
         """The route for packets of this IP protocol, DSCP and destination port; 0: that of all packets. Linux before 4.18 ignores
-        protocol and port."""
-        return next(self.ways_to(address, [(protocol, dscp, port)]))
+        protocol and port. `source`: of this host's address; None: any."""
+        return next(self.ways_to(address, [(protocol, dscp, port)], source))
 
-    def ways_to(self, address: str, packets: Iterable[tuple[int, int, int]]) -> Iterator[Way]:
+    def ways_to(self, address: str, packets: Iterable[tuple[int, int, int]], source: str | None = None) -> Iterator[Way]:
         """The same of packets of several kinds: IP protocol, DSCP and port of each. Most answers are equal except for the DSCP that they
         repeat: these are read once."""
-        try:
-            target = ipaddress.ip_address(address.partition("%")[0])
-        except ValueError:
-            raise StateError(f"{address!r} is not an IP address") from None
+        target = _ip(address)
+        sender = _ip(source) if source else None
         family = socket.AF_INET if target.version == 4 else socket.AF_INET6
         packed = target.packed
         to = ATTRIBUTE.pack(4 + len(packed), RTA_DST) + packed
         known: dict[bytes, Way] = {}
         for protocol, dscp, port in packets:
-            body = RTMSG.pack(family, 8 * len(packed), 0, dscp << 2, 0, 0, 0, 0, 0) + to
+            body = RTMSG.pack(family, 8 * len(packed), 8 * len(sender.packed) if sender else 0, dscp << 2, 0, 0, 0, 0, 0) + to
+            if sender:
+                body += ATTRIBUTE.pack(4 + len(sender.packed), RTA_SRC) + sender.packed
             if protocol:
                 body += ATTRIBUTE.pack(5, RTA_IP_PROTO) + struct.pack("=B3x", protocol)
             if port:
@@ -286,6 +286,13 @@ class Netlink:
             if found is None:
                 raise StateError(f"no route to {address}")
             yield found
+
+
+def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        return ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        raise StateError(f"{address!r} is not an IP address") from None
 
 
 def _way(route: memoryview) -> Way | None:

@@ -158,7 +158,7 @@ def _check(given: argparse.Namespace, arguments: list[str]) -> int:
 
     _usage(given)
     given.host = _host_of(given)
-    given.precise, given.label, given.metadata, given.no_extras, given.name = False, [], "small", False, None
+    given.precise, given.label, given.metadata, given.no_extras, given.name, given.source = False, [], "small", False, None, None
     options = running.options_of(given)
     checks.directory(given.directory, 0)
     address = checks.resolve(given.host, given.family, given.port)

@@ -154,6 +154,7 @@ def _repeated(given: argparse.Namespace, stack: contextlib.ExitStack) -> Wanted:
     given.host, given.precise, given.interval = [stored.host, *stored.more_hosts], stored.precise, stored.probe_interval_ns / 1e9
     given.port = given.port if given.port is not None else stored.port
     given.family = given.family if given.family is not None else stored.family
+    given.source = given.source if given.source is not None else stored.source or None
     given.title = given.title or old.meta.title
     given.beside = given.beside or list(old.meta.settings.get("with", []))
     try:
@@ -246,7 +247,7 @@ def _extras(given: argparse.Namespace, setting: Setting, options: Options) -> tu
     """The parts of every run, and why some of them are left out."""
     if given.no_extras:
         return [], []
-    return extras.every(replace(options, host=checks.resolve(setting.host, given.family, given.port)))
+    return extras.every(replace(options, host=checks.resolve(setting.host, given.family, given.port, given.source)))
 
 
 def _different(wanted: Wanted, meta: Meta, schedule: Schedule) -> list[str]:
@@ -272,7 +273,7 @@ def options_of(given: argparse.Namespace) -> Options:
     if given.token_file and not os.access(given.token_file, os.R_OK):
         raise checks.CheckError(f"{given.token_file}: cannot be read; the file must hold the token of `ktrxer serve`")
     token_file = str(Path(given.token_file).resolve()) if given.token_file else None
-    return Options(ktrxer, given.port, token_file, given.family, precise=given.precise)
+    return Options(ktrxer, given.port, token_file, given.family, precise=given.precise, source=given.source)
 
 
 def describe(test: Test, setting: Setting, parameters: dict[str, str], given: argparse.Namespace, arguments: list[str]) -> Meta:
@@ -281,7 +282,8 @@ def describe(test: Test, setting: Setting, parameters: dict[str, str], given: ar
         id=str(uuid.uuid4()), test=test.name, title=given.title, version=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         host=Host(system.node, system.release, system.machine, os.cpu_count()), targets=list(setting.hosts), zero=Zero(0, 0), length_ns=0,
-        settings=provenance.resolved(test, setting, parameters) | {"port": given.port, "precise": given.precise, "family": given.family},
+        settings=provenance.resolved(test, setting, parameters)
+        | {"port": given.port, "precise": given.precise, "family": given.family, "source": given.source or ""},
         command=["ktrxer", "run", *arguments],
         metadata=_origin(test) | ({"labels": labels} if (labels := labels_of(given)) else {}),
     )  # fmt: skip
@@ -318,8 +320,8 @@ def _gather(given: argparse.Namespace, schedule: Schedule, address: str, places:
     from ktrxer.run import hosts
 
     full = given.metadata == "full"
-    others = hosts.states(places, {job.invocation.place for job in schedule.jobs}, address, full=full)
-    return collect.gather(address, port=given.port, full=full) | ({"places": others} if others else {})
+    others = hosts.states(places, {job.invocation.place for job in schedule.jobs}, address, full=full, source=given.source)
+    return collect.gather(address, port=given.port, full=full, source=given.source) | ({"places": others} if others else {})
 
 
 def measure(

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 from pathlib import Path
 
 from ktrxer import configured
 from ktrxer.arguments import Parser, between, duration
 from ktrxer.commands.common import command_line, for_option, server_options, stored_options
+from ktrxer.store import one_line
 
 EXAMPLES = """\
 examples:
@@ -45,6 +47,7 @@ def parser() -> Parser:
     p.add_argument("--precise", action="store_true", help=spin)
     p.add_argument("--sample-interval", type=duration, default=0.2, metavar="D", help="time between samples of each flow (200ms)")
     server_options(p)
+    p.add_argument("--from", dest="source", metavar="ADDR", help="send from this address of this host, and by the routes that it has")
     wide = "a headline figure whose error bound is wider than this share of it makes the run degraded (5 %%, or the recipe's)"
     p.add_argument("--tolerance", type=between(1, 100), metavar="PERCENT", help=wide)
     small = "what is stored about the hosts: small (default) leaves out names, addresses and routes, full has them"
@@ -77,6 +80,17 @@ FIXED = {
 }  # fmt: skip
 
 
+def _family(p: argparse.ArgumentParser, given: argparse.Namespace) -> str:
+    """That of the address of --from, which -4 and -6 must not contradict."""
+    try:
+        version = ipaddress.ip_address(given.source).version
+    except ValueError:
+        p.error(f"--from: {one_line(given.source, 64)!r} is no address of this host: a name or a device is none")
+    if given.family not in ("", f"-{version}"):
+        p.error(f"--from: {given.source} is an address of IPv{version}, and {given.family} was given")
+    return f"-{version}"
+
+
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, after checks of those that depend on --again."""
     p = parser()
@@ -90,6 +104,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
         if known.again is None and getattr(known, name) is None:
             p.error(f"the following arguments are required: {what}")
     given: argparse.Namespace = p.parse_args(arguments)
+    if given.source is not None:
+        given.family = _family(p, given)
     if given.metadata_from and given.no_extras:
         p.error("--metadata-from: not with --no-extras, which stores no state of hosts")
     if given.again is None:
@@ -97,10 +113,11 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
             p.error("--trust-recipe goes with --again")
         return given
     plain = parser()
-    plain.set_defaults(**dict.fromkeys([*FIXED, "port", "family"]))
+    plain.set_defaults(**dict.fromkeys([*FIXED, "port", "family", "source"]))
     stated = plain.parse_args(arguments)
     for name, option in FIXED.items():
         if getattr(stated, name) is not None:
             p.error(f"{option}: not with --again, because the stored run has it")
-    given.port, given.family = stated.port, stated.family  # None: that of the stored run
+    given.port = stated.port  # None: that of the stored run, as below
+    given.family = given.family if given.source is not None else stated.family
     return given

@@ -53,6 +53,7 @@ class Stored:
     cc_down: str = ""
     port: int = SERVER_PORT
     family: str = ""
+    source: str = ""  # the address of --from
     precise: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
     more_hosts: list[str] = field(default_factory=list)

@@ -61,10 +61,10 @@ class CheckError(Exception):
     """One line or several: each says what failed, why, and what to do."""
 
 
-def resolve(host: str, family: str = "", port: int = 0) -> str:
+def resolve(host: str, family: str = "", port: int = 0, source: str | None = None) -> str:
     """The first address of `host`; with a port the one that accepts a connection first, if one of several does."""
     found = _addresses(host, family)
-    return (addresses.ordered(found, port) if port else found)[0]
+    return (addresses.ordered(found, port, source) if port else found)[0]
 
 
 def _addresses(host: str, family: str) -> list[str]:
@@ -86,8 +86,8 @@ Pins = Mapping[tuple[str, str], list[str]]  # name and family: its addresses
 def several(schedule: Schedule) -> Pins:
     """The far ends whose names have several addresses. All commands of a run use the first one that accepts a connection: by itself each of
     them could take another, because name servers change the order, and one of the addresses may be dead."""
-    names = {(_host(job), job.options.family): job.options.port for job in schedule.jobs if _pinned(job)}
-    found = {key: addresses.ordered(_addresses(*key), port) for key, port in sorted(names.items())}
+    names = {(_host(job), job.options.family): (job.options.port, job.options.source) for job in schedule.jobs if _pinned(job)}
+    found = {key: addresses.ordered(_addresses(*key), *where) for key, where in sorted(names.items())}
     return {key: several for key, several in found.items() if len(several) > 1}
 
 

@@ -34,14 +34,17 @@ def asking(place: Place, all_s: float = ALL_S) -> Ask:
     return ask
 
 
-def states(places: Mapping[str, Place], measuring: Collection[str], address: str, *, full: bool) -> dict[str, dict[str, Any]]:
-    """Hosts by place. `measuring`: the places whose processes measure towards `address`; the route of the others is that to this host."""
+def states(
+    places: Mapping[str, Place], measuring: Collection[str], address: str, *, full: bool, source: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Hosts by place. `measuring`: the places whose processes measure towards `address`; the route of the others is that to this host, to
+    its address `source` if that is given."""
     others = {name: place for name, place in places.items() if name != LOCAL}
     if not others:
         return {}
     from concurrent.futures import ThreadPoolExecutor
 
-    here = own_address(address) if others.keys() - set(measuring) else None
+    here = (source or own_address(address)) if others.keys() - set(measuring) else None
 
     def state(name: str) -> dict[str, Any]:
         return gather_elsewhere(asking(others[name]), address if name in measuring else here, full=full)

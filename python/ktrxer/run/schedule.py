@@ -172,6 +172,14 @@ def _share(jobs: Sequence[Job], named: Iterable[str | None]) -> None:
             job.stored.process = carrier.stored.id
 
 
+WITHOUT_SOURCE = ("http_load", "http_rpm")
+
+
+def family_of(source: str) -> str:
+    """The option of the address's family."""
+    return "-6" if ":" in source else "-4"
+
+
 def _job(invocation: Invocation, number: int, total: int, options: Options) -> Job:
     when, runner, parameters = invocation.when, runners.find(invocation.runner), invocation.parameters
     begin = ns(when.delay_s) if when.start_after is None else None
@@ -181,7 +189,11 @@ def _job(invocation: Invocation, number: int, total: int, options: Options) -> J
         raise PlanError(f"{invocation.name}: {beyond}; make the run longer or its idle phases shorter")
     options = replace(options, family=parameters.family or options.family)
     if not is_here(invocation.place):
-        options = replace(options, ktrxer="ktrxer")  # the one on the PATH there
+        options = replace(options, ktrxer="ktrxer", source=None)  # the one on the PATH there
+    if options.source and family_of(options.source) != options.family:
+        raise PlanError(f"{invocation.name}: --from {options.source} is not an address of {'IPv4' if options.family == '-4' else 'IPv6'}")
+    if options.source and runner.name in WITHOUT_SOURCE:
+        raise PlanError(f"{invocation.name}: --from: the runner {runner.name} cannot choose its address")
     series = runner.series(parameters, invocation.name)
     # A process that does the work of several invocations has the names of their series.
     name = ", ".join(one.name for one in series.values()) if runner.merge is not None else invocation.name

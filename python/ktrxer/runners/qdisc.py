@@ -131,7 +131,7 @@ class Here:
         with state.refusals():
             self._netlink = Netlink()
         try:
-            self._device = p.device or socket.if_indextoname(self._netlink.way_to(state.address_of(o)).index)
+            self._device = p.device or socket.if_indextoname(self._netlink.way_to(state.address_of(o), source=o.source).index)
             self._index = socket.if_nametoindex(self._device)
             if not [one for one in self._netlink.qdiscs(self._index) if one.kind not in WITHOUT_QUEUE]:
                 raise RunnerError(f"{self._device} has no queue (noqueue): there is nothing to count")
