@@ -26,6 +26,7 @@ FORMATS = {
     "flent": "Flent's data files of version 4: NAME.flent.gz",
     "csv": "NAME.TABLE.csv for each table of samples",
     "parquet": "NAME.TABLE.parquet for each table of samples",
+    "org": "NAME.org: a table of Org mode with the series on one grid of times, as Flent's org_table",
     "openmetrics": "the figures of all runs as one text, on standard output or to -o FILE",
     "frictionless": "CSV tables and datapackage.json, which describes them",
     "croissant": "Parquet tables and croissant.json, which describes them",
@@ -47,9 +48,10 @@ def parser() -> Parser:
     parser = command_line("export", "Writes runs as files for other programs.", EXAMPLES)
     parser.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="NAME.ktrxer or NAME.ktrxer.part")
     parser.add_argument("--format", choices=list(FORMATS), default="flent", metavar="FORMAT", help=f"{', '.join(FORMATS)} (flent)")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=f"of openmetrics, or of one run of flent ({', '.join(ENDINGS)})")
+    one = f"of openmetrics, or of one run of org or flent ({', '.join(ENDINGS)})"
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=one)
     parser.add_argument("-D", "--directory", default=Path(), metavar="DIR", type=Path, help="where the files go (default: here)")
-    parser.add_argument("--step", type=duration, metavar="D", help="of Flent's grid (200ms, or that of the imported file)")
+    parser.add_argument("--step", type=duration, metavar="D", help="of the grid of flent and org (200ms, or that of the imported file)")
     parser.add_argument("--title", default="", metavar="TEXT", help="of the description of a data set")
     parser.add_argument("--license", default="", metavar="SPDX", help="of the data set, as CC-BY-4.0")
     force_option(parser)
@@ -58,12 +60,12 @@ def parser() -> Parser:
 
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
-    if options.output is not None and options.format not in ("flent", "openmetrics"):
+    if options.output is not None and options.format not in ("flent", "openmetrics", "org"):
         parser().error(f"-o is for one file; --format {options.format} writes several, to -D DIR")
-    if options.output is not None and options.format == "flent":
+    if options.output is not None and options.format in ("flent", "org"):
         if len(options.runs) > 1:
             parser().error("-o is for one run; -D takes many")
-        if not options.output.name.endswith(ENDINGS):
+        if options.format == "flent" and not options.output.name.endswith(ENDINGS):
             parser().error(f"-o {options.output}: must end in one of: {', '.join(ENDINGS)}")
     if options.step is not None and not 0.001 <= options.step <= 3600:
         parser().error(f"--step: {outside(f'{options.step:g}s', options.step < 1, '1ms to 1h')}")
@@ -74,10 +76,10 @@ def main(arguments: list[str]) -> int:
         return USAGE
     if options.format == "openmetrics":
         return _openmetrics(options)
-    if options.format == "flent":
+    if options.format in ("flent", "org"):
         status = VALID
         for source in options.runs:
-            status = max(status, attempt("export", source, partial(_flent, source, options)))
+            status = max(status, attempt("export", source, partial(_flent if options.format == "flent" else _org, source, options)))
         return status
     return _tables(options)
 
@@ -103,6 +105,22 @@ def _flent(source: Path, options: argparse.Namespace) -> None:
     print(one_line(f"{target}: {len(made.raw)} series, {sum(map(len, made.raw.values()))} samples"))
     for note in made.notes:
         print(f"  {one_line(note)}")
+
+
+def _org(source: Path, options: argparse.Namespace) -> None:
+    """The table of Flent's formatter org_table: the series on one grid of times."""
+    from ktrxer.commands.opening import open_any
+    from ktrxer.exchange import org
+    from ktrxer.flent import writing
+
+    run: Run = open_any(source)
+    target = options.output or options.directory / f"{run.name}.org"
+    if target.exists() and not options.force:
+        raise StoreError(exists(target))
+    made = writing.document(run, options.step)
+    text = org.table(run.meta.test, made.x, made.results)
+    files.replace(target, lambda beside: beside.write_text(text, encoding="utf-8"))
+    print(one_line(f"{target}: {len(made.results)} series, {len(made.x)} rows"))
 
 
 def _tables(options: argparse.Namespace) -> int:
