@@ -202,3 +202,16 @@ def test_other_values_that_cannot_be(tmp_path, capsys, words, said):
 def test_a_journal_takes_no_other_values(tmp_path, capsys):
     assert command.main(["--resume", str(tmp_path / "b.batch.jsonl"), "--set", "length=5s"]) == 2
     assert "--resume takes everything from the journal" in capsys.readouterr().err
+
+
+def test_a_program_of_a_hook_that_this_host_does_not_have(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("KTRXER_BIN", "/bin/true")
+    path = tmp_path / "b.toml"
+    hooks = ["nosuch-program -x", "cd /", "echo {batch}", "A=1 nosuch", "./mine.sh", "( nosuch )"]
+    path.write_text(BASE + "".join(f"[[hooks]]\nwhen = 'first'\ncommand = {json.dumps(one)}\n" for one in hooks))
+    assert command.main([str(path), "--dry-run"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "hook" in line]
+    assert said == [f"ktrxer batch: b: hook, first: this host has no {name}" for name in ("nosuch-program", "./mine.sh")]
+    (tmp_path / "mine.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "mine.sh").chmod(0o755)
+    assert command.main([str(path), "--dry-run"]) == 0 and "mine.sh" not in capsys.readouterr().err

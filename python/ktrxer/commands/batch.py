@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 import secrets
 import shlex
 import signal
@@ -102,6 +103,7 @@ def _start(given: argparse.Namespace) -> int:
     state = journal.State(str(uuid.uuid4()), given.file.name, batches, seeds)
     seconds = _checked(state)
     _try_networks(state)
+    _look_for_hooks(state)
     if given.dry_run:
         return _show_plan(state, seconds)
     _try_virtual_time(state)
@@ -224,6 +226,18 @@ def _try_networks(state: State) -> None:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             if done.returncode:
                 raise BatchFailure(f"{batch.name}: {run.combination.group}: {' '.join(done.stderr.split()).removeprefix('ktrxer lab: ')}")
+
+
+def _look_for_hooks(state: State) -> None:
+    """Names the programs of hooks that this host does not have. That is no refusal: an earlier hook may install them."""
+    for batch in state.batches:
+        for hook in batch.hooks:
+            word = hook.command.split(maxsplit=1)[0] if hook.command.split() else ""
+            if not re.fullmatch(r"[\w./+-]+", word):
+                continue  # more than a program: a variable, an assignment, a group
+            found = subprocess.run(["sh", "-c", 'command -v "$1"', "sh", word], cwd=batch.folder, capture_output=True)
+            if found.returncode:
+                complain("batch", f"{batch.name}: hook, {hook.when}: this host has no {word}")
 
 
 def _try_virtual_time(state: State) -> None:
