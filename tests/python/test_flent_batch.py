@@ -160,6 +160,10 @@ def test_runs_of_public_files_are_those_of_flent(tmp_path, path):
         ("[Batch::a]\nabstract = yes\n", "abstract or disabled"),
         ("[Batch::a]\ntest_name = x\nhosts = h\nrepetitions = many\n", "not a whole number"),
         ("[Batch::a]\ntest_name = x\nhosts = h\ntitle = ${b}\nb = ${title}\n", "refer to each other in a circle"),
+        ("[Batch::a]\ntest_name = x\nhosts = h\nrepetitions = -3\n", "'-3' is not a whole number of 0 to 999999"),
+        ("[Batch::a]\ninherits = b\n[Batch::b]\ninherits = a\n", "inherits from itself"),
+        ("[Batch::a]\ntest_name = x\nhosts = h\n[Batch::a]\n", "already exists"),
+        ("[Batch::a]\ntest_name = ping\nhosts = h\nlength = forever\n", "'forevers' is not a duration"),
         ("[Batch::a]\ntest_name = ping\nhosts = h\nsend_size = 1000\n", ":4: [Batch::a] send_size: the size of a sender"),
         ("[Batch::a]\ntest_name = ping\nhosts = h\nfor_x = y\n[Arg::y]\nswap_updown = True\n", ":6: [Arg::y] swap_updown: a test cannot"),
         ("[Batch::a]\ntest_name = ping\nhosts = h\ntest_parameters = a\n", "'a' is not NAME=VALUE"),
@@ -229,3 +233,22 @@ def test_files_and_their_folders_are_those_of_flent(tmp_path, path):
             file = os.path.normpath(Path(batch.directory, run.name))
             found.append([FLENT_TIME.sub("TIME", file), [FLENT_TIME.sub("TIME", hook.command) for hook in run.hooks]])
     assert len(found) == 8 and sorted(found) == expected
+
+
+@pytest.mark.parametrize("name", ["dos", "mark", "dimension", "percent"])
+def test_ordinary_files_of_other_systems(tmp_path, name, capsys):
+    """Line ends of DOS, a byte order mark, a dimension with the name of a variable of its own or of ours, a percent sign."""
+    path = tmp_path / "old.batch"
+    body = "[Batch::a]\ntest_name = ping\nhosts = h\nlength = 5\n"
+    dimensions = "for_title = x,y\nfor_file = x,y\ntitle = ${title}\n[Arg::x]\ntitle = one\n[Arg::y]\ntitle = two\n"
+    text = {"dos": body.replace("\n", "\r\n"), "mark": "\ufeff" + body, "dimension": body + dimensions, "percent": body + "title = 100%\n"}[name]
+    path.write_bytes(text.encode())
+    assert command.main(["import", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    written(tmp_path, out, "new.toml")
+    assert command.main([str(tmp_path / "new.toml"), "--dry-run"]) == 0
+    plan = capsys.readouterr().out
+    assert plan.count("ktrxer run ping") == (4 if name == "dimension" else 1) and "\r" not in plan
+    assert name != "dimension" or ("--title one" in plan and "--title two" in plan)
+    assert name != "percent" or "100%" in plan

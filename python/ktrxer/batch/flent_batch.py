@@ -119,7 +119,7 @@ class FlentFile:
     def whole(self, batch: str, key: str, default: int) -> int:
         value = self.sections["batch"][batch].get(key, str(default)).strip()
         if not re.fullmatch(r"\d{1,6}", value):
-            raise self.fail("batch", batch, key, f"{value[:40]!r} is not a whole number")
+            raise self.fail("batch", batch, key, f"{value[:40]!r} is not a whole number of 0 to 999999")
         return int(value)
 
     def loops(self, batch: str) -> dict[str, list[str]]:

@@ -64,7 +64,7 @@ def converted(path: Path) -> tuple[str, list[str]]:
 class _Batch:
     def __init__(self, name: str, made: _Made) -> None:
         self.name, self.made, self.file = name, made, made.file
-        self.loops = {_word(key.removeprefix("for_")): args for key, args in self.file.loops(name).items()}
+        self.loops = {_dimension(key.removeprefix("for_")): args for key, args in self.file.loops(name).items()}
         self.found = list(self.file.combinations(name))
         self.points: list[dict[str, dict[str, str]]] = [{} for _ in self.loops]  # of a loop: variables of each argument
         own = {"repetition": REPETITION, "batch_name": name, "batch_time": BEGAN}
@@ -281,6 +281,11 @@ def _again(args: Sequence[str], place: int) -> str:
 
 def _word(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:60] or "unnamed"
+
+
+def _dimension(name: str) -> str:
+    """A batch here has variables of its own, as `file`."""
+    return f"{word}_" if (word := _word(name)) in RESERVED else word
 
 
 def _escaped(text: str) -> str:
