@@ -274,7 +274,7 @@ FORMS: dict[str, Form] = {
     "abw_shaped": Form(
         "invalid",
         "path",
-        "{direction}: a shaper of the path passes bursts of {bucket_bytes} at {line_bit_s}, and longer ones at {sustained_bit_s}: the available bandwidth depends on the length of the load, and is at most the last rate for a long one",
+        "{direction}: a shaper of the path passes bursts of {bucket_bytes} bytes at {line_bit_s}, and longer ones at {sustained_bit_s}: the available bandwidth depends on the length of the load, and is at most the last rate for a long one",
         ("available_bandwidth",),
     ),
     "abw_lost": Form(
@@ -337,7 +337,7 @@ FORMS: dict[str, Form] = {
     "capacity_shaped": Form(
         "degraded",
         "path",
-        "{direction}: a shaper of the path passes bursts of {bucket_bytes} at {line_bit_s} or more, and longer ones at {sustained_bit_s}: the maximum contains the burst",
+        "{direction}: a shaper of the path passes bursts of {bucket_bytes} bytes at {line_bit_s} or more, and longer ones at {sustained_bit_s}: the maximum contains the burst",
         ("capacity",),
     ),
     "capacity_changed": Form(
@@ -552,7 +552,7 @@ FORMS: dict[str, Form] = {
     "pair_shaped": Form(
         "invalid",
         "path",
-        "{direction}: a shaper of the path passes bursts of {bucket_bytes} at {line_bit_s}, and longer ones at {sustained_bit_s}: pairs show the first rate alone",
+        "{direction}: a shaper of the path passes bursts of {bucket_bytes} bytes at {line_bit_s}, and longer ones at {sustained_bit_s}: pairs show the first rate alone",
         ("capacity",),
     ),
     "pair_changed": Form(
@@ -740,7 +740,7 @@ FORMS: dict[str, Form] = {
     "replay_size": Form(
         "degraded",
         "settings",
-        "{packets} packets are larger than the MTU of {mtu_bytes} on '{device}', and were not sent",
+        "{packets} packets are larger than the MTU of {mtu_bytes} bytes on '{device}', and were not sent",
         ("all",),
         "packets",
     ),
