@@ -48,7 +48,7 @@ ROWS = [(title, row) for title, rows in TABLES.items() for row in rows]
 @cache
 def of_flent():
     if not PYTHON.exists():
-        pytest.skip("Flent is not installed in .venv-flent")
+        pytest.skip("Flent is not installed in .venv-flent: `make .venv-flent/.ok` does it")
     done = subprocess.run([PYTHON, Path(__file__).with_name("flent_names.py")], capture_output=True, text=True)
     assert not done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from flows import secret
 
 pytest.importorskip("pyarrow", reason="the Python part's packages are not installed: `make .venv/.ok`")
 
@@ -22,9 +23,7 @@ DEAD, DYING = "10.99.99.1", "10.99.99.2"
 def test_a_dead_host_beside_the_far_end_does_not_end_the_run(pair, ktrxer, serve, tmp_path, dead):
     """DEAD never answers; DYING answers before the run, and no longer in it."""
     a, b = pair
-    token = tmp_path / "token"
-    token.write_text("a-secret-of-the-tests-of-ktrxer\n")
-    token.chmod(0o600)
+    token = secret(tmp_path / "token")
     serve(b, "--token-file", token)
     a.run(["ip", "route", "add", "10.99.99.0/24", "via", b.address])
     b.run(["ip", "address", "add", f"{DYING}/32", "dev", "lo"])

@@ -2,7 +2,7 @@
 /* The metric of RFC 9097 over sub-intervals, and the search for the rate. */
 #include "cm.h"
 #include "ip_capacity.h"
-#include "rate_search.h"
+#include "rate_search_here.h"
 
 #include <errno.h>
 #include <math.h>
@@ -108,16 +108,6 @@ TEST(test_nothing)
 	assert_int_equal(ip_capacity_of(&r, &i, 1, 0, 30 * MS, 2 * S, 0), 0); /* nothing arrived: the capacity is 0 */
 	assert_true(r.whole.bit_s == 0 && isnan(r.loss));
 }
-
-static const struct rate_search_options usual = { .algorithm = RATE_SEARCH_B,
-						  .high_speed = 1000,
-						  .last = 1090,
-						  .low_ms = 30,
-						  .upper_ms = 90,
-						  .delta = 10,
-						  .slow_after = 3,
-						  .sequence_errors = 10,
-						  .ignore_reordering = true };
 
 static struct rate_search_feedback feedback(uint64_t lost, uint32_t delay_ms)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Levels and bursts of the rates of simulated tests of capacity: links, token buckets, cross traffic, changes. */
-#include "rate_search.h"
+#include "rate_search_here.h"
 #include "rate_trials.h"
 
 #include "cm.h"
@@ -49,14 +49,6 @@ static double left(const struct path *p, double at)
 
 static void test(struct path *p, int trials, struct rate_trials *t)
 {
-	static const struct rate_search_options usual = { .high_speed = 1000,
-							  .last = 1090,
-							  .low_ms = 30,
-							  .upper_ms = 90,
-							  .delta = 10,
-							  .slow_after = 3,
-							  .sequence_errors = 10,
-							  .ignore_reordering = true };
 	struct rate_search s;
 	double early = 0; /* Mbit that jitter moves to the trial before */
 

@@ -22,7 +22,7 @@ DEFAULTS = {"length": "60", "delay": "5", "step_size": "0.2", "title": "", "note
 # These stand for the repetition and for the time of the batch until the TOML is written.
 REPETITION, BEGAN = "\x01", "\x02"
 FILE = "batch-${batch_name}-${batch_time}-${filename_extra}"
-# What Flent replaces in names of files and of folders.
+# Flent replaces these characters in the names of files and of folders.
 CLEANED, CLEANED_PATH = (partial(re.sub, f"[^A-Za-z0-9_{more}{REPETITION}{BEGAN}-]", "_") for more in ("", "/"))
 PLAIN = {"test_name": "test", "title": "title", "local_bind": "from"}
 SECONDS = {"length": "length", "delay": "delay", "step_size": "sample-interval"}
@@ -284,7 +284,7 @@ def _word(name: str) -> str:
 
 
 def _dimension(name: str) -> str:
-    """A batch here has variables of its own, as `file`."""
+    """The name of a dimension. Names of variables that each run has, as `file`, get an underscore."""
     return f"{word}_" if (word := _word(name)) in RESERVED else word
 
 

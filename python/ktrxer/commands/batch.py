@@ -229,7 +229,7 @@ def _try_networks(state: State) -> None:
 
 
 def _look_for_hooks(state: State) -> None:
-    """Names the programs of hooks that this host does not have. That is no refusal: an earlier hook may install them."""
+    """Names the programs of hooks that this host does not have. The batch begins all the same, because an earlier hook may install them."""
     for batch in state.batches:
         for hook in batch.hooks:
             word = hook.command.split(maxsplit=1)[0] if hook.command.split() else ""

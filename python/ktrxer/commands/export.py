@@ -19,6 +19,7 @@ from ktrxer.units import seconds
 
 if TYPE_CHECKING:
     from ktrxer.exchange.tables import Form, Written
+    from ktrxer.flent.document import Document
     from ktrxer.store import Run
 
 ENDINGS = (".flent", ".flent.gz", ".flent.bz2", ".flnt", ".json", ".json.gz", ".json.bz2")
@@ -84,15 +85,22 @@ def main(arguments: list[str]) -> int:
     return _tables(options)
 
 
-def _flent(source: Path, options: argparse.Namespace) -> None:
+def _on_grid(source: Path, ending: str, options: argparse.Namespace) -> tuple[Run, Path, Document]:
+    """The run, the file that it becomes, and its series on Flent's grid of times."""
     from ktrxer.commands.opening import open_any
-    from ktrxer.flent import FlentError, container, writing
+    from ktrxer.flent import writing
 
     run: Run = open_any(source)
-    target = options.output or options.directory / f"{run.name}.flent.gz"
+    target = options.output or options.directory / f"{run.name}{ending}"
     if target.exists() and not options.force:
-        raise FlentError(exists(target))
-    made = writing.document(run, options.step)
+        raise StoreError(exists(target))
+    return run, target, writing.document(run, options.step)
+
+
+def _flent(source: Path, options: argparse.Namespace) -> None:
+    from ktrxer.flent import container
+
+    _, target, made = _on_grid(source, ".flent.gz", options)
     made.metadata["DATA_FILENAME"] = target.name
     value: dict[str, Any] = {
         "version": made.version,
@@ -108,16 +116,10 @@ def _flent(source: Path, options: argparse.Namespace) -> None:
 
 
 def _org(source: Path, options: argparse.Namespace) -> None:
-    """The table of Flent's formatter org_table: the series on one grid of times."""
-    from ktrxer.commands.opening import open_any
+    """The table of Flent's formatter org_table."""
     from ktrxer.exchange import org
-    from ktrxer.flent import writing
 
-    run: Run = open_any(source)
-    target = options.output or options.directory / f"{run.name}.org"
-    if target.exists() and not options.force:
-        raise StoreError(exists(target))
-    made = writing.document(run, options.step)
+    run, target, made = _on_grid(source, ".org", options)
     text = org.table(run.meta.test, made.x, made.results)
     files.replace(target, lambda beside: beside.write_text(text, encoding="utf-8"))
     print(one_line(f"{target}: {len(made.results)} series, {len(made.x)} rows"))

@@ -81,7 +81,7 @@ FIXED = {
 
 
 def _family(p: argparse.ArgumentParser, given: argparse.Namespace) -> str:
-    """That of the address of --from, which -4 and -6 must not contradict."""
+    """The option of the family of the address of --from. -4 and -6 must not contradict it."""
     try:
         version = ipaddress.ip_address(given.source).version
     except ValueError:
